@@ -1,0 +1,262 @@
+/**
+ * The Broker port: the only door to Kafka. `@eventbus/kafkajs` opens it on a real cluster, `@eventbus/testkit` in memory; one
+ * contract suite holds both to what the docstrings here say.
+ *
+ * Three rules run through all of it:
+ *
+ * - **Fetching never waits for handling.** A session hands over chunks; the consumer steers with `pause`, `resume` and `seek`.
+ * - **An assignment has an identity.** Each assigned partition carries the generation in which it was assigned. Chunks and
+ *   commits name it, so that a late result of an old assignment has nothing that it could move.
+ * - **A session ends loudly.** When the client under it dies, the events queue fails with the reason; a new session is the remedy.
+ */
+import { Context, type Duration, type Effect, type Queue, type Scope } from "effect"
+import type { BrokerError } from "./BrokerError.ts"
+import type { ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
+
+/** How to join a group and fetch. */
+export interface ConsumerOptions {
+  readonly groupId: string
+  /** Topics to subscribe to. A topic that does not exist (yet) is not an error of the session: it has no partitions until it does. */
+  readonly topics: ReadonlyArray<string>
+  /** Shown in broker logs and quotas. Default: the adapter's client id. */
+  readonly clientId?: string
+  /** `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. */
+  readonly groupInstanceId?: string
+  /** `session.timeout.ms`: a member that is silent for so long is removed. Default 45 seconds. */
+  readonly sessionTimeout?: Duration.Input
+  /** `rebalance.timeout.ms`: how long a member may take to give up revoked partitions. Default 60 seconds. */
+  readonly rebalanceTimeout?: Duration.Input
+  /** `heartbeat.interval.ms`; at most a third of `sessionTimeout`. Default 10 seconds. */
+  readonly heartbeatInterval?: Duration.Input
+  /** `fetch.max.wait.ms`: how long the broker may hold a fetch without data; bounds how late a resume is noticed. Default 100 millis. */
+  readonly maxWait?: Duration.Input
+  /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
+  readonly maxBytesPerPartition?: number
+  /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */
+  readonly isolation?: "read_committed" | "read_uncommitted"
+}
+
+/** A partition that this session now owns, with what the cluster knows of it at that moment. */
+export interface AssignedPartition extends TopicPartition {
+  /** The group's committed offset exactly as the broker keeps it: undefined when there is none; may be negative or outside the log. */
+  readonly committed: bigint | undefined
+  /** First offset that is still there. */
+  readonly logStart: bigint
+  /** One past the last offset (the last stable offset under `read_committed`). */
+  readonly logEnd: bigint
+}
+
+/** Records of one partition, in offset order, as fetched. */
+export interface RecordChunk extends TopicPartition {
+  /** The generation in which the partition was assigned. */
+  readonly generation: number
+  /** May be empty: control records and compacted or aborted ranges move only `nextOffset`. */
+  readonly records: ReadonlyArray<ConsumerRecord>
+  /** The position behind this chunk, control records included; commit this, or lag never reaches 0. */
+  readonly nextOffset: bigint
+  /** One past the last offset that a consumer of this isolation can read, as known when the chunk was fetched. */
+  readonly highWatermark: bigint
+  /** Approximate size of keys, values and headers in bytes. */
+  readonly bytes: number
+}
+
+/**
+ * What a session reports, in the order in which it happened.
+ *
+ * - `Assigned`: partitions that are new to this session. Nothing is fetched from them until `seek` gives a position.
+ *   A partition that stays over a rebalance is not mentioned: it goes on without a repeated or missing record.
+ * - `Revoked`: partitions to give up. Nothing more arrives for them. They still belong to this session (commits are accepted)
+ *   until `release` has run or the rebalance timeout has passed, whichever comes first; only then may another member get them.
+ *   When the timeout passes first, `Lost` follows for the same partitions.
+ * - `Lost`: partitions that another member may own already (session expired, fenced). Commits for them are refused.
+ * - `Fetched`: a chunk.
+ * - `OutOfRange`: the position does not exist (retention or `deleteRecords` overtook it). Nothing is fetched from the partition until `seek`.
+ */
+export type ConsumerEvent =
+  | { readonly _tag: "Assigned"; readonly generation: number; readonly partitions: ReadonlyArray<AssignedPartition> }
+  | {
+      readonly _tag: "Revoked"
+      readonly generation: number
+      readonly partitions: ReadonlyArray<TopicPartition>
+      readonly release: Effect.Effect<void>
+    }
+  | { readonly _tag: "Lost"; readonly generation: number; readonly partitions: ReadonlyArray<TopicPartition> }
+  | { readonly _tag: "Fetched"; readonly chunk: RecordChunk }
+  | {
+      readonly _tag: "OutOfRange"
+      readonly generation: number
+      readonly topic: string
+      readonly partition: number
+      readonly position: bigint
+      readonly logStart: bigint
+      readonly logEnd: bigint
+    }
+
+/** An offset to commit: the next one to read, for the assignment that it belongs to. */
+export interface OffsetCommit extends TopicPartition {
+  /** The generation in which the partition was assigned (from `Assigned`). */
+  readonly generation: number
+  readonly offset: bigint
+  /** Text kept beside the offset. Default empty. */
+  readonly metadata?: string
+}
+
+/**
+ * A member of a consumer group. Closing its scope leaves the group (unless it is a static member) without committing anything.
+ * Heartbeats go on by themselves, whatever the consumer does, for as long as the event loop runs.
+ */
+export interface ConsumerSession {
+  /** Events in order. Fails when the session is dead; a session that is closing ends it. */
+  readonly events: Queue.Dequeue<ConsumerEvent, BrokerError>
+  /** Stops fetching from partitions. What is already in `events` stays there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
+  readonly pause: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
+  /** Fetches again from partitions, from behind the last chunk handed over: nothing is skipped, nothing repeated. Unknown partitions are ignored. */
+  readonly resume: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
+  /** Sets the position of an owned partition. Chunks fetched from the old position may not arrive after `seek` has returned. Unknown partitions are ignored. */
+  readonly seek: (partition: TopicPartition, offset: bigint) => Effect.Effect<void>
+  /**
+   * Commits in one request; all or nothing. Not retried here. Fails with `StaleAssignment` (naming the partitions, nothing sent) when an
+   * entry's assignment is over, and with `RebalanceInProgress` when it may be repeated later.
+   */
+  readonly commit: (offsets: ReadonlyArray<OffsetCommit>) => Effect.Effect<void, BrokerError>
+}
+
+/** How to publish. */
+export interface ProducerOptions {
+  readonly clientId?: string
+  /** `acks`. Default `all`. */
+  readonly acks?: "all" | "leader"
+  /** `enable.idempotence`: the broker drops what a resend repeats, and order per partition survives resends. Needs acks `all`. Default true. */
+  readonly idempotent?: boolean
+  /** `linger.ms`: how long a record may wait for company. Default 0: records that are waiting while a request is out travel together. */
+  readonly linger?: Duration.Input
+  /** Most records in one request. Default 1000. */
+  readonly maxBatchRecords?: number
+  /** Most bytes of keys, values and headers in one request. Default 512 KiB. A single larger record travels alone. */
+  readonly maxBatchBytes?: number
+  /** `delivery.timeout.ms`: after this long an unacknowledged record fails with `RequestTimedOut`. Default 120 seconds. */
+  readonly deliveryTimeout?: Duration.Input
+}
+
+/** Publishes records. Closing its scope sends what is waiting, bounded by the delivery timeout. */
+export interface Producer {
+  /**
+   * Succeeds when the broker has acknowledged this record. Batched underneath, so call it concurrently. Records for one partition
+   * are written in the order in which `send` was called. One bad record never fails its neighbours.
+   */
+  readonly send: (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
+  /** Publishes records as `send` would, in order; succeeds when all are acknowledged, and fails with the first failure otherwise. */
+  readonly sendAll: (
+    records: ReadonlyArray<ProducerRecord>
+  ) => Effect.Effect<ReadonlyArray<RecordMetadata>, BrokerError>
+}
+
+/** A Kafka transaction: records and group offsets become visible together, or never. */
+export interface Transaction extends Producer {
+  /** Commits offsets of a group within the transaction. */
+  readonly sendOffsets: (
+    groupId: string,
+    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint }>
+  ) => Effect.Effect<void, BrokerError>
+}
+
+/**
+ * A producer with a `transactional.id`. Making it fences every older producer of the same id and aborts what that left open.
+ */
+export interface TransactionalProducer {
+  /** Runs `use` in one transaction: committed when it succeeds, aborted when it fails, dies or is interrupted. One at a time. */
+  readonly transaction: <A, E, R>(
+    use: (transaction: Transaction) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | BrokerError, R>
+}
+
+/** A topic to create. */
+export interface NewTopic {
+  readonly topic: string
+  /** 1 or more; undefined takes the broker's `num.partitions`. */
+  readonly partitions?: number
+  /** undefined takes the broker's `default.replication.factor`. */
+  readonly replicationFactor?: number
+  /** Topic configuration, such as `retention.ms`. */
+  readonly config?: ReadonlyMap<string, string>
+}
+
+export interface TopicDescription {
+  readonly topic: string
+  readonly partitions: number
+  readonly replicationFactor: number
+}
+
+export interface PartitionOffsets {
+  readonly partition: number
+  readonly logStart: bigint
+  readonly logEnd: bigint
+}
+
+export interface GroupDescription {
+  readonly groupId: string
+  /** Kafka's state names. */
+  readonly state: "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead"
+  readonly members: ReadonlyArray<{
+    readonly memberId: string
+    readonly groupInstanceId: string | undefined
+    readonly clientId: string
+    readonly assignment: ReadonlyArray<TopicPartition>
+  }>
+}
+
+/** Administration of one cluster. */
+export interface Admin {
+  /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
+  readonly createTopics: (topics: ReadonlyArray<NewTopic>) => Effect.Effect<void, BrokerError>
+  readonly deleteTopics: (topics: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
+  /** Raises the number of partitions of a topic to `total`. */
+  readonly createPartitions: (topic: string, total: number) => Effect.Effect<void, BrokerError>
+  readonly listTopics: Effect.Effect<ReadonlyArray<string>, BrokerError>
+  /** Fails with `UnknownTopic` for a topic that does not exist. */
+  readonly describeTopic: (topic: string) => Effect.Effect<TopicDescription, BrokerError>
+  readonly topicConfig: (topic: string) => Effect.Effect<ReadonlyMap<string, string>, BrokerError>
+  /** Sets the given keys and leaves all others as they are. */
+  readonly alterTopicConfig: (topic: string, config: ReadonlyMap<string, string>) => Effect.Effect<void, BrokerError>
+  /** Log start and end of every partition, in partition order. */
+  readonly topicOffsets: (topic: string) => Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError>
+  /** Per partition the first offset whose timestamp is at or after the given epoch milliseconds; the log end when there is none. */
+  readonly offsetsForTimestamp: (
+    topic: string,
+    timestamp: number
+  ) => Effect.Effect<ReadonlyArray<{ readonly partition: number; readonly offset: bigint }>, BrokerError>
+  /** Committed offsets of a group; a partition without one is left out. */
+  readonly committedOffsets: (
+    groupId: string,
+    topics: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<TopicPartition & { readonly offset: bigint }>, BrokerError>
+  /** Sets committed offsets of a group that has no members. */
+  readonly setCommittedOffsets: (
+    groupId: string,
+    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint }>
+  ) => Effect.Effect<void, BrokerError>
+  readonly listGroups: Effect.Effect<ReadonlyArray<string>, BrokerError>
+  /** A group that does not exist is described as `Dead` without members. */
+  readonly describeGroup: (groupId: string) => Effect.Effect<GroupDescription, BrokerError>
+  /** Deletes groups that have no members. */
+  readonly deleteGroups: (groupIds: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
+  /** Moves the log start of partitions up to `before`; records below are gone. `before` -1 means the log end. */
+  readonly deleteRecords: (
+    topic: string,
+    partitions: ReadonlyArray<{ readonly partition: number; readonly before: bigint }>
+  ) => Effect.Effect<void, BrokerError>
+}
+
+/** One Kafka cluster. */
+export class Broker extends Context.Service<
+  Broker,
+  {
+    /** Joins a group. The effect succeeds once the client is connected; assignments arrive as events. */
+    readonly consumer: (options: ConsumerOptions) => Effect.Effect<ConsumerSession, BrokerError, Scope.Scope>
+    readonly producer: (options?: ProducerOptions) => Effect.Effect<Producer, BrokerError, Scope.Scope>
+    readonly transactionalProducer: (
+      options: ProducerOptions & { readonly transactionalId: string; readonly transactionTimeout?: Duration.Input }
+    ) => Effect.Effect<TransactionalProducer, BrokerError, Scope.Scope>
+    readonly admin: Effect.Effect<Admin, BrokerError, Scope.Scope>
+  }
+>()("@eventbus/core/Broker") {}

@@ -1,0 +1,205 @@
+/**
+ * Everything that can go wrong at the Broker port, as tagged errors.
+ *
+ * Each error says whether repeating the same call can help (`retryable`), names the thing that it is about, and its message says
+ * what to do. An adapter maps every failure of its client to one of these; nothing else crosses the port.
+ */
+import { Schema } from "effect"
+
+/** No broker answers, or the connection broke. Retrying helps once a broker is back. */
+export class BrokerUnavailable extends Schema.TaggedError<BrokerUnavailable>()("BrokerUnavailable", {
+  brokers: Schema.Array(Schema.String),
+  detail: Schema.String
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `No broker of [${this.brokers.join(", ")}] can be reached: ${this.detail}. Check the address, the listener and that the broker runs.`
+  }
+}
+
+/** A request got no answer in time. Whether it took effect is unknown. */
+export class RequestTimedOut extends Schema.TaggedError<RequestTimedOut>()("RequestTimedOut", {
+  operation: Schema.String,
+  millis: Schema.Number
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `${this.operation} got no answer within ${this.millis} ms; it may or may not have taken effect.`
+  }
+}
+
+/** SASL credentials were refused (wrong user, password, token or mechanism). */
+export class AuthenticationFailed extends Schema.TaggedError<AuthenticationFailed>()("AuthenticationFailed", {
+  mechanism: Schema.String,
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `Authentication by ${this.mechanism} was refused: ${this.detail}. Check user name, password and that the listener offers this mechanism.`
+  }
+}
+
+/** The TLS handshake failed, for example because the certificate's authority is unknown. */
+export class TlsFailed extends Schema.TaggedError<TlsFailed>()("TlsFailed", {
+  brokers: Schema.Array(Schema.String),
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `TLS with [${this.brokers.join(", ")}] failed: ${this.detail}. Give the broker's certificate authority as \`ssl.ca\`, and a host name that its certificate names.`
+  }
+}
+
+/** An ACL denies the operation. */
+export class AuthorizationFailed extends Schema.TaggedError<AuthorizationFailed>()("AuthorizationFailed", {
+  resource: Schema.Literals(["topic", "group", "cluster", "transactionalId"]),
+  name: Schema.String,
+  operation: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `Not allowed to ${this.operation} ${this.resource} '${this.name}'. Grant the right (ACL) to this user.`
+  }
+}
+
+/** The topic (or the partition of it) does not exist. Retryable: creating the topic heals it without a restart. */
+export class UnknownTopic extends Schema.TaggedError<UnknownTopic>()("UnknownTopic", {
+  topic: Schema.String,
+  partition: Schema.optionalKey(Schema.Int)
+}) {
+  readonly retryable = true
+  override get message(): string {
+    const what =
+      this.partition === undefined ? `Topic '${this.topic}'` : `Partition ${this.partition} of topic '${this.topic}'`
+    return `${what} does not exist. Create it, or correct the name.`
+  }
+}
+
+/** The name is not a legal topic name. */
+export class InvalidTopic extends Schema.TaggedError<InvalidTopic>()("InvalidTopic", {
+  topic: Schema.String,
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `'${this.topic}' is not a legal topic name: ${this.detail}. Allowed are 1 to 249 of the characters a-z A-Z 0-9 . _ - except '.' and '..'.`
+  }
+}
+
+/** `createTopics` met a topic that is there already. */
+export class TopicExists extends Schema.TaggedError<TopicExists>()("TopicExists", {
+  topic: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `Topic '${this.topic}' exists already.`
+  }
+}
+
+/** The record (or its batch) is larger than the topic's `max.message.bytes`. Retrying cannot help. */
+export class RecordTooLarge extends Schema.TaggedError<RecordTooLarge>()("RecordTooLarge", {
+  topic: Schema.String,
+  bytes: Schema.Number
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `A record of ${this.bytes} bytes is larger than topic '${this.topic}' takes. Raise \`max.message.bytes\` of the topic or send less.`
+  }
+}
+
+/** The record cannot be sent as it is (illegal header, unknown partition, refused by the broker as invalid). */
+export class RecordRejected extends Schema.TaggedError<RecordRejected>()("RecordRejected", {
+  topic: Schema.String,
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `A record for topic '${this.topic}' was rejected: ${this.detail}.`
+  }
+}
+
+/** The group or transaction coordinator moved or is still loading. */
+export class CoordinatorUnavailable extends Schema.TaggedError<CoordinatorUnavailable>()("CoordinatorUnavailable", {
+  detail: Schema.String
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `The coordinator is not available at the moment: ${this.detail}.`
+  }
+}
+
+/** The group is rebalancing; the commit may be repeated when that is over, if the partition stays. */
+export class RebalanceInProgress extends Schema.TaggedError<RebalanceInProgress>()("RebalanceInProgress", {
+  groupId: Schema.String
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `Group '${this.groupId}' is rebalancing.`
+  }
+}
+
+/**
+ * A commit for an assignment that is over: the partition was revoked, lost, or belongs to a newer generation. Repeating it can
+ * never help, and must not: the new owner decides now.
+ */
+export class StaleAssignment extends Schema.TaggedError<StaleAssignment>()("StaleAssignment", {
+  groupId: Schema.String,
+  partitions: Schema.Array(Schema.String)
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `Group '${this.groupId}': the assignment of [${this.partitions.join(", ")}] is over; nothing was committed for it.`
+  }
+}
+
+/** Another producer with the same transactional id took over. This one must be closed. */
+export class ProducerFenced extends Schema.TaggedError<ProducerFenced>()("ProducerFenced", {
+  transactionalId: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `The producer of transactional id '${this.transactionalId}' was fenced by a newer one.`
+  }
+}
+
+/** Two members used the same `groupInstanceId`; this one was fenced off. */
+export class InstanceFenced extends Schema.TaggedError<InstanceFenced>()("InstanceFenced", {
+  groupId: Schema.String,
+  groupInstanceId: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `Another member of group '${this.groupId}' joined as '${this.groupInstanceId}'. Each consumer needs a group.instance.id of its own.`
+  }
+}
+
+/** An answer that fits none of the others. */
+export class UnexpectedBrokerError extends Schema.TaggedError<UnexpectedBrokerError>()("UnexpectedBrokerError", {
+  operation: Schema.String,
+  code: Schema.String,
+  detail: Schema.String,
+  retryable: Schema.Boolean
+}) {
+  override get message(): string {
+    return `${this.operation} failed with ${this.code}: ${this.detail}`
+  }
+}
+
+/** Any failure at the Broker port. */
+export type BrokerError =
+  | BrokerUnavailable
+  | RequestTimedOut
+  | AuthenticationFailed
+  | TlsFailed
+  | AuthorizationFailed
+  | UnknownTopic
+  | InvalidTopic
+  | TopicExists
+  | RecordTooLarge
+  | RecordRejected
+  | CoordinatorUnavailable
+  | RebalanceInProgress
+  | StaleAssignment
+  | ProducerFenced
+  | InstanceFenced
+  | UnexpectedBrokerError

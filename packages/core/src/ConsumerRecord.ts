@@ -1,0 +1,54 @@
+/**
+ * A record as Kafka stores it: bytes, exact 64-bit offset, headers in order.
+ *
+ * Adapters may implement the interface with lazy getters; a record is immutable and safe to keep after its handler ended.
+ */
+
+/** One header of a record. A key may repeat, order matters, and a value may be null (Kafka's wire format allows all three). */
+export interface Header {
+  readonly key: string
+  readonly value: Uint8Array | null
+}
+
+/** The coordinates of a partition. */
+export interface TopicPartition {
+  readonly topic: string
+  readonly partition: number
+}
+
+/** A record fetched from a partition. */
+export interface ConsumerRecord extends TopicPartition {
+  /** Position in the partition, 0 or more. */
+  readonly offset: bigint
+  /** Epoch milliseconds; meaning (create or append time) as the topic is configured. */
+  readonly timestamp: number
+  /** Original bytes; null is "no key", which differs from an empty key. */
+  readonly key: Uint8Array | null
+  /** Original bytes; null is a tombstone, which differs from an empty value. */
+  readonly value: Uint8Array | null
+  readonly headers: ReadonlyArray<Header>
+}
+
+/** A record to publish. */
+export interface ProducerRecord {
+  readonly topic: string
+  /** Chooses the partition (Kafka's murmur2) unless `partition` is set; null spreads records over the partitions. */
+  readonly key: Uint8Array | null
+  /** null publishes a tombstone. */
+  readonly value: Uint8Array | null
+  readonly headers?: ReadonlyArray<Header>
+  /** Overrides the partition chosen by key. */
+  readonly partition?: number
+  /** Epoch milliseconds; default: now. */
+  readonly timestamp?: number
+}
+
+/** Where an acknowledged record ended up. */
+export interface RecordMetadata extends TopicPartition {
+  readonly offset: bigint
+}
+
+/**
+ * A text key for maps of per-partition state. Unambiguous, since a topic name cannot contain a slash.
+ */
+export const partitionKey = (topic: string, partition: number): string => `${topic}/${partition}`
