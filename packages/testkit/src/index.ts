@@ -1,1 +1,2 @@
-export {}
+export * as FaultPlan from "./FaultPlan.ts"
+export * as MemoryBroker from "./MemoryBroker.ts"
