@@ -2,7 +2,7 @@
  * The headers of a dead letter copy: the user's own, then the connector's account of what happened (rulings 14, 20 and 22).
  */
 import type { ConsumerRecord, Header, TopicPartition } from "../ConsumerRecord.ts"
-import type { DecodeFailure } from "../Serde.ts"
+import type { Undecodable } from "./delivery.ts"
 import type { Failure } from "./failure.ts"
 import * as Names from "./headerNames.ts"
 
@@ -23,12 +23,6 @@ export interface TierFailure {
   readonly exhaustedAtMillis: number
   /** Handler calls in that tier. */
   readonly attempts: number
-}
-
-/** Which halves of a record could not be decoded; at least one. */
-export interface Undecodable {
-  readonly key?: DecodeFailure
-  readonly value?: DecodeFailure
 }
 
 export interface DeadLetter {

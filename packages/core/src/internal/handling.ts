@@ -1,0 +1,99 @@
+/**
+ * What all partitions of one consumer share while they handle records, and how they report what happens.
+ */
+import type { Clock, Effect } from "effect"
+import type { BrokerError } from "../BrokerError.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import type { Settlement } from "../EventBusEvent.ts"
+import type { Committer } from "./committer.ts"
+import type { DeadLetters } from "./deadLetters.ts"
+import type { BindingDefinition } from "./definition.ts"
+import type { Receiver } from "./delivery.ts"
+import type { EventHub } from "./eventHub.ts"
+import type { Failure } from "./failure.ts"
+import type { Partition } from "./partition.ts"
+
+export interface Handling<R> {
+  readonly definition: BindingDefinition<R>
+  readonly receiver: Receiver
+  /** Index of the consumer in its binding. */
+  readonly consumer: number
+  readonly hub: EventHub
+  readonly clock: Clock.Clock
+  readonly committer: Committer
+  readonly deadLetters: DeadLetters
+  /** A record halted its partition: the binding shows it. */
+  readonly onHalted: Effect.Effect<void>
+  /** Adds reason `operator` to the whole binding. */
+  readonly pauseBinding: Effect.Effect<void>
+  /** Waits for one of the binding's `maxInFlight` places around each handler run. */
+  readonly withPermit: <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
+}
+
+const ofPartition = (handling: Handling<unknown>, partition: Partition) => ({
+  binding: handling.definition.name,
+  consumer: handling.consumer,
+  topic: partition.topic,
+  partition: partition.partition,
+  generation: partition.generation
+})
+
+export const started = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
+  if (handling.hub.active) handling.hub.emit({ _tag: "Started", ...ofPartition(handling, partition), record })
+}
+
+export const settled = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  settlement: Settlement,
+  attempts: number,
+  failure?: Failure
+): void => {
+  if (settlement === "Handled" && !handling.hub.active) return
+  handling.hub.emit({ _tag: "Settled", ...ofPartition(handling, partition), record, settlement, attempts, failure })
+}
+
+export const attemptFailed = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  attempt: number,
+  failure: Failure,
+  retryInMillis: number | undefined
+): void => {
+  handling.hub.emit({
+    _tag: "AttemptFailed",
+    ...ofPartition(handling, partition),
+    record,
+    attempt,
+    failure,
+    retryInMillis
+  })
+}
+
+export const deadLetterFailed = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  topic: string,
+  error: BrokerError,
+  attempt: number
+): void => {
+  handling.hub.emit({ _tag: "DeadLetterFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
+}
+
+/** Events that are about the partition itself. */
+export const report = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  event:
+    | { readonly _tag: "ProcessingBudgetReached" }
+    | { readonly _tag: "PartitionAssigned"; readonly position: bigint }
+    | { readonly _tag: "PartitionRevoked" }
+    | { readonly _tag: "PartitionReleased"; readonly committed: bigint }
+    | { readonly _tag: "PartitionLost" }
+    | { readonly _tag: "DrainTimedOut"; readonly unfinished: number }
+): void => {
+  handling.hub.emit({ ...ofPartition(handling, partition), ...event })
+}
