@@ -135,6 +135,13 @@ describe("offsetTracker", () => {
     expect(tracker.position()).toBe(130n)
   })
 
+  it("OFF-08 an end of chunk that is behind moves nothing", () => {
+    const tracker = OffsetTracker.make(100n)
+    tracker.endOfChunk(120n)
+    tracker.endOfChunk(110n)
+    expect(tracker.position()).toBe(120n)
+  })
+
   it("is full when the span, not the number in flight, reaches the limit, and frees up with the first record", () => {
     const tracker = OffsetTracker.make(0n, { maxSpan: 100 })
     for (let i = 0; i < 100; i++) {
