@@ -156,7 +156,7 @@ describe("deadLetterHeaders", () => {
   it("C19 says which half could not be decoded, and where", () => {
     const value = new DecodeFailure({ serde: "json", path: '["items"][0]["price"]', detail: "Expected number" })
     const key = new DecodeFailure({ serde: "json", path: "", detail: "bad key" })
-    const of = (undecodable: DeadLetterHeaders.Undecodable) => {
+    const of = (undecodable: NonNullable<DeadLetterHeaders.DeadLetter["undecodable"]>) => {
       const headers = DeadLetterHeaders.make({ ...letter, reason: "NON_RETRYABLE", undecodable })
       return [valueOf(headers, Names.decodeTarget), valueOf(headers, Names.decodePath)]
     }
