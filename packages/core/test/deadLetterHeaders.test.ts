@@ -154,15 +154,16 @@ describe("deadLetterHeaders", () => {
   })
 
   it("C19 says which half could not be decoded, and where", () => {
-    const value = new DecodeFailure({ serde: "json", path: '["items"][0]["price"]', detail: "Expected number" })
-    const key = new DecodeFailure({ serde: "json", path: "", detail: "bad key" })
-    const of = (undecodable: NonNullable<DeadLetterHeaders.DeadLetter["undecodable"]>) => {
+    const valueFailure = new DecodeFailure({ serde: "json", path: '["items"][0]["price"]', detail: "Expected number" })
+    const keyFailure = new DecodeFailure({ serde: "json", path: "", detail: "bad key" })
+    const of = (key?: DecodeFailure, value?: DecodeFailure) => {
+      const undecodable = new Undecodable(key, value)
       const headers = DeadLetterHeaders.make({ ...letter, reason: "NON_RETRYABLE", undecodable })
       return [valueOf(headers, Names.decodeTarget), valueOf(headers, Names.decodePath)]
     }
-    expect(of({ key })).toEqual(["key", "occurs 0 times"])
-    expect(of({ value })).toEqual(["value", '["items"][0]["price"]'])
-    expect(of({ key, value })).toEqual(["both", '["items"][0]["price"]'])
+    expect(of(keyFailure)).toEqual(["key", "occurs 0 times"])
+    expect(of(undefined, valueFailure)).toEqual(["value", '["items"][0]["price"]'])
+    expect(of(keyFailure, valueFailure)).toEqual(["both", '["items"][0]["price"]'])
     expect(keys(DeadLetterHeaders.make(letter))).not.toContain(Names.decodeTarget)
   })
 
