@@ -80,22 +80,29 @@ export class Cluster {
     this.kernel.journal({ _tag: "Struck", effect: effect._tag })
     switch (effect._tag) {
       case "BrokerDown":
-        return this.network.takeDown(effect.duration)
+        this.network.takeDown(effect.duration)
+        break
       case "CoordinatorMoved":
-        return this.network.moveCoordinator(effect.duration)
+        this.network.moveCoordinator(effect.duration)
+        break
       case "SessionExpired":
-        return this.expireOne(effect.groupId, effect.clientId)
+        this.expireOne(effect.groupId, effect.clientId)
+        break
       case "PartitionLost":
-        return this.loseOne(effect.topic, effect.partition)
+        this.loseOne(effect.topic, effect.partition)
+        break
       case "ConnectionDropped":
-        return this.pickConnection(effect.clientId, "consumer")?.onChange("dropped")
+        this.pickConnection(effect.clientId, "consumer")?.onChange("dropped")
+        break
       case "Isolated": {
         const connection = this.pickConnection(effect.clientId)
-        return connection && this.network.isolate(connection, effect.duration)
+        if (connection) this.network.isolate(connection, effect.duration)
+        break
       }
       case "Kill":
-        for (const connection of this.network.connections)
+        for (const connection of this.network.connections) {
           if (connection.clientId === effect.clientId) connection.cut = true
+        }
     }
   }
 

@@ -94,7 +94,7 @@ export class ConsumerGroup {
       lastSeenMillis: this.kernel.nowMillis(),
       cancelExpiry: () => {}
     }
-    if (before) this.replace(before, member)
+    if (before) this.fence(before)
     this.members.set(member.memberId, member)
     this.watchExpiry(member)
     this.kernel.journal({ _tag: "Joined", groupId: this.groupId, memberId: member.memberId })
@@ -252,8 +252,8 @@ export class ConsumerGroup {
     return [...this.members.values()].find((member) => member.groupInstanceId === groupInstanceId)
   }
 
-  /** The newer of two members with one instance id goes on with the holdings; the older is out. */
-  private replace(before: Member, member: Member): void {
+  /** The older of two members with one instance id is out. */
+  private fence(before: Member): void {
     this.members.delete(before.memberId)
     before.cancelExpiry()
     before.state = "fenced"

@@ -3,7 +3,7 @@
  * again until the records in it are too old. Owns the waiting records and their sequence numbers.
  */
 import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
-import { Clock, Duration, Effect, Exit, FiberSet, Latch, type Scope } from "effect"
+import { Clock, Duration, Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
@@ -75,7 +75,10 @@ export const make = Effect.fnUntraced(function* (
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (result: Result) => void): void => {
     const lane = laneOf(record.topic)
     const target = choosePartition(cluster, lane, record)
-    if (typeof target !== "number") return answer(Exit.fail(target))
+    if (typeof target !== "number") {
+      answer(Exit.fail(target))
+      return
+    }
     const sequence = lane.sequences.get(target) ?? 0
     lane.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
@@ -118,10 +121,17 @@ export const make = Effect.fnUntraced(function* (
         { timeoutMillis }
       )
       const exit = yield* Effect.exit(request)
-      if (Exit.isSuccess(exit)) return exit.value.forEach((result, index) => sent[index]!.answer(result))
+      if (Exit.isSuccess(exit)) {
+        exit.value.forEach((result, index) => {
+          sent[index]!.answer(result)
+        })
+        return
+      }
       const error = Exit.findErrorOption(exit)
-      if (error._tag === "Some" && !resendable(error.value))
-        return sent.forEach((one) => one.answer(Exit.fail(error.value)))
+      if (error._tag === "Some" && !resendable(error.value)) {
+        for (const one of sent) one.answer(Exit.fail(error.value))
+        return
+      }
       waiting = expire(sent, clock.currentTimeMillisUnsafe(), settings.deliveryTimeoutMillis)
       yield* Effect.sleep(backoffMillis)
       backoffMillis = Math.min(maxBackoffMillis, backoffMillis * 2)

@@ -76,10 +76,13 @@ export class Session {
   /** Learns the coordinator's view, if it can be reached, and reports what changed. */
   sync(): void {
     if (this.ended || !this.reaches()) return
-    if (this.member.state !== "joined") return this.dropOut()
-    this.reportLost()
-    this.reportRevoked()
-    this.reportAssigned()
+    if (this.member.state === "joined") {
+      this.reportLost()
+      this.reportRevoked()
+      this.reportAssigned()
+    } else {
+      this.dropOut()
+    }
     this.wake()
   }
 
@@ -100,7 +103,7 @@ export class Session {
   }
 
   /** Registers again for topics whose partitions are new objects. */
-  rewatch(topic: string): void {
+  readonly rewatch = (topic: string): void => {
     for (const cursor of this.cursors.values()) if (cursor.topic === topic) this.watch(cursor)
     this.wake()
   }
