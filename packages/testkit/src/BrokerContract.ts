@@ -8,12 +8,15 @@ import { describe, it } from "@effect/vitest"
 import type { Broker } from "@eventbus/core"
 import { Effect, type Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { fetching } from "./contract/fetching.ts"
 import type { Capabilities, Outcome } from "./contract/harness.ts"
 import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
+import { rebalance } from "./contract/rebalance.ts"
+import { transactions } from "./contract/transactions.ts"
 
 export type { Capabilities, Outcome }
 
@@ -39,7 +42,10 @@ export const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   offsets,
   fetching,
   "pause and seek": pauseAndSeek,
-  publishing
+  rebalance,
+  publishing,
+  transactions,
+  administration
 }
 
 /** Registers the contract as vitest tests. */
