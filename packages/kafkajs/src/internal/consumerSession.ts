@@ -1,0 +1,275 @@
+/**
+ * A consumer session: joins what the membership says, what is owned and what is fetched into one queue of events, in the order in
+ * which it happened. The queue is not bounded by itself; what is in it is bounded by the consumer, which pauses partitions (one
+ * chunk of each may follow).
+ */
+import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Cause, Deferred, Duration, Effect, Queue } from "effect"
+import { type Cluster, connect } from "./cluster.ts"
+import { fetchCommitted, sendCommit } from "./committedOffsets.ts"
+import { type ClientFailure, failureOfCode, isCoordinatorFailure } from "./errors.ts"
+import { isFatal, makeFetcher } from "./fetcher.ts"
+import type { KafkaBroker } from "./kafkajsInternals.ts"
+import { earliest, latest, listOffsets } from "./logBounds.ts"
+import { leave, type Membership, makeMembership } from "./membership.ts"
+import { defaults, type Options } from "./options.ts"
+import { type Group, type Owned, Ownership } from "./ownership.ts"
+import type { PortErrors } from "./portErrors.ts"
+
+interface Settings {
+  readonly groupId: string
+  readonly groupInstanceId: string | null
+  readonly topics: ReadonlyArray<string>
+  readonly sessionTimeoutMillis: number
+  readonly rebalanceTimeoutMillis: number
+  readonly heartbeatIntervalMillis: number
+  readonly maxWaitMillis: number
+  readonly maxBytesPerPartition: number
+  readonly isolation: "read_committed" | "read_uncommitted"
+}
+
+const settings = (options: Broker.ConsumerOptions): Settings => ({
+  groupId: options.groupId,
+  groupInstanceId: options.groupInstanceId ?? null,
+  topics: [...new Set(options.topics)],
+  sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
+  rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
+  heartbeatIntervalMillis: Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
+  maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
+  maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
+  isolation: options.isolation ?? "read_committed"
+})
+
+const retryDelay = "100 millis"
+/** How often a topic that does not exist is looked for. */
+const missingTopicDelay = Duration.seconds(1)
+const leaveTimeout = Duration.seconds(2)
+/** What waiting for a topic to appear does not cure. */
+const topicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])
+
+const coordinates = (partitions: ReadonlyArray<Owned>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
+  partitions.map(({ topic, partition }) => ({ topic, partition }))
+
+/** Silent members are noticed only when a request ends: a third of the session leaves time for two more tries. */
+const memberConnection = (options: Options, { sessionTimeoutMillis }: Settings): Options => ({
+  ...options,
+  requestTimeout: Math.min(
+    Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    Math.max(1_000, sessionTimeoutMillis / 3)
+  )
+})
+
+/** Commits for the current member, over a coordinator that is looked up once and again when it has moved. */
+const makeCommit = (cluster: Cluster, { groupId }: Settings, ownership: Ownership, membership: () => Membership) => {
+  let coordinator: KafkaBroker | undefined
+  const find = Effect.suspend(() =>
+    coordinator?.isConnected()
+      ? Effect.succeed(coordinator)
+      : Effect.tap(cluster.coordinator("group", groupId), (found) => Effect.sync(() => void (coordinator = found)))
+  )
+  const stale = (offsets: ReadonlyArray<Broker.OffsetCommit>) =>
+    offsets.flatMap((offset) =>
+      ownership.get(offset)?.generation === offset.generation
+        ? []
+        : [ConsumerRecord.partitionKey(offset.topic, offset.partition)]
+    )
+  /** `refused` names the partitions whose assignment is over; nothing was sent for anyone then. */
+  return (offsets: ReadonlyArray<Broker.OffsetCommit>) =>
+    Effect.suspend((): Effect.Effect<void, ClientFailure | BrokerError.StaleAssignment> => {
+      if (offsets.length === 0) return Effect.void
+      const partitions = stale(offsets)
+      if (partitions.length > 0) return Effect.fail(new BrokerError.StaleAssignment({ groupId, partitions }))
+      const identity = membership().identity()
+      if (identity === undefined) return Effect.fail(rebalancing)
+      return Effect.flatMap(find, (broker) => sendCommit(broker, groupId, identity, offsets)).pipe(
+        Effect.tapError((failed) =>
+          Effect.sync(() => {
+            if (isCoordinatorFailure(failed.type)) coordinator = undefined
+            membership().hurry()
+          })
+        ),
+        // the generation went on meanwhile, or the member is out: its own loop finds out; a repetition is checked against what is owned then
+        Effect.mapError((failed) =>
+          failed.type === "ILLEGAL_GENERATION" || failed.type === "UNKNOWN_MEMBER_ID" ? rebalancing : failed
+        )
+      )
+    })
+}
+
+const rebalancing: ClientFailure = {
+  _tag: "ClientFailure",
+  type: "REBALANCE_IN_PROGRESS",
+  detail: "the generation is over"
+}
+
+export const makeConsumerSession = Effect.fnUntraced(function* (
+  options: Options,
+  errors: PortErrors,
+  consumer: Broker.ConsumerOptions
+) {
+  const config = settings(consumer)
+  const { groupId } = config
+  const subject = { operation: "consume", groupId, groupInstanceId: consumer.groupInstanceId }
+  const [memberCluster, cluster] = yield* errors.map(
+    Effect.all([connect(memberConnection(options, config), consumer.clientId), connect(options, consumer.clientId)], {
+      concurrency: "unbounded"
+    }),
+    { ...subject, operation: "connect" }
+  )
+  const scope = yield* Effect.scope
+  const events = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
+  const ownership = new Ownership()
+  const emit = (event: Broker.ConsumerEvent): void => void Queue.offerUnsafe(events, event)
+  const context = yield* Effect.context<never>()
+  const fork = (effect: Effect.Effect<void>): void => void Effect.runForkWith(context)(Effect.forkIn(effect, scope))
+
+  const emitLost = ({ generation, partitions }: Group) =>
+    emit({ _tag: "Lost", generation, partitions: coordinates(partitions) })
+
+  const death = yield* Deferred.make<never, BrokerError.BrokerError>()
+  const die = (failed: ClientFailure, topic = config.topics.join(", ")): Effect.Effect<void> =>
+    Effect.asVoid(Deferred.fail(death, errors.of(failed, { ...subject, topic })))
+
+  const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die)
+
+  const lookUp = Effect.fnUntraced(function* (added: ReadonlyArray<Owned>) {
+    const metadata = yield* fetcher.refresh
+    const bounds = (at: number) => listOffsets(cluster, metadata, added, at, config.isolation)
+    const committed = Effect.flatMap(cluster.coordinator("group", groupId), (broker) =>
+      fetchCommitted(broker, groupId, added)
+    )
+    const [offsets, starts, ends] = yield* Effect.all([committed, bounds(earliest), bounds(latest)], {
+      concurrency: "unbounded"
+    })
+    return added.map(({ topic, partition }): Broker.AssignedPartition => {
+      const key = ConsumerRecord.partitionKey(topic, partition)
+      return {
+        topic,
+        partition,
+        committed: offsets.get(key),
+        logStart: starts.get(key) ?? 0n,
+        logEnd: ends.get(key) ?? 0n
+      }
+    })
+  })
+
+  /** Announces new partitions once their offsets are known; those that are gone by then were never announced. */
+  const announce = (generation: number, added: ReadonlyArray<Owned>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const held = added.filter((owned) => ownership.holds(owned))
+      if (held.length === 0) return Effect.void
+      return Effect.matchEffect(lookUp(held), {
+        onSuccess: (partitions) =>
+          Effect.sync(() => {
+            const still = held.filter((owned) => ownership.holds(owned))
+            for (const owned of still) owned.phase = "waiting"
+            if (still.length > 0) {
+              emit({
+                _tag: "Assigned",
+                generation,
+                partitions: partitions.filter((found) => ownership.get(found)?.generation === generation)
+              })
+            }
+          }),
+        onFailure: (failed) =>
+          isFatal(failed) ? die(failed) : Effect.andThen(Effect.sleep(retryDelay), announce(generation, added))
+      })
+    })
+
+  const revoke = ({ generation, partitions }: Group): void => {
+    const letGo = Effect.sync(() => {
+      const held = ownership.remove(partitions)
+      if (held.length > 0) membership.rejoin()
+      return held
+    })
+    emit({ _tag: "Revoked", generation, partitions: coordinates(partitions), release: Effect.asVoid(letGo) })
+    fork(
+      Effect.sleep(config.rebalanceTimeoutMillis).pipe(
+        Effect.andThen(letGo),
+        Effect.map((late) => {
+          if (late.length > 0) emitLost({ generation, partitions: late })
+        })
+      )
+    )
+  }
+
+  const membership: Membership = makeMembership(memberCluster, config, ownership, {
+    assigned: (generation, partitions) => {
+      const { added, revoked, dropped } = ownership.assign(generation, partitions)
+      for (const group of revoked) revoke(group)
+      if (dropped > 0) membership.rejoin()
+      if (added.length > 0) fork(announce(generation, added))
+    },
+    lost: () => {
+      for (const group of ownership.clear()) emitLost(group)
+    }
+  })
+
+  const look = Effect.gen(function* () {
+    const metadata = yield* fetcher.refresh
+    for (const { topic, topicErrorCode } of metadata.values()) {
+      const failed = failureOfCode(topicErrorCode)
+      if (failed !== undefined && topicErrors.has(failed.type)) yield* die(failed, topic)
+    }
+    return new Map([...metadata].map(([topic, found]) => [topic, found.partitionMetadata.length]))
+  })
+
+  /** Joins again when topics appear or grow: the classic protocol leaves that to the members. */
+  const watch = Effect.gen(function* () {
+    let counts = yield* Effect.orElseSucceed(look, () => new Map<string, number>())
+    while (true) {
+      const missing = config.topics.some((topic) => !counts.get(topic))
+      yield* Effect.sleep(missing ? missingTopicDelay : (options.metadataMaxAge ?? defaults.metadataMaxAgeMillis))
+      const now = yield* Effect.orElseSucceed(look, () => counts)
+      if (config.topics.some((topic) => now.get(topic) !== counts.get(topic))) membership.rejoin()
+      counts = now
+    }
+  })
+
+  const leaveGroup = Effect.suspend(() => {
+    const identity = membership.identity()
+    return identity === undefined || config.groupInstanceId !== null
+      ? Effect.void
+      : leave(cluster, groupId, identity.memberId).pipe(
+          Effect.ignore,
+          Effect.timeoutOption(leaveTimeout),
+          Effect.asVoid
+        )
+  })
+
+  const end = (reason: BrokerError.BrokerError) =>
+    Effect.andThen(
+      Effect.sync(() => {
+        for (const group of ownership.clear()) emitLost(group)
+        Queue.failCauseUnsafe(events, Cause.fail(reason))
+      }),
+      leaveGroup
+    )
+
+  yield* Effect.addFinalizer(() => Effect.andThen(leaveGroup, Queue.shutdown(events)))
+  yield* Effect.raceAllFirst([
+    watch,
+    Effect.mapError(membership.run, (failed) => errors.of(failed, subject)),
+    Deferred.await(death)
+  ]).pipe(Effect.catch(end), Effect.forkScoped)
+
+  const commit = makeCommit(cluster, config, ownership, () => membership)
+  const session: Broker.ConsumerSession = {
+    events,
+    pause: (partitions) => Effect.sync(() => ownership.setPaused(partitions, true)),
+    resume: (partitions) =>
+      Effect.sync(() => {
+        ownership.setPaused(partitions, false)
+        fetcher.wake()
+      }),
+    seek: (partition, offset) =>
+      Effect.sync(() => {
+        if (ownership.seek(partition, offset)) fetcher.wake()
+      }),
+    commit: (offsets) =>
+      Effect.mapError(commit(offsets), (failed) =>
+        failed._tag === "ClientFailure" ? errors.of(failed, { ...subject, operation: "commit" }) : failed
+      )
+  }
+  return session
+})
