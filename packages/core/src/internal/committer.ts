@@ -53,13 +53,12 @@ export const make = Effect.fnUntraced(function* (
   const work = Latch.makeUnsafe(false)
   const urgent = Latch.makeUnsafe(false)
 
-  /** Answers whoever waits for nothing more. */
+  /** Answers whoever waits for nothing more. An answered fiber may run at once and wait again, so the list is settled first. */
   const answer = () => {
-    waiters = waiters.filter((waiter) => {
-      const pending = waiter.partition.owned() && waiter.partition.committed < waiter.offset
-      if (!pending) Deferred.doneUnsafe(waiter.done, Effect.void)
-      return pending
-    })
+    const pending = (waiter: Waiter) => waiter.partition.owned() && waiter.partition.committed < waiter.offset
+    const answered = waiters.filter((waiter) => !pending(waiter))
+    waiters = waiters.filter(pending)
+    for (const { done } of answered) Deferred.doneUnsafe(done, Effect.void)
   }
 
   const takeBatch = (): Map<Committable, OffsetCommit> => {

@@ -9,6 +9,7 @@ import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordC
 import type { BrokerError } from "../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../ConsumerRecord.ts"
 import * as Batches from "./batches.ts"
+import { bounded } from "./bounded.ts"
 import * as Committer from "./committer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import type { DeadLetters } from "./deadLetters.ts"
@@ -125,11 +126,11 @@ export const make = Effect.fnUntraced(function* <R>(
   const drain = Effect.fnUntraced(function* (entry: Running, boundMillis: number) {
     const { partition, fiber } = entry
     partition.stop()
-    const ended = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), boundMillis)
+    const ended = yield* bounded(Fiber.await(fiber), boundMillis)
     if (Option.isNone(ended)) {
       report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
     }
-    yield* Effect.timeoutOption(Effect.interruptible(handling.committer.commit(partition)), finalCommitMillis)
+    yield* bounded(handling.committer.commit(partition), finalCommitMillis)
   })
 
   const revoke = Effect.fnUntraced(function* (event: Extract<ConsumerEvent, { readonly _tag: "Revoked" }>) {
@@ -205,14 +206,11 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const entries = () => Array.from(running.values())
   yield* Effect.addFinalizer(() =>
-    Effect.forEach(entries(), close, { discard: true }).pipe(
-      Effect.andThen(Effect.suspend(() => Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }))),
-      Effect.interruptible,
-      Effect.timeoutOption(interruptBoundMillis),
-      Effect.andThen(
-        Effect.sync(() => hub.emit({ _tag: "SessionClosed", binding: definition.name, consumer: options.index }))
-      )
-    )
+    Effect.gen(function* () {
+      yield* Effect.forEach(entries(), close, { discard: true })
+      yield* bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
+      hub.emit({ _tag: "SessionClosed", binding: definition.name, consumer: options.index })
+    })
   )
   yield* Effect.forkScoped(watchBudget(handling, () => entries().map((entry) => entry.partition)))
   hub.emit({ _tag: "SessionStarted", binding: definition.name, consumer: options.index })

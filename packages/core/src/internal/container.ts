@@ -8,6 +8,7 @@ import { hostname } from "node:os"
 import { Deferred, Effect, Exit, Fiber, Scope, Semaphore } from "effect"
 import type { Broker } from "../Broker.ts"
 import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
+import { bounded } from "./bounded.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import * as DeadLetters from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -124,7 +125,7 @@ export const make = Effect.fnUntraced(function* <R>(
     Effect.gen(function* () {
       yield* onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
       const closing = yield* Effect.forkIn(Scope.close(ending.scope, Exit.void), scope, { startImmediately: true })
-      yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(closing)), closeBoundMillis)
+      yield* bounded(Fiber.await(closing), closeBoundMillis)
       statuses.clear()
       if (run === ending) run = undefined
       yield* Deferred.succeed(ending.ended, undefined)
@@ -151,7 +152,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const pause: Command = Effect.suspend(() => {
     if (lifecycle !== "STARTED" || PauseReasons.has(reasons, "operator")) return refuse("pause", ["RUNNING"])
-    const flush = Effect.timeoutOption(
+    const flush = bounded(
       onLive((consumer) => consumer.flush),
       flushBoundMillis
     )
