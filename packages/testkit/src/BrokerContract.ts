@@ -7,11 +7,11 @@
 import { describe, it } from "@effect/vitest"
 import type { Broker } from "@eventbus/core"
 import { Effect, type Layer } from "effect"
-import { TestClock } from "effect/testing"
 import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
+import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
-import type { Capabilities, Outcome } from "./contract/harness.ts"
+import { type Capabilities, type Outcome, onRunningClock } from "./contract/harness.ts"
 import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
@@ -45,7 +45,8 @@ export const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   rebalance,
   publishing,
   transactions,
-  administration
+  administration,
+  errors
 }
 
 /** Registers the contract as vitest tests. */
@@ -74,7 +75,3 @@ export const suite = <E>(name: string, options: Options<E>): void => {
     }
   })
 }
-
-/** Lets virtual time run by itself while the test waits, as a real clock would. */
-const onRunningClock = <A, E, R>(test: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.raceFirst(test, Effect.forever(Effect.andThen(TestClock.adjust("20 millis"), Effect.yieldNow)))

@@ -4,6 +4,7 @@ import { assert } from "vitest"
 import {
   admin,
   eventuallyTrue,
+  neverExpires,
   type Outcome,
   producer,
   publish,
@@ -115,7 +116,7 @@ export const fetching: ReadonlyArray<Outcome> = [
   {
     title: "a record's own timestamp is kept; without one it is now",
     run: Effect.gen(function* () {
-      const name = yield* topic()
+      const name = yield* topic(1, neverExpires)
       const { send } = yield* producer
       yield* send(record(name, "a", { timestamp: 1_234_567_890_123 }))
       yield* send(record(name, "b"))
@@ -164,6 +165,29 @@ export const fetching: ReadonlyArray<Outcome> = [
       yield* probe.session.seek({ topic: name, partition: 0 }, 4n)
       yield* probe.collects(2)
       assert.deepStrictEqual(probe.values, ["v-4", "v-5"])
+    })
+  },
+  {
+    title: "a position that deleteRecords overtakes is OutOfRange",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const at = { topic: name, partition: 0 }
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* publish(name, texts("v", 2))
+      yield* probe.collects(2)
+      yield* probe.session.pause([at])
+      yield* quietTime
+      yield* publish(name, texts("w", 4))
+      const administrator = yield* admin
+      yield* administrator.deleteRecords(name, [{ partition: 0, before: 5n }])
+      yield* quietTime
+      // One chunk may still have arrived after the pause; then the position is behind it.
+      const position = probe.positions.get(`${name}/0`) ?? 0n
+      if (position >= 5n) return
+      yield* probe.session.resume([at])
+      yield* eventuallyTrue(() => assert.strictEqual(probe.of("OutOfRange").at(-1)?.position, position))
+      yield* probe.session.seek(at, 5n)
+      yield* eventuallyTrue(() => assert.strictEqual(probe.values.at(-1), "w-3"))
     })
   },
   {

@@ -6,6 +6,7 @@
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Cause, Clock, Duration, Effect, Exit, type Scope } from "effect"
+import { TestClock } from "effect/testing"
 import { assert } from "vitest"
 
 /** What differs between adapters for good reason. */
@@ -104,6 +105,9 @@ export const usable = (
 ): Effect.Effect<void, BrokerError.BrokerError> =>
   eventually(Effect.map(administrator.topicOffsets(name), (offsets) => assert.strictEqual(offsets.length, partitions)))
 
+/** Configuration of a topic whose records may be as old as they like. */
+export const neverExpires: ReadonlyMap<string, string> = new Map([["retention.ms", "-1"]])
+
 /** A record with text for a value, to partition 0 unless told otherwise. */
 export const record = (
   topic: string,
@@ -124,3 +128,7 @@ export const publish = (
 /** `count` texts that begin alike: `prefix-0`, `prefix-1`, … */
 export const texts = (prefix: string, count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
+
+/** Lets virtual time run by itself while the test waits, as a real clock would. */
+export const onRunningClock = <A, E, R>(test: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.raceFirst(test, Effect.forever(Effect.andThen(TestClock.adjust("20 millis"), Effect.yieldNow)))

@@ -1,5 +1,6 @@
 /** Outcomes: steering what is fetched. */
-import { Effect } from "effect"
+import { Broker } from "@eventbus/core"
+import { Effect, Queue } from "effect"
 import { assert } from "vitest"
 import { eventuallyTrue, type Outcome, publish, quietTime, texts, topic, unique } from "./harness.ts"
 import { join } from "./probe.ts"
@@ -60,16 +61,28 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "REB-04: a member that does not take its events for long stays in its group",
+    title: "REB-04: a member that takes no events for longer than its session timeout stays in its group",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")
-      const probe = yield* join({ groupId, topics: [name] })
-      yield* publish(name, ["a"])
-      yield* probe.collects(1)
+      const broker = yield* Broker.Broker
+      const session = yield* broker.consumer({
+        groupId,
+        topics: [name],
+        sessionTimeout: "6 seconds",
+        heartbeatInterval: "500 millis",
+        maxWait: "100 millis",
+        maxBytesPerPartition: 200
+      })
+      const assigned = yield* Queue.take(session.events)
+      assert.strictEqual(assigned._tag, "Assigned")
+      yield* publish(name, texts("v", 500))
+      yield* session.seek({ topic: name, partition: 0 }, 0n)
       yield* Effect.sleep("8 seconds")
-      yield* probe.commit(name, 0, 1n)
-      assert.strictEqual(probe.of("Lost").length, 0)
+      if (assigned._tag !== "Assigned") return
+      yield* session.commit([{ topic: name, partition: 0, generation: assigned.generation, offset: 1n }])
+      const waiting = yield* Queue.takeAll(session.events)
+      assert.isTrue(waiting.every((event) => event._tag === "Fetched"))
     })
   },
   {

@@ -96,6 +96,20 @@ export const publishing: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "sendAll with a record that cannot be published fails with that failure, and publishes the others",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { sendAll } = yield* producer
+      const error = yield* failure(
+        sendAll([record(name, "a"), record(name, "x".repeat(5000)), record(unique("topic"), "b"), record(name, "c")])
+      )
+      assertTag(error, "RecordTooLarge")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, ["a", "c"])
+    })
+  },
+  {
     title: "a record that is too large fails alone",
     run: Effect.gen(function* () {
       const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))

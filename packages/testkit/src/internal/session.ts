@@ -99,6 +99,7 @@ export class Session {
   close(): void {
     this.ended = true
     for (const cursor of this.cursors.values()) this.unwatch(cursor)
+    this.cursors.clear()
     this.wake()
   }
 
