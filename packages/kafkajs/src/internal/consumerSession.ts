@@ -65,7 +65,11 @@ const makeCommit = (cluster: Cluster, { groupId }: Settings, ownership: Ownershi
   const find = Effect.suspend(() =>
     coordinator?.isConnected()
       ? Effect.succeed(coordinator)
-      : Effect.tap(cluster.coordinator("group", groupId), (found) => Effect.sync(() => void (coordinator = found)))
+      : Effect.tap(cluster.coordinator("group", groupId), (found) =>
+          Effect.sync(() => {
+            coordinator = found
+          })
+        )
   )
   const stale = (offsets: ReadonlyArray<Broker.OffsetCommit>) =>
     offsets.flatMap((offset) =>
@@ -186,9 +190,11 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     fork(
       Effect.sleep(config.rebalanceTimeoutMillis).pipe(
         Effect.andThen(letGo),
-        Effect.map((late) => {
-          if (late.length > 0) emitLost({ generation, partitions: late })
-        })
+        Effect.andThen((late) =>
+          Effect.sync(() => {
+            if (late.length > 0) emitLost({ generation, partitions: late })
+          })
+        )
       )
     )
   }
@@ -246,7 +252,10 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       leaveGroup
     )
 
-  yield* Effect.addFinalizer(() => Effect.andThen(leaveGroup, Queue.shutdown(events)))
+  yield* Effect.addFinalizer(() => {
+    ownership.clear()
+    return Effect.andThen(leaveGroup, Queue.shutdown(events))
+  })
   yield* Effect.raceAllFirst([
     watch,
     Effect.mapError(membership.run, (failed) => errors.of(failed, subject)),

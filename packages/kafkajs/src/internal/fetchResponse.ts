@@ -3,42 +3,61 @@ import type { ConsumerRecord } from "@eventbus/core"
 import type { Apis, FetchedPartition } from "./apis.ts"
 import { isAbortMarker, isControl, isTransactional, readRecords, splitBatches } from "./recordBatch.ts"
 
+/** Reads big-endian numbers one after the other. */
+class Cursor {
+  readonly bytes: Buffer
+  at = 0
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  int16(): number {
+    this.at += 2
+    return this.bytes.readInt16BE(this.at - 2)
+  }
+
+  int32(): number {
+    this.at += 4
+    return this.bytes.readInt32BE(this.at - 4)
+  }
+
+  int64(): bigint {
+    this.at += 8
+    return this.bytes.readBigInt64BE(this.at - 8)
+  }
+
+  slice(length: number): Buffer {
+    this.at += length
+    return this.bytes.subarray(this.at - length, this.at)
+  }
+}
+
+const decodePartition = (cursor: Cursor, version: number, topic: string): FetchedPartition => {
+  const partition = cursor.int32()
+  const errorCode = cursor.int16()
+  const highWatermark = cursor.int64()
+  const lastStableOffset = cursor.int64()
+  if (version >= 5) cursor.int64()
+  const abortedTransactions: Array<FetchedPartition["abortedTransactions"][number]> = []
+  for (let left = cursor.int32(); left > 0; left--) {
+    abortedTransactions.push({ producerId: cursor.int64(), firstOffset: cursor.int64() })
+  }
+  if (version >= 11) cursor.int32()
+  const bytes = cursor.slice(Math.max(0, cursor.int32()))
+  return { topic, partition, errorCode, highWatermark, lastStableOffset, abortedTransactions, bytes }
+}
+
 /** Decodes Fetch v4 to v11. */
 export const decodeFetch = (bytes: Buffer, version: number): Apis["Fetch"]["response"] => {
-  let at = 0
-  const int16 = () => bytes.readInt16BE((at += 2) - 2)
-  const int32 = () => bytes.readInt32BE((at += 4) - 4)
-  const int64 = () => bytes.readBigInt64BE((at += 8) - 8)
-  const throttle = int32()
-  const errorCode = version >= 7 ? int16() : 0
-  if (version >= 7) int32()
+  const cursor = new Cursor(bytes)
+  const throttle = cursor.int32()
+  const errorCode = version >= 7 ? cursor.int16() : 0
+  if (version >= 7) cursor.int32()
   const partitions: Array<FetchedPartition> = []
-  for (let topics = int32(); topics > 0; topics--) {
-    const topicLength = int16()
-    const topic = bytes.toString("utf8", at, (at += topicLength))
-    for (let count = int32(); count > 0; count--) {
-      const partition = int32()
-      const partitionError = int16()
-      const highWatermark = int64()
-      const lastStableOffset = int64()
-      if (version >= 5) int64()
-      const abortedTransactions: Array<FetchedPartition["abortedTransactions"][number]> = []
-      for (let aborted = int32(); aborted > 0; aborted--) {
-        abortedTransactions.push({ producerId: int64(), firstOffset: int64() })
-      }
-      if (version >= 11) int32()
-      const length = Math.max(0, int32())
-      partitions.push({
-        topic,
-        partition,
-        errorCode: partitionError,
-        highWatermark,
-        lastStableOffset,
-        abortedTransactions,
-        bytes: bytes.subarray(at, at + length)
-      })
-      at += length
-    }
+  for (let topics = cursor.int32(); topics > 0; topics--) {
+    const topic = cursor.slice(cursor.int16()).toString()
+    for (let left = cursor.int32(); left > 0; left--) partitions.push(decodePartition(cursor, version, topic))
   }
   // before version 8 the broker has waited itself
   return { clientSideThrottleTime: version >= 8 ? throttle : 0, errorCode, partitions }

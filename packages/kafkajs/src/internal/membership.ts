@@ -93,7 +93,7 @@ export const makeMembership = (
   })
 
   const findCoordinator = Effect.suspend(() =>
-    coordinator !== undefined && coordinator.isConnected()
+    coordinator?.isConnected()
       ? Effect.succeed(coordinator)
       : Effect.tap(cluster.coordinator("group", groupId), (found) =>
           Effect.sync(() => {

@@ -67,7 +67,8 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
   }
 
   get headers(): ReadonlyArray<ConsumerRecord.Header> {
-    return (this.#headers ??= this.#readHeaders())
+    this.#headers ??= this.#readHeaders()
+    return this.#headers
   }
 
   #slice(at: number, length: number): Uint8Array | null {
