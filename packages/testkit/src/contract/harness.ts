@@ -129,6 +129,9 @@ export const publish = (
 export const texts = (prefix: string, count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 
-/** Lets virtual time run by itself while the test waits, as a real clock would. */
-export const onRunningClock = <A, E, R>(test: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.raceFirst(test, Effect.forever(Effect.andThen(TestClock.adjust("20 millis"), Effect.yieldNow)))
+/** Lets virtual time run by itself, step by step, while the test waits, as a real clock would. */
+export const onRunningClock = <A, E, R>(
+  test: Effect.Effect<A, E, R>,
+  step: Duration.Input = "20 millis"
+): Effect.Effect<A, E, R> =>
+  Effect.raceFirst(test, Effect.forever(Effect.andThen(TestClock.adjust(step), Effect.yieldNow)))

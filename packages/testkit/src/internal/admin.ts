@@ -106,6 +106,8 @@ const setCommittedOffsets = (
 ): Failure | undefined => {
   const group = cluster.group(groupId)
   if (group.members.size > 0) return nonEmpty("setCommittedOffsets", groupId, group.members.size)
+  const unknown = offsets.find(({ topic, partition }) => !cluster.kernel.topics.log(topic, partition))
+  if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
   for (const entry of offsets) group.record({ ...entry, memberId: "admin", generation: -1, metadata: "" })
   return undefined
 }

@@ -103,7 +103,7 @@ const heartbeats = (
         if (session.member.state === "joined") group.heartbeat(session.member)
         session.sync()
       }),
-    { timeoutMillis: intervalMillis }
+    intervalMillis
   )
   return Effect.whileLoop({
     while: () => session.open,

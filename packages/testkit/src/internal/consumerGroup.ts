@@ -156,6 +156,8 @@ export class ConsumerGroup {
     if (stale.length > 0) {
       return new BrokerError.StaleAssignment({ groupId: this.groupId, partitions: stale.map(({ key }) => key) })
     }
+    const unknown = entries.find(({ topic, partition }) => !this.kernel.topics.log(topic, partition))
+    if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
     for (const entry of entries) {
       this.record({ ...entry, memberId: member.memberId, metadata: entry.metadata ?? "" })
     }

@@ -2,7 +2,7 @@
  * Between clients and the broker: who can reach whom, and what one request meets on its way. Owns connections and outages.
  */
 import { BrokerError } from "@eventbus/core"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Exit } from "effect"
 import type { Call, FaultRuntime, Verdict } from "./faultRuntime.ts"
 import type { Kernel } from "./kernel.ts"
 
@@ -15,11 +15,6 @@ export interface Connection {
   isolatedUntilMillis: number
   /** Called when the way is open again, and when it is dropped loudly. */
   readonly onChange: (change: "restored" | "dropped") => void
-}
-
-export interface RequestOptions {
-  /** How long the client waits for an answer. */
-  readonly timeoutMillis: number
 }
 
 export class Network {
@@ -71,36 +66,45 @@ export class Network {
     this.restoreAt(connection.isolatedUntilMillis, () => [connection])
   }
 
-  /**
-   * Sends one request: faults strike, time passes, and `handle` runs at the broker in one step, unless the request gets lost.
-   * `handle` is told what it should do to the payload.
-   */
+  /** Sends one request and gives the broker's answer, or what kept it from arriving: both are failures to the caller. */
   request<A>(
     connection: Connection,
     call: Call,
     handle: (verdict: Verdict) => Effect.Effect<A, BrokerError.BrokerError>,
-    options: RequestOptions = { timeoutMillis: this.kernel.settings.requestTimeoutMillis }
+    timeoutMillis?: number
   ): Effect.Effect<A, BrokerError.BrokerError> {
+    return Effect.flatten(this.exchange(connection, call, handle, timeoutMillis))
+  }
+
+  /**
+   * Sends one request: faults strike, time passes, and `handle` runs at the broker in one step, unless the request gets lost.
+   * Succeeds with the answer, which may be a refusal; fails when there is none, so that a client knows what it may send again.
+   */
+  exchange<A>(
+    connection: Connection,
+    call: Call,
+    handle: (verdict: Verdict) => Effect.Effect<A, BrokerError.BrokerError>,
+    timeoutMillis = this.kernel.settings.requestTimeoutMillis
+  ): Effect.Effect<Exit.Exit<A, BrokerError.BrokerError>, BrokerError.BrokerError> {
     return Effect.suspend(() => {
       const verdict = this.faults.judge(call)
       const delayMillis = verdict.delayMillis + this.kernel.settings.latencyMillis[call.operation]
-      const waited = Math.min(delayMillis, options.timeoutMillis)
-      const timeout = Effect.suspend(() =>
-        Effect.fail(new BrokerError.RequestTimedOut({ operation: call.operation, millis: options.timeoutMillis }))
-      ).pipe(Effect.delay(options.timeoutMillis - waited))
+      const waitedMillis = Math.min(delayMillis, timeoutMillis)
+      const silence = Effect.delay(
+        Effect.fail(new BrokerError.RequestTimedOut({ operation: call.operation, millis: timeoutMillis })),
+        timeoutMillis - waitedMillis
+      )
       const arrived = Effect.suspend(() => {
-        if (verdict.refusal?._tag === "Refuse") return Effect.fail(verdict.refusal.error)
-        if (verdict.lost === "request") return timeout
+        if (verdict.refusal?._tag === "Refuse") return Effect.succeed(Exit.fail(verdict.refusal.error))
+        if (verdict.lost === "request") return silence
         const obstacle = this.obstacle(connection, call)
-        if (obstacle === "silence") return timeout
+        if (obstacle === "silence") return silence
         if (obstacle !== undefined) return Effect.fail(obstacle)
-        const answer = handle(verdict)
-        if (verdict.refusal?._tag === "ApplyThenFail") return Effect.andThen(answer, Effect.fail(verdict.refusal.error))
-        return verdict.lost === "response" || delayMillis >= options.timeoutMillis
-          ? Effect.andThen(Effect.exit(answer), timeout)
-          : answer
+        const answer = Effect.exit(handle(verdict))
+        if (verdict.refusal !== undefined) return Effect.as(answer, Exit.fail(verdict.refusal.error))
+        return verdict.lost === "response" || delayMillis >= timeoutMillis ? Effect.andThen(answer, silence) : answer
       })
-      return waited > 0 ? Effect.delay(arrived, waited) : arrived
+      return waitedMillis > 0 ? Effect.delay(arrived, waitedMillis) : arrived
     })
   }
 

@@ -114,22 +114,15 @@ export const make = Effect.fnUntraced(function* (
         Math.max(1, waiting[0]!.deadlineMillis - clock.currentTimeMillisUnsafe())
       )
       const sent = waiting
-      const request = cluster.network.request(
+      const exchange = cluster.network.exchange(
         connection,
         call,
         (verdict) => Effect.sync(() => appendBatch(cluster, lane.topic, sent, verdict, source)),
-        { timeoutMillis }
+        timeoutMillis
       )
-      const exit = yield* Effect.exit(request)
-      if (Exit.isSuccess(exit)) {
-        exit.value.forEach((result, index) => {
-          sent[index]!.answer(result)
-        })
-        return
-      }
-      const error = Exit.findErrorOption(exit)
-      if (error._tag === "Some" && !resendable(error.value)) {
-        for (const one of sent) one.answer(Exit.fail(error.value))
+      const answered = yield* Effect.option(exchange)
+      if (answered._tag === "Some") {
+        answerAll(sent, answered.value)
         return
       }
       waiting = expire(sent, clock.currentTimeMillisUnsafe(), settings.deliveryTimeoutMillis)
@@ -173,9 +166,15 @@ const sendAll = (
     })
   })
 
-/** True for failures of the way, which a client answers by sending again; refusals go to the caller. */
-const resendable = (error: BrokerError.BrokerError): boolean =>
-  error._tag === "RequestTimedOut" || error._tag === "BrokerUnavailable" || error._tag === "CoordinatorUnavailable"
+/** A request is answered record by record, or refused as a whole. */
+const answerAll = (
+  batch: ReadonlyArray<Pending>,
+  answer: Exit.Exit<ReadonlyArray<Result>, BrokerError.BrokerError>
+): void => {
+  batch.forEach((pending, index) => {
+    pending.answer(Exit.isSuccess(answer) ? answer.value[index]! : Exit.failCause(answer.cause))
+  })
+}
 
 const choosePartition = (
   cluster: Cluster,
