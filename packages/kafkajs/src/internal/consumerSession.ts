@@ -4,7 +4,7 @@
  * chunk of each may follow).
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Cause, Deferred, Duration, Effect, Queue } from "effect"
+import { Cause, Deferred, Duration, Effect, Exit, Queue } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { fetchCommitted, sendCommit } from "./committedOffsets.ts"
 import { type ClientFailure, failureOfCode, isCoordinatorFailure } from "./errors.ts"
@@ -49,6 +49,22 @@ const topicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPT
 
 const coordinates = (partitions: ReadonlyArray<Owned>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
   partitions.map(({ topic, partition }) => ({ topic, partition }))
+
+/** Takes chunks of a partition out of the queue; what else is there keeps its order. */
+const takeBack = (
+  events: Queue.Queue<Broker.ConsumerEvent, BrokerError.BrokerError>,
+  { topic, partition }: ConsumerRecord.TopicPartition
+): void => {
+  const kept: Array<Broker.ConsumerEvent> = []
+  for (let left = Queue.sizeUnsafe(events); left > 0; left--) {
+    const taken = Queue.takeUnsafe(events)
+    if (taken === undefined || Exit.isFailure(taken)) break
+    const event = taken.value
+    const stale = event._tag === "Fetched" && event.chunk.partition === partition && event.chunk.topic === topic
+    if (!stale) kept.push(event)
+  }
+  Queue.offerAllUnsafe(events, kept)
+}
 
 /** Silent members are noticed only when a request ends: a third of the session leaves time for two more tries. */
 const memberConnection = (options: Options, { sessionTimeoutMillis }: Settings): Options => ({
@@ -273,7 +289,9 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       }),
     seek: (partition, offset) =>
       Effect.sync(() => {
-        if (ownership.seek(partition, offset)) fetcher.wake()
+        if (!ownership.seek(partition, offset)) return
+        takeBack(events, partition)
+        fetcher.wake()
       }),
     commit: (offsets) =>
       Effect.mapError(commit(offsets), (failed) =>

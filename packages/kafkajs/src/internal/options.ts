@@ -46,7 +46,7 @@ export interface Options {
   readonly requestTimeout?: Duration.Input
   /** How often connecting is repeated (pauses of 100 ms to 1 s) before it fails. Wrong credentials are not repeated. Default 3. */
   readonly retries?: number
-  /** `metadata.max.age.ms`: how often a consumer looks for new partitions of its topics. A topic that is missing is looked for every second. Default 30 seconds. */
+  /** `metadata.max.age.ms`: how often consumers and producers look for new partitions of their topics. A topic that is missing is looked for every second. Default 10 seconds. */
   readonly metadataMaxAge?: Duration.Input
 }
 
@@ -55,5 +55,5 @@ export const defaults = {
   connectionTimeoutMillis: 3_000,
   requestTimeoutMillis: 30_000,
   retries: 3,
-  metadataMaxAgeMillis: 30_000
+  metadataMaxAgeMillis: 10_000
 } as const

@@ -1,6 +1,6 @@
 /** Sends records: batches what waits, and keeps one request out per node. `partitionLog.ts` keeps order and sequence numbers. */
 import { BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch, type Scope } from "effect"
+import { Effect, Latch, Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
 import type { Identity, PartitionLog, Pending } from "./partitionLog.ts"
@@ -44,8 +44,11 @@ const maxMissing = 5
 const definite = new Set(["INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED"])
 const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
 
-export const makeSender = (cluster: Cluster, options: SenderOptions, errors: PortErrors, scope: Scope.Scope) =>
+/** Sends until `parent` closes. */
+export const makeSender = (cluster: Cluster, options: SenderOptions, errors: PortErrors, parent: Scope.Scope) =>
   Effect.gen(function* () {
+    // of its own, so that it ends where it began among the finalizers of `parent`: those that come later can still send
+    const scope = yield* Scope.fork(parent)
     const table = new TopicTable()
     const latches = new Map<number, Latch.Latch>()
     const drained = Latch.makeUnsafe(true)
