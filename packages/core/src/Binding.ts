@@ -6,6 +6,7 @@
  */
 import { type Duration, Effect, Layer } from "effect"
 import type * as Broker from "./Broker.ts"
+import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
 import type {
@@ -14,7 +15,7 @@ import type {
   ConfigurationValidation,
   ConnectorClosed
 } from "./EventBusError.ts"
-import { type BindingDefinition, definePerBatch, definePerRecord } from "./internal/definition.ts"
+import { type BindingDefinition, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
@@ -124,6 +125,17 @@ export type BatchOptions<K, V, E, R> = Settings<K, V> & {
   readonly handleBatch: (batch: Batch<K, V>) => Effect.Effect<unknown, E | BatchProcessing, R>
 } & Routed<Exclude<E, BatchProcessing>>
 
+/**
+ * A handler whose publishes (through `CurrentTransaction`) and the offsets of the records that it handled form one Kafka transaction. Up to
+ * `maxPollRecords` records of a partition share one. `ackMode`, `commitInterval` and `processingOrder` do not apply.
+ */
+export type TransactionalOptions<K, V, E, R> = Omit<
+  Settings<K, V>,
+  "ackMode" | "commitInterval" | "processingOrder"
+> & {
+  readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
+} & Routed<E>
+
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> {
   readonly name: string
@@ -144,6 +156,16 @@ export const makeBatch = <V, E, R, K = Uint8Array | null>(
   name,
   definition: definePerBatch(name, options)
 })
+
+/**
+ * Describes a binding that consumes, transforms and produces exactly once: what its handler publishes through `CurrentTransaction` becomes visible to
+ * `read_committed` readers together with the offset of the record, or never. A failed attempt leaves nothing behind. Other effects of the handler
+ * (a database, a call) are not part of the transaction and may be repeated.
+ */
+export const makeTransactional = <V, E, R, K = Uint8Array | null>(
+  name: string,
+  options: TransactionalOptions<K, V, E, R>
+): Binding<Exclude<R, CurrentTransaction>> => ({ name, definition: defineTransactional(name, options) })
 
 /**
  * Registers the binding with the connector and starts it (unless `autoStartup` is false); closing the layer's scope stops and removes it.

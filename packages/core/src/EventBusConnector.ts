@@ -69,7 +69,8 @@ interface Registered {
 }
 
 const make = Effect.gen(function* () {
-  const hub = EventHub.make()
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = new Map<string, Registered>()
   let closed = false
   yield* EventLog.attach(hub)

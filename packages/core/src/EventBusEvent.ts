@@ -85,6 +85,8 @@ export type EventBusEvent =
       readonly attempt: number
     })
   | (OfPartition & { readonly _tag: "Committed"; readonly offset: bigint })
+  /** The machinery of a transaction failed; the partition goes on from what was committed, with a new producer. */
+  | (OfPartition & { readonly _tag: "TransactionFailed"; readonly error: BrokerError })
   | (OfConsumer & { readonly _tag: "CommitFailed"; readonly error: BrokerError; readonly attempt: number })
   /** The 70 % valve cut a batch or a handler short (`eventbus.poll.interval.safety.triggered`). */
   | (OfPartition & { readonly _tag: "ProcessingBudgetReached" })

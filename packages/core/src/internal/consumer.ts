@@ -1,27 +1,17 @@
 /**
- * One consumer of a binding: a member of the group, and the loop that gives every assigned partition a scope, a fiber and its chunks.
- *
- * Assigned: a fresh scope whose fiber runs the partition's stream. Revoked: drained to a bound, committed, closed by structured interruption, and
- * only then released to its next owner. Lost: interrupted, nothing committed. A partition that stays is not touched.
+ * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
  */
-import { Clock, Effect, Exit, Fiber, Option, Queue, Scope, Stream } from "effect"
-import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../Broker.ts"
+import { Clock, Effect, Queue, type Scope } from "effect"
+import type { Broker, ConsumerSession } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
-import { partitionKey, type TopicPartition } from "../ConsumerRecord.ts"
-import * as Batches from "./batches.ts"
-import { bounded } from "./bounded.ts"
+import * as Assignments from "./assignments.ts"
 import * as Committer from "./committer.ts"
-import { CurrentHandler } from "./currentHandler.ts"
 import type { DeadLetters } from "./deadLetters.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
 import { type Handling, report } from "./handling.ts"
-import * as Lanes from "./lanes.ts"
-import * as Partition from "./partition.ts"
+import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
-import * as PauseSet from "./pauseReasons.ts"
-import * as Sequential from "./sequential.ts"
-import * as StartPosition from "./startPosition.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -38,15 +28,8 @@ export interface ConsumerOptions<R> {
   readonly withPermit: <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
 }
 
-/** An assigned partition and what runs it. */
-interface Running {
-  readonly partition: Partition.Partition
-  readonly scope: Scope.Closeable
-  readonly fiber: Fiber.Fiber<void>
-}
-
 export interface Consumer {
-  readonly partitions: () => ReadonlyArray<Partition.Partition>
+  readonly partitions: () => ReadonlyArray<Partition>
   /** Adds or removes a reason on every partition of this consumer. */
   readonly hold: (reason: PauseReason) => Effect.Effect<void>
   readonly letGo: (reason: PauseReason) => Effect.Effect<void>
@@ -61,196 +44,50 @@ export interface Consumer {
 export const make = Effect.fnUntraced(function* <R>(
   options: ConsumerOptions<R>
 ): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
-  const { definition, hub } = options
-  const scope = yield* Effect.scope
-  const context = yield* Effect.context<R>()
   const session = yield* openSession(options)
-  const running = new Map<string, Running>()
-  const ending = new Map<string, Fiber.Fiber<unknown>>()
   const handling = yield* makeHandling(options, session)
-
-  const highWater = () => {
-    const shares = Math.max(1, running.size)
-    return { records: definition.maxBufferedRecords / shares, bytes: definition.maxBufferedBytes / shares }
-  }
-
-  /** Opens a partition; it starts to handle when its predecessor of the same number is gone. */
-  const open = Effect.fnUntraced(function* (
-    at: TopicPartition,
-    generation: number,
-    position: bigint,
-    committed: bigint
-  ) {
-    const partition = yield* Partition.make({
-      topic: at.topic,
-      partition: at.partition,
-      generation,
-      position,
-      committed,
-      reasons: options.bindingReasons(),
-      highWater,
-      session,
-      onFetchPaused: (paused) =>
-        hub.emit({ _tag: "FetchPaused", ...ofPartition(options, paused), reasons: PauseSet.list(paused.reasons) }),
-      onFetchResumed: (resumed) => hub.emit({ _tag: "FetchResumed", ...ofPartition(options, resumed) })
-    })
-    report(handling, partition, { _tag: "PartitionAssigned", position })
-    const predecessor = ending.get(partition.key)
-    const partitionScope = yield* Scope.make()
-    const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
-      Effect.andThen(handlePartition(handling, partition)),
-      Effect.provideService(CurrentHandler, definition.name),
-      Effect.provideContext(context),
-      Effect.forkIn(partitionScope)
-    )
-    running.set(partition.key, { partition, scope: partitionScope, fiber })
-    yield* partition.syncFetch
-    yield* session.seek(partition, position)
+  const assignments = yield* Assignments.make({
+    handling,
+    session,
+    broker: options.broker,
+    bindingReasons: options.bindingReasons
   })
+  yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
+  yield* reportSession(options)
 
-  /**
-   * Closes a partition's scope in a fiber that nothing waits for without a bound: a handler that cannot be interrupted must hold up neither the
-   * other partitions nor the session.
-   */
-  const close = Effect.fnUntraced(function* (entry: Running) {
-    const { partition } = entry
-    partition.end()
-    if (running.get(partition.key) === entry) running.delete(partition.key)
-    const closing = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
-    ending.set(partition.key, closing)
-    closing.addObserver(() => {
-      if (ending.get(partition.key) === closing) ending.delete(partition.key)
-    })
-  })
-
-  const drain = Effect.fnUntraced(function* (entry: Running, boundMillis: number) {
-    const { partition, fiber } = entry
-    partition.stop()
-    const ended = yield* bounded(Fiber.await(fiber), boundMillis)
-    if (Option.isNone(ended)) {
-      report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
-    }
-    yield* bounded(handling.committer.commit(partition), finalCommitMillis)
-  })
-
-  const revoke = Effect.fnUntraced(function* (event: Extract<ConsumerEvent, { readonly _tag: "Revoked" }>) {
-    const entries = event.partitions.flatMap((at) => running.get(partitionKey(at.topic, at.partition)) ?? [])
-    for (const { partition } of entries) {
-      report(handling, partition, { _tag: "PartitionRevoked" })
-      partition.stop()
-    }
-    const giveUp = Effect.gen(function* () {
-      yield* Effect.forEach(entries, (entry) => drain(entry, drainBoundMillis(definition)), {
-        concurrency: "unbounded"
-      })
-      for (const entry of entries) {
-        // Lost meanwhile: another owner may have it, and there is nothing to release.
-        if (!entry.partition.owned()) continue
-        report(handling, entry.partition, { _tag: "PartitionReleased", committed: entry.partition.committed })
-        yield* close(entry)
-      }
-      yield* event.release
-    })
-    yield* Effect.forkIn(Effect.uninterruptible(giveUp), scope)
-  })
-
-  const assign = (generation: number, assigned: AssignedPartition) => {
-    const start = StartPosition.afterAssignment(assigned, definition.autoOffsetReset)
-    return Effect.andThen(
-      open(assigned, generation, start.position, assigned.committed ?? -1n),
-      reportGap(options, { ...assigned, generation }, start.gap)
-    )
-  }
-
-  const resumeFrom = Effect.fnUntraced(function* (event: Extract<ConsumerEvent, { readonly _tag: "OutOfRange" }>) {
-    const entry = running.get(partitionKey(event.topic, event.partition))
-    if (entry === undefined || entry.partition.generation !== event.generation) return
-    const start = StartPosition.afterOutOfRange(event)
-    yield* reportGap(options, event, start.gap)
-    if (start.position >= event.position) return yield* session.seek(event, start.position)
-    // The log is another one: positions of the old assignment mean nothing in it.
-    yield* close(entry)
-    yield* open(event, event.generation, start.position, -1n)
-  })
-
-  const accept = (chunk: RecordChunk): Effect.Effect<void> => {
-    const entry = running.get(partitionKey(chunk.topic, chunk.partition))
-    if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
-    return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
-  }
-
-  const lose = (partitions: ReadonlyArray<TopicPartition>) =>
-    Effect.forEach(
-      partitions.flatMap((at) => running.get(partitionKey(at.topic, at.partition)) ?? []),
-      (entry) => {
-        report(handling, entry.partition, { _tag: "PartitionLost" })
-        return close(entry)
-      },
-      { discard: true }
-    )
-
-  const react = (event: ConsumerEvent): Effect.Effect<void> => {
-    switch (event._tag) {
-      case "Fetched":
-        return accept(event.chunk)
-      case "Assigned":
-        return Effect.forEach(event.partitions, (assigned) => assign(event.generation, assigned), { discard: true })
-      case "Revoked":
-        return revoke(event)
-      case "Lost":
-        return lose(event.partitions)
-      case "OutOfRange":
-        return resumeFrom(event)
-    }
-  }
-
-  const entries = () => Array.from(running.values())
-  yield* Effect.addFinalizer(() =>
-    Effect.gen(function* () {
-      yield* Effect.forEach(entries(), close, { discard: true })
-      yield* bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
-      hub.emit({ _tag: "SessionClosed", binding: definition.name, consumer: options.index })
-    })
-  )
-  yield* Effect.forkScoped(watchBudget(handling, () => entries().map((entry) => entry.partition)))
-  hub.emit({ _tag: "SessionStarted", binding: definition.name, consumer: options.index })
-
-  const onAll = (change: (partition: Partition.Partition) => void) =>
+  const onAll = (change: (partition: Partition) => void) =>
     Effect.suspend(() => {
-      const all = entries()
-      for (const { partition } of all) change(partition)
-      return Effect.forEach(all, ({ partition }) => partition.syncFetch, { discard: true })
+      const all = assignments.partitions()
+      for (const partition of all) change(partition)
+      return Effect.forEach(all, (partition) => partition.syncFetch, { discard: true })
     })
 
   return {
-    partitions: () => entries().map((entry) => entry.partition),
+    partitions: assignments.partitions,
     hold: (reason) => onAll((partition) => partition.addReason(reason)),
     letGo: (reason) => onAll((partition) => partition.removeReason(reason)),
     flush: Effect.suspend(() =>
-      Effect.forEach(entries(), ({ partition }) => handling.committer.commit(partition), {
+      Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
         concurrency: "unbounded",
         discard: true
       })
     ),
-    drain: (boundMillis) =>
-      Effect.suspend(() =>
-        Effect.forEach(entries(), (entry) => drain(entry, boundMillis), { concurrency: "unbounded", discard: true })
-      ),
+    drain: assignments.drain,
     run: Effect.forever(
-      Effect.flatMap(Queue.takeAll(session.events), (events) => Effect.forEach(events, react, { discard: true }))
+      Effect.flatMap(Queue.takeAll(session.events), (events) =>
+        Effect.forEach(events, assignments.react, { discard: true })
+      )
     )
   }
 })
 
-/** A final commit is awaited, but a broker that does not answer must not hold up a stop for ever. */
-const finalCommitMillis = 5_000
-
-/** How long interrupted handlers may take for their clean-up before the session closes without them. */
-const interruptBoundMillis = 5_000
-
-/** Giving up a partition must end before the group takes it away. */
-const drainBoundMillis = (definition: BindingDefinition<unknown>): number =>
-  Math.max(0, Math.min(definition.shutdownTimeoutMillis, definition.rebalanceTimeoutMillis - finalCommitMillis - 1_000))
+const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
+  const of = { binding: options.definition.name, consumer: options.index }
+  return Effect.acquireRelease(
+    Effect.sync(() => options.hub.emit({ _tag: "SessionStarted", ...of })),
+    () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
+  )
+}
 
 const openSession = <R>(options: ConsumerOptions<R>) => {
   const { definition } = options
@@ -276,7 +113,9 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     commitIntervalMillis: definition.commitIntervalMillis,
     onCommitted: (partition) => {
       if (!hub.active) return
-      hub.emit({ _tag: "Committed", ...ofPartition(options, partition), offset: partition.committed })
+      const { topic, partition: number, generation, committed } = partition
+      const at = { binding: definition.name, consumer: index, topic, partition: number, generation }
+      hub.emit({ _tag: "Committed", ...at, offset: committed })
     },
     onFailed: (error, attempt) =>
       hub.emit({ _tag: "CommitFailed", binding: definition.name, consumer: index, error, attempt })
@@ -295,57 +134,10 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
   } satisfies Handling<R>
 })
 
-const ofPartition = (
-  options: ConsumerOptions<unknown>,
-  partition: TopicPartition & { readonly generation: number }
-) => ({
-  binding: options.definition.name,
-  consumer: options.index,
-  topic: partition.topic,
-  partition: partition.partition,
-  generation: partition.generation
-})
-
-const reportGap = (
-  options: ConsumerOptions<unknown>,
-  at: TopicPartition & { readonly generation: number },
-  gap: StartPosition.Gap | undefined
-) =>
-  Effect.sync(() => {
-    if (gap !== undefined) options.hub.emit({ _tag: "RecordsGone", ...ofPartition(options, at), ...gap })
-  })
-
-/** The partition's stream, from the first chunk to the end of the assignment. */
-const handlePartition = Effect.fnUntraced(function* <R>(handling: Handling<R>, partition: Partition.Partition) {
-  const { handler } = handling.definition
-  const takenIn = (chunk: RecordChunk) =>
-    Effect.suspend(() => {
-      if (!partition.stopping) {
-        partition.tracker.endOfChunk(chunk.nextOffset)
-        handling.committer.mark(partition)
-      }
-      return partition.release(chunk) ? partition.syncFetch : Effect.void
-    })
-  const each = (handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>) =>
-    Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handle(chunk), takenIn(chunk)))
-  if (handler._tag === "PerBatch")
-    return yield* each((chunk) => Batches.handleChunk(handling, handler, partition, chunk))
-  if (handling.definition.processingOrder === "partition") {
-    return yield* each((chunk) => Sequential.handleChunk(handling, handler, partition, chunk))
-  }
-  yield* Effect.scoped(
-    Effect.gen(function* () {
-      const lanes = yield* Lanes.make(handling, handler, partition)
-      yield* each(lanes.take)
-      yield* lanes.idle
-    })
-  )
-})
-
 /**
  * Cuts off handlers that use up the processing budget. It sleeps until the earliest moment at which one could: nothing is armed per record.
  */
-const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArray<Partition.Partition>) => {
+const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArray<Partition>) => {
   const budget = budgetMillis(handling.definition)
   return Effect.forever(
     Effect.suspend(() => {

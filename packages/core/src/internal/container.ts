@@ -123,6 +123,8 @@ export const make = Effect.fnUntraced(function* <R>(
   /** Drain, final commit, then leave the group and close. From inside a handler of this binding it goes on behind the caller's back. */
   const finish = (ending: Run) =>
     Effect.gen(function* () {
+      // A partition that is assigned from now on must not start to handle.
+      reasons = PauseReasons.add(reasons, "shutdown")
       yield* onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
       const closing = yield* Effect.forkIn(Scope.close(ending.scope, Exit.void), scope, { startImmediately: true })
       yield* bounded(Fiber.await(closing), closeBoundMillis)

@@ -2,7 +2,7 @@
  * Publishes dead letters of one binding: acknowledged before the source record counts as finished, repeated for as long as it takes, and never able to
  * stall another partition (rulings 17, 20 to 24).
  */
-import { Effect, Exit, Result, Schedule, Scope, Semaphore } from "effect"
+import { Effect, Result, Schedule, Scope, Semaphore } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, Header, ProducerRecord } from "../ConsumerRecord.ts"
@@ -24,10 +24,14 @@ export interface DeadLetter {
   readonly firstFailureMillis: number
 }
 
+type Send = (record: ProducerRecord) => Effect.Effect<unknown, BrokerError>
+
 export interface DeadLetters {
   readonly topic: string
   /** True when the copy is acknowledged; false when the partition stopped first, and then there is none that counts. */
   readonly publish: (letter: DeadLetter) => Effect.Effect<boolean>
+  /** The same, published by other means, such as within a transaction. */
+  readonly through: (send: Send) => DeadLetters
   /** Why the publisher cannot publish at the moment; undefined when it can. */
   readonly failing: () => BrokerError | undefined
 }
@@ -66,8 +70,6 @@ export const make = Effect.fnUntraced(function* (
     })
   ).pipe(Effect.catchTag("TopicExists", () => Effect.void))
 
-  const send = (record: ProducerRecord) => Effect.flatMap(acquire, (open) => open.send(record))
-
   /** A record without key keeps its partition number where the target has it, so that neighbours stay together. */
   const samePartition = (record: ConsumerRecord) =>
     Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
@@ -75,34 +77,41 @@ export const make = Effect.fnUntraced(function* (
       Effect.catch(() => Effect.succeed(undefined))
     )
 
-  const heal = (error: BrokerError): Effect.Effect<void, BrokerError> =>
-    error._tag === "UnknownTopic" && definition.missingTopics === "create" ? createTopic : Effect.void
+  /** Whether the trouble is mended, so that the next attempt need not wait. */
+  const heal = (error: BrokerError): Effect.Effect<boolean> => {
+    if (error._tag !== "UnknownTopic" || definition.missingTopics === "wait") return Effect.succeed(false)
+    return Effect.match(createTopic, { onSuccess: () => true, onFailure: () => false })
+  }
 
-  return {
-    topic,
-    failing: () => failing,
-    publish: Effect.fnUntraced(function* (letter) {
+  const publishThrough = (send: Send): DeadLetters["publish"] =>
+    Effect.fnUntraced(function* (letter) {
       const { record, partition, handling } = letter
       const target = record.key === null ? yield* samePartition(record) : undefined
+      const nextWait = yield* Schedule.toStep(refused)
       let headers = headersOf(letter)
-      const step = yield* Schedule.toStep(refused)
       for (let attempt = 1; !partition.stopping; attempt++) {
         const result = yield* Effect.result(send(copyOf(record, topic, headers, target)))
         if (Result.isSuccess(result)) {
           failing = undefined
           return true
         }
+        if (attempt === 1 && (yield* heal(result.failure))) continue
         failing = result.failure
         deadLetterFailed(handling, partition, record, topic, result.failure, attempt)
         if (result.failure._tag === "RecordTooLarge") headers = DeadLetterHeaders.withoutForensics(headers)
-        const healed = yield* Effect.exit(heal(result.failure))
-        if (Exit.isSuccess(healed) && attempt === 1) continue
-        const wait = yield* Effect.orDie(step(handling.clock.currentTimeMillisUnsafe(), undefined))
-        yield* partition.until(Effect.sleep(wait[1]))
+        const [, wait] = yield* Effect.orDie(nextWait(handling.clock.currentTimeMillisUnsafe(), undefined))
+        yield* partition.until(Effect.sleep(wait))
       }
       return false
     })
-  }
+
+  const through = (send: Send): DeadLetters => ({
+    topic,
+    publish: publishThrough(send),
+    through,
+    failing: () => failing
+  })
+  return through((record) => Effect.flatMap(acquire, (open) => open.send(record)))
 })
 
 const headersOf = (letter: DeadLetter): ReadonlyArray<Header> => {

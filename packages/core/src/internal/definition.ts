@@ -1,9 +1,11 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
-import { Cause, Duration, type Effect, Predicate } from "effect"
-import type { BatchOptions, OnError, Options, Settings } from "../Binding.ts"
+import { Cause, Duration, Effect, Predicate } from "effect"
+import type { BatchOptions, OnError, Options, Settings, TransactionalOptions } from "../Binding.ts"
+import type { Producer } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { CurrentTransaction } from "../CurrentTransaction.ts"
 import type { Delivery } from "../Delivery.ts"
 import * as RetryPolicy from "../RetryPolicy.ts"
 import * as Route from "../Route.ts"
@@ -36,6 +38,15 @@ export type Handler<R> =
         receiver: Receiver,
         receivedMillis: number
       ) => OpenBatch<R>
+    }
+  | {
+      readonly _tag: "Transactional"
+      readonly invoke: (
+        transaction: Producer,
+        record: ConsumerRecord,
+        receiver: Receiver,
+        receivedMillis: number
+      ) => Effect.Effect<unknown, unknown, R> | Undecodable
     }
 
 type Plain = Required<
@@ -85,6 +96,27 @@ export const definePerRecord = <K, V, E, R>(name: string, options: Options<K, V,
       invoke: (record, receiver, receivedMillis) => {
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         return delivery instanceof Undecodable ? delivery : options.handler(delivery)
+      }
+    }
+  }
+}
+
+export const defineTransactional = <K, V, E, R>(
+  name: string,
+  options: TransactionalOptions<K, V, E, R>
+): BindingDefinition<Exclude<R, CurrentTransaction>> => {
+  const key = keySerde(options)
+  return {
+    ...settings(name, options, "SINGLE"),
+    listenerType: "SINGLE",
+    batchFailureStrategy: "SEEK_TO_FAILED",
+    route: routing(options.onError),
+    handler: {
+      _tag: "Transactional",
+      invoke: (transaction, record, receiver, receivedMillis) => {
+        const delivery = decode(key, options.value, record, receiver, receivedMillis)
+        if (delivery instanceof Undecodable) return delivery
+        return Effect.provideService(options.handler(delivery), CurrentTransaction, transaction)
       }
     }
   }

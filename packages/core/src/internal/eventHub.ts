@@ -16,7 +16,8 @@ export interface EventHub {
   readonly subscribe: (listener: EventListener, interest?: "all" | "rare") => () => void
 }
 
-export const make = (): EventHub => {
+/** `onThrow` is told of a listener that threw: an observer never changes the fate of a record (checklist NFR-09). */
+export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): EventHub => {
   const listeners = new Set<EventListener>()
   let interested = 0
   return {
@@ -25,11 +26,10 @@ export const make = (): EventHub => {
     },
     emit: (event) => {
       for (const listener of listeners) {
-        // An observer never changes the fate of a record (checklist NFR-09).
         try {
           listener(event)
         } catch (error) {
-          console.error(`A listener of the event bus threw at event ${event._tag}:`, error)
+          onThrow(event, error)
         }
       }
     },

@@ -53,6 +53,8 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
     case "DeadLetterFailed":
       if (event.attempt !== 1) return undefined
       return Effect.logError(`Cannot publish to '${event.topic}', the record waits: ${event.error.message}`)
+    case "TransactionFailed":
+      return Effect.logWarning(`A transaction failed and is started anew: ${event.error.message}`)
     case "CommitFailed":
       if (event.attempt !== 1 || event.error.retryable) return undefined
       return Effect.logError(`Cannot commit, records will be delivered again: ${event.error.message}`)

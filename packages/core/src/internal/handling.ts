@@ -3,8 +3,8 @@
  */
 import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
-import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import type { Settlement } from "../EventBusEvent.ts"
+import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
+import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
 import type { Committer } from "./committer.ts"
 import type { DeadLetters } from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -30,7 +30,7 @@ export interface Handling<R> {
   readonly withPermit: <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
 }
 
-const ofPartition = (handling: Handling<unknown>, partition: Partition) => ({
+const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({
   binding: handling.definition.name,
   consumer: handling.consumer,
   topic: partition.topic,
@@ -72,6 +72,11 @@ export const attemptFailed = (
   })
 }
 
+export const committed = (handling: Handling<unknown>, partition: Partition): void => {
+  if (!handling.hub.active) return
+  handling.hub.emit({ _tag: "Committed", ...ofPartition(handling, partition), offset: partition.committed })
+}
+
 export const deadLetterFailed = (
   handling: Handling<unknown>,
   partition: Partition,
@@ -83,17 +88,15 @@ export const deadLetterFailed = (
   handling.hub.emit({ _tag: "DeadLetterFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
 }
 
-/** Events that are about the partition itself. */
+/** What concerns a partition, and only happens to it now and then. */
+type PartitionEvent = Extract<EventBusEvent, { readonly generation: number }>
+type RareEvent = Exclude<PartitionEvent, { readonly record: ConsumerRecord } | { readonly _tag: "Committed" }>
+type Details<Event> = Event extends unknown ? Omit<Event, keyof ReturnType<typeof ofPartition>> : never
+
 export const report = (
   handling: Handling<unknown>,
-  partition: Partition,
-  event:
-    | { readonly _tag: "ProcessingBudgetReached" }
-    | { readonly _tag: "PartitionAssigned"; readonly position: bigint }
-    | { readonly _tag: "PartitionRevoked" }
-    | { readonly _tag: "PartitionReleased"; readonly committed: bigint }
-    | { readonly _tag: "PartitionLost" }
-    | { readonly _tag: "DrainTimedOut"; readonly unfinished: number }
+  at: TopicPartition & { readonly generation: number },
+  event: Details<RareEvent>
 ): void => {
-  handling.hub.emit({ ...ofPartition(handling, partition), ...event })
+  handling.hub.emit({ ...ofPartition(handling, at), ...event })
 }
