@@ -67,6 +67,27 @@ export const offsets: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "a committed 0 is not the same as none",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const groupId = unique("group")
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const first = yield* join({ groupId, topics: [name] })
+          yield* first.owns(1)
+          yield* first.commit(name, 0, 0n)
+        })
+      )
+      const administrator = yield* admin
+      assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
+        { topic: name, partition: 0, offset: 0n }
+      ])
+      const second = yield* join({ groupId, topics: [name] })
+      yield* second.owns(1)
+      assert.strictEqual(second.own(name).committed, 0n)
+    })
+  },
+  {
     title: "OFF-16: a commit for an assignment that is not this session's is refused as a whole",
     run: Effect.gen(function* () {
       const name = yield* topic(1)

@@ -191,5 +191,19 @@ export const publishing: ReadonlyArray<Outcome> = [
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
       yield* probe.collects(1)
     })
+  },
+  {
+    title: "a record larger than maxBatchBytes travels alone, and the order stays",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const { send } = yield* broker.producer({ maxBatchBytes: 1000, maxBatchRecords: 3 })
+      const values = [...texts("a", 8), "x".repeat(5000), ...texts("b", 8)]
+      const sent = yield* Effect.forEach(values, (value) => send(record(name, value)), { concurrency: "unbounded" })
+      assert.deepStrictEqual(
+        sent.map((one) => one.offset),
+        values.map((_, index) => BigInt(index))
+      )
+    })
   }
 ]

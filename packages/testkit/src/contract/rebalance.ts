@@ -1,5 +1,5 @@
 /** Outcomes: partitions move between members. */
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { assert } from "vitest"
 import {
   admin,
@@ -8,8 +8,10 @@ import {
   eventuallyTrue,
   failure,
   type Outcome,
+  producer,
   publish,
   quietTime,
+  record,
   texts,
   topic,
   unique
@@ -257,6 +259,33 @@ export const rebalance: ReadonlyArray<Outcome> = [
       yield* eventuallyTrue(() => assert.isAtLeast(sorted(members).length, 20))
       yield* quietTime
       assert.deepStrictEqual([...new Set(sorted(members))], all(2, "v", 10).toSorted())
+    })
+  },
+  {
+    title: "REB-12: while records are published and members join, every record is delivered exactly once",
+    needs: ({ handover }) => handover === "released",
+    run: Effect.gen(function* () {
+      const name = yield* topic(4)
+      const groupId = unique("group")
+      const { send } = yield* producer
+      const members = [yield* join({ groupId, topics: [name] })]
+      yield* members[0]!.owns(4)
+      const publishing = yield* Effect.forkChild(
+        Effect.forEach(texts("v", 200), (value, index) =>
+          Effect.andThen(send(record(name, value, { partition: index % 4 })), Effect.sleep("25 millis"))
+        )
+      )
+      for (const counts of [
+        [2, 2],
+        [1, 1, 2]
+      ]) {
+        members.push(yield* join({ groupId, topics: [name] }))
+        yield* shared(members, counts)
+      }
+      yield* Fiber.join(publishing)
+      yield* eventuallyTrue(() => assert.isAtLeast(sorted(members).length, 200))
+      yield* quietTime
+      assert.deepStrictEqual(sorted(members), texts("v", 200).toSorted())
     })
   },
   {

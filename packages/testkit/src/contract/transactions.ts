@@ -219,5 +219,41 @@ export const transactions: ReadonlyArray<Outcome> = [
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
       yield* eventuallyTrue(() => assert.deepStrictEqual(probe.values.toSorted(), ["a", "b"]))
     })
+  },
+  {
+    title: "logEnd and highWatermark under read_committed are the last stable offset",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      yield* publish(name, ["a", "b"])
+      yield* producer.transaction((tx) =>
+        Effect.gen(function* () {
+          yield* tx.send(record(name, "open"))
+          const committed = yield* join({ groupId: unique("group"), topics: [name] })
+          const uncommitted = yield* join({ groupId: unique("group"), topics: [name], isolation: "read_uncommitted" })
+          yield* Effect.all([committed.collects(2), uncommitted.collects(3)])
+          assert.strictEqual(committed.own(name).logEnd, 2n)
+          assert.strictEqual(committed.of("Fetched")[0]?.chunk.highWatermark, 2n)
+          assert.strictEqual(uncommitted.own(name).logEnd, 3n)
+        })
+      )
+    })
+  },
+  {
+    title: "a transaction that is open longer than its timeout is aborted by the cluster, and cannot be committed",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const options = { transactionalId: unique("tx"), transactionTimeout: "2 seconds" } as const
+      const producer = yield* eventually(broker.transactionalProducer(options))
+      // A cluster looks for such transactions every 10 seconds.
+      yield* failure(
+        producer.transaction((tx) => Effect.andThen(tx.send(record(name, "late")), Effect.sleep("16 seconds")))
+      )
+      yield* publish(name, ["after"])
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+      assert.deepStrictEqual(probe.values, ["after"])
+    })
   }
 ]
