@@ -8,7 +8,7 @@ import { Broker, type BrokerError } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import { makeAdmin } from "./internal/admin.ts"
 import { connect } from "./internal/cluster.ts"
-import { makeConsumerSession } from "./internal/consumerSession.ts"
+import { makeConsumerSession, type Orphans } from "./internal/consumerSession.ts"
 import type { Options } from "./internal/options.ts"
 import { portErrors } from "./internal/portErrors.ts"
 import { makeProducer } from "./internal/producer.ts"
@@ -19,8 +19,9 @@ export type { Options, Sasl, Ssl } from "./internal/options.ts"
 /** A `Broker` for a cluster. Nothing is connected until it is used; each consumer, producer and admin has connections of its own. */
 export const make = (options: Options): Broker.Broker["Service"] => {
   const errors = portErrors(options)
+  const orphans: Orphans = new Map()
   return Broker.Broker.of({
-    consumer: (consumer) => makeConsumerSession(options, errors, consumer),
+    consumer: (consumer) => makeConsumerSession(options, errors, orphans, consumer),
     producer: (producer) => makeProducer(options, errors, producer ?? {}),
     transactionalProducer: (producer) => makeTransactionalProducer(options, errors, producer),
     admin: Effect.flatMap(errors.map(connect(options), { operation: "connect" }), (cluster) =>

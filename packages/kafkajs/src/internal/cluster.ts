@@ -9,9 +9,9 @@ import { type ISocketFactory, Kafka, logLevel } from "kafkajs"
 import type { Apis, TopicMetadata } from "./apis.ts"
 import { type ClientFailure, check, clientFailure, failure, Local } from "./errors.ts"
 import { Encoder, type KafkaBroker, type KafkaCluster } from "./kafkajsInternals.ts"
+import { patchKafkajs } from "./kafkajsPatches.ts"
 import { logBridge } from "./logBridge.ts"
 import { defaults, type Options } from "./options.ts"
-import { patchRequestQueue } from "./requestQueuePatch.ts"
 import { scrubber, securityConfig } from "./security.ts"
 import { call } from "./wire.ts"
 
@@ -84,7 +84,7 @@ const askOnlyWhatIsMeant = (cluster: KafkaCluster): void => {
 }
 
 const open = Effect.fnUntraced(function* (options: Options, clientId: string | undefined) {
-  patchRequestQueue()
+  patchKafkajs()
   const sockets = new Set<net.Socket>()
   const context = yield* Effect.context<never>()
   const scrub = scrubber(options)

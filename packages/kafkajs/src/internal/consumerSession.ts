@@ -7,7 +7,7 @@ import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Cause, Deferred, Duration, Effect, Exit, Queue } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { fetchCommitted, sendCommit } from "./committedOffsets.ts"
-import { type ClientFailure, failureOfCode, isCoordinatorFailure } from "./errors.ts"
+import { type ClientFailure, failureOfCode, isCoordinatorFailure, Local } from "./errors.ts"
 import { isFatal, makeFetcher } from "./fetcher.ts"
 import type { KafkaBroker } from "./kafkajsInternals.ts"
 import { earliest, latest, listOffsets } from "./logBounds.ts"
@@ -49,6 +49,12 @@ const topicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPT
 
 const coordinates = (partitions: ReadonlyArray<Owned>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
   partitions.map(({ topic, partition }) => ({ topic, partition }))
+
+const orphansOf = (orphans: Orphans, groupId: string): Set<string> => {
+  const members = orphans.get(groupId) ?? new Set()
+  orphans.set(groupId, members)
+  return members
+}
 
 /** Takes chunks of a partition out of the queue; what else is there keeps its order. */
 const takeBack = (
@@ -122,9 +128,16 @@ const rebalancing: ClientFailure = {
   detail: "the generation is over"
 }
 
+/**
+ * Members of sessions that ended while no broker could be reached, by group. They would hold their partitions for a whole session
+ * timeout once a broker is back, so the next session of the group takes them out.
+ */
+export type Orphans = Map<string, Set<string>>
+
 export const makeConsumerSession = Effect.fnUntraced(function* (
   options: Options,
   errors: PortErrors,
+  orphans: Orphans,
   consumer: Broker.ConsumerOptions
 ) {
   const config = settings(consumer)
@@ -249,14 +262,21 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   })
 
   const leaveGroup = Effect.suspend(() => {
-    const identity = membership.identity()
-    return identity === undefined || config.groupInstanceId !== null
-      ? Effect.void
-      : leave(cluster, groupId, identity.memberId).pipe(
-          Effect.ignore,
-          Effect.timeoutOption(leaveTimeout),
-          Effect.asVoid
-        )
+    const memberId = membership.memberId()
+    if (memberId === "" || config.groupInstanceId !== null) return Effect.void
+    const unreachable = Effect.sync(() => {
+      orphansOf(orphans, groupId).add(memberId)
+    })
+    return leave(cluster, groupId, memberId).pipe(
+      Effect.catch(({ type }) => (isCoordinatorFailure(type) || type === Local.timeout ? unreachable : Effect.void)),
+      Effect.timeoutOrElse({ duration: leaveTimeout, orElse: () => unreachable })
+    )
+  })
+
+  const removeOrphans = Effect.suspend(() => {
+    const members = [...orphansOf(orphans, groupId)]
+    orphans.delete(groupId)
+    return Effect.forEach(members, (memberId) => Effect.ignore(leave(cluster, groupId, memberId)), { discard: true })
   })
 
   const end = (reason: BrokerError.BrokerError) =>
@@ -274,7 +294,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   })
   yield* Effect.raceAllFirst([
     watch,
-    Effect.mapError(membership.run, (failed) => errors.of(failed, subject)),
+    Effect.mapError(Effect.andThen(removeOrphans, membership.run), (failed) => errors.of(failed, subject)),
     Deferred.await(death)
   ]).pipe(Effect.catch(end), Effect.forkScoped)
 

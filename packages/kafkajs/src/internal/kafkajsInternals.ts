@@ -15,6 +15,7 @@
  * kafkajs 2.2.4 has no `exports` map, and its version is pinned exactly.
  */
 import { createRequire } from "node:module"
+import type { Socket } from "node:net"
 import type { Apis } from "./apis.ts"
 
 const require = createRequire(import.meta.url)
@@ -148,4 +149,21 @@ interface RequestQueue {
 export const requestQueue = required<RequestQueueClass>(
   "kafkajs/src/network/requestQueue",
   (m) => typeof m?.prototype?.scheduleCheckPendingRequests === "function"
+)
+
+export interface KafkaConnection {
+  chunks: Array<Buffer>
+  bytesBuffered: number
+  bytesNeeded: number
+  readonly socket: Socket | undefined
+  readonly isConnected: () => boolean
+}
+
+interface ConnectionClass {
+  readonly prototype: KafkaConnection & { connect: (this: KafkaConnection) => Promise<unknown> }
+}
+
+export const connection = required<ConnectionClass>(
+  "kafkajs/src/network/connection",
+  (m) => typeof m?.prototype?.connect === "function"
 )

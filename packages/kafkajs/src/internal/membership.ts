@@ -44,6 +44,8 @@ export interface Membership {
   readonly rejoin: () => void
   /** Sends the next heartbeat now: a commit has hinted that the group is changing. */
   readonly hurry: () => void
+  /** The last id that the coordinator gave, also when the member is out of the group by now; empty before the first. */
+  readonly memberId: () => string
   /** Whose commits the coordinator accepts at the moment. */
   readonly identity: () => { readonly memberId: string; readonly generation: number } | undefined
 }
@@ -80,6 +82,7 @@ export const makeMembership = (
   const wake = Latch.makeUnsafe(false)
   let coordinator: KafkaBroker | undefined
   let memberId = ""
+  let lastMemberId = ""
   let wireGeneration = -1
   /** Never goes back, also when the group starts anew: a generation names one assignment of this session. */
   let generation = 0
@@ -135,11 +138,13 @@ export const makeMembership = (
     let answer = yield* sendJoin(broker)
     if (answer.memberId !== "" && answer.errorCode === memberIdRequired) {
       memberId = answer.memberId
+      lastMemberId = memberId
       answer = yield* sendJoin(broker)
     }
     yield* check(answer.errorCode)
     yield* contact
     memberId = answer.memberId
+    lastMemberId = memberId
     const groupAssignment =
       answer.leaderId === memberId && answer.members.length > 0 ? yield* decide(answer.members) : []
     const synced = yield* call(broker, "SyncGroup", {
@@ -222,6 +227,7 @@ export const makeMembership = (
       wake.openUnsafe()
     },
     hurry: () => void wake.openUnsafe(),
+    memberId: () => lastMemberId,
     identity: () => (joined ? { memberId, generation: wireGeneration } : undefined)
   }
 }
