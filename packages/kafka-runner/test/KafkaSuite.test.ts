@@ -79,13 +79,16 @@ KafkaSuite.own("SASL over TLS with ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("reports a broker that ends at start with the tail of its log", () =>
-    Effect.gen(function* () {
-      const config = { "listener.name.client.ssl.keystore.password": "wrong" }
-      const error = yield* Effect.flip(RealKafka.start({ security: "ssl", config }))
-      expect(error).toMatchObject({ _tag: "StartFailed", log: expect.stringMatching(/password/i) })
-      expect(error.message).toContain("broker 1 ended")
-    })
+  it.effect(
+    "reports a broker that ends at start with the tail of its log",
+    () =>
+      Effect.gen(function* () {
+        const config = { "listener.name.client.ssl.keystore.password": "wrong" }
+        const error = yield* Effect.flip(RealKafka.start({ security: "ssl", config }))
+        expect(error).toMatchObject({ _tag: "StartFailed", log: expect.stringMatching(/password/i) })
+        expect(error.message).toContain("broker 1 ended")
+      }),
+    120_000
   )
 })
 

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { StartFailed } from "../RealKafkaError.ts"
-import { type BrokerCommand, brokerCommand } from "./brokerProcess.ts"
+import { type BrokerCommand, brokerCommand, type Compiler } from "./brokerProcess.ts"
 import { makeCertificate } from "./certificate.ts"
 import { scramFormatArguments } from "./credentials.ts"
 import type { Access } from "./describeCluster.ts"
@@ -26,6 +26,7 @@ export interface ClusterRequest {
   readonly security: Security
   readonly acls: boolean
   readonly config: Readonly<Record<string, string>>
+  readonly compiler: Compiler
   /** Ports are taken from here upwards. */
   readonly firstPort: number
 }
@@ -65,7 +66,8 @@ export const prepareCluster = Effect.fnUntraced(function* (
   const clusterId = randomBytes(16).toString("base64url")
   const brokers = yield* Effect.forEach(
     nodes,
-    (node) => prepareNode(installation, join(runFolder, `broker-${node.nodeId}`), node, shape, clusterId),
+    (node) =>
+      prepareNode(installation, join(runFolder, `broker-${node.nodeId}`), node, shape, clusterId, request.compiler),
     { concurrency: "unbounded" } // three at most
   )
   return {
@@ -79,7 +81,8 @@ const prepareNode = Effect.fnUntraced(function* (
   folder: string,
   node: Node,
   shape: ClusterShape,
-  clusterId: string
+  clusterId: string,
+  compiler: Compiler
 ) {
   const propertiesFile = join(folder, "server.properties")
   yield* Effect.promise(async () => {
@@ -95,6 +98,7 @@ const prepareNode = Effect.fnUntraced(function* (
     ...installation,
     propertiesFile,
     logFile: join(folder, "broker.log"),
+    compiler,
     heapMegabytes: heapMegabytes[shape.nodes.length === 1 ? 1 : 3]
   })
   return [node.nodeId, { address: `127.0.0.1:${node.clientPort}`, command }] as const
