@@ -98,8 +98,8 @@ export type OnError<E> =
   | { readonly [T in Tags<E>]: Route | ((error: Extract<E, { readonly _tag: T }>) => Route) }
   | ((error: E) => Route)
 
-/** Demanded as soon as the handler can fail: what to do with each of its errors. */
-type Routed<E> = [E] extends [never] ? { readonly onError?: never } : { readonly onError: OnError<E> }
+/** What to do with the errors of the handler: demanded as soon as it can fail. */
+type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never] ? unknown : { readonly onError: object })
 
 /** A handler that gets one record at a time. */
 export type Options<K, V, E, R> = Settings<K, V> & {
@@ -143,13 +143,16 @@ export interface Binding<out R> {
 }
 
 /** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
-export const make = <V, E, R, K = Uint8Array | null>(name: string, options: Options<K, V, E, R>): Binding<R> => ({
+export const make = <V, E = never, R = never, K = Uint8Array | null>(
+  name: string,
+  options: Options<K, V, E, R>
+): Binding<R> => ({
   name,
   definition: definePerRecord(name, options)
 })
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
-export const makeBatch = <V, E, R, K = Uint8Array | null>(
+export const makeBatch = <V, E = never, R = never, K = Uint8Array | null>(
   name: string,
   options: BatchOptions<K, V, E, R>
 ): Binding<R> => ({
@@ -162,7 +165,7 @@ export const makeBatch = <V, E, R, K = Uint8Array | null>(
  * `read_committed` readers together with the offset of the record, or never. A failed attempt leaves nothing behind. Other effects of the handler
  * (a database, a call) are not part of the transaction and may be repeated.
  */
-export const makeTransactional = <V, E, R, K = Uint8Array | null>(
+export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null>(
   name: string,
   options: TransactionalOptions<K, V, E, R>
 ): Binding<Exclude<R, CurrentTransaction>> => ({ name, definition: defineTransactional(name, options) })

@@ -15,6 +15,7 @@ import type { Undecodable } from "./delivery.ts"
 import * as Failure from "./failure.ts"
 import { attemptFailed, type Handling } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
 
 export interface Settled {
   readonly settlement: Settlement
@@ -32,19 +33,19 @@ export interface FailedRun {
 /** Pause after a handler that interrupted itself, which is neither success nor failure (ruling 16). */
 const selfInterruptedMillis = 1000
 
-/** Settles a record whose first run failed; `again` is one more run of it. */
+/** Settles a record whose first run failed; `again` is one more run of it, on the timer of the delivery. */
 export const settleFailed = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   partition: Partition,
   record: ConsumerRecord,
   first: FailedRun,
-  again: () => Effect.Effect<unknown, unknown, R>
+  again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
 ) {
   const { definition, clock } = handling
   const budget = budgetMillis(definition)
   const nextDelay = yield* stepper(definition)
   const firstFailureMillis = clock.currentTimeMillisUnsafe()
-  const timer = { startedMillis: first.startedMillis }
+  const timer: Timer = { startedMillis: first.startedMillis }
   let attempts = 1
   let run: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean } = first
 
@@ -68,7 +69,10 @@ export const settleFailed = Effect.fnUntraced(function* <R>(
     yield* partition.sleep(delay)
     timer.startedMillis += yield* pausedMillis(handling, partition)
     if (partition.stopping) return unfinished(failure === undefined ? attempts : attempts - 1)
-    const { exit, cutOff } = yield* partition.guard(Effect.suspend(again), timer)
+    const { exit, cutOff } = yield* partition.guard(
+      Effect.suspend(() => again(timer)),
+      timer
+    )
     if (Exit.isSuccess(exit)) return handled(attempts)
     run = { cause: exit.cause, cutOff }
   }
@@ -128,7 +132,7 @@ const classify = (handling: Handling<unknown>, cause: Cause.Cause<unknown>): Rou
 }
 
 /** Waits until records may start; answers how long that took, which does not count against the budget. */
-const pausedMillis = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<number> =>
+export const pausedMillis = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<number> =>
   Effect.suspend(() => {
     const before = handling.clock.currentTimeMillisUnsafe()
     return Effect.map(partition.runnable, () => handling.clock.currentTimeMillisUnsafe() - before)

@@ -13,6 +13,7 @@ import { type Settled, settleFailed, settleUndecodable, stepper } from "./attemp
 import type { Handler, OpenBatch } from "./definition.ts"
 import { type Handling, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
@@ -58,7 +59,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
     yield* partition.runnable
     if (partition.stopping) return
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(handling.withPermit(open.run(pending)), timer)
+    const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
     if (Exit.isSuccess(exit)) {
       for (const index of pending) settle(batch, index, handled)
       return
@@ -82,6 +83,10 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
   }
 })
 
+/** One call of the user's code. */
+const runWithin = <R>({ handling, partition, open }: BatchRun<R>, indices: ReadonlyArray<number>, timer: Timer) =>
+  handling.places.within(partition, timer, () => Effect.suspend(() => open.run(indices)))
+
 const handled: Settled = { settlement: "Handled", attempts: 1, failure: undefined }
 
 /** Books an outcome; false when the record is not finished. */
@@ -99,7 +104,7 @@ const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: Re
     yield* partition.runnable
     if (partition.stopping) return
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(handling.withPermit(batch.open.run([index])), timer)
+    const { exit, cutOff } = yield* partition.guard(runWithin(batch, [index], timer), timer)
     if (Exit.isSuccess(exit)) settle(batch, index, handled)
     else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, startedMillis: timer.startedMillis })))
       return
@@ -112,8 +117,8 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   index: number,
   failed: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean; readonly startedMillis: number }
 ) {
-  const { handling, partition, records, open } = batch
-  const again = () => handling.withPermit(open.run([index]))
+  const { handling, partition, records } = batch
+  const again = (timer: Timer) => runWithin(batch, [index], timer)
   let run = failed
   while (true) {
     const outcome = yield* settleFailed(handling, partition, records[index]!, run, again)
@@ -122,7 +127,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
     yield* partition.runnable
     if (partition.stopping) return false
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(Effect.suspend(again), timer)
+    const { exit, cutOff } = yield* partition.guard(again(timer), timer)
     if (Exit.isSuccess(exit)) return settle(batch, index, handled)
     run = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
   }

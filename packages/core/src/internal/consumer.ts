@@ -12,6 +12,7 @@ import type { EventHub } from "./eventHub.ts"
 import { type Handling, report } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
+import type { Places } from "./places.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -25,7 +26,7 @@ export interface ConsumerOptions<R> {
   /** A record halted its partition. */
   readonly onHalted: Effect.Effect<void>
   readonly pauseBinding: Effect.Effect<void>
-  readonly withPermit: <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
+  readonly places: Places
 }
 
 export interface Consumer {
@@ -130,7 +131,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     deadLetters: options.deadLetters,
     onHalted: options.onHalted,
     pauseBinding: options.pauseBinding,
-    withPermit: options.withPermit
+    places: options.places
   } satisfies Handling<R>
 })
 

@@ -5,7 +5,7 @@
  * binding are serialised without a lock, and none is held while a handler runs.
  */
 import { hostname } from "node:os"
-import { Deferred, Effect, Exit, Fiber, Scope, Semaphore } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import type { Broker } from "../Broker.ts"
 import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { bounded } from "./bounded.ts"
@@ -14,6 +14,7 @@ import * as DeadLetters from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as PauseReasons from "./pauseReasons.ts"
+import * as Places from "./places.ts"
 import * as Supervisor from "./supervisor.ts"
 
 type Command = Effect.Effect<void, InvalidContainerState>
@@ -51,7 +52,9 @@ export const make = Effect.fnUntraced(function* <R>(
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
   const deadLetters = yield* DeadLetters.make(definition, broker)
-  const permits = Number.isFinite(definition.maxInFlight) ? Semaphore.makeUnsafe(definition.maxInFlight) : undefined
+  const places = Number.isFinite(definition.maxInFlight)
+    ? Places.make(definition.maxInFlight, yield* Clock.Clock)
+    : Places.unbounded
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
   let reasons = PauseReasons.empty
@@ -112,7 +115,7 @@ export const make = Effect.fnUntraced(function* <R>(
           bindingReasons: () => reasons,
           onHalted: announce,
           pauseBinding: hold,
-          withPermit: permits === undefined ? (effect) => effect : (effect) => Semaphore.withPermit(permits, effect)
+          places
         },
         (status) => statuses.set(index, status)
       )

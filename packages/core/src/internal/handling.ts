@@ -12,6 +12,7 @@ import type { Receiver } from "./delivery.ts"
 import type { EventHub } from "./eventHub.ts"
 import type { Failure } from "./failure.ts"
 import type { Partition } from "./partition.ts"
+import type { Places } from "./places.ts"
 
 export interface Handling<R> {
   readonly definition: BindingDefinition<R>
@@ -26,8 +27,8 @@ export interface Handling<R> {
   readonly onHalted: Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
-  /** Waits for one of the binding's `maxInFlight` places around each handler run. */
-  readonly withPermit: <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
+  /** The binding's `maxInFlight`. */
+  readonly places: Places
 }
 
 const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({

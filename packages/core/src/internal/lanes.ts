@@ -2,7 +2,8 @@
  * `processingOrder: "key"` and `"unordered"`: records of one partition run side by side, bounded by `maxInFlight`.
  *
  * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
- * key share one. Offsets still follow the contiguous prefix, and intake stops while the tracker is full, so a stuck key becomes back-pressure.
+ * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
+ * so a stuck key becomes back-pressure.
  */
 import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../Broker.ts"
@@ -12,11 +13,14 @@ import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { type Handling, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
 interface Task {
   readonly record: ConsumerRecord
+  /** Its share of the chunk that it came with. */
+  readonly bytes: number
   readonly slot: number
   readonly receivedMillis: number
 }
@@ -66,6 +70,7 @@ export const make = Effect.fnUntraced(function* <R>(
     for (let task = lane[0]; task !== undefined; task = lane[0]) {
       if (!(yield* handle(task))) return
       lane.shift()
+      if (partition.release(1, task.bytes)) yield* partition.syncFetch
     }
     if (key !== undefined) lanes.delete(key)
   })
@@ -85,6 +90,7 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     take: Effect.fnUntraced(function* (chunk) {
       const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+      const bytes = chunk.bytes / chunk.records.length
       for (const record of chunk.records) {
         yield* partition.runnable
         if (partition.tracker.isFull()) {
@@ -92,7 +98,7 @@ export const make = Effect.fnUntraced(function* <R>(
           yield* partition.until(room.await)
         }
         if (partition.stopping) return
-        yield* enqueue({ record, slot: partition.begin(record), receivedMillis })
+        yield* enqueue({ record, bytes, slot: partition.begin(record), receivedMillis })
       }
     }),
     idle: FiberSet.awaitEmpty(fibers)
@@ -109,22 +115,18 @@ const run = Effect.fnUntraced(function* <R>(
   task: Task
 ): Effect.fn.Return<Settled, never, R> {
   const { record } = task
-  const timer = { startedMillis: Number.POSITIVE_INFINITY }
+  const timer: Timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
   let undecodable: Undecodable | undefined
-  const attempt = (): Effect.Effect<unknown, unknown, R> =>
-    handling.withPermit(
-      Effect.suspend(() => {
-        const invoked = handler.invoke(record, handling.receiver, task.receivedMillis)
-        if (!(invoked instanceof Undecodable)) return invoked
-        undecodable = invoked
-        return Effect.fail(invoked)
-      })
-    )
-  const first = Effect.suspend(() => {
-    // The budget starts with the handler, not while the record waits for a place.
-    timer.startedMillis = handling.clock.currentTimeMillisUnsafe()
+  const invoke = (): Effect.Effect<unknown, unknown, R> => {
+    const invoked = handler.invoke(record, handling.receiver, task.receivedMillis)
+    if (!(invoked instanceof Undecodable)) return invoked
+    undecodable = invoked
+    return Effect.fail(invoked)
+  }
+  const again = (timer: Timer) => handling.places.within(partition, timer, invoke)
+  const first = handling.places.within(partition, timer, () => {
     started(handling, partition, record)
-    return attempt()
+    return invoke()
   })
   const { exit, cutOff } = yield* partition.guard(first, timer)
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
@@ -134,6 +136,6 @@ const run = Effect.fnUntraced(function* <R>(
     partition,
     record,
     { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
-    attempt
+    again
   )
 })

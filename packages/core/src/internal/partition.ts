@@ -12,7 +12,7 @@ import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 
-/** How much a partition may hold fetched but not yet taken in: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
+/** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
 export interface WaterMarks {
   readonly records: number
   readonly bytes: number
@@ -57,6 +57,7 @@ export class Partition implements Committable {
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
   readonly #gate: Latch.Latch
   readonly #stopSignal = Latch.makeUnsafe(false)
+  readonly #stopListeners = new Set<() => void>()
   #reasons: PauseReasons.PauseReasons
   #fetchPaused = false
   #over = false
@@ -106,10 +107,10 @@ export class Partition implements Committable {
     return !this.#fetchPaused
   }
 
-  /** A chunk has been taken in. True when fetching may go on (`syncFetch`). */
-  release(chunk: RecordChunk): boolean {
-    this.#heldRecords -= chunk.records.length
-    this.#heldBytes -= chunk.bytes
+  /** Fetched records are done with. True when fetching may go on (`syncFetch`). */
+  release(records: number, bytes: number): boolean {
+    this.#heldRecords -= records
+    this.#heldBytes -= bytes
     if (!this.#fetchPaused) return false
     const high = this.#options.highWater()
     if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
@@ -169,7 +170,14 @@ export class Partition implements Committable {
     this.stopping = true
     this.#updateGate()
     this.#stopSignal.openUnsafe()
+    for (const listener of this.#stopListeners) listener()
     Queue.endUnsafe(this.#queue)
+  }
+
+  /** Calls the listener when the partition stops; the result removes it. */
+  onStop(listener: () => void): () => void {
+    this.#stopListeners.add(listener)
+    return () => this.#stopListeners.delete(listener)
   }
 
   /** The assignment is over: nothing is committed for it any more. */

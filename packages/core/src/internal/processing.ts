@@ -31,10 +31,10 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
     case "Transactional":
       return inTransactions(processing, handler)
     case "PerBatch":
-      return eachChunk(processing, (chunk) => Batches.handleChunk(handling, handler, partition, chunk))
+      return inOrder(processing, (chunk) => Batches.handleChunk(handling, handler, partition, chunk))
     case "PerRecord":
       return processingOrder === "partition"
-        ? eachChunk(processing, (chunk) => Sequential.handleChunk(handling, handler, partition, chunk))
+        ? inOrder(processing, (chunk) => Sequential.handleChunk(handling, handler, partition, chunk))
         : inLanes(processing, handler)
   }
 }
@@ -44,19 +44,29 @@ const eachChunk = <R>(
   handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R> => {
   const takenIn = (chunk: RecordChunk) =>
-    Effect.suspend(() => {
-      if (!partition.stopping) {
-        partition.tracker.endOfChunk(chunk.nextOffset)
-        handling.committer.mark(partition)
-      }
-      return letGo(partition, chunk)
+    Effect.sync(() => {
+      if (partition.stopping) return
+      partition.tracker.endOfChunk(chunk.nextOffset)
+      handling.committer.mark(partition)
     })
   return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handle(chunk), takenIn(chunk)))
 }
 
-/** A chunk is taken in: there may be room to fetch again. */
+/** Handles whole chunks, one after the other. */
+const inOrder = <R>(
+  processing: Processing<R>,
+  handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> =>
+  eachChunk(processing, (chunk) =>
+    Effect.andThen(
+      handle(chunk),
+      Effect.suspend(() => letGo(processing.partition, chunk))
+    )
+  )
+
+/** A chunk is done with: there may be room to fetch again. */
 const letGo = (partition: Partition, chunk: RecordChunk): Effect.Effect<void> =>
-  partition.release(chunk) ? partition.syncFetch : Effect.void
+  partition.release(chunk.records.length, chunk.bytes) ? partition.syncFetch : Effect.void
 
 const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord">): Effect.Effect<void, never, R> =>
   Effect.scoped(

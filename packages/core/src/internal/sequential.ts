@@ -7,11 +7,12 @@
 import { Effect, Exit } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import { pausedMillis, type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
 import { budgetMillis, type Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { type Handling, report, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -43,20 +44,20 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   records: ReadonlyArray<ConsumerRecord>,
   receivedMillis: number
 ) {
-  const { clock, receiver } = handling
+  const { clock, receiver, places } = handling
   const perBatch = handling.definition.listenerType === "BATCH"
   const commitsEach = !perBatch && handling.definition.ackMode === "MANUAL_IMMEDIATE"
-  const batchDeadline =
+  let batchDeadline =
     clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(handling.definition) : Number.POSITIVE_INFINITY)
   const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
-  const timer = { startedMillis: 0 }
+  const timer: Timer = { startedMillis: 0 }
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
 
   const invoke = (record: ConsumerRecord): Effect.Effect<unknown, unknown, R> => {
     const invoked = handler.invoke(record, receiver, receivedMillis)
-    if (!(invoked instanceof Undecodable)) return handling.withPermit(invoked)
+    if (!(invoked instanceof Undecodable)) return invoked
     undecodable = invoked
     return Effect.fail(invoked)
   }
@@ -64,8 +65,10 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     // A record that was halted is already in flight: it is tried again in its slot.
     if (slot === -1) slot = partition.begin(record)
     timer.startedMillis = clock.currentTimeMillisUnsafe()
-    started(handling, partition, record)
-    return invoke(record)
+    return places.within(partition, timer, () => {
+      started(handling, partition, record)
+      return invoke(record)
+    })
   }
   const finish = () => {
     partition.tracker.finish(slot)
@@ -84,8 +87,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     return handling.committer.commit(partition)
   })
   const current = (): ConsumerRecord => records[index]!
+  const isOverdue = () => perBatch && clock.currentTimeMillisUnsafe() > batchDeadline
   const loop = Effect.whileLoop({
-    while: () => index < records.length && partition.open,
+    while: () => index < records.length && partition.open && !isOverdue(),
     body: commitsEach ? () => Effect.andThen(begin(current()), finishAndCommit) : () => begin(current()),
     step: commitsEach
       ? () => {}
@@ -96,9 +100,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   })
 
   while (index < records.length) {
-    yield* partition.runnable
+    batchDeadline += yield* pausedMillis(handling, partition)
     if (partition.stopping) break
-    if (clock.currentTimeMillisUnsafe() > batchDeadline) {
+    if (isOverdue()) {
       report(handling, partition, { _tag: "ProcessingBudgetReached" })
       break
     }
@@ -114,7 +118,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
             partition,
             record,
             { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
-            () => invoke(record)
+            (timer) => places.within(partition, timer, () => invoke(record))
           )
         : yield* settleUndecodable(handling, partition, record, undecodable)
     settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)

@@ -14,6 +14,7 @@ import type { BindingDefinition, Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { committed, type Handling, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
 
 type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
@@ -87,7 +88,7 @@ const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: Readonly
   const { partition, handling } = run
   const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
   const progress: Progress = { index: 0, undecodable: undefined }
-  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress), timer)
+  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, timer), timer)
   if (Exit.isSuccess(exit) || partition.stopping) {
     if (Exit.isSuccess(exit))
       book(run, records.slice(0, progress.index), { settlement: "Handled", attempts: 1, failure: undefined })
@@ -111,7 +112,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   undecodable: Undecodable | undefined
 ) {
   const { partition, handling } = run
-  const again = () => inTransaction(run, [record], { index: 0, undecodable: undefined })
+  const again = (timer: Timer) => inTransaction(run, [record], { index: 0, undecodable: undefined }, timer)
   const publish = (copy: ProducerRecord) =>
     run.producer
       .transaction((transaction) =>
@@ -132,7 +133,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
     yield* partition.runnable
     if (partition.stopping) return false
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(Effect.suspend(again), timer)
+    const { exit, cutOff } = yield* partition.guard(again(timer), timer)
     if (Exit.isSuccess(exit)) {
       book(run, [record], { settlement: "Handled", attempts: 1, failure: undefined })
       return true
@@ -153,7 +154,8 @@ interface Progress {
 const inTransaction = <R>(
   run: Run<R>,
   records: ReadonlyArray<ConsumerRecord>,
-  progress: Progress
+  progress: Progress,
+  timer: Timer
 ): Effect.Effect<void, unknown, R> => {
   const { partition, handling, handler } = run
   let failure: Cause.Cause<unknown> | undefined
@@ -176,7 +178,7 @@ const inTransaction = <R>(
         progress.undecodable = invoked
         return yield* Effect.fail("undecodable" as const)
       }
-      const exit = yield* Effect.exit(handling.withPermit(invoked))
+      const exit = yield* Effect.exit(handling.places.within(partition, timer, () => invoked))
       if (Exit.isSuccess(exit)) continue
       failure = exit.cause
       return yield* Effect.fail("failed" as const)
