@@ -47,6 +47,15 @@ export type EventBusEvent =
   /** The client died. It is started again after `restartInMillis`. */
   | (OfConsumer & { readonly _tag: "SessionCrashed"; readonly error: BrokerError; readonly restartInMillis: number })
   | (OfConsumer & { readonly _tag: "SessionClosed" })
+  /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
+  | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
+  /** More consumers than partitions: the rest get nothing. */
+  | (OfConsumer & {
+      readonly _tag: "ConsumersIdle"
+      readonly topic: string
+      readonly concurrency: number
+      readonly partitions: number
+    })
   /** The partition is ours; reading starts at `position`. */
   | (OfPartition & { readonly _tag: "PartitionAssigned"; readonly position: bigint })
   /** The partition is to be given up; work in progress is drained. */

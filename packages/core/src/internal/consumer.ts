@@ -55,6 +55,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
   yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
   yield* reportSession(options)
+  yield* Effect.forkScoped(inspectTopic(options))
 
   const onAll = (change: (partition: Partition) => void) =>
     Effect.suspend(() => {
@@ -87,6 +88,21 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
   return Effect.acquireRelease(
     Effect.sync(() => options.hub.emit({ _tag: "SessionStarted", ...of })),
     () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
+  )
+}
+
+/** Says what would otherwise only show as silence: a topic that is not there, or consumers that cannot get a partition. */
+const inspectTopic = ({ broker, definition, index, hub }: ConsumerOptions<unknown>): Effect.Effect<void> => {
+  const of = { binding: definition.name, consumer: index }
+  const { topic, concurrency } = definition
+  return Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
+    Effect.match({
+      onFailure: (error) => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }),
+      onSuccess: ({ partitions }) => {
+        if (index === 0 && concurrency > partitions)
+          hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
+      }
+    })
   )
 }
 

@@ -33,6 +33,12 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
       lastCrash.set(key, event.error.message)
       return Effect.logError(`Consumer cannot run and is started again until it can: ${event.error.message}`)
     }
+    case "TopicUnavailable":
+      return Effect.logError(`Nothing can be read yet: ${event.error.message}`)
+    case "ConsumersIdle":
+      return Effect.logWarning(
+        `concurrency is ${event.concurrency}, but topic '${event.topic}' has ${event.partitions} partitions: the rest stays idle`
+      )
     case "PartitionAssigned":
       return Effect.logInfo(`Partition assigned, reading from ${event.position}`)
     case "PartitionReleased":
