@@ -5,7 +5,7 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
-import { type Account, account } from "./demo/account.ts"
+import { account } from "./demo/account.ts"
 import * as Cluster from "./demo/cluster.ts"
 import * as Evidence from "./demo/evidence.ts"
 import * as Progress from "./demo/progress.ts"
@@ -58,7 +58,8 @@ const narrate = (progress: Progress.Progress): Effect.Effect<void> => {
 const audit = Effect.fnUntraced(function* (progress: Progress.Progress, toTheEnd: boolean) {
   // In a fiber of its own, which an interruption of the program does not reach: Ctrl-C has its account too.
   const gathering = yield* Effect.forkDetach(Effect.interruptible(Effect.timeout(Evidence.gather, "60 seconds")))
-  const result = account(yield* Fiber.join(gathering), progress.interruptions)
+  const cutOff = new Set(progress.partitions.flatMap(({ cutOffBy }, index) => (cutOffBy === undefined ? [] : [index])))
+  const result = account(yield* Fiber.join(gathering), cutOff)
   if (!toTheEnd || result.waiting === 0) return result
   return { ...result, problems: [...result.problems, `${result.waiting} orders were not handled in time`] }
 })

@@ -30,10 +30,10 @@ export interface Account {
 }
 
 /**
- * `interruptions` maps a partition to what cut its work off (it was lost, a drain timed out, ...). At-least-once delivery repeats records
- * after that and only after that, so repetitions elsewhere are problems.
+ * `cutOff` names the partitions whose work was cut off before its commit (the partition was lost, a drain timed out, ...). At-least-once
+ * delivery repeats records after that and only after that, so repetitions elsewhere are problems.
  */
-export const account = (evidence: Evidence, interruptions: ReadonlyMap<number, string>): Account => {
+export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Account => {
   const payments = Map.groupBy(evidence.payments, (payment) => text(payment.key))
   const deadLetters = Map.groupBy(evidence.deadLetters, originOf)
   const problems: Array<string> = []
@@ -55,7 +55,7 @@ export const account = (evidence: Evidence, interruptions: ReadonlyMap<number, s
     count[paid > 0 ? "paid" : "deadLettered"]++
     if (committed && paid + letters.length === 1) continue
     count.repeated++
-    if (interruptions.has(order.partition)) continue
+    if (cutOff.has(order.partition)) continue
     problems.push(`${id}: paid ${paid} times, dead-lettered ${letters.length} times, committed: ${committed}`)
   }
   for (const id of payments.keys()) problems.push(`a payment for ${id}, which is no order`)

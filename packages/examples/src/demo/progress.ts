@@ -4,6 +4,8 @@
  */
 import type { ConsumerRecord, EventBusEvent } from "@eventbus/core"
 
+type Event = EventBusEvent.EventBusEvent
+
 export interface PartitionProgress {
   /** The instance that owns it. */
   owner: string | undefined
@@ -12,6 +14,8 @@ export interface PartitionProgress {
   /** Orders in the log. */
   end: number
   inHand: InHand | undefined
+  /** What cut work off before its commit, when anything did: at-least-once delivery repeats it. */
+  cutOffBy: Event["_tag"] | undefined
 }
 
 /** The order that a handler works on now. */
@@ -28,88 +32,99 @@ export interface Announcement {
 }
 
 export interface Progress {
-  readonly startedMillis: number
   readonly partitions: ReadonlyArray<PartitionProgress>
   readonly announcements: ReadonlyArray<Announcement>
-  /** Partition to what cut its work off; orders of that partition may be handled twice. */
-  readonly interruptions: ReadonlyMap<number, string>
-  readonly counts: { handled: number; retries: number; deadLettered: number }
+  readonly counts: Counts
   readonly announce: (text: string) => void
   readonly arrived: (metadata: ConsumerRecord.RecordMetadata) => void
-  readonly observe: (instance: string, event: EventBusEvent.EventBusEvent) => void
+  readonly observe: (instance: string, event: Event) => void
+}
+
+interface Counts {
+  handled: number
+  retries: number
+  deadLettered: number
 }
 
 export const make = (partitionCount: number, nowMillis: () => number): Progress => {
-  const partitions = Array.from(
-    { length: partitionCount },
-    (): PartitionProgress => ({ owner: undefined, committed: 0, end: 0, inHand: undefined })
-  )
+  const partitions = Array.from({ length: partitionCount }, empty)
   const announcements: Array<Announcement> = []
-  const interruptions = new Map<number, string>()
-  const counts = { handled: 0, retries: 0, deadLettered: 0 }
+  const counts: Counts = { handled: 0, retries: 0, deadLettered: 0 }
   const startedMillis = nowMillis()
-
-  const leave = (partition: PartitionProgress | undefined, instance: string) => {
-    if (partition?.owner !== instance) return
-    partition.owner = undefined
-    partition.inHand = undefined
-  }
-
-  const observe = (instance: string, event: EventBusEvent.EventBusEvent): void => {
-    if (!("partition" in event)) return
-    const partition = partitions[event.partition]
-    if (partition === undefined) return
-    switch (event._tag) {
-      case "PartitionAssigned":
-        partition.owner = instance
-        return
-      case "PartitionReleased":
-        return leave(partition, instance)
-      case "PartitionLost":
-      case "DrainTimedOut":
-      case "ProcessingBudgetReached":
-        interruptions.set(event.partition, event._tag)
-        return leave(partition, instance)
-      case "Started":
-        partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis(), trouble: undefined }
-        return
-      case "AttemptFailed":
-        if (event.retryInMillis === undefined) return
-        counts.retries++
-        partition.inHand = {
-          offset: event.record.offset,
-          sinceMillis: partition.inHand?.sinceMillis ?? nowMillis(),
-          trouble: event.failure.className
-        }
-        return
-      case "Settled":
-        partition.inHand = undefined
-        if (event.settlement === "Handled") counts.handled++
-        if (event.settlement === "DeadLettered") counts.deadLettered++
-        return
-      case "Committed":
-        partition.committed = Math.max(partition.committed, Number(event.offset))
-        return
-      default:
-        return
-    }
-  }
-
   return {
-    startedMillis,
     partitions,
     announcements,
-    interruptions,
     counts,
     announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
     arrived: ({ partition, offset }) => {
       const log = partitions[partition]
       if (log !== undefined) log.end = Math.max(log.end, Number(offset) + 1)
     },
-    observe
+    observe: (instance, event) => {
+      count(counts, event)
+      for (const [index, partition] of partitions.entries()) {
+        if ("partition" in event && event.partition === index) follow(partition, instance, event, nowMillis())
+        if (event._tag === "SessionCrashed" && partition.owner === instance) cutOff(partition, event)
+      }
+    }
   }
 }
 
 /** Orders that are in the log and not finished. */
 export const waiting = (progress: Progress): number =>
   progress.partitions.reduce((sum, { end, committed }) => sum + end - committed, 0)
+
+const empty = (): PartitionProgress => ({
+  owner: undefined,
+  committed: 0,
+  end: 0,
+  inHand: undefined,
+  cutOffBy: undefined
+})
+
+const count = (counts: Counts, event: Event): void => {
+  if (event._tag === "AttemptFailed" && event.retryInMillis !== undefined) counts.retries++
+  if (event._tag !== "Settled") return
+  if (event.settlement === "Handled") counts.handled++
+  if (event.settlement === "DeadLettered") counts.deadLettered++
+}
+
+const follow = (partition: PartitionProgress, instance: string, event: Event, nowMillis: number): void => {
+  switch (event._tag) {
+    case "PartitionAssigned":
+      partition.owner = instance
+      break
+    case "PartitionReleased":
+      leave(partition)
+      break
+    case "PartitionLost":
+    case "DrainTimedOut":
+    case "ProcessingBudgetReached":
+      cutOff(partition, event)
+      break
+    case "Started":
+      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, trouble: undefined }
+      break
+    case "AttemptFailed": {
+      const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
+      partition.inHand = { offset: event.record.offset, sinceMillis, trouble: event.failure.className }
+      break
+    }
+    case "Settled":
+      partition.inHand = undefined
+      break
+    case "Committed":
+      partition.committed = Math.max(partition.committed, Number(event.offset))
+      break
+  }
+}
+
+const leave = (partition: PartitionProgress): void => {
+  partition.owner = undefined
+  partition.inHand = undefined
+}
+
+const cutOff = (partition: PartitionProgress, event: Event): void => {
+  partition.cutOffBy = event._tag
+  leave(partition)
+}

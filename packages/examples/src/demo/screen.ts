@@ -29,17 +29,15 @@ export const canvas = (): Canvas => {
   let height = 0
   return {
     draw: (lines) => {
-      const { columns = 80, rows = 24 } = process.stdout
-      const visible = lines.slice(0, rows - 1).map((line) => `\x1b[2K${cut(line, columns)}\n`)
+      const visible = lines.slice(0, (process.stdout.rows ?? 24) - 1).map((line) => `${line}${clearRestOfLine}\n`)
       const up = height === 0 ? "" : `\x1b[${height}A`
-      process.stdout.write(`${up}${visible.join("")}\x1b[J`)
+      process.stdout.write(up + wrapOff + visible.join("") + wrapOn + clearBelow)
       height = visible.length
     }
   }
 }
 
-/** The first `columns` characters that are seen; escape codes take no room. */
-const cut = (line: string, columns: number): string => {
-  let room = columns
-  return line.replace(/\x1b\[\d+m|./gu, (part) => (part.startsWith("\x1b") ? part : room-- > 0 ? part : ""))
-}
+const clearRestOfLine = "\x1b[K"
+const clearBelow = "\x1b[J"
+const wrapOff = "\x1b[?7l"
+const wrapOn = "\x1b[?7h"
