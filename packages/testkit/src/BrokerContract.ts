@@ -11,19 +11,20 @@ import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
-import { type Capabilities, type Outcome, onRunningClock } from "./contract/harness.ts"
+import type { Capabilities, Outcome } from "./contract/harness.ts"
 import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
 import { rebalance } from "./contract/rebalance.ts"
 import { transactions } from "./contract/transactions.ts"
+import * as VirtualClock from "./VirtualClock.ts"
 
 export type { Capabilities, Outcome }
 
 export interface Options<E> {
-  /** The broker under test. On the test clock every test gets one of its own; live, all share one cluster and run side by side. */
+  /** The broker under test. On virtual time every test gets one of its own; live, all share one cluster and run side by side. */
   readonly layer: Layer.Layer<Broker.Broker, E>
-  readonly clock: "test-clock" | "live"
+  readonly clock: "virtual" | "live"
   /** Default: everything that Kafka's own client can do. */
   readonly capabilities?: Partial<Capabilities>
 }
@@ -68,7 +69,7 @@ export const suite = <E>(name: string, options: Options<E>): void => {
       describe(behaviour, () => {
         for (const outcome of list) {
           it.effect.skipIf(missing(outcome))(outcome.title, () =>
-            outcome.run.pipe(Effect.scoped, Effect.provide(options.layer), onRunningClock)
+            outcome.run.pipe(Effect.scoped, Effect.provide(options.layer), Effect.provide(VirtualClock.layer))
           )
         }
       })

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker, BrokerError } from "@eventbus/core"
-import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
+import { FaultPlan, MemoryBroker, VirtualClock } from "@eventbus/testkit"
 import { Clock, Effect, Exit } from "effect"
-import { TestClock } from "effect/testing"
-import { eventuallyTrue, onRunningClock, publish, record, text, texts } from "../src/contract/harness.ts"
+import { eventuallyTrue, publish, record, text, texts } from "../src/contract/harness.ts"
 import { failedWith, join } from "../src/contract/probe.ts"
 
 const onBroker =
@@ -12,7 +11,7 @@ const onBroker =
     test.pipe(
       Effect.scoped,
       Effect.provide(MemoryBroker.layer({ ...options, faults: FaultPlan.make(faults) })),
-      (test) => onRunningClock(test)
+      Effect.provide(VirtualClock.layer)
     )
 
 const values = (topic: string) =>
@@ -306,9 +305,9 @@ describe("TST-01: seeds", () => {
       const broker = yield* Broker.Broker
       const producer = yield* broker.producer({ clientId: "p" })
       const members = yield* Effect.forEach(["a", "b", "c"], (clientId) =>
-        join({ groupId: "g", topics: ["t"], clientId })
+        join({ groupId: "g", topics: ["t"], clientId, heartbeatInterval: "2 seconds" })
       )
-      for (let round = 0; round < 60; round++) {
+      for (let round = 0; round < 30; round++) {
         yield* Effect.exit(
           producer.sendAll(texts(`r${round}`, 4).map((value, partition) => record("t", value, { partition })))
         )
@@ -319,8 +318,7 @@ describe("TST-01: seeds", () => {
     }).pipe(
       Effect.scoped,
       Effect.provide(MemoryBroker.layer({ faults: FaultPlan.random(seed, 0.8), onEvent })),
-      (test) => onRunningClock(test, "1 second"),
-      Effect.provide(TestClock.layer())
+      Effect.provide(VirtualClock.layer)
     )
   }
 

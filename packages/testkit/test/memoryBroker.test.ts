@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
-import { MemoryBroker } from "@eventbus/testkit"
+import { MemoryBroker, VirtualClock } from "@eventbus/testkit"
 import { Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { onRunningClock, publish, record, texts, utf8 } from "../src/contract/harness.ts"
+import { publish, record, texts, utf8 } from "../src/contract/harness.ts"
 import { join } from "../src/contract/probe.ts"
 
 const onBroker =
   (options: MemoryBroker.Options = {}) =>
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    test.pipe(Effect.scoped, Effect.provide(MemoryBroker.layer(options)), onRunningClock)
+    test.pipe(Effect.scoped, Effect.provide(MemoryBroker.layer(options)), Effect.provide(VirtualClock.layer))
 
 describe("MemoryBroker", () => {
   it.effect("TST-01: a test writes to a log and reads it, past every client", () =>

@@ -1,12 +1,11 @@
 /**
  * What the outcomes are written with: names of their own, topics, records, and waiting that works on both clocks.
  *
- * On the test clock virtual time runs by itself while a test waits; on a real cluster it is real time. A wait ends as soon as what
- * it waits for is true.
+ * Nothing here knows which clock it is on: virtual time jumps while a test waits, on a real cluster it is real time. A wait ends as
+ * soon as what it waits for is true.
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Cause, Clock, Duration, Effect, Exit, type Scope } from "effect"
-import { TestClock } from "effect/testing"
 import { assert } from "vitest"
 
 /** What differs between adapters for good reason. */
@@ -128,10 +127,3 @@ export const publish = (
 /** `count` texts that begin alike: `prefix-0`, `prefix-1`, … */
 export const texts = (prefix: string, count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
-
-/** Lets virtual time run by itself, step by step, while the test waits, as a real clock would. */
-export const onRunningClock = <A, E, R>(
-  test: Effect.Effect<A, E, R>,
-  step: Duration.Input = "20 millis"
-): Effect.Effect<A, E, R> =>
-  Effect.raceFirst(test, Effect.forever(Effect.andThen(TestClock.adjust(step), Effect.yieldNow)))

@@ -90,10 +90,9 @@ export class Network {
       const verdict = this.faults.judge(call)
       const delayMillis = verdict.delayMillis + this.kernel.settings.latencyMillis[call.operation]
       const waitedMillis = Math.min(delayMillis, timeoutMillis)
-      const silence = Effect.delay(
-        Effect.fail(new BrokerError.RequestTimedOut({ operation: call.operation, millis: timeoutMillis })),
-        timeoutMillis - waitedMillis
-      )
+      const silence = Effect.suspend(() =>
+        Effect.fail(new BrokerError.RequestTimedOut({ operation: call.operation, millis: timeoutMillis }))
+      ).pipe(Effect.delay(timeoutMillis - waitedMillis))
       const arrived = Effect.suspend(() => {
         if (verdict.refusal?._tag === "Refuse") return Effect.succeed(Exit.fail(verdict.refusal.error))
         if (verdict.lost === "request") return silence
