@@ -6,12 +6,15 @@
  */
 import { Broker, type BrokerError } from "@eventbus/core"
 import { Effect, Layer } from "effect"
-import { makeAdmin } from "./internal/admin.ts"
+import { adminContext } from "./internal/adminContext.ts"
 import { connect } from "./internal/cluster.ts"
-import { makeConsumerSession, type Orphans } from "./internal/consumerSession.ts"
+import { makeConsumerSession } from "./internal/consumerSession.ts"
+import { groupAdmin } from "./internal/groupAdmin.ts"
 import type { Options } from "./internal/options.ts"
+import type { Orphans } from "./internal/orphans.ts"
 import { portErrors } from "./internal/portErrors.ts"
 import { makeProducer } from "./internal/producer.ts"
+import { topicAdmin } from "./internal/topicAdmin.ts"
 import { makeTransactionalProducer } from "./internal/transactions.ts"
 
 export type { Options, Sasl, Ssl } from "./internal/options.ts"
@@ -24,9 +27,10 @@ export const make = (options: Options): Broker.Broker["Service"] => {
     consumer: (consumer) => makeConsumerSession(options, errors, orphans, consumer),
     producer: (producer) => makeProducer(options, errors, producer ?? {}),
     transactionalProducer: (producer) => makeTransactionalProducer(options, errors, producer),
-    admin: Effect.flatMap(errors.map(connect(options), { operation: "connect" }), (cluster) =>
-      Effect.succeed(makeAdmin(cluster, errors))
-    )
+    admin: Effect.map(errors.map(connect(options), { operation: "connect" }), (cluster) => {
+      const context = adminContext(cluster, errors)
+      return { ...topicAdmin(context), ...groupAdmin(context) }
+    })
   })
 }
 

@@ -36,6 +36,8 @@ const trackedSockets = (sockets: Set<net.Socket>): ISocketFactory => {
     socket.setKeepAlive(true, 60_000)
     // requests are small and answered one by one: Nagle's algorithm would hold them for a delayed ACK
     socket.setNoDelay(true)
+    // kafkajs adds a listener each time it closes a socket that is closed already, which is when no broker answers
+    socket.setMaxListeners(0)
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
     return socket

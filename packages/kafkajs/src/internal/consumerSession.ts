@@ -3,16 +3,17 @@
  * which it happened. The queue is not bounded by itself; what is in it is bounded by the consumer, which pauses partitions (one
  * chunk of each may follow).
  */
-import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Cause, Deferred, Duration, Effect, Exit, Queue } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
-import { fetchCommitted, sendCommit } from "./committedOffsets.ts"
-import { type ClientFailure, failureOfCode, isCoordinatorFailure, Local } from "./errors.ts"
-import { isFatal, makeFetcher } from "./fetcher.ts"
-import type { KafkaBroker } from "./kafkajsInternals.ts"
+import { makeCommit } from "./commits.ts"
+import { fetchCommitted } from "./committedOffsets.ts"
+import { type ClientFailure, failureOfCode } from "./errors.ts"
+import { type Fetcher, isFatal, makeFetcher } from "./fetcher.ts"
 import { earliest, latest, listOffsets } from "./logBounds.ts"
-import { leave, type Membership, makeMembership } from "./membership.ts"
+import { type Membership, makeMembership } from "./membership.ts"
 import { defaults, type Options } from "./options.ts"
+import { leaveOrRemember, type Orphans, removeOrphans } from "./orphans.ts"
 import { type Group, type Owned, Ownership } from "./ownership.ts"
 import type { PortErrors } from "./portErrors.ts"
 
@@ -43,18 +44,11 @@ const settings = (options: Broker.ConsumerOptions): Settings => ({
 const retryDelay = "100 millis"
 /** How often a topic that does not exist is looked for. */
 const missingTopicDelay = Duration.seconds(1)
-const leaveTimeout = Duration.seconds(2)
 /** What waiting for a topic to appear does not cure. */
 const topicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])
 
 const coordinates = (partitions: ReadonlyArray<Owned>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
   partitions.map(({ topic, partition }) => ({ topic, partition }))
-
-const orphansOf = (orphans: Orphans, groupId: string): Set<string> => {
-  const members = orphans.get(groupId) ?? new Set()
-  orphans.set(groupId, members)
-  return members
-}
 
 /** Takes chunks of a partition out of the queue; what else is there keeps its order. */
 const takeBack = (
@@ -81,58 +75,32 @@ const memberConnection = (options: Options, { sessionTimeoutMillis }: Settings):
   )
 })
 
-/** Commits for the current member, over a coordinator that is looked up once and again when it has moved. */
-const makeCommit = (cluster: Cluster, { groupId }: Settings, ownership: Ownership, membership: () => Membership) => {
-  let coordinator: KafkaBroker | undefined
-  const find = Effect.suspend(() =>
-    coordinator?.isConnected()
-      ? Effect.succeed(coordinator)
-      : Effect.tap(cluster.coordinator("group", groupId), (found) =>
-          Effect.sync(() => {
-            coordinator = found
-          })
-        )
+/** What the cluster knows of new partitions. */
+const lookUp = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  fetcher: Fetcher,
+  { groupId, isolation }: Settings,
+  added: ReadonlyArray<Owned>
+) {
+  const metadata = yield* fetcher.refresh
+  const bounds = (at: number) => listOffsets(cluster, metadata, added, at, isolation)
+  const committed = Effect.flatMap(cluster.coordinator("group", groupId), (broker) =>
+    fetchCommitted(broker, groupId, added)
   )
-  const stale = (offsets: ReadonlyArray<Broker.OffsetCommit>) =>
-    offsets.flatMap((offset) =>
-      ownership.get(offset)?.generation === offset.generation
-        ? []
-        : [ConsumerRecord.partitionKey(offset.topic, offset.partition)]
-    )
-  /** `refused` names the partitions whose assignment is over; nothing was sent for anyone then. */
-  return (offsets: ReadonlyArray<Broker.OffsetCommit>) =>
-    Effect.suspend((): Effect.Effect<void, ClientFailure | BrokerError.StaleAssignment> => {
-      if (offsets.length === 0) return Effect.void
-      const partitions = stale(offsets)
-      if (partitions.length > 0) return Effect.fail(new BrokerError.StaleAssignment({ groupId, partitions }))
-      const identity = membership().identity()
-      if (identity === undefined) return Effect.fail(rebalancing)
-      return Effect.flatMap(find, (broker) => sendCommit(broker, groupId, identity, offsets)).pipe(
-        Effect.tapError((failed) =>
-          Effect.sync(() => {
-            if (isCoordinatorFailure(failed.type)) coordinator = undefined
-            membership().hurry()
-          })
-        ),
-        // the generation went on meanwhile, or the member is out: its own loop finds out; a repetition is checked against what is owned then
-        Effect.mapError((failed) =>
-          failed.type === "ILLEGAL_GENERATION" || failed.type === "UNKNOWN_MEMBER_ID" ? rebalancing : failed
-        )
-      )
-    })
-}
-
-const rebalancing: ClientFailure = {
-  _tag: "ClientFailure",
-  type: "REBALANCE_IN_PROGRESS",
-  detail: "the generation is over"
-}
-
-/**
- * Members of sessions that ended while no broker could be reached, by group. They would hold their partitions for a whole session
- * timeout once a broker is back, so the next session of the group takes them out.
- */
-export type Orphans = Map<string, Set<string>>
+  const [offsets, starts, ends] = yield* Effect.all([committed, bounds(earliest), bounds(latest)], {
+    concurrency: "unbounded"
+  })
+  return added.map(({ topic, partition }): Broker.AssignedPartition => {
+    const key = ConsumerRecord.partitionKey(topic, partition)
+    return {
+      topic,
+      partition,
+      committed: offsets.get(key),
+      logStart: starts.get(key) ?? 0n,
+      logEnd: ends.get(key) ?? 0n
+    }
+  })
+})
 
 export const makeConsumerSession = Effect.fnUntraced(function* (
   options: Options,
@@ -165,33 +133,12 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
 
   const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die)
 
-  const lookUp = Effect.fnUntraced(function* (added: ReadonlyArray<Owned>) {
-    const metadata = yield* fetcher.refresh
-    const bounds = (at: number) => listOffsets(cluster, metadata, added, at, config.isolation)
-    const committed = Effect.flatMap(cluster.coordinator("group", groupId), (broker) =>
-      fetchCommitted(broker, groupId, added)
-    )
-    const [offsets, starts, ends] = yield* Effect.all([committed, bounds(earliest), bounds(latest)], {
-      concurrency: "unbounded"
-    })
-    return added.map(({ topic, partition }): Broker.AssignedPartition => {
-      const key = ConsumerRecord.partitionKey(topic, partition)
-      return {
-        topic,
-        partition,
-        committed: offsets.get(key),
-        logStart: starts.get(key) ?? 0n,
-        logEnd: ends.get(key) ?? 0n
-      }
-    })
-  })
-
   /** Announces new partitions once their offsets are known; those that are gone by then were never announced. */
   const announce = (generation: number, added: ReadonlyArray<Owned>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const held = added.filter((owned) => ownership.holds(owned))
       if (held.length === 0) return Effect.void
-      return Effect.matchEffect(lookUp(held), {
+      return Effect.matchEffect(lookUp(cluster, fetcher, config, held), {
         onSuccess: (partitions) =>
           Effect.sync(() => {
             const still = held.filter((owned) => ownership.holds(owned))
@@ -263,20 +210,10 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
 
   const leaveGroup = Effect.suspend(() => {
     const memberId = membership.memberId()
-    if (memberId === "" || config.groupInstanceId !== null) return Effect.void
-    const unreachable = Effect.sync(() => {
-      orphansOf(orphans, groupId).add(memberId)
-    })
-    return leave(cluster, groupId, memberId).pipe(
-      Effect.catch(({ type }) => (isCoordinatorFailure(type) || type === Local.timeout ? unreachable : Effect.void)),
-      Effect.timeoutOrElse({ duration: leaveTimeout, orElse: () => unreachable })
-    )
-  })
-
-  const removeOrphans = Effect.suspend(() => {
-    const members = [...orphansOf(orphans, groupId)]
-    orphans.delete(groupId)
-    return Effect.forEach(members, (memberId) => Effect.ignore(leave(cluster, groupId, memberId)), { discard: true })
+    // a static member stays: it is expected back
+    return memberId === "" || config.groupInstanceId !== null
+      ? Effect.void
+      : leaveOrRemember(cluster, orphans, groupId, memberId)
   })
 
   const end = (reason: BrokerError.BrokerError) =>
@@ -294,11 +231,13 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   })
   yield* Effect.raceAllFirst([
     watch,
-    Effect.mapError(Effect.andThen(removeOrphans, membership.run), (failed) => errors.of(failed, subject)),
+    Effect.mapError(Effect.andThen(removeOrphans(cluster, orphans, groupId), membership.run), (failed) =>
+      errors.of(failed, subject)
+    ),
     Deferred.await(death)
   ]).pipe(Effect.catch(end), Effect.forkScoped)
 
-  const commit = makeCommit(cluster, config, ownership, () => membership)
+  const commit = makeCommit(cluster, groupId, ownership, membership)
   const session: Broker.ConsumerSession = {
     events,
     pause: (partitions) => Effect.sync(() => ownership.setPaused(partitions, true)),

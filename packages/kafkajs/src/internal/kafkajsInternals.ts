@@ -103,12 +103,12 @@ const required = <A>(path: string, check: (module: A) => boolean): A => {
 
 export const definitions = required<{ readonly requests: Record<string, RequestDefinition> }>(
   "kafkajs/src/protocol/requests",
-  (m) => m.requests?.["Fetch"] !== undefined && m.requests["JoinGroup"] !== undefined
+  (m) => m.requests?.Fetch !== undefined && m.requests.JoinGroup !== undefined
 ).requests
 
 export const apiKeys = required<Record<string, number>>(
   "kafkajs/src/protocol/requests/apiKeys",
-  (m) => m["Fetch"] === 1 && m["JoinGroup"] === 11
+  (m) => m.Fetch === 1 && m.JoinGroup === 11
 )
 
 export const errorCodes = required<{

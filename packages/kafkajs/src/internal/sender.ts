@@ -3,11 +3,11 @@ import { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch, Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
-import type { Identity, PartitionLog, Pending } from "./partitionLog.ts"
+import type { Identity } from "./partitionLog.ts"
+import { type Done, PendingRecords } from "./pendingRecords.ts"
 import type { PortErrors } from "./portErrors.ts"
 import { outcomeOf } from "./produceOutcome.ts"
 import { encodeProduce, type Sending } from "./produceRequest.ts"
-import { outgoing, sizeOf } from "./recordBatch.ts"
 import { nobody, TopicTable } from "./topicTable.ts"
 import { call, encoded } from "./wire.ts"
 
@@ -28,8 +28,6 @@ export interface SenderOptions {
   readonly enlist: (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => Effect.Effect<void, ClientFailure>
 }
 
-export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => void
-
 export interface Sender {
   /** Takes a record; `done` is called once, or never when the record was given up by calling what is returned. */
   readonly send: (record: ConsumerRecord.ProducerRecord, done: Done) => () => void
@@ -44,6 +42,85 @@ const maxMissing = 5
 const definite = new Set(["INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED"])
 const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
 
+interface Context {
+  readonly cluster: Cluster
+  readonly options: SenderOptions
+  readonly errors: PortErrors
+}
+
+const failBatch = ({ log, batch }: Sending, failed: ClientFailure, { options, errors }: Context): void =>
+  log.failed(
+    batch,
+    errors.of(failed, {
+      operation: "write to",
+      topic: log.topic,
+      partition: log.partition,
+      bytes: batch.records[0]!.bytes,
+      ...(options.transactionalId !== undefined && { transactionalId: options.transactionalId })
+    })
+  )
+
+/** Acts on what became of a batch; true when the leaders have to be looked at anew. */
+const settle = (sending: Sending, failed: ClientFailure, sent: "sent" | "notSent", context: Context): boolean => {
+  const { log, batch } = sending
+  switch (outcomeOf(failed.type, batch.records.length, context.options.kind)) {
+    case "again":
+      log.again(batch, "notWritten")
+      return true
+    case "unknown":
+      log.again(batch, sent === "sent" ? "unknown" : "notWritten")
+      return true
+    case "renew":
+      log.again(batch, "notWritten")
+      log.forgetIdentity()
+      return false
+    case "split":
+      log.split(batch)
+      return false
+    case "fail":
+      failBatch(sending, failed, context)
+      return false
+  }
+}
+
+const produce = Effect.fnUntraced(function* (
+  node: number,
+  sendings: ReadonlyArray<Sending>,
+  { cluster, options }: Context
+) {
+  const broker = yield* cluster.node(node)
+  const { acks, transactionalId } = options
+  // the broker gives up before this client does, so that its answer still arrives
+  const timeoutMillis = Math.ceil(options.requestTimeoutMillis / 2)
+  const payload = { acks, timeout: timeoutMillis, topicData: [] }
+  return yield* call(broker, "Produce", payload, {
+    encode: () => encoded(encodeProduce({ acks, timeoutMillis, transactionalId }, sendings))
+  })
+})
+
+/** One request for batches that are prepared; true when the leaders have to be looked at anew. */
+const request = Effect.fnUntraced(function* (node: number, sendings: ReadonlyArray<Sending>, context: Context) {
+  const answer = yield* Effect.result(produce(node, sendings, context))
+  if (answer._tag === "Failure") {
+    return sendings.map((sending) => settle(sending, answer.failure, "sent", context)).includes(true)
+  }
+  const results = new Map(
+    answer.success.topics.flatMap(({ topicName, partitions }) =>
+      partitions.map((result) => [ConsumerRecord.partitionKey(topicName, result.partition), result] as const)
+    )
+  )
+  let stale = false
+  for (const sending of sendings) {
+    const { log, batch } = sending
+    const result = results.get(ConsumerRecord.partitionKey(log.topic, log.partition))
+    const failed = result === undefined ? unanswered : failureOfCode(result.errorCode)
+    if (failed === undefined) log.acknowledged(batch, BigInt(result!.baseOffset))
+    else if (failed.type === "DUPLICATE_SEQUENCE_NUMBER") log.acknowledged(batch, -1n)
+    else if (settle(sending, failed, "sent", context)) stale = true
+  }
+  return stale
+})
+
 /** Sends until `parent` closes. */
 export const makeSender = (cluster: Cluster, options: SenderOptions, errors: PortErrors, parent: Scope.Scope) =>
   Effect.gen(function* () {
@@ -51,41 +128,9 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     const scope = yield* Scope.fork(parent)
     const table = new TopicTable()
     const latches = new Map<number, Latch.Latch>()
-    const drained = Latch.makeUnsafe(true)
-    const busy = Latch.makeUnsafe(false)
-    let open = 0
+    const pendings = new PendingRecords()
     let rotation = 0
     let identity: Identity | undefined
-
-    const close = (pending: Pending): void => {
-      pending.settled = true
-      open -= 1
-      if (open > 0) return
-      drained.openUnsafe()
-      busy.closeUnsafe()
-    }
-
-    const makePending = (record: ConsumerRecord.ProducerRecord, done: Done): Pending => {
-      const now = Date.now()
-      const out = outgoing(record, now)
-      const settle = (outcome: Parameters<Done>[0]): void => {
-        if (pending.settled) return
-        close(pending)
-        done(outcome)
-      }
-      const pending: Pending = {
-        record: out,
-        bytes: sizeOf(out),
-        deadline: now + options.deliveryTimeoutMillis,
-        settled: false,
-        succeed: settle,
-        fail: settle
-      }
-      open += 1
-      drained.closeUnsafe()
-      busy.openUnsafe()
-      return pending
-    }
 
     /** Looks at topics anew: partitions and leaders. */
     const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<string>) {
@@ -121,41 +166,6 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
       return sendings
     }
 
-    const failLog = (log: PartitionLog, { batch }: Sending, failed: ClientFailure): void =>
-      log.failed(
-        batch,
-        errors.of(failed, {
-          operation: "write to",
-          topic: log.topic,
-          partition: log.partition,
-          bytes: batch.records[0]!.bytes,
-          ...(options.transactionalId !== undefined && { transactionalId: options.transactionalId })
-        })
-      )
-
-    /** Acts on what became of a batch; true when the leaders have to be looked at anew. */
-    const settle = (sending: Sending, failed: ClientFailure, sent: "sent" | "notSent"): boolean => {
-      const { log, batch } = sending
-      switch (outcomeOf(failed.type, batch.records.length, options.kind)) {
-        case "again":
-          log.again(batch, "notWritten")
-          return true
-        case "unknown":
-          log.again(batch, sent === "sent" ? "unknown" : "notWritten")
-          return true
-        case "renew":
-          log.again(batch, "notWritten")
-          log.forgetIdentity()
-          return false
-        case "split":
-          log.split(batch)
-          return false
-        case "fail":
-          failLog(log, sending, failed)
-          return false
-      }
-    }
-
     /** What has to be done before batches can go out: an id for each partition, and its place in the transaction. */
     const prepare = Effect.fnUntraced(function* (sendings: ReadonlyArray<Sending>) {
       if (options.kind === "plain") return
@@ -167,42 +177,12 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
       yield* options.enlist(sendings.map(({ log: { topic, partition } }) => ({ topic, partition })))
     })
 
-    const produce = Effect.fnUntraced(function* (node: number, sendings: ReadonlyArray<Sending>) {
-      const broker = yield* cluster.node(node)
-      const { acks, transactionalId } = options
-      // the broker gives up before this client does, so that its answer still arrives
-      const timeoutMillis = Math.ceil(options.requestTimeoutMillis / 2)
-      const payload = { acks, timeout: timeoutMillis, topicData: [] }
-      return yield* call(broker, "Produce", payload, {
-        encode: () => encoded(encodeProduce({ acks, timeoutMillis, transactionalId }, sendings))
-      })
-    })
-
-    /** One request; true when the leaders have to be looked at anew. */
+    const context = { cluster, options, errors }
     const sendOnce = Effect.fnUntraced(function* (node: number, sendings: ReadonlyArray<Sending>) {
       const prepared = yield* Effect.result(prepare(sendings))
-      if (prepared._tag === "Failure") {
-        return sendings.map((sending) => settle(sending, prepared.failure, "notSent")).includes(true)
-      }
-      const answer = yield* Effect.result(produce(node, sendings))
-      if (answer._tag === "Failure") {
-        return sendings.map((sending) => settle(sending, answer.failure, "sent")).includes(true)
-      }
-      const results = new Map(
-        answer.success.topics.flatMap(({ topicName, partitions }) =>
-          partitions.map((result) => [ConsumerRecord.partitionKey(topicName, result.partition), result] as const)
-        )
-      )
-      let stale = false
-      for (const sending of sendings) {
-        const { log, batch } = sending
-        const result = results.get(ConsumerRecord.partitionKey(log.topic, log.partition))
-        const failed = result === undefined ? unanswered : failureOfCode(result.errorCode)
-        if (failed === undefined) log.acknowledged(batch, BigInt(result!.baseOffset))
-        else if (failed.type === "DUPLICATE_SEQUENCE_NUMBER") log.acknowledged(batch, -1n)
-        else if (settle(sending, failed, "sent")) stale = true
-      }
-      return stale
+      return prepared._tag === "Success"
+        ? yield* request(node, sendings, context)
+        : sendings.map((sending) => settle(sending, prepared.failure, "notSent", context)).includes(true)
     })
 
     const again = Effect.andThen(Effect.sleep(retryDelay), Effect.ignore(refresh))
@@ -240,7 +220,7 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: options.deliveryTimeoutMillis })
     const sweepMillis = Math.max(10, Math.min(1_000, options.deliveryTimeoutMillis / 10))
     const expire = Effect.forever(
-      busy.await.pipe(
+      pendings.busy.await.pipe(
         Effect.andThen(Effect.sleep(sweepMillis)),
         Effect.andThen(Effect.sync(() => table.expire(Date.now(), timedOut)))
       )
@@ -257,13 +237,11 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     yield* Effect.forkIn(expire, scope)
     const sender: Sender = {
       send: (record, done) => {
-        const pending = makePending(record, done)
+        const pending = pendings.add(record, options.deliveryTimeoutMillis, done)
         latches.get(table.add(record, pending))?.openUnsafe()
-        return () => {
-          if (!pending.settled) close(pending)
-        }
+        return () => pendings.giveUp(pending)
       },
-      drained: drained.await,
+      drained: pendings.drained.await,
       failAll: (error) => table.failAll(error)
     }
     return sender
