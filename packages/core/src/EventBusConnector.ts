@@ -1,7 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Context, Effect, Exit, Layer, Queue, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Scope, Stream } from "effect"
 import type { Binding } from "./Binding.ts"
 import { Broker } from "./Broker.ts"
 import {
@@ -14,6 +14,7 @@ import {
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import * as Container from "./internal/container.ts"
+import { CurrentHandler } from "./internal/currentHandler.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
@@ -72,6 +73,7 @@ const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = new Map<string, Registered>()
+  const scope = yield* Effect.scope
   let closed = false
   yield* EventLog.attach(hub)
 
@@ -88,11 +90,21 @@ const make = Effect.gen(function* () {
     (name) =>
       Effect.flatMap(find(name), ({ container }) => pick(container))
 
-  const remove = (name: string, registered: Registered) =>
-    Effect.suspend(() => {
-      registry.delete(name)
-      return Scope.close(registered.scope, Exit.void)
-    })
+  /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
+  const remove = Effect.fnUntraced(function* (name: string, registered: Registered) {
+    const closing = yield* Scope.close(registered.scope, Exit.void).pipe(
+      Effect.andThen(Effect.sync(() => registry.delete(name))),
+      Effect.uninterruptible,
+      Effect.forkIn(scope, { startImmediately: true })
+    )
+    if ((yield* CurrentHandler) !== name) yield* Fiber.await(closing)
+  })
+
+  const end = (name: string, registered: Registered) =>
+    Effect.onExit(registered.container.destroy, (exit) =>
+      // Refused: somebody else is at it already.
+      Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(name, registered)
+    )
 
   const register = Effect.fnUntraced(function* <R>(binding: Binding<R>) {
     const { name, definition } = binding
@@ -107,8 +119,7 @@ const make = Effect.gen(function* () {
     if (definition.autoStartup) yield* Effect.orDie(container.start)
   })
 
-  const destroy: Command = (name) =>
-    Effect.flatMap(find(name), (registered) => Effect.andThen(registered.container.destroy, remove(name, registered)))
+  const destroy: Command = (name) => Effect.flatMap(find(name), (registered) => end(name, registered))
 
   const unregister: Command = Effect.fnUntraced(function* (name) {
     const registered = yield* find(name)
@@ -121,8 +132,7 @@ const make = Effect.gen(function* () {
         required: ["CREATED", "STOPPED"]
       })
     }
-    yield* registered.container.destroy
-    yield* remove(name, registered)
+    yield* end(name, registered)
   })
 
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.

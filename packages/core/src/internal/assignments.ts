@@ -22,7 +22,11 @@ export interface AssignmentsOptions<R> {
   readonly session: ConsumerSession
   readonly broker: Broker["Service"]
   /** Reasons that hold the whole binding, now. */
-  readonly bindingReasons: () => PauseReasons
+  readonly bindingReasons: (partition: Partition.Partition) => PauseReasons
+  /** Shows the binding's state, in case that a partition that came or went changed it. */
+  readonly announce: Effect.Effect<void>
+  /** A partition's fiber died of a defect of the machinery: the session cannot be trusted any more. */
+  readonly onDefect: (defect: unknown) => Effect.Effect<void>
 }
 
 export interface Assignments {
@@ -64,7 +68,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const open = Effect.fnUntraced(function* (
     at: TopicPartition,
     generation: number,
-    position: bigint,
+    { position, anchored }: Pick<StartPosition.StartPosition, "position" | "anchored">,
     committed: bigint
   ): Effect.fn.Return<void> {
     const partition = yield* makePartition(options, { ...at, generation, position, committed, highWater })
@@ -72,15 +76,20 @@ export const make = Effect.fnUntraced(function* <R>(
     const predecessor = ending.get(partition.key)
     const partitionScope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
+      Effect.andThen(anchored ? Effect.void : partition.until(handling.committer.commit(partition))),
       Effect.andThen(
         Processing.processPartition({ handling, partition, session, broker: options.broker, reopen: reopen(partition) })
       ),
+      Effect.catchDefect(options.onDefect),
       Effect.provideService(CurrentHandler, definition.name),
       Effect.provideContext(context),
       Effect.forkIn(partitionScope)
     )
+    // In one step, so that no pause can fall in between. Nothing is handled before the seek.
     running.set(partition.key, { partition, scope: partitionScope, fiber })
+    partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
+    yield* options.announce
     // A transactional partition starts to fetch when its producer has fenced the one before it.
     if (definition.handler._tag !== "Transactional") yield* session.seek(partition, position)
   })
@@ -90,7 +99,8 @@ export const make = Effect.fnUntraced(function* <R>(
     const entry = running.get(partition.key)
     if (entry?.partition !== partition || !partition.owned()) return
     yield* close(entry)
-    yield* open(partition, partition.generation, partition.position(), partition.committed)
+    const start = { position: partition.position(), anchored: true }
+    yield* open(partition, partition.generation, start, partition.committed)
   })
 
   /**
@@ -106,6 +116,7 @@ export const make = Effect.fnUntraced(function* <R>(
     closing.addObserver(() => {
       if (ending.get(partition.key) === closing) ending.delete(partition.key)
     })
+    yield* options.announce
   })
 
   const revoke = Effect.fnUntraced(function* (event: EventOf<"Revoked">) {
@@ -132,7 +143,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const assign = (generation: number, assigned: AssignedPartition) => {
     const start = StartPosition.afterAssignment(assigned, definition.autoOffsetReset)
     return Effect.andThen(
-      open(assigned, generation, start.position, assigned.committed ?? -1n),
+      open(assigned, generation, start, assigned.committed ?? -1n),
       reportGap(handling, { ...assigned, generation }, start.gap)
     )
   }
@@ -142,10 +153,14 @@ export const make = Effect.fnUntraced(function* <R>(
     if (entry === undefined || entry.partition.generation !== event.generation) return
     const start = StartPosition.afterOutOfRange(event)
     yield* reportGap(handling, event, start.gap)
-    if (start.position >= event.position) return yield* session.seek(event, start.position)
+    if (start.position >= event.position) {
+      entry.partition.tracker.endOfChunk(start.position)
+      handling.committer.mark(entry.partition)
+      return yield* session.seek(event, start.position)
+    }
     // The log is another one: positions of the old assignment mean nothing in it.
     yield* close(entry)
-    yield* open(event, event.generation, start.position, -1n)
+    yield* open(event, event.generation, start, -1n)
   })
 
   const accept = (chunk: RecordChunk): Effect.Effect<void> => {
@@ -201,14 +216,13 @@ export const make = Effect.fnUntraced(function* <R>(
 })
 
 const makePartition = (
-  { handling, session, bindingReasons }: AssignmentsOptions<unknown>,
+  { handling, session }: AssignmentsOptions<unknown>,
   at: Pick<Partition.PartitionOptions, "topic" | "partition" | "generation" | "position" | "committed" | "highWater">
 ) =>
   Partition.make({
     ...at,
     // Transactions commit by themselves: the committer must find nothing to do.
     committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
-    reasons: bindingReasons(),
     session,
     onFetchPaused: (paused) =>
       report(handling, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),

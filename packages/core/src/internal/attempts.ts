@@ -13,7 +13,7 @@ import * as Backoff from "./backoff.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import * as Failure from "./failure.ts"
-import { attemptFailed, type Handling } from "./handling.ts"
+import { attemptFailed, type Handling, report } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 import type { Timer } from "./places.ts"
 
@@ -59,7 +59,11 @@ export const settleFailed = Effect.fnUntraced(function* <R>(
       const now = clock.currentTimeMillisUnsafe()
       const route = run.cutOff ? Route.retry : classify(handling, run.cause)
       delay = route._tag === "Retry" ? yield* nextDelay(now) : undefined
-      if (run.cutOff || (delay !== undefined && now + delay - timer.startedMillis >= budget)) delay = undefined
+      if (run.cutOff) delay = undefined
+      if (delay !== undefined && now + delay - timer.startedMillis >= budget) {
+        report(handling, partition, { _tag: "ProcessingBudgetReached" })
+        delay = undefined
+      }
       attemptFailed(handling, partition, record, attempts, failure, delay)
       if (delay === undefined) {
         return yield* takeRoute(handling, partition, record, route, { attempts, failure, firstFailureMillis })
@@ -151,7 +155,7 @@ const takeRoute = <R>(
         return deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED")
       }
       partition.addReason("operator")
-      return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted), {
+      return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted(partition)), {
         settlement: "Halted",
         ...story
       } as const)

@@ -7,7 +7,7 @@
 import { Deferred, Effect, Latch, Schedule, type Scope } from "effect"
 import type { ConsumerSession, OffsetCommit } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
-import type { TopicPartition } from "../ConsumerRecord.ts"
+import { partitionKey, type TopicPartition } from "../ConsumerRecord.ts"
 
 /** What the committer needs of an assigned partition. */
 export interface Committable extends TopicPartition {
@@ -49,6 +49,8 @@ export const make = Effect.fnUntraced(function* (
   options: CommitterOptions
 ): Effect.fn.Return<Committer, never, Scope.Scope> {
   const dirty = new Set<Committable>()
+  /** Refused as no longer ours, and not known to be over yet: they must not hold up the others. */
+  const stale = new Set<Committable>()
   let waiters: Array<Waiter> = []
   const work = Latch.makeUnsafe(false)
   const urgent = Latch.makeUnsafe(false)
@@ -91,12 +93,21 @@ export const make = Effect.fnUntraced(function* (
       Effect.tapError((error) =>
         Effect.sync(() => {
           options.onFailed(error, ++attempt)
-          for (const partition of batch.keys()) dirty.add(partition)
+          const named = new Set(error._tag === "StaleAssignment" ? error.partitions : [])
+          for (const partition of batch.keys()) {
+            const isStale = named.has(partitionKey(partition.topic, partition.partition))
+            ;(isStale ? stale : dirty).add(partition)
+          }
           answer()
         })
       )
     )
   })
+
+  const mark = (partition: Committable) => {
+    dirty.add(partition)
+    work.openUnsafe()
+  }
 
   yield* Effect.forever(
     Effect.gen(function* () {
@@ -106,13 +117,11 @@ export const make = Effect.fnUntraced(function* (
       urgent.closeUnsafe()
       yield* Effect.retry(send, refused)
       answer()
+      for (const partition of stale) mark(partition)
+      stale.clear()
     })
   ).pipe(Effect.forkScoped)
 
-  const mark = (partition: Committable) => {
-    dirty.add(partition)
-    work.openUnsafe()
-  }
   const hasten = (partition: Committable) => {
     mark(partition)
     urgent.openUnsafe()

@@ -1,7 +1,7 @@
 /**
  * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
  */
-import { Clock, Effect, Queue, type Scope } from "effect"
+import { Clock, Deferred, Effect, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import * as Assignments from "./assignments.ts"
@@ -22,9 +22,10 @@ export interface ConsumerOptions<R> {
   readonly hub: EventHub
   readonly deadLetters: DeadLetters
   /** Reasons that hold the whole binding, now. */
-  readonly bindingReasons: () => PauseReasons
-  /** A record halted its partition. */
-  readonly onHalted: Effect.Effect<void>
+  readonly bindingReasons: (partition: Partition) => PauseReasons
+  /** A record halted its partition, which keeps it over rebalances. */
+  readonly onHalted: (partition: Partition) => Effect.Effect<void>
+  readonly announce: Effect.Effect<void>
   readonly pauseBinding: Effect.Effect<void>
   readonly places: Places
 }
@@ -47,11 +48,14 @@ export const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
   const session = yield* openSession(options)
   const handling = yield* makeHandling(options, session)
+  const broken = Deferred.makeUnsafe<never>()
   const assignments = yield* Assignments.make({
     handling,
     session,
     broker: options.broker,
-    bindingReasons: options.bindingReasons
+    bindingReasons: options.bindingReasons,
+    announce: options.announce,
+    onDefect: (defect) => Deferred.die(broken, defect)
   })
   yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
   yield* reportSession(options)
@@ -79,7 +83,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.flatMap(Queue.takeAll(session.events), (events) =>
         Effect.forEach(events, assignments.react, { discard: true })
       )
-    )
+    ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
 })
 

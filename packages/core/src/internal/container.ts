@@ -13,6 +13,7 @@ import { CurrentHandler } from "./currentHandler.ts"
 import * as DeadLetters from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
+import * as Halts from "./halts.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Places from "./places.ts"
 import * as Supervisor from "./supervisor.ts"
@@ -58,6 +59,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
   let reasons = PauseReasons.empty
+  const halts = Halts.make()
   let run: Run | undefined
   let shown: ContainerState = "CREATED"
 
@@ -112,8 +114,9 @@ export const make = Effect.fnUntraced(function* <R>(
           broker,
           hub,
           deadLetters,
-          bindingReasons: () => reasons,
-          onHalted: announce,
+          bindingReasons: (partition) => (halts.hold(partition) ? PauseReasons.add(reasons, "operator") : reasons),
+          onHalted: (partition) => Effect.andThen(halts.add(partition), announce),
+          announce,
           pauseBinding: hold,
           places
         },
@@ -141,18 +144,27 @@ export const make = Effect.fnUntraced(function* <R>(
       binding === definition.name ? Effect.void : Effect.interruptible(Deferred.await(ending.ended))
     )
 
+  /** Goes on when the run has ended; from inside a handler of this binding, behind the caller's back. */
+  const afterwards = (ending: Run, next: Command): Command => {
+    const rest = Effect.andThen(Deferred.await(ending.ended), next)
+    return Effect.flatMap(CurrentHandler, (binding) =>
+      binding === definition.name ? Effect.asVoid(Effect.forkIn(Effect.ignore(rest), scope)) : rest
+    )
+  }
+
   const start: Command = Effect.suspend(() => {
     if (lifecycle !== "CREATED" && lifecycle !== "STOPPED") return refuse("start", ["CREATED", "STOPPED"])
-    if (run !== undefined) return Effect.andThen(Deferred.await(run.ended), start)
+    if (run !== undefined) return afterwards(run, start)
     lifecycle = "STARTED"
     reasons = PauseReasons.empty
-    return Effect.andThen(begin, announce)
+    halts.clear()
+    return Effect.uninterruptible(Effect.andThen(begin, announce))
   })
 
   const stop: Command = Effect.suspend(() => {
     if (lifecycle !== "STARTED" || run === undefined) return refuse("stop", ["RUNNING", "PAUSED"])
     lifecycle = "STOPPED"
-    return Effect.andThen(announce, finish(run))
+    return Effect.uninterruptible(Effect.andThen(announce, finish(run)))
   })
 
   const pause: Command = Effect.suspend(() => {
@@ -167,6 +179,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const resume: Command = Effect.suspend(() => {
     if (!pausedBy().includes("operator")) return refuse("resume", ["PAUSED"])
     reasons = PauseReasons.remove(reasons, "operator")
+    halts.clear()
     return Effect.andThen(
       onLive((consumer) => consumer.letGo("operator")),
       announce
@@ -178,7 +191,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const started = lifecycle === "STARTED"
     lifecycle = "DESTROYED"
     const rest = run === undefined ? Effect.void : started ? finish(run) : ended(run)
-    return Effect.andThen(announce, rest)
+    return Effect.uninterruptible(Effect.andThen(announce, rest))
   })
 
   return {

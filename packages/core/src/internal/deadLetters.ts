@@ -86,16 +86,16 @@ export const make = Effect.fnUntraced(function* (
   const publishThrough = (send: Send): DeadLetters["publish"] =>
     Effect.fnUntraced(function* (letter) {
       const { record, partition, handling } = letter
-      const target = record.key === null ? yield* samePartition(record) : undefined
       const nextWait = yield* Schedule.toStep(refused)
       let headers = headersOf(letter)
       for (let attempt = 1; !partition.stopping; attempt++) {
+        const target = record.key === null ? yield* samePartition(record) : undefined
         const result = yield* Effect.result(send(copyOf(record, topic, headers, target)))
         if (Result.isSuccess(result)) {
           failing = undefined
           return true
         }
-        if (attempt === 1 && (yield* heal(result.failure))) continue
+        if ((yield* heal(result.failure)) && attempt === 1) continue
         failing = result.failure
         deadLetterFailed(handling, partition, record, topic, result.failure, attempt)
         if (result.failure._tag === "RecordTooLarge") headers = DeadLetterHeaders.withoutForensics(headers)

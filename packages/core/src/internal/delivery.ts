@@ -4,7 +4,8 @@
 import { Result } from "effect"
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
 import type { Delivery } from "../Delivery.ts"
-import type { DecodeFailure, Serde } from "../Serde.ts"
+import { DecodeFailure, type Serde } from "../Serde.ts"
+import * as Failure from "./failure.ts"
 
 /** Which halves of a record could not be read, and why. Both byte arrays are still on the record. */
 export class Undecodable {
@@ -64,6 +65,16 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   }
 }
 
+/** A serde that throws, against its contract, has not read the bytes either. */
+const read = <A>(serde: Serde<A>, bytes: Uint8Array | null): Result.Result<A, DecodeFailure> => {
+  try {
+    return serde.decode(bytes)
+  } catch (thrown) {
+    const { className, message } = Failure.fromUnknown(thrown)
+    return Result.fail(new DecodeFailure({ serde: serde.name, path: "", detail: `${className} ${message}` }))
+  }
+}
+
 /** Decodes key and value; `receivedMillis` is when the chunk that holds the record arrived. */
 export const decode = <K, V>(
   key: Serde<K>,
@@ -72,8 +83,8 @@ export const decode = <K, V>(
   receiver: Receiver,
   receivedMillis: number
 ): Delivery<K, V> | Undecodable => {
-  const decodedKey = key.decode(record.key)
-  const decodedValue = value.decode(record.value)
+  const decodedKey = read(key, record.key)
+  const decodedValue = read(value, record.value)
   if (Result.isSuccess(decodedKey) && Result.isSuccess(decodedValue)) {
     return new DecodedDelivery(decodedKey.success, decodedValue.success, record, receiver, receivedMillis)
   }

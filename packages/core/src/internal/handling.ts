@@ -23,8 +23,8 @@ export interface Handling<R> {
   readonly clock: Clock.Clock
   readonly committer: Committer
   readonly deadLetters: DeadLetters
-  /** A record halted its partition: the binding shows it. */
-  readonly onHalted: Effect.Effect<void>
+  /** A record halted its partition: the binding shows it, and knows it when the partition comes back. */
+  readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
   /** The binding's `maxInFlight`. */

@@ -26,7 +26,6 @@ export interface PartitionOptions {
   readonly position: bigint
   /** What the group has committed, as far as it is usable; -1 when nothing. */
   readonly committed: bigint
-  readonly reasons: PauseReasons.PauseReasons
   /** Asked at every chunk, since the share of a partition depends on how many there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
@@ -48,17 +47,17 @@ export class Partition implements Committable {
   readonly tracker: OffsetTracker.OffsetTracker
   committed: bigint
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
-  open: boolean
+  open = true
   stopping = false
   /** Runs that are under the processing budget. */
   readonly guarded = new Set<Guarded>()
 
   readonly #options: PartitionOptions
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
-  readonly #gate: Latch.Latch
+  readonly #gate = Latch.makeUnsafe(true)
   readonly #stopSignal = Latch.makeUnsafe(false)
   readonly #stopListeners = new Set<() => void>()
-  #reasons: PauseReasons.PauseReasons
+  #reasons = PauseReasons.empty
   #fetchPaused = false
   #over = false
   #heldRecords = 0
@@ -73,9 +72,6 @@ export class Partition implements Committable {
     this.committed = options.committed
     this.#options = options
     this.#queue = queue
-    this.#reasons = options.reasons
-    this.open = PauseReasons.handlingAllowed(options.reasons)
-    this.#gate = Latch.makeUnsafe(this.open)
   }
 
   /** The partition's records, chunk by chunk; ends when the assignment does. */
@@ -119,14 +115,14 @@ export class Partition implements Committable {
   }
 
   addReason(reason: PauseReasons.PauseReason): void {
-    this.#setReasons(PauseReasons.add(this.#reasons, reason))
+    this.setReasons(PauseReasons.add(this.#reasons, reason))
   }
 
   removeReason(reason: PauseReasons.PauseReason): void {
-    this.#setReasons(PauseReasons.remove(this.#reasons, reason))
+    this.setReasons(PauseReasons.remove(this.#reasons, reason))
   }
 
-  #setReasons(reasons: PauseReasons.PauseReasons): void {
+  setReasons(reasons: PauseReasons.PauseReasons): void {
     this.#reasons = reasons
     this.#updateGate()
   }

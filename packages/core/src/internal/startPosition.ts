@@ -15,6 +15,8 @@ export interface Gap {
 export interface StartPosition {
   readonly position: bigint
   readonly gap: Gap | undefined
+  /** Whether a restart would begin at the same record even if nothing was committed until then. */
+  readonly anchored: boolean
 }
 
 /** The position after an assignment. A group that has read before never jumps to the end. */
@@ -24,15 +26,19 @@ export const afterAssignment = (
 ): StartPosition => {
   const { committed, logStart, logEnd } = assigned
   if (committed === undefined) {
-    return { position: autoOffsetReset === "earliest" ? logStart : logEnd, gap: undefined }
+    // The end moves: without a commit, a restart would jump over what arrived meanwhile (ruling 8).
+    return autoOffsetReset === "earliest"
+      ? { position: logStart, gap: undefined, anchored: true }
+      : { position: logEnd, gap: undefined, anchored: false }
   }
   if (committed < 0n) {
-    return { position: logStart, gap: { from: committed, to: logStart, gone: undefined, cause: "invalid-commit" } }
+    const gap = { from: committed, to: logStart, gone: undefined, cause: "invalid-commit" } as const
+    return { position: logStart, gap, anchored: false }
   }
   // Behind the end may only mean that `logEnd` is a moment old: the broker decides, by an out-of-range answer to the fetch.
   return committed < logStart
     ? afterOutOfRange({ position: committed, logStart, logEnd })
-    : { position: committed, gap: undefined }
+    : { position: committed, gap: undefined, anchored: true }
 }
 
 /** The position after the broker said that there is nothing at the old one: always the earliest that is left. */
@@ -44,6 +50,8 @@ export const afterOutOfRange = (seen: {
   const { position, logStart } = seen
   return {
     position: logStart,
+    // Committed, so that the same gap is not reported again after a restart.
+    anchored: false,
     gap:
       position < logStart
         ? { from: position, to: logStart, gone: logStart - position, cause: "retention" }

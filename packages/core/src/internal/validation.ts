@@ -81,7 +81,10 @@ const retryBudget = (definition: BindingDefinition<unknown>) => {
   return [issue("retry", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)]
 }
 
-const ordering = ({ orderingMode, onExhausted, processingOrder }: BindingDefinition<unknown>) => [
+const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType }: BindingDefinition<unknown>) => [
+  ...(listenerType === "BATCH" && processingOrder !== "partition"
+    ? [issue("processingOrder", processingOrder, '"partition" for batches')]
+    : []),
   ...(onExhausted === "halt" && orderingMode !== "STRICT"
     ? [issue("onExhausted", "halt", '"dead-letter", or orderingMode "STRICT" beside "halt"')]
     : []),
