@@ -2,7 +2,7 @@
  * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.3 and later (4.x included).
  *
  * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
- * transactions are this package's own; `internal/wire.ts` says why.
+ * transactions are this package's own; `internal/kafkajsInternals.ts` says why.
  */
 import { Broker, type BrokerError } from "@eventbus/core"
 import { Effect, Layer } from "effect"

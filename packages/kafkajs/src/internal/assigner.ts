@@ -60,6 +60,7 @@ const target = (
   const load = (member: Member) => loads.get(member.memberId)!
   const leastLoaded = (topic: string) =>
     subscribers.get(topic)!.reduce((least, member) => (load(member).length < load(least).length ? member : least))
+  const free = (partition: ConsumerRecord.TopicPartition) => !claims.has(keyOf(partition))
   for (const { topic } of partitions) {
     if (!subscribers.has(topic))
       subscribers.set(
@@ -71,22 +72,28 @@ const target = (
     const owner = claims.get(keyOf(partition))
     if (owner !== undefined) load(owner).push(partition)
   }
-  for (const partition of partitions) {
-    if (!claims.has(keyOf(partition))) load(leastLoaded(partition.topic)).push(partition)
+  const fewestSubscribersFirst = [...partitions].sort(
+    (a, b) => subscribers.get(a.topic)!.length - subscribers.get(b.topic)!.length
+  )
+  for (const partition of fewestSubscribersFirst) {
+    if (free(partition)) load(leastLoaded(partition.topic)).push(partition)
   }
-  // each move brings two loads closer together, so this ends
-  for (let moved = true; moved; ) {
-    moved = false
-    for (const member of members) {
+  /** Moves one partition from a member that has most to one that has at least two less; one that nobody owns, if that is possible. */
+  const improve = (candidate: (partition: ConsumerRecord.TopicPartition) => boolean): boolean => {
+    for (const member of [...members].sort((a, b) => load(b).length - load(a).length)) {
       const own = load(member)
       for (let i = own.length - 1; i >= 0; i--) {
+        if (!candidate(own[i]!)) continue
         const least = leastLoaded(own[i]!.topic)
         if (load(least).length + 1 >= own.length) continue
         load(least).push(...own.splice(i, 1))
-        moved = true
+        return true
       }
     }
+    return false
   }
+  // each move brings two loads closer together, so this ends
+  while (improve(free) || improve(() => true)) {}
   return loads
 }
 

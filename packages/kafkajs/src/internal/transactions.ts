@@ -27,8 +27,11 @@ interface Epoch {
   readonly identity: Identity
   readonly sender: Sender
   readonly scope: Scope.Closeable
+  /** Partitions that the coordinator has taken into the current transaction. */
   readonly enlisted: Set<string>
   hasOffsets: boolean
+  /** True once anything was asked of the coordinator for the current transaction, whatever came of it. */
+  started: boolean
 }
 
 const retryable = (failed: ClientFailure): boolean =>
@@ -83,6 +86,9 @@ const requests = (cluster: Cluster, transactionalId: string, identity: Identity,
   }
 }
 
+/** How long ending a failed transaction may hold its caller up; what is left then is ended by the next one, or by its timeout. */
+const abortTimeout = "10 seconds"
+
 /** Failures after which it is not known what is in the transaction. */
 const isUncertain = (error: BrokerError.BrokerError): boolean =>
   error._tag !== "RecordTooLarge" &&
@@ -122,6 +128,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
         ({ topic, partition }) => !enlisted.has(ConsumerRecord.partitionKey(topic, partition))
       )
       if (fresh.length === 0) return
+      epoch.started = true
       yield* addPartitions(fresh)
       for (const { topic, partition } of fresh) enlisted.add(ConsumerRecord.partitionKey(topic, partition))
     })
@@ -131,7 +138,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
       errors,
       scope
     )
-    const epoch: Epoch = { identity, sender, scope, enlisted, hasOffsets: false }
+    const epoch: Epoch = { identity, sender, scope, enlisted, hasOffsets: false, started: false }
     return epoch
   })
 
@@ -158,8 +165,8 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
   const abort = (epoch: Epoch) =>
     Effect.gen(function* () {
       yield* discard(epoch)
-      if (fenced !== undefined || (epoch.enlisted.size === 0 && !epoch.hasOffsets)) return
-      const next = yield* Effect.option(noteFencing(errors.map(begin, subject)))
+      if (fenced !== undefined || !epoch.started) return
+      const next = yield* noteFencing(errors.map(begin, subject)).pipe(Effect.timeout(abortTimeout), Effect.option)
       if (next._tag === "Some") current = next.value
     })
 
@@ -170,6 +177,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     }
     epoch.enlisted.clear()
     epoch.hasOffsets = false
+    epoch.started = false
   })
 
   const take = Effect.suspend(() => {
@@ -180,7 +188,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
   const transaction: Broker.TransactionalProducer["transaction"] = (use) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const epoch = yield* take
+        const epoch = yield* restore(take)
         current = epoch
         let active = true
         let uncertain: BrokerError.BrokerError | undefined
@@ -201,6 +209,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
           sendOffsets: (groupId, offsets) =>
             Effect.suspend(() => {
               epoch.hasOffsets = true
+              epoch.started = true
               return within(
                 errors.map(sendOffsets(groupId, offsets), { ...subject, operation: "commit offsets of", groupId })
               )
