@@ -5,7 +5,7 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
-import { Console, Effect, Layer } from "effect"
+import { Console, Effect, Layer, Stream } from "effect"
 import * as Kafka from "./kafka.ts"
 
 const orders = Binding.make("orders", {
@@ -20,8 +20,14 @@ const operate = Effect.gen(function* () {
   const connector = yield* EventBusConnector.EventBusConnector
   const show = connector.getState("orders").pipe(Effect.flatMap((state) => Console.log(`orders is ${state}`)))
 
+  const firstSettled = connector.events.pipe(
+    Stream.filter((event) => event._tag === "Settled"),
+    Stream.take(1),
+    Stream.runDrain
+  )
+
   yield* show
-  yield* connector.start("orders")
+  yield* Effect.all([firstSettled, connector.start("orders")], { concurrency: "unbounded" })
   yield* show
   yield* connector.pause("orders") // stays in the group, fetches nothing
   yield* show
