@@ -5,6 +5,8 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     // Starts one real Kafka for the run when the first test file asks for it.
     globalSetup: ["packages/kafka-runner/src/internal/globalSetup.ts"],
-    testTimeout: 30_000
+    // Bounds of a hang, wide enough for a machine that is busy with something else.
+    testTimeout: 60_000,
+    hookTimeout: 60_000
   }
 })
