@@ -215,14 +215,17 @@ export const rebalance: ReadonlyArray<Outcome> = [
   {
     title: "members with different subscriptions get partitions of their own topics only",
     run: Effect.gen(function* () {
-      const [left, right] = [yield* topic(2), yield* topic(2)]
+      const [left, right] = [yield* topic(4), yield* topic(1)]
       const groupId = unique("group")
       const first = yield* join({ groupId, topics: [left] })
       const second = yield* join({ groupId, topics: [right] })
-      yield* shared([first, second], [2, 2])
+      yield* shared([first, second], [4, 1])
       yield* eventuallyTrue(() => {
-        assert.deepStrictEqual(first.partitions, [`${left}/0`, `${left}/1`])
-        assert.deepStrictEqual(second.partitions, [`${right}/0`, `${right}/1`])
+        assert.deepStrictEqual(
+          first.partitions,
+          [0, 1, 2, 3].map((partition) => `${left}/${partition}`)
+        )
+        assert.deepStrictEqual(second.partitions, [`${right}/0`])
       })
       yield* publish(left, ["l"], 1)
       yield* publish(right, ["r"], 0)
