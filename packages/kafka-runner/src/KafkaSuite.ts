@@ -25,7 +25,7 @@ export const own = (
 ): void =>
   whenAvailable(name, "/tools", () => {
     // The layer's own bound is the runner's, whose error tells more.
-    const timeout = Duration.sum(Duration.fromInputUnsafe(options.startTimeout ?? "2 minutes"), Duration.minutes(5))
+    const timeout = Duration.sum(Duration.fromInputUnsafe(options.startTimeout ?? "3 minutes"), Duration.minutes(5))
     layer(RealKafka.layer(options), { excludeTestServices: true, timeout })(body)
   })
 

@@ -33,7 +33,7 @@ export interface Options {
   readonly config?: Readonly<Record<string, string>>
   /** Of the brokers' Java: `c1` starts with half the CPU time, `c2` serves faster once warm: for benchmarks. Default `c1`. */
   readonly compiler?: Compiler
-  /** Bound of `start` and of each `restart`, from the launch of the processes to the cluster's answer. Default 2 minutes. */
+  /** Bound of `start` and of each `restart`, from the launch of the processes to the cluster's answer. Default 3 minutes. */
   readonly startTimeout?: Duration.Input
 }
 
@@ -65,7 +65,7 @@ export const layer = (options: Options = {}): Layer.Layer<RealKafka, RealKafkaEr
 
 const startCluster = Effect.fnUntraced(function* (options: Options) {
   const { brokers = 1, security = "plaintext", acls = false, config = {}, compiler = "c1" } = options
-  const startTimeout = options.startTimeout ?? "2 minutes"
+  const startTimeout = options.startTimeout ?? "3 minutes"
   if (acls && !usesSasl(security)) {
     return yield* new InvalidOptions({ detail: "acls need users to grant to: choose security sasl or sasl_ssl." })
   }

@@ -38,7 +38,7 @@ const launch = Effect.gen(function* () {
   })
   const processes = yield* makeClusterProcesses(cluster, spawnDetached)
   const broker = yield* processes.launch(1)
-  yield* processes.awaitReady("2 minutes")
+  yield* processes.awaitReady("3 minutes")
   const state = { pid: broker.pid ?? 0, bootstrap: cluster.brokers.get(1)?.address ?? "" }
   const text = yield* Schema.encodeEffect(StateJson)(state)
   yield* Effect.promise(() => writeFile(stateFile, text))

@@ -55,7 +55,7 @@ KafkaSuite.own("three brokers", { brokers: 3 }, (it) => {
         yield* Effect.promise(() => admin.disconnect())
         expect(brokers.map((broker) => broker.nodeId).sort()).toEqual([1, 2, 3])
       }),
-    120_000
+    240_000
   )
 })
 
