@@ -26,15 +26,26 @@ describe.concurrent("the demo", () => {
   )
 
   it.live(
-    "LIF-15: stops gracefully with Ctrl-C in the middle of the work, and still gives the account",
+    "LIF-15: stops gracefully with Ctrl-C in the middle of slow orders, and still gives the account",
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
-        yield* demo.writes("app-2 starts")
+        yield* demo.writes("app-2 is told to stop")
         yield* demo.signal("SIGINT")
         assert.strictEqual(yield* demo.exit, 130)
         assert.include(demo.output(), "interrupted: the instances finish what they have")
         assert.isBelow(accountOf(demo.output()).produced, 462)
+      }),
+    timeout
+  )
+
+  it.live(
+    "says what is wrong when there is no broker",
+    () =>
+      Effect.gen(function* () {
+        const demo = yield* start("demo.ts", { KAFKA_BROKERS: "127.0.0.1:1" })
+        assert.strictEqual(yield* demo.exit, 1)
+        assert.match(demo.output(), /^ {2}✘ No broker of \[127\.0\.0\.1:1\] can be reached.*\n$/)
       }),
     timeout
   )

@@ -4,7 +4,7 @@
  * Exits with 0 when every record is accounted for, and with 1 otherwise. Ctrl-C stops gracefully and still gives the account.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
 import { account } from "./demo/account.ts"
 import * as Cluster from "./demo/cluster.ts"
 import * as Evidence from "./demo/evidence.ts"
@@ -14,7 +14,11 @@ import { Payments } from "./demo/shop.ts"
 import * as Story from "./demo/story.ts"
 import * as View from "./demo/view.ts"
 
-class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { problems: Schema.Array(Schema.String) }) {}
+class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { problems: Schema.Array(Schema.String) }) {
+  override get message(): string {
+    return `${this.problems.length} problems: this is a bug in the connector or in the demo, please report it`
+  }
+}
 
 const program = Effect.uninterruptibleMask((restore) =>
   Effect.gen(function* () {
@@ -64,9 +68,17 @@ const audit = Effect.fnUntraced(function* (progress: Progress.Progress, toTheEnd
   return { ...result, problems: [...result.problems, `${result.waiting} orders were not handled in time`] }
 })
 
+/** Instead of a log: everything worth a line is on the screen already. */
+const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (Cause.hasInterruptsOnly(cause)) return
+    const error = Cause.squash(cause)
+    Screen.print([Screen.red(`  ✘ ${error instanceof Error ? error.message : String(error)}`)])
+  })
+
 program.pipe(
   Effect.provide(Payments.layer.pipe(Layer.provideMerge(Cluster.layer))),
-  // The screen shows what happens.
+  Effect.tapCause(report),
   Effect.provide(Logger.layer([])),
-  NodeRuntime.runMain
+  NodeRuntime.runMain({ disableErrorReporting: true })
 )

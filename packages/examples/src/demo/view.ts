@@ -6,6 +6,7 @@ import { type Announcement, type PartitionProgress, type Progress, waiting } fro
 import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
 
 const barWidth = 28
+const maxProblems = 20
 
 /** The whole picture. `planned` is how many orders one partition is likely to get: the length of a bar. */
 export const picture = (
@@ -80,10 +81,8 @@ export const accountLines = (account: Account): ReadonlyArray<string> => {
     "",
     entry("handled more than once", account.repeated),
     "",
-    ...account.problems.slice(0, 20).map((problem) => red(`  ✘ ${problem}`)),
-    good
-      ? green(`  ✔ ${account.produced} produced = ${sum(account)}: every record is accounted for`)
-      : red(`  ✘ ${account.problems.length} problems`)
+    ...account.problems.slice(0, maxProblems).map((problem) => red(`  ✘ ${problem}`)),
+    ...(good ? [green(`  ✔ ${account.produced} produced = ${sum(account)}: every record is accounted for`)] : [])
   ]
 }
 
