@@ -16,6 +16,7 @@ import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
 import { rebalance } from "./contract/rebalance.ts"
+import { staticMembership } from "./contract/staticMembership.ts"
 import { transactions } from "./contract/transactions.ts"
 import * as VirtualClock from "./VirtualClock.ts"
 
@@ -44,6 +45,7 @@ export const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   fetching,
   "pause and seek": pauseAndSeek,
   rebalance,
+  "static membership": staticMembership,
   publishing,
   transactions,
   administration,

@@ -193,6 +193,7 @@ describe("faults of groups", () => {
       yield* probe.owns(1)
       assert.isAbove(probe.own("t").generation, generation)
       yield* probe.commit("t", 0, 1n)
+      assert.strictEqual((yield* memory.group("g")).members.length, 1)
     }).pipe(onBroker())
   )
 

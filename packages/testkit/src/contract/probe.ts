@@ -182,3 +182,11 @@ export const failedWith = (probe: Probe): BrokerError.BrokerError | undefined =>
   const found = probe.end && Exit.isFailure(probe.end) ? Cause.findErrorOption(probe.end.cause) : undefined
   return found?._tag === "Some" ? found.value : undefined
 }
+
+/** Waits until the members own all partitions of a topic between them, each as many as named. */
+export const shared = (probes: ReadonlyArray<Probe>, counts: ReadonlyArray<number>): Effect.Effect<void> =>
+  eventuallyTrue(() => {
+    assert.deepStrictEqual(probes.map((probe) => probe.owned.size).sort(), [...counts].sort(), "partitions per member")
+    const all = probes.flatMap((probe) => probe.partitions)
+    assert.strictEqual(new Set(all).size, all.length, "a partition is owned twice")
+  })

@@ -82,7 +82,7 @@ const createTopic = (cluster: Cluster, request: Broker.NewTopic): Failure | unde
 
 const deleteTopic = (cluster: Cluster, topic: string): Failure | undefined => {
   if (!cluster.kernel.topics.remove(topic)) return new BrokerError.UnknownTopic({ topic })
-  for (const group of cluster.groups.values()) group.forgetTopic(topic)
+  for (const group of cluster.groups.values()) group.offsets.forgetTopic(topic)
   return undefined
 }
 
@@ -94,7 +94,7 @@ const committedOffsets = (
   groupId: string,
   topics: ReadonlyArray<string>
 ): ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }> =>
-  [...(cluster.groups.get(groupId)?.offsets.values() ?? [])]
+  [...(cluster.groups.get(groupId)?.offsets.entries.values() ?? [])]
     .filter(({ topic, offset }) => topics.includes(topic) && offset !== -1n)
     .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
     .sort((a, b) => (a.topic === b.topic ? a.partition - b.partition : a.topic < b.topic ? -1 : 1))
@@ -108,7 +108,7 @@ const setCommittedOffsets = (
   if (group.members.size > 0) return nonEmpty("setCommittedOffsets", groupId, group.members.size)
   const unknown = offsets.find(({ topic, partition }) => !cluster.kernel.topics.log(topic, partition))
   if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
-  for (const entry of offsets) group.record({ ...entry, memberId: "admin", generation: -1, metadata: "" })
+  for (const entry of offsets) group.offsets.record({ ...entry, memberId: "admin", generation: -1, metadata: "" })
   return undefined
 }
 
@@ -118,7 +118,7 @@ const nonEmpty = (operation: string, groupId: string, members: number): Failure 
 /** A group that was only asked about does not exist. */
 const exists = (cluster: Cluster, groupId: string): boolean => {
   const group = cluster.groups.get(groupId)
-  return group !== undefined && (group.generation > 0 || group.offsets.size > 0)
+  return group !== undefined && (group.generation > 0 || group.offsets.entries.size > 0)
 }
 
 export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDescription => {

@@ -5,8 +5,9 @@ import { type Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
+import { EventOutlet, makeQueue } from "./eventOutlet.ts"
 import type { Connection } from "./network.ts"
-import { queueCapacity, Session } from "./session.ts"
+import { Session } from "./session.ts"
 
 /** Which connection is under a session, for tests that cut it. */
 export const connectionOf = new WeakMap<Broker.ConsumerSession, Connection>()
@@ -18,10 +19,7 @@ export const make =
       const clientId = cluster.clientId(options.clientId)
       const { groupId } = options
       const group = cluster.group(groupId)
-      const events = yield* Effect.acquireRelease(
-        Queue.bounded<Broker.ConsumerEvent, BrokerError.BrokerError>(queueCapacity),
-        Queue.shutdown
-      )
+      const outlet = new EventOutlet(yield* Effect.acquireRelease(makeQueue, Queue.shutdown))
       let session: Session | undefined
       const connection = yield* Effect.acquireRelease(
         Effect.sync(() =>
@@ -35,14 +33,14 @@ export const make =
       )
       const opened = yield* Effect.acquireRelease(
         cluster.network.request(connection, { operation: "join", clientId, groupId }, () =>
-          Effect.sync(() => open(cluster, group, connection, options, events))
+          Effect.sync(() => open(cluster, group, connection, options, outlet))
         ),
         (session) => Effect.sync(() => close(cluster, group, connection, session))
       )
       session = opened
       yield* Effect.forkScoped(opened.pump(paceMillis(cluster, clientId, groupId)))
       yield* Effect.forkScoped(heartbeats(cluster, group, connection, opened, options))
-      const port = sessionPort(cluster, group, connection, opened)
+      const port = sessionPort(cluster, group, connection, opened, outlet.queue)
       connectionOf.set(port, connection)
       return port
     })
@@ -52,28 +50,25 @@ const open = (
   group: ConsumerGroup,
   connection: Connection,
   options: Broker.ConsumerOptions,
-  events: Queue.Queue<Broker.ConsumerEvent, BrokerError.BrokerError>
+  outlet: EventOutlet
 ): Session => {
-  const session: Session = new Session(
-    cluster.kernel,
-    group,
+  const { kernel, network } = cluster
+  const limits = {
+    isolation: options.isolation ?? "read_committed",
+    maxBytes: options.maxBytesPerPartition ?? 1_048_576,
+    maxRecords: kernel.settings.maxRecordsPerChunk
+  }
+  const session = new Session(
+    { kernel, group, outlet, limits, reaches: () => network.reaches(connection) },
     {
-      isolation: options.isolation ?? "read_committed",
-      maxBytesPerPartition: options.maxBytesPerPartition ?? 1_048_576
-    },
-    events,
-    () => cluster.network.reaches(connection),
-    (notify) =>
-      group.join({
-        clientId: connection.clientId,
-        groupInstanceId: options.groupInstanceId,
-        topics: new Set(options.topics),
-        sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
-        rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
-        notify
-      })
+      clientId: connection.clientId,
+      groupInstanceId: options.groupInstanceId,
+      topics: new Set(options.topics),
+      sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
+      rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds")
+    }
   )
-  cluster.kernel.topics.listeners.add(session.rewatch)
+  kernel.topics.listeners.add(session.rewatch)
   return session
 }
 
@@ -125,9 +120,10 @@ const sessionPort = (
   cluster: Cluster,
   group: ConsumerGroup,
   connection: Connection,
-  session: Session
+  session: Session,
+  events: Broker.ConsumerSession["events"]
 ): Broker.ConsumerSession => ({
-  events: session.events,
+  events,
   pause: (partitions) => Effect.sync(() => session.pause(partitions)),
   resume: (partitions) => Effect.sync(() => session.resume(partitions)),
   seek: (partition, offset) => Effect.sync(() => session.seek(partition, offset)),

@@ -1,11 +1,12 @@
 /**
- * The coordinator of one group: members, generations, who holds which partition, and committed offsets. Owns all of those.
+ * The coordinator of one group: members, generations, and who holds which partition. Owns all of those.
  *
  * A rebalance computes a target and then moves each partition on its own: its holder is asked to give it up, and only when it did,
  * or when its time is over, the partition is free for the member that the target names.
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { assign } from "./assignor.ts"
+import { CommittedOffsets } from "./committedOffsets.ts"
 import type { Kernel } from "./kernel.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
@@ -36,28 +37,16 @@ export interface Member extends JoinRequest {
   cancelExpiry: () => void
 }
 
-/** A commit that the coordinator accepted. */
-export interface AcceptedCommit extends TopicPartition {
-  readonly memberId: string
-  readonly generation: number
-  readonly offset: bigint
-  readonly metadata: string
-}
-
 interface Coordinator {
   /** True while members cannot be heard, so that silence means nothing. */
   readonly deaf: () => boolean
 }
 
-/** Accepted commits that are remembered per group, newest last; the older half is dropped when it is full. */
-const historyLimit = 200_000
-
 export class ConsumerGroup {
   readonly groupId: string
   generation = 0
   readonly members = new Map<string, Member>()
-  readonly offsets = new Map<string, TopicPartition & { readonly offset: bigint; readonly metadata: string }>()
-  private history: Array<AcceptedCommit> = []
+  readonly offsets: CommittedOffsets
   private target: ReadonlyMap<string, string> = new Map()
   private joins = 0
   private readonly kernel: Kernel
@@ -66,22 +55,13 @@ export class ConsumerGroup {
   constructor(groupId: string, kernel: Kernel, coordinator: Coordinator) {
     this.groupId = groupId
     this.kernel = kernel
+    this.offsets = new CommittedOffsets(groupId, kernel)
     this.coordinator = coordinator
   }
 
   get state(): Broker.GroupDescription["state"] {
     if (this.members.size === 0) return "Empty"
     return this.moving() ? "PreparingRebalance" : "Stable"
-  }
-
-  get commits(): ReadonlyArray<AcceptedCommit> {
-    return this.history
-  }
-
-  /** Kafka keeps -1 for "none", so a committed -1 reads as none. */
-  committed(key: string): bigint | undefined {
-    const offset = this.offsets.get(key)?.offset
-    return offset === -1n ? undefined : offset
   }
 
   join(request: JoinRequest): Member {
@@ -159,28 +139,9 @@ export class ConsumerGroup {
     const unknown = entries.find(({ topic, partition }) => !this.kernel.topics.log(topic, partition))
     if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
     for (const entry of entries) {
-      this.record({ ...entry, memberId: member.memberId, metadata: entry.metadata ?? "" })
+      this.offsets.record({ ...entry, memberId: member.memberId, metadata: entry.metadata ?? "" })
     }
     return undefined
-  }
-
-  /** Writes an offset as the broker would: any value, no questions. */
-  record(commit: AcceptedCommit): void {
-    const { topic, partition, offset, metadata } = commit
-    this.offsets.set(ConsumerRecord.partitionKey(topic, partition), { topic, partition, offset, metadata })
-    if (this.history.length >= historyLimit) this.history = this.history.slice(historyLimit / 2)
-    this.history.push(commit)
-    this.kernel.journal({
-      _tag: "Committed",
-      groupId: this.groupId,
-      memberId: commit.memberId,
-      generation: commit.generation,
-      offsets: [{ topic, partition, offset }]
-    })
-  }
-
-  forgetTopic(topic: string): void {
-    for (const [key, entry] of this.offsets) if (entry.topic === topic) this.offsets.delete(key)
   }
 
   /** A new generation: decides who should hold what, and starts moving what has to move. */

@@ -53,13 +53,15 @@ export const make = (cluster: Cluster): Inspection => {
     offsets: (topic, partition) => onLog(topic, partition, ({ logStart, logEnd }) => ({ partition, logStart, logEnd })),
     committed: (groupId, topic, partition) =>
       Effect.sync(
-        () => cluster.groups.get(groupId)?.offsets.get(ConsumerRecord.partitionKey(topic, partition))?.offset
+        () => cluster.groups.get(groupId)?.offsets.entries.get(ConsumerRecord.partitionKey(topic, partition))?.offset
       ),
     setCommitted: (groupId, topic, partition, offset) =>
       Effect.sync(() =>
-        cluster.group(groupId).record({ topic, partition, offset, memberId: "test", generation: -1, metadata: "" })
+        cluster
+          .group(groupId)
+          .offsets.record({ topic, partition, offset, memberId: "test", generation: -1, metadata: "" })
       ),
-    commits: (groupId) => Effect.sync(() => [...(cluster.groups.get(groupId)?.commits ?? [])]),
+    commits: (groupId) => Effect.sync(() => [...(cluster.groups.get(groupId)?.offsets.history ?? [])]),
     group: (groupId) =>
       Effect.sync(() => ({
         ...describeGroup(cluster, groupId),

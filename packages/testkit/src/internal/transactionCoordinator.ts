@@ -80,7 +80,7 @@ export class TransactionCoordinator {
     if (outcome === "aborted") return
     for (const { groupId, topic, partition, offset } of open.offsets) {
       const memberId = `transaction:${transactionalId}`
-      this.group(groupId).record({ topic, partition, offset, memberId, generation: -1, metadata: "" })
+      this.group(groupId).offsets.record({ topic, partition, offset, memberId, generation: -1, metadata: "" })
     }
   }
 }
