@@ -1,7 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Context, Effect, Exit, Fiber, Layer, Queue, Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Layer, Queue, Scope, Stream } from "effect"
 import type { Binding } from "./Binding.ts"
 import { Broker } from "./Broker.ts"
 import {
@@ -67,13 +67,14 @@ interface Registered {
   readonly container: Container.Container
   /** What outlives the consumers: the dead letter producer. */
   readonly scope: Scope.Closeable
+  /** Nothing of it is left. */
+  readonly removed: Deferred.Deferred<void>
 }
 
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = new Map<string, Registered>()
-  const scope = yield* Effect.scope
   let closed = false
   yield* EventLog.attach(hub)
 
@@ -92,12 +93,13 @@ const make = Effect.gen(function* () {
 
   /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
   const remove = Effect.fnUntraced(function* (name: string, registered: Registered) {
-    const closing = yield* Scope.close(registered.scope, Exit.void).pipe(
+    yield* Scope.close(registered.scope, Exit.void).pipe(
       Effect.andThen(Effect.sync(() => registry.delete(name))),
+      Effect.andThen(Deferred.succeed(registered.removed, undefined)),
       Effect.uninterruptible,
-      Effect.forkIn(scope, { startImmediately: true })
+      Effect.forkDetach({ startImmediately: true })
     )
-    if ((yield* CurrentHandler) !== name) yield* Fiber.await(closing)
+    if ((yield* CurrentHandler) !== name) yield* Deferred.await(registered.removed)
   })
 
   const end = (name: string, registered: Registered) =>
@@ -115,7 +117,7 @@ const make = Effect.gen(function* () {
     const broker = yield* Broker
     const scope = yield* Scope.make()
     const container = yield* Scope.provide(Container.make(definition, broker, hub), scope)
-    registry.set(name, { container, scope })
+    registry.set(name, { container, scope, removed: Deferred.makeUnsafe() })
     if (definition.autoStartup) yield* Effect.orDie(container.start)
   })
 
@@ -139,10 +141,16 @@ const make = Effect.gen(function* () {
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       closed = true
-      return Effect.forEach(Array.from(registry.keys()), (name) => Effect.ignore(destroy(name)), {
+      const remaining = Array.from(registry)
+      const endAll = Effect.forEach(remaining, ([name, registered]) => Effect.ignore(end(name, registered)), {
         concurrency: "unbounded",
         discard: true
       })
+      // Some may have been on their way out already.
+      return Effect.andThen(
+        endAll,
+        Effect.forEach(remaining, ([, { removed }]) => Deferred.await(removed), { discard: true })
+      )
     })
   )
 

@@ -132,7 +132,8 @@ export const make = Effect.fnUntraced(function* <R>(
       // A partition that is assigned from now on must not start to handle.
       reasons = PauseReasons.add(reasons, "shutdown")
       yield* onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
-      const closing = yield* Effect.forkIn(Scope.close(ending.scope, Exit.void), scope, { startImmediately: true })
+      // Not in the binding's scope, which may be closing already.
+      const closing = yield* Effect.forkDetach(Scope.close(ending.scope, Exit.void), { startImmediately: true })
       yield* bounded(Fiber.await(closing), closeBoundMillis)
       statuses.clear()
       if (run === ending) run = undefined
