@@ -1,5 +1,5 @@
 /**
- * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.3 and later (4.x included).
+ * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.4 and later (4.x included).
  *
  * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
  * transactions are this package's own; `internal/kafkajsInternals.ts` says why.

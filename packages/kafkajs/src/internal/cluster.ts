@@ -109,6 +109,8 @@ const open = Effect.fnUntraced(function* (options: Options, clientId: string | u
 
 const shut = (cluster: KafkaCluster, sockets: ReadonlySet<net.Socket>) =>
   Effect.promise(() => cluster.disconnect().catch(() => undefined)).pipe(
+    // finalizers are uninterruptible, and a timeout waits for what it cannot interrupt
+    Effect.interruptible,
     Effect.timeoutOption(closeTimeout),
     Effect.andThen(
       Effect.sync(() => {

@@ -29,13 +29,16 @@ interface Settings {
   readonly isolation: "read_committed" | "read_uncommitted"
 }
 
-const settings = (options: Broker.ConsumerOptions): Settings => ({
+const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number): Settings => ({
   groupId: options.groupId,
   groupInstanceId: options.groupInstanceId ?? null,
   topics: [...new Set(options.topics)],
-  sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
+  sessionTimeoutMillis,
   rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
-  heartbeatIntervalMillis: Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
+  heartbeatIntervalMillis: Math.min(
+    Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
+    sessionTimeoutMillis / 3
+  ),
   maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
   maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
   isolation: options.isolation ?? "read_committed"
@@ -108,7 +111,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   orphans: Orphans,
   consumer: Broker.ConsumerOptions
 ) {
-  const config = settings(consumer)
+  const config = settings(consumer, Duration.toMillis(consumer.sessionTimeout ?? "45 seconds"))
   const { groupId } = config
   const subject = { operation: "consume", groupId, groupInstanceId: consumer.groupInstanceId }
   const [memberCluster, cluster] = yield* errors.map(

@@ -33,6 +33,8 @@ export const leaveOrRemember = (cluster: Cluster, orphans: Orphans, groupId: str
   })
   return leave(cluster, groupId, memberId).pipe(
     Effect.catch(({ type }) => (isCoordinatorFailure(type) || type === Local.timeout ? unreachable : Effect.void)),
+    // runs in a finalizer, which is uninterruptible, and a timeout waits for what it cannot interrupt
+    Effect.interruptible,
     Effect.timeoutOrElse({ duration: leaveTimeout, orElse: () => unreachable })
   )
 }

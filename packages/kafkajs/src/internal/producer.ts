@@ -98,6 +98,8 @@ export const makeProducer = Effect.fnUntraced(function* (
     errors,
     yield* Effect.scope
   )
-  yield* Effect.addFinalizer(() => Effect.timeoutOption(sender.drained, bounds.deliveryTimeoutMillis))
+  yield* Effect.addFinalizer(() =>
+    Effect.timeoutOption(Effect.interruptible(sender.drained), bounds.deliveryTimeoutMillis)
+  )
   return sending(sender)
 })

@@ -166,7 +166,11 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       yield* discard(epoch)
       if (fenced !== undefined || !epoch.started) return
-      const next = yield* noteFencing(errors.map(begin, subject)).pipe(Effect.timeout(abortTimeout), Effect.option)
+      const next = yield* noteFencing(errors.map(begin, subject)).pipe(
+        Effect.interruptible,
+        Effect.timeout(abortTimeout),
+        Effect.option
+      )
       if (next._tag === "Some") current = next.value
     })
 

@@ -69,6 +69,9 @@ const send = async <A>(broker: KafkaBroker, request: ProtocolRequest): Promise<A
   } catch (error) {
     // as kafkajs's Broker does: the other connection of the pool is of no use without this one
     if (error instanceof Error && error.name === "KafkaJSConnectionClosedError") await broker.disconnect()
+    // a node that does not answer keeps its socket open; it must not be the one that is asked next
+    if (error instanceof Error && error.name === "KafkaJSRequestTimeoutError")
+      broker.disconnect().catch(() => undefined)
     throw error
   }
 }
