@@ -2,7 +2,6 @@
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
 import { Context, Deferred, Effect, Exit, Layer, Queue, Scope, Stream } from "effect"
-import type { Binding } from "./Binding.ts"
 import { Broker } from "./Broker.ts"
 import {
   BindingAlreadyExists,
@@ -15,6 +14,7 @@ import {
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import * as Container from "./internal/container.ts"
 import { CurrentHandler } from "./internal/currentHandler.ts"
+import type { Described } from "./internal/definition.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
@@ -40,7 +40,7 @@ export class EventBusConnector extends Context.Service<
   {
     /** Checks the binding's settings, adds it, and starts it unless `autoStartup` is false. Joining the group goes on in the background. */
     readonly register: <R>(
-      binding: Binding<R>
+      binding: Described<R>
     ) => Effect.Effect<void, BindingAlreadyExists | ConfigurationValidation | ConnectorClosed, R | Broker>
     /** Removes a binding that is CREATED or STOPPED; its name is free afterwards. */
     readonly unregister: Command
@@ -108,7 +108,7 @@ const make = Effect.gen(function* () {
       Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(name, registered)
     )
 
-  const register = Effect.fnUntraced(function* <R>(binding: Binding<R>) {
+  const register = Effect.fnUntraced(function* <R>(binding: Described<R>) {
     const { name, definition } = binding
     if (closed) return yield* new ConnectorClosed({ binding: name })
     const issues = Validation.problems(definition)

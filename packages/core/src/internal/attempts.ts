@@ -13,7 +13,7 @@ import * as Backoff from "./backoff.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import * as Failure from "./failure.ts"
-import { attemptFailed, type Handling, report } from "./handling.ts"
+import { attemptFailed, deadLetterFailed, type Handling, report } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 import type { Timer } from "./places.ts"
 
@@ -174,6 +174,13 @@ const deadLetter = <R>(
   undecodable?: Undecodable
 ): Effect.Effect<Settled> =>
   Effect.map(
-    handling.deadLetters.publish({ handling, partition, record, reason, undecodable, ...story }),
+    handling.deadLetters.publish({
+      partition,
+      record,
+      reason,
+      undecodable,
+      ...story,
+      onRefused: (topic, error, attempt) => deadLetterFailed(handling, partition, record, topic, error, attempt)
+    }),
     (acknowledged) => ({ settlement: acknowledged ? "DeadLettered" : "Unfinished", ...story })
   )

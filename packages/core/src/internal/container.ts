@@ -4,10 +4,10 @@
  * Every transition is decided and written in one synchronous step; what takes time (draining, joining) happens afterwards. So the commands of a
  * binding are serialised without a lock, and none is held while a handler runs.
  */
-import { hostname } from "node:os"
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import type { Broker } from "../Broker.ts"
 import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
+import { Hostname } from "../Hostname.ts"
 import { bounded } from "./bounded.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import * as DeadLetters from "./deadLetters.ts"
@@ -52,6 +52,7 @@ export const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<Container, never, R | Scope.Scope> {
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
+  const hostname = yield* Hostname
   const deadLetters = yield* DeadLetters.make(definition, broker)
   const places = Number.isFinite(definition.maxInFlight)
     ? Places.make(definition.maxInFlight, yield* Clock.Clock)
@@ -110,7 +111,7 @@ export const make = Effect.fnUntraced(function* <R>(
         {
           definition,
           index,
-          hostname: hostname(),
+          hostname,
           broker,
           hub,
           deadLetters,

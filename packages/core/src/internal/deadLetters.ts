@@ -2,7 +2,7 @@
  * Publishes dead letters of one binding: acknowledged before the source record counts as finished, repeated for as long as it takes, and never able to
  * stall another partition (rulings 17, 20 to 24).
  */
-import { Effect, Result, Schedule, Scope, Semaphore } from "effect"
+import { Clock, Effect, Result, Schedule, Scope, Semaphore } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, Header, ProducerRecord } from "../ConsumerRecord.ts"
@@ -10,11 +10,9 @@ import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import type { Failure } from "./failure.ts"
-import { deadLetterFailed, type Handling } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 
 export interface DeadLetter {
-  readonly handling: Handling<unknown>
   readonly partition: Partition
   readonly record: ConsumerRecord
   readonly reason: DeadLetterHeaders.DeadLetterReason
@@ -22,6 +20,8 @@ export interface DeadLetter {
   readonly undecodable: Undecodable | undefined
   readonly attempts: number
   readonly firstFailureMillis: number
+  /** Told of every refused attempt. */
+  readonly onRefused: (topic: string, error: BrokerError, attempt: number) => void
 }
 
 type Send = (record: ProducerRecord) => Effect.Effect<unknown, BrokerError>
@@ -85,9 +85,9 @@ export const make = Effect.fnUntraced(function* (
 
   const publishThrough = (send: Send): DeadLetters["publish"] =>
     Effect.fnUntraced(function* (letter) {
-      const { record, partition, handling } = letter
+      const { record, partition } = letter
       const nextWait = yield* Schedule.toStep(refused)
-      let headers = headersOf(letter)
+      let headers = headersOf(letter, yield* Clock.currentTimeMillis)
       for (let attempt = 1; !partition.stopping; attempt++) {
         const target = record.key === null ? yield* samePartition(record) : undefined
         const result = yield* Effect.result(send(copyOf(record, topic, headers, target)))
@@ -97,9 +97,9 @@ export const make = Effect.fnUntraced(function* (
         }
         if ((yield* heal(result.failure)) && attempt === 1) continue
         failing = result.failure
-        deadLetterFailed(handling, partition, record, topic, result.failure, attempt)
+        letter.onRefused(topic, result.failure, attempt)
         if (result.failure._tag === "RecordTooLarge") headers = DeadLetterHeaders.withoutForensics(headers)
-        const [, wait] = yield* Effect.orDie(nextWait(handling.clock.currentTimeMillisUnsafe(), undefined))
+        const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
         yield* partition.until(Effect.sleep(wait))
       }
       return false
@@ -114,8 +114,7 @@ export const make = Effect.fnUntraced(function* (
   return through((record) => Effect.flatMap(acquire, (open) => open.send(record)))
 })
 
-const headersOf = (letter: DeadLetter): ReadonlyArray<Header> => {
-  const nowMillis = letter.handling.clock.currentTimeMillisUnsafe()
+const headersOf = (letter: DeadLetter, nowMillis: number): ReadonlyArray<Header> => {
   const { record, failure, undecodable } = letter
   return DeadLetterHeaders.make({
     record,

@@ -2,7 +2,7 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 import { Cause, Duration, Effect, Predicate } from "effect"
-import type { BatchOptions, OnError, Options, Settings, TransactionalOptions } from "../Binding.ts"
+import type { BatchOptions, OnError, Options, Settings, TransactionalOptions } from "../BindingOptions.ts"
 import type { Producer } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { CurrentTransaction } from "../CurrentTransaction.ts"
@@ -78,6 +78,12 @@ export interface BindingDefinition<out R> extends Plain {
   readonly rebalanceTimeoutMillis: number
   readonly maxWaitMillis: number
   readonly shutdownTimeoutMillis: number
+}
+
+/** A named definition: what can be registered. */
+export interface Described<out R> {
+  readonly name: string
+  readonly definition: BindingDefinition<R>
 }
 
 /** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
