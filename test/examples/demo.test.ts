@@ -4,8 +4,7 @@ import { Effect } from "effect"
 import { start } from "./program.ts"
 
 const timeout = 150_000
-const verdict =
-  /✔ (\d+) produced = (\d+) paid \+ (\d+) dead-lettered(?: \+ (\d+) waiting)?: every record is accounted for/
+const verdict = /✔ every record accounted for: (\d+) = (\d+) paid \+ (\d+) dead-lettered(?: \+ (\d+) waiting)?\n/
 
 const accountOf = (output: string): { readonly produced: number; readonly waiting: number } => {
   const [, produced, paid, deadLettered, waiting = "0"] = verdict.exec(output) ?? assert.fail(output)
@@ -30,7 +29,7 @@ describe.concurrent("the demo", () => {
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
-        yield* demo.writes("app-2 is told to stop")
+        yield* demo.writes("app-2 gets SIGTERM")
         yield* demo.signal("SIGINT")
         assert.strictEqual(yield* demo.exit, 130)
         assert.include(demo.output(), "interrupted: the instances finish what they have")

@@ -20,20 +20,34 @@ class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { pro
   }
 }
 
+/** Instead of a log: everything worth a line is on the screen already. */
+const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (Cause.hasInterruptsOnly(cause)) return
+    const error = Cause.squash(cause)
+    Screen.print([Screen.red(`  ✘ ${error instanceof Error ? error.message : String(error)}`)])
+  })
+
+/** Told in a region that only the story's own part of can be interrupted, so that Ctrl-C hides neither the account nor its verdict. */
 const program = Effect.uninterruptibleMask((restore) =>
   Effect.gen(function* () {
-    const { title } = yield* Cluster.Cluster
-    const clock = yield* Clock.Clock
-    const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
-    const drawing = yield* Effect.forkChild(Effect.interruptible(show(progress, title)))
-    const ending = yield* Effect.exit(restore(Story.tell(progress)))
-    yield* Fiber.interrupt(drawing)
-    const result = yield* audit(progress, Exit.isSuccess(ending))
-    Screen.print(View.accountLines(result))
-    if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
-    yield* ending
-  })
+    const context = yield* restore(Layer.build(Payments.layer.pipe(Layer.provideMerge(Cluster.layer))))
+    yield* Effect.provide(tellAndAudit(restore), context)
+  }).pipe(Effect.scoped, Effect.tapCause(report))
 )
+
+const tellAndAudit = Effect.fnUntraced(function* (restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => typeof effect) {
+  const { title } = yield* Cluster.Cluster
+  const clock = yield* Clock.Clock
+  const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
+  const drawing = yield* Effect.forkChild(Effect.interruptible(show(progress, title)))
+  const ending = yield* Effect.exit(restore(Story.tell(progress)))
+  yield* Fiber.interrupt(drawing)
+  const result = yield* audit(progress, Exit.isSuccess(ending))
+  Screen.print(View.accountLines(result))
+  if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
+  return yield* ending
+})
 
 /** Draws until it is interrupted, and then once more. */
 const show = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
@@ -68,17 +82,4 @@ const audit = Effect.fnUntraced(function* (progress: Progress.Progress, toTheEnd
   return { ...result, problems: [...result.problems, `${result.waiting} orders were not handled in time`] }
 })
 
-/** Instead of a log: everything worth a line is on the screen already. */
-const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.sync(() => {
-    if (Cause.hasInterruptsOnly(cause)) return
-    const error = Cause.squash(cause)
-    Screen.print([Screen.red(`  ✘ ${error instanceof Error ? error.message : String(error)}`)])
-  })
-
-program.pipe(
-  Effect.provide(Payments.layer.pipe(Layer.provideMerge(Cluster.layer))),
-  Effect.tapCause(report),
-  Effect.provide(Logger.layer([])),
-  NodeRuntime.runMain({ disableErrorReporting: true })
-)
+program.pipe(Effect.provide(Logger.layer([])), NodeRuntime.runMain({ disableErrorReporting: true }))

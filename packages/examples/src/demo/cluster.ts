@@ -31,7 +31,7 @@ export class Cluster extends Context.Service<
 export const layer: Layer.Layer<Cluster | Broker.Broker, Config.ConfigError | BrokerError.BrokerError> = Layer.unwrap(
   Effect.map(Config.option(Config.String("KAFKA_BROKERS")), (brokers) =>
     Option.match(brokers, {
-      onNone: () => cluster("a broker inside this process", "").pipe(Layer.provideMerge(MemoryBroker.layer())),
+      onNone: () => cluster("a broker in this process", "").pipe(Layer.provideMerge(MemoryBroker.layer())),
       onSome: (list) =>
         cluster(`Kafka at ${list}`, `demo-${crypto.randomUUID().slice(0, 8)}.`).pipe(
           Layer.provideMerge(KafkaJs.layer({ brokers: list.split(","), clientId: "eventbus-demo" }))

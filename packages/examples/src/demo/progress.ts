@@ -22,8 +22,8 @@ export interface PartitionProgress {
 export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
-  /** What the last attempt failed with, when there was one. */
-  readonly trouble: string | undefined
+  /** What its last attempt failed with, and what comes next. */
+  readonly trouble: { readonly exception: string; readonly next: "retry" | "dead letter" } | undefined
 }
 
 export interface Announcement {
@@ -107,7 +107,9 @@ const follow = (partition: PartitionProgress, instance: string, event: Event, no
       break
     case "AttemptFailed": {
       const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
-      partition.inHand = { offset: event.record.offset, sinceMillis, trouble: event.failure.className }
+      const next = event.retryInMillis === undefined ? "dead letter" : "retry"
+      const trouble = { exception: event.failure.className, next } as const
+      partition.inHand = { offset: event.record.offset, sinceMillis, trouble }
       break
     }
     case "Settled":

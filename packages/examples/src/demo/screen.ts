@@ -30,7 +30,8 @@ export const canvas = (): Canvas => {
   return {
     draw: (lines) => {
       const visible = lines.slice(0, (process.stdout.rows ?? 24) - 1).map((line) => `${line}${clearRestOfLine}\n`)
-      const up = height === 0 ? "" : `\x1b[${height}A`
+      // To the first column too: the terminal may have written ^C.
+      const up = height === 0 ? "" : `\r\x1b[${height}A`
       process.stdout.write(up + wrapOff + visible.join("") + wrapOn + clearBelow)
       height = visible.length
     }

@@ -47,7 +47,7 @@ export const tell = (progress: Progress) =>
 
     const slow = yield* publishSlow(backlog + flowing)
     yield* until(() => slow.some((order) => inHandOf(progress, order) === "app-2"))
-    progress.announce("app-2 is told to stop (SIGTERM) in the middle of slow orders: it finishes them")
+    progress.announce("app-2 gets SIGTERM in the middle of slow orders: it finishes them")
     yield* second.stop
     progress.announce("app-2 has committed and left; app-1 takes its partitions")
     yield* Fiber.join(flow)
@@ -55,7 +55,7 @@ export const tell = (progress: Progress) =>
 
     const slowest = yield* publishSlow(backlog + flowing + partitions)
     yield* until(() => slowest.every((order) => inHandOf(progress, order) === "app-1"))
-    progress.announce("app-1 is told to stop too, every partition with a slow order in hand")
+    progress.announce("app-1 gets SIGTERM too, with a slow order in every partition")
     yield* first.stop
     progress.announce("app-1 has committed and left")
   }).pipe(

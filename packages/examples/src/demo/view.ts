@@ -54,7 +54,8 @@ const row = (partition: PartitionProgress, index: number, full: number, nowMilli
 const inHand = ({ inHand }: PartitionProgress, nowMillis: number): string => {
   if (inHand === undefined) return ""
   const { offset, sinceMillis, trouble } = inHand
-  if (trouble !== undefined) return yellow(`#${offset} again: ${trouble}`)
+  if (trouble?.next === "retry") return yellow(`#${offset} ${trouble.exception}: again`)
+  if (trouble?.next === "dead letter") return red(`#${offset} ${trouble.exception}: to orders.DLT`)
   const forMillis = nowMillis - sinceMillis
   return forMillis < 300 ? dim(`#${offset}`) : `#${offset} for ${seconds(forMillis)} s`
 }
@@ -70,19 +71,19 @@ export const accountLines = (account: Account): ReadonlyArray<string> => {
   const good = account.problems.length === 0
   return [
     "",
-    `${bold("Account of every record")} ${dim("· from the topics and committed offsets, read back from the broker")}`,
+    `${bold("Account of every record")} ${dim("· read back from the topics and committed offsets")}`,
     "",
     entry("orders produced", account.produced),
-    entry("├ paid", account.paid, "one record in topic payments each"),
-    entry("├ dead-lettered", account.deadLettered, "one record in topic orders.DLT each, bytes unchanged"),
+    entry("├ paid", account.paid, "in topic payments, once each"),
+    entry("├ dead-lettered", account.deadLettered, "in topic orders.DLT, bytes unchanged"),
     ...account.deadLetterGroups.map((group) => entry(`│   ${group.exception}`, group.count, explain(group))),
     entry("├ waiting for the next start", account.waiting, "behind the committed offsets"),
     entry("└ lost", account.lost, "committed, but in neither topic"),
     "",
-    entry("handled more than once", account.repeated),
+    entry("handled more than once, or to be", account.repeated),
     "",
     ...account.problems.slice(0, maxProblems).map((problem) => red(`  ✘ ${problem}`)),
-    ...(good ? [green(`  ✔ ${account.produced} produced = ${sum(account)}: every record is accounted for`)] : [])
+    ...(good ? [green(`  ✔ every record accounted for: ${account.produced} = ${sum(account)}`)] : [])
   ]
 }
 
@@ -90,6 +91,6 @@ const sum = ({ paid, deadLettered, waiting }: Account): string =>
   [`${paid} paid`, `${deadLettered} dead-lettered`, ...(waiting > 0 ? [`${waiting} waiting`] : [])].join(" + ")
 
 const explain = ({ reason, attempts }: DeadLetterGroup): string => {
-  if (attempts === "0") return `${reason}: never reached the handler`
+  if (attempts === "0") return `${reason}: not attempted`
   return `${reason}: ${attempts} ${attempts === "1" ? "attempt" : "attempts"}`
 }
