@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import { MemoryBroker, VirtualClock } from "@eventbus/testkit"
-import { Effect, Queue } from "effect"
+import { Effect, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { publish, record, texts, utf8 } from "../src/contract/harness.ts"
 import { join } from "../src/contract/probe.ts"
@@ -9,7 +9,7 @@ import { join } from "../src/contract/probe.ts"
 const onBroker =
   (options: MemoryBroker.Options = {}) =>
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    test.pipe(Effect.scoped, Effect.provide(MemoryBroker.layer(options)), Effect.provide(VirtualClock.layer))
+    test.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(MemoryBroker.layer(options), VirtualClock.layer)))
 
 describe("MemoryBroker", () => {
   it.effect("TST-01: a test writes to a log and reads it, past every client", () =>

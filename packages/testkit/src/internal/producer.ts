@@ -7,19 +7,10 @@ import { Clock, Duration, Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
-import { appendBatch } from "./produceRequest.ts"
+import { appendBatch, type Pending } from "./produceRequest.ts"
 import type { Claim } from "./transactionCoordinator.ts"
 
 type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
-
-/** A record on its way. */
-export interface Pending extends NewRecord {
-  readonly partition: number
-  readonly sequence: number
-  readonly bytes: number
-  readonly deadlineMillis: number
-  readonly answer: (result: Result) => void
-}
 
 export interface ProducerSettings {
   readonly idempotence: "on" | "off"
