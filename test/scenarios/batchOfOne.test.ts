@@ -18,11 +18,10 @@ describe("a record of a whole batch that is tried again alone", () => {
         Binding.makeBatch("orders", {
           ...orders,
           retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "100 millis", jitter: 0 }),
-          handleBatch: ({ deliveries }): Effect.Effect<void, Flaky | Harmless | EventBusError.BatchProcessing> => {
+          handleBatch: ({ deliveries }): Effect.Effect<void, EventBusError.BatchProcessing | Flaky | Harmless> => {
             const index = deliveries.findIndex(({ value }) => value === "b")
             if (index < 0) return Effect.void
-            const error = ++calls === 1 ? new Flaky() : new Harmless()
-            return Effect.fail(EventBusError.BatchProcessing.from(index, error))
+            return Effect.fail(EventBusError.BatchProcessing.from(index, ++calls === 1 ? new Flaky() : new Harmless()))
           },
           onError: { Flaky: Route.retry, Harmless: Route.skip }
         })
