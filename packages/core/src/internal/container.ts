@@ -18,6 +18,9 @@ import * as PauseReasons from "./pauseReasons.ts"
 import * as Places from "./places.ts"
 import * as Supervisor from "./supervisor.ts"
 
+/** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
 type Command = Effect.Effect<void, InvalidContainerState>
 
 export interface Container {
@@ -128,7 +131,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   /** Drain, final commit, then leave the group and close. From inside a handler of this binding it goes on behind the caller's back. */
-  const finish = (ending: Run) =>
+  const finish = (ending: Run, restore: Restore) =>
     Effect.gen(function* () {
       // A partition that is assigned from now on must not start to handle.
       reasons = PauseReasons.add(reasons, "shutdown")
@@ -139,11 +142,11 @@ export const make = Effect.fnUntraced(function* <R>(
       statuses.clear()
       if (run === ending) run = undefined
       yield* Deferred.succeed(ending.ended, undefined)
-    }).pipe(Effect.uninterruptible, Effect.forkIn(scope), Effect.andThen(ended(ending)))
+    }).pipe(Effect.uninterruptible, Effect.forkIn(scope), Effect.andThen(ended(ending, restore)))
 
-  const ended = (ending: Run) =>
+  const ended = (ending: Run, restore: Restore) =>
     Effect.flatMap(CurrentHandler, (binding) =>
-      binding === definition.name ? Effect.void : Effect.interruptible(Deferred.await(ending.ended))
+      binding === definition.name ? Effect.void : restore(Deferred.await(ending.ended))
     )
 
   /** Goes on when the run has ended; from inside a handler of this binding, behind the caller's back. */
@@ -166,7 +169,8 @@ export const make = Effect.fnUntraced(function* <R>(
   const stop: Command = Effect.suspend(() => {
     if (lifecycle !== "STARTED" || run === undefined) return refuse("stop", ["RUNNING", "PAUSED"])
     lifecycle = "STOPPED"
-    return Effect.uninterruptible(Effect.andThen(announce, finish(run)))
+    const ending = run
+    return Effect.uninterruptibleMask((restore) => Effect.andThen(announce, finish(ending, restore)))
   })
 
   const pause: Command = Effect.suspend(() => {
@@ -192,8 +196,13 @@ export const make = Effect.fnUntraced(function* <R>(
     if (lifecycle === "DESTROYED") return refuse("destroy", ["CREATED", "RUNNING", "PAUSED", "STOPPED"])
     const started = lifecycle === "STARTED"
     lifecycle = "DESTROYED"
-    const rest = run === undefined ? Effect.void : started ? finish(run) : ended(run)
-    return Effect.uninterruptible(Effect.andThen(announce, rest))
+    const ending = run
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(
+        announce,
+        ending === undefined ? Effect.void : started ? finish(ending, restore) : ended(ending, restore)
+      )
+    )
   })
 
   return {
