@@ -106,7 +106,7 @@ export interface OffsetCommit extends TopicPartition {
  * Heartbeats go on by themselves, whatever the consumer does, for as long as the event loop runs.
  */
 export interface ConsumerSession {
-  /** Events in order. Fails when the session is dead; a session that is closing ends it. */
+  /** Events in order. Fails when the session is dead; closing the session shuts the queue down, which interrupts whoever takes from it. */
   readonly events: Queue.Dequeue<ConsumerEvent, BrokerError>
   /** Stops fetching from partitions. What is already in `events` stays there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
   readonly pause: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
