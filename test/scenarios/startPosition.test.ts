@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding } from "@eventbus/core"
+import { Binding, type BindingOptions } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { append, orders, scenario, settle, start, until } from "./bus.ts"
@@ -7,7 +7,7 @@ import { append, orders, scenario, settle, start, until } from "./bus.ts"
 /** A binding that notes the values that it handles. */
 const noting = (
   handled: Array<string>,
-  settings: Partial<Binding.Settings<Uint8Array | null, string>> = {}
+  settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {}
 ): Binding.Binding<never> =>
   Binding.make("orders", { ...orders, ...settings, handler: ({ value }) => Effect.sync(() => handled.push(value)) })
 
