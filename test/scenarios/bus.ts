@@ -30,9 +30,7 @@ export const runScenario = <E>(
   Effect.runPromise(
     body.pipe(
       Effect.scoped,
-      Effect.provide(layer(options)),
-      Effect.provide(TestClock.layer()),
-      Effect.provide(Logger.layer([]))
+      Effect.provide(Layer.mergeAll(layer(options).pipe(Layer.provideMerge(TestClock.layer())), Logger.layer([])))
     )
   )
 
