@@ -114,6 +114,18 @@ describe("C18 a handler that never settles, or commands its own binding", () => 
   )
 
   scenario(
+    "LIF-10 LIF-13 destroy, and the program closes at once: closing waits for the handler that is still running",
+    () =>
+      Effect.gen(function* () {
+        const { app, done, memory } = yield* commanding((connector) => connector.destroy("orders"))
+        yield* inTime(app.close, "100 millis")
+        assert.deepStrictEqual(done, ["first"])
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+        assert.strictEqual((yield* memory.usage).members, 0)
+      })
+  )
+
+  scenario(
     "LIF-10 restart: stop and start from inside the handler; it ends, and the next record comes after the restart",
     () =>
       Effect.gen(function* () {
