@@ -136,9 +136,11 @@ export interface ProducerOptions {
   readonly maxBatchBytes?: number
   /** `delivery.timeout.ms`: after this long an unacknowledged record fails with `RequestTimedOut`. Default 120 seconds. */
   readonly deliveryTimeout?: Duration.Input
+  /** How long closing may take to send what is waiting; what is not acknowledged by then is given up. Default: the delivery timeout. */
+  readonly closeTimeout?: Duration.Input
 }
 
-/** Publishes records. Closing its scope sends what is waiting, bounded by the delivery timeout. */
+/** Publishes records. Closing its scope sends what is waiting, bounded by the close timeout. */
 export interface Producer {
   /**
    * Succeeds when the broker has acknowledged this record. Batched underneath, so call it concurrently. Records for one partition
