@@ -15,8 +15,8 @@ export interface LedgerRecord {
   fate: Fate
   /** Removed from the log, by retention or compaction. */
   removed: "no" | "retention" | "compaction"
-  /** A connector has said that it is gone. */
-  reportedGone: boolean
+  /** A connector has said that it is gone, or could not know that it ever was: deleted before the group committed anything. */
+  accountedFor: boolean
 }
 
 export interface Call {
@@ -183,7 +183,7 @@ export class Ledger {
         offset,
         fate: "open",
         removed: "no",
-        reportedGone: false
+        accountedFor: false
       })
     }
     this.logEnds.set(entry.partition, entry.firstOffset + BigInt(entry.records.length))
@@ -236,6 +236,15 @@ export class Ledger {
     assignment?.finished.add(offset)
   }
 
+  /**
+   * A group without a committed offset begins at the first record that there is (`auto.offset.reset: earliest`). Nothing tells it what was there before.
+   */
+  private excuse(partition: PartitionName, position: bigint): void {
+    for (const record of this.records.get(partition)?.values() ?? []) {
+      if (record.offset < position && record.removed !== "no") record.accountedFor = true
+    }
+  }
+
   private broker({ entry }: Extract<Entry, { readonly _tag: "Broker" }>): void {
     if (entry._tag === "Committed") {
       for (const { topic, partition, offset } of entry.offsets) this.committed.set(`${topic}/${partition}`, offset)
@@ -261,6 +270,7 @@ export class Ledger {
     if (!("partition" in event)) return
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
+      if (!this.committed.has(partition)) this.excuse(partition, event.position)
       const known = this.assignments.get(`${process} ${partition}`) ?? []
       this.assignments.set(`${process} ${partition}`, known)
       known.push({
@@ -298,7 +308,7 @@ export class Ledger {
         return
       case "RecordsGone":
         for (const [offset, record] of this.records.get(partition) ?? []) {
-          if (offset >= event.from && offset < event.to) record.reportedGone = true
+          if (offset >= event.from && offset < event.to) record.accountedFor = true
         }
         return
       case "Settled":

@@ -205,14 +205,17 @@ const stops: Rule["check"] = on("ProcessStopped", ({ process, atMillis }, ledger
   return atMillis - began <= longest ? undefined : `stopping ${process} took ${atMillis - began} ms`
 })
 
-/** No record is lost: at the end each is handled, dead-lettered with a copy, dropped on purpose, or gone from the log and reported. */
+/**
+ * No record is lost: at the end each is handled, dead-lettered with a copy, dropped on purpose, or gone from the log and reported (unless the group had
+ * never committed there: see `accountedFor`).
+ */
 const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
   for (const log of ledger.records.values()) {
     for (const record of log.values()) {
       const { id } = record.plan
       const at = `${id} (${record.partition} at ${record.offset})`
       if (record.fate === "open" && record.removed === "no") return `${at} was never finished`
-      if (record.fate === "open" && record.removed === "retention" && !record.reportedGone) {
+      if (record.fate === "open" && record.removed === "retention" && !record.accountedFor) {
         return `${at} was deleted before it was read, and nobody said so`
       }
       if (record.fate === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {

@@ -76,6 +76,8 @@ interface World {
   readonly workshop: Workshop
   /** What went wrong in the simulation itself. */
   readonly mishaps: Array<string>
+  /** Actions that have begun and not ended: a broker that is away takes its time to publish or to grow. */
+  acting: number
 }
 
 const story = Effect.fnUntraced(function* (scenario: Scenario, history: History, plant: Plant | undefined) {
@@ -94,7 +96,7 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
     ({ concurrency }, index) =>
       new Machine({ name: `p${index + 1}`, concurrency, plans: bindings, memory, history, workshop, plant })
   )
-  const world: World = { scenario, history, memory, machines, workshop, mishaps: [] }
+  const world: World = { scenario, history, memory, machines, workshop, mishaps: [], acting: 0 }
   for (const { topic, partitions } of bindings) yield* memory.createTopic(topic, { partitions })
   yield* trouble(world)
   yield* settle(world)
@@ -112,9 +114,11 @@ const trouble = Effect.fnUntraced(function* (world: World) {
     if (action.atMillis > nowMillis) yield* Effect.sleep(action.atMillis - nowMillis)
     nowMillis = Math.max(nowMillis, action.atMillis)
     // Nobody waits for a stop before the next thing happens.
-    const acted = Effect.catchCause(act(world, action), (cause) =>
+    world.acting++
+    const acted = Effect.onExit(act(world, action), (exit) =>
       Effect.sync(() => {
-        world.mishaps.push(`${action._tag}: ${Cause.pretty(cause)}`)
+        world.acting--
+        if (Exit.isFailure(exit)) world.mishaps.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
       })
     )
     yield* Effect.forkDetach(acted, { startImmediately: true })
@@ -210,14 +214,14 @@ const change = Effect.fnUntraced(function* (
   if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before })
 }, Effect.scoped)
 
-/** Operators do what they would do, until everything is read or the bound is reached. */
+/** Operators do what they would do, until everything is published and read, or the bound is reached. */
 const settle = Effect.fnUntraced(function* (world: World) {
   const { machines, scenario } = world
   for (let waited = 0; waited < settleBoundMillis; waited += pollMillis) {
     if (!machines.some((machine) => machine.isUp)) yield* machines[0]!.start()
     for (const machine of machines) for (const { name } of scenario.bindings) yield* machine.resume(name)
     yield* Effect.sleep(pollMillis)
-    if ((yield* lag(world)).length === 0) return
+    if (world.acting === 0 && (yield* lag(world)).length === 0) return
   }
 })
 
