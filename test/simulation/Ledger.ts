@@ -63,7 +63,10 @@ export class Ledger {
   readonly calls = new Map<number, Call>()
   readonly committed = new Map<PartitionName, bigint>()
   private readonly holdings = new Map<string, Set<PartitionName>>()
+  /** Bindings, by process, that an operator paused. */
   readonly paused = new Set<string>()
+  /** Bindings, by process, that show PAUSED, whoever asked for it; up to their end. */
+  readonly showsPaused = new Set<string>()
   readonly stopping = new Map<string, number>()
   readonly stopped = new Set<string>()
   readonly traffic = new Map<string, CommitTraffic>()
@@ -265,6 +268,11 @@ export class Ledger {
         const ofSession = assignment.consumer === event.consumer && assignment.binding === event.binding
         if (ofSession && (assignment.state === "active" || assignment.state === "revoked")) assignment.state = "closed"
       }
+      return
+    }
+    if (event._tag === "StateChanged") {
+      if (event.to === "PAUSED") this.showsPaused.add(`${process} ${event.binding}`)
+      if (event.to === "RUNNING") this.showsPaused.delete(`${process} ${event.binding}`)
       return
     }
     if (!("partition" in event)) return

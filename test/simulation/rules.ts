@@ -136,7 +136,8 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
 
 /**
  * Who gives a partition up lets its handlers end, and commits what they did, so that the next owner repeats nothing. What explains an exception: the
- * drain ran out of time, commits failed while it lasted, or a record before it failed and was left for the next owner.
+ * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause kept
+ * one from starting.
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
@@ -164,7 +165,7 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const since = assignment.endingSinceMillis
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
   if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
-  if (ledger.paused.has(`${process} ${binding}`)) return undefined
+  if (ledger.showsPaused.has(`${process} ${binding}`)) return undefined
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
 

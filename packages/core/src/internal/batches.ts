@@ -46,41 +46,53 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
   }
 })
 
+/** A record that cannot be read ends the run before it: the batch is finished in order, and a stop in its middle leaves no gap. */
 const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
   const { handling, partition, records, open } = batch
-  for (const record of records) started(handling, partition, record)
-  for (const [index, undecodable] of open.undecodable) {
-    const outcome = yield* settleUndecodable(handling, partition, records[index]!, undecodable)
-    if (!settle(batch, index, outcome)) return
+  let run: Array<number> = []
+  for (const [index, record] of records.entries()) {
+    started(handling, partition, record)
+    const undecodable = open.undecodable.get(index)
+    if (undecodable === undefined) {
+      run.push(index)
+      continue
+    }
+    if (!(yield* handleRun(batch, run))) return
+    run = []
+    if (!settle(batch, index, yield* settleUndecodable(handling, partition, record, undecodable))) return
   }
-  let pending = Array.from(records.keys()).filter((index) => !open.undecodable.has(index))
+  yield* handleRun(batch, run)
+})
+
+/** Hands readable records over in one call, and what is left of them when part of them failed; false when the partition stopped first. */
+const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
+  const { handling, partition } = batch
   const nextDelay = yield* stepper(handling.definition)
+  let pending = indices
   while (pending.length > 0) {
     yield* partition.runnable
-    if (partition.stopping) return
+    if (partition.stopping) return false
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
     const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
     if (Exit.isSuccess(exit)) {
       for (const index of pending) settle(batch, index, handled)
-      return
+      return true
     }
     const verdict = readVerdict(exit.cause, pending)
     if (verdict !== undefined) {
       for (const index of verdict.done) settle(batch, index, handled)
       for (const [index, error] of verdict.failed) {
         const run = { cause: Cause.fail(error), cutOff: false, startedMillis: timer.startedMillis }
-        if (!(yield* settleAlone(batch, index, run))) return
+        if (!(yield* settleAlone(batch, index, run))) return false
       }
       pending = verdict.rest
       continue
     }
     const delay = cutOff ? undefined : yield* nextDelay(handling.clock.currentTimeMillisUnsafe())
-    if (delay === undefined) {
-      yield* oneByOne(batch, pending)
-      return
-    }
+    if (delay === undefined) return yield* oneByOne(batch, pending)
     yield* partition.sleep(delay)
   }
+  return true
 })
 
 /** One call of the user's code. */
@@ -104,18 +116,19 @@ const settle = <R>(batch: BatchRun<R>, index: number, outcome: Settled): boolean
   return true
 }
 
-/** Hands records over as batches of one. */
+/** Hands records over as batches of one; false when the partition stopped first. */
 const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
   const { handling, partition } = batch
   for (const index of indices) {
     yield* partition.runnable
-    if (partition.stopping) return
+    if (partition.stopping) return false
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
     const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
     if (Exit.isSuccess(exit)) settle(batch, index, handled)
     else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, startedMillis: timer.startedMillis })))
-      return
+      return false
   }
+  return true
 })
 
 /** Settles one failed record by itself, again after a halt; false when the partition stopped first. */
@@ -143,7 +156,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
 interface Verdict {
   readonly done: ReadonlyArray<number>
   readonly failed: ReadonlyArray<readonly [index: number, error: unknown]>
-  readonly rest: Array<number>
+  readonly rest: ReadonlyArray<number>
 }
 
 /** What the handler said about the records it was given; undefined when it said nothing, or nothing that makes sense. */
