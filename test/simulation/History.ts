@@ -57,8 +57,10 @@ export type Fact =
   /** The broker is gone too; fibers that run on belong to nobody. */
   | { readonly _tag: "Closed"; readonly fibers: number }
 
-/** What is there at the end, after everything was stopped. */
+/** What is there at the end, when everything had time to settle. */
 export interface Remains {
+  /** The groups as they were before everything was stopped: sentences. */
+  readonly groups: ReadonlyArray<string>
   /** Partitions whose committed offset is not the end of the log. */
   readonly lagging: ReadonlyArray<{
     readonly partition: PartitionName

@@ -7,14 +7,14 @@ import type { Entry } from "./History.ts"
 import type { Action, BindingPlan, Scenario } from "./Scenario.ts"
 import type { Outcome } from "./simulate.ts"
 
-/** How many entries before the violation are told. */
-const lookBack = 40
+/** `recent`: the last 40 steps before the violation. `whole`: all of them. Both leave out what happened to other partitions. */
+export type Extent = "recent" | "whole"
 
-export const tell = ({ scenario, history, violation }: Outcome): string => {
+export const tell = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
   if (violation === undefined) return `Seed ${scenario.seed}: nothing went wrong in ${history.length} steps.`
   const partition = /\b[a-z]+\/\d+\b/.exec(violation.message)?.[0]
   const until = history.slice(0, violation.at + 1)
-  const told = until.filter((entry) => concerns(entry, partition)).slice(-lookBack)
+  const told = until.filter((entry) => concerns(entry, partition)).slice(extent === "recent" ? -40 : 0)
   return [
     `Seed ${scenario.seed} broke the rule '${violation.rule}': ${violation.message}.`,
     "",
@@ -120,7 +120,7 @@ export const sentence = (entry: Entry): string => {
     case "TroubleOver":
       return "the trouble is over"
     case "Ended":
-      return "everything is stopped"
+      return ["everything is stopped", ...entry.remains.groups].join("; ")
     case "Closed":
       return `the broker is closed, ${entry.fibers} fibers run on`
     default:

@@ -1,12 +1,12 @@
 /**
- * `pnpm sim --seeds N [--from S] [--workers W]`: simulates N seeds from S on (default: a fresh one, which is printed), on all cores. Ends with 1 and the story
- * of the first seed that broke a rule.
+ * `pnpm sim --seeds N [--from S] [--workers W] [--history]`: simulates N seeds from S on (default: a fresh one, which is printed), on all cores. Ends with 1
+ * and the story of the first seed that broke a rule; with `--history` from its beginning.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import { generate } from "./Scenario.ts"
-import { tell } from "./Story.ts"
+import { type Extent, tell } from "./Story.ts"
 import { simulate } from "./simulate.ts"
 
 /** What a worker reports about one seed. */
@@ -21,14 +21,15 @@ interface Share {
   readonly from: number
   readonly seeds: number
   readonly step: number
+  readonly extent: Extent
 }
 
-const work = ({ from, seeds, step }: Share): void => {
+const work = ({ from, seeds, step, extent }: Share): void => {
   // Stack traces of errors that are thrown on purpose cost more than all the rest.
   Error.stackTraceLimit = 0
   for (let seed = from; seed < from + seeds; seed += step) {
     const outcome = simulate(generate(seed))
-    const story = outcome.violation === undefined ? undefined : tell(outcome)
+    const story = outcome.violation === undefined ? undefined : tell(outcome, extent)
     parentPort?.postMessage({ seed, steps: outcome.history.length, story } satisfies Report)
   }
 }
@@ -42,9 +43,16 @@ const wholeNumber = (name: string, text: string, least: number): number => {
 
 const readOptions = () => {
   const { values } = parseArgs({
-    options: { seeds: { type: "string" }, from: { type: "string" }, workers: { type: "string" } }
+    options: {
+      seeds: { type: "string" },
+      from: { type: "string" },
+      workers: { type: "string" },
+      history: { type: "boolean" }
+    }
   })
+  const extent: Extent = values.history === true ? "whole" : "recent"
   return {
+    extent,
     seeds: wholeNumber("seeds", values.seeds ?? "500", 1),
     from: wholeNumber("from", values.from ?? String(Date.now() % 1_000_000_000), 0),
     workers: wholeNumber("workers", values.workers ?? String(availableParallelism()), 1)
@@ -52,7 +60,7 @@ const readOptions = () => {
 }
 
 const main = async (): Promise<void> => {
-  const { seeds, from, workers } = readOptions()
+  const { seeds, from, workers, extent } = readOptions()
   console.log(`Simulating ${seeds} seeds from ${from} on ${Math.min(workers, seeds)} workers.`)
   const began = performance.now()
   const failed: Array<Report> = []
@@ -67,7 +75,7 @@ const main = async (): Promise<void> => {
   }
   await Promise.all(
     Array.from({ length: Math.min(workers, seeds) }, (_, index) => {
-      const workerShare: Share = { from: from + index, seeds: seeds - index, step: Math.min(workers, seeds) }
+      const workerShare: Share = { from: from + index, seeds: seeds - index, step: Math.min(workers, seeds), extent }
       const worker = new Worker(new URL(import.meta.url), { workerData: workerShare })
       worker.on("message", note)
       return new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /**
  * Runs one scenario from its first record to the last stop, and holds what happened against the rules.
  */
-import type { BrokerError, ConsumerRecord } from "@eventbus/core"
+import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit, Schedule } from "effect"
 import { type Entry, History, type Remains } from "./History.ts"
@@ -103,9 +103,10 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
   const lagging = yield* lag(world)
   const deadLetters = yield* readDeadLetters(world)
+  const groups = yield* Effect.forEach(bindings, ({ groupId }) => Effect.map(memory.group(groupId), describeGroup))
   yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
   const leftovers = yield* quiet(world)
-  history.add({ _tag: "Ended", remains: { lagging, deadLetters, leftovers } })
+  history.add({ _tag: "Ended", remains: { groups, lagging, deadLetters, leftovers } })
 })
 
 const trouble = Effect.fnUntraced(function* (world: World) {
@@ -241,6 +242,19 @@ const lag = Effect.fnUntraced(function* ({ scenario, memory }: World) {
 const describe = (memory: World["memory"], topic: string) => {
   const asked = Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.describeTopic(topic)))
   return patiently(asked)
+}
+
+const describeGroup = ({
+  groupId,
+  generation,
+  state,
+  members
+}: Broker.GroupDescription & { generation: number }): string => {
+  const held = members.map(
+    ({ memberId, assignment }) =>
+      `${memberId} [${assignment.map(({ topic, partition }) => `${topic}/${partition}`).join(" ")}]`
+  )
+  return `${groupId} in generation ${generation} was ${state}: ${held.join(", ") || "nobody"}`
 }
 
 /** Asks again, every second, while the broker is away. */
