@@ -1,0 +1,107 @@
+/** What a consumer program is told to do, and what it wrote down while it did it. */
+import { closeSync, openSync, readSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+
+const Settings = Schema.Struct({
+  ackMode: Schema.optionalKey(Schema.Literals(["MANUAL", "MANUAL_IMMEDIATE"])),
+  processingOrder: Schema.optionalKey(Schema.Literals(["partition", "key", "unordered"])),
+  membership: Schema.optionalKey(Schema.Literals(["dynamic", "static"])),
+  sessionTimeout: Schema.optionalKey(Schema.Int),
+  heartbeatInterval: Schema.optionalKey(Schema.Int),
+  shutdownTimeout: Schema.optionalKey(Schema.Int)
+})
+
+const Task = Schema.Struct({
+  brokers: Schema.Array(Schema.String),
+  /** The file that it appends to. */
+  journal: Schema.String,
+  name: Schema.String,
+  topic: Schema.String,
+  groupId: Schema.String,
+  /** How long the handler sleeps. */
+  handlerMillis: Schema.Int,
+  /** The value at which the handler blocks the event loop, the first time that it gets it. */
+  blocksAt: Schema.optionalKey(Schema.String),
+  blockMillis: Schema.Int,
+  settings: Settings
+})
+export type Task = typeof Task.Type
+
+const TaskJson = Schema.fromJsonString(Task)
+export const decodeTask = Schema.decodeUnknownSync(TaskJson)
+export const encodeTask = Schema.encodeSync(TaskJson)
+
+/** Records by their coordinates; a program's own events by their partition. */
+export type Entry =
+  | {
+      readonly _tag: "Started" | "Done"
+      readonly partition: number
+      readonly offset: number
+      readonly value: string
+    }
+  | { readonly _tag: "PartitionAssigned" | "PartitionReleased" | "PartitionLost"; readonly partition: number }
+
+export type Handled = Extract<Entry, { readonly _tag: "Started" | "Done" }>
+
+export interface Journal {
+  readonly path: string
+  readonly entries: () => ReadonlyArray<Entry>
+  readonly started: () => ReadonlyArray<Handled>
+  readonly done: () => ReadonlyArray<Handled>
+}
+
+/** An empty journal; it is gone with the Scope. */
+export const make = Effect.gen(function* () {
+  const folder = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "eventbus-journal-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+  )
+  const path = join(folder, "journal.jsonl")
+  const file = yield* Effect.acquireRelease(
+    Effect.sync(() => openSync(path, "a+")),
+    (open) => Effect.sync(() => closeSync(open))
+  )
+  const buffer = Buffer.alloc(1024 * 1024)
+  const read: Array<Entry> = []
+  let position = 0
+  const entries = (): ReadonlyArray<Entry> => {
+    while (true) {
+      const length = readSync(file, buffer, 0, buffer.length, position)
+      const end = buffer.subarray(0, length).lastIndexOf("\n") + 1
+      if (end === 0) return read
+      position += end
+      for (const line of buffer.toString("utf8", 0, end - 1).split("\n")) read.push(JSON.parse(line))
+    }
+  }
+  const of = (tag: Handled["_tag"]) => () => entries().filter((entry): entry is Handled => entry._tag === tag)
+  const journal: Journal = { path, entries, started: of("Started"), done: of("Done") }
+  return journal
+})
+
+const place = ({ partition, offset }: Handled) => `${partition}/${offset}`
+
+/** Records that occur more than once. */
+export const repeated = (records: ReadonlyArray<Handled>): ReadonlyArray<string> => {
+  const seen = new Set<string>()
+  const again = new Set<string>()
+  for (const record of records) (seen.has(place(record)) ? again : seen).add(place(record))
+  return Array.from(again)
+}
+
+/** Offsets below the committed ones that are not among these records: committed, and not handled. */
+export const committedUnhandled = (
+  committed: ReadonlyMap<number, bigint>,
+  records: ReadonlyArray<Handled>
+): ReadonlyArray<string> => {
+  const handled = new Set(records.map(place))
+  const wrong: Array<string> = []
+  for (const [partition, end] of committed) {
+    for (let offset = 0; offset < Number(end); offset++) {
+      if (!handled.has(`${partition}/${offset}`)) wrong.push(`${partition}/${offset}`)
+    }
+  }
+  return wrong
+}

@@ -1,0 +1,56 @@
+/**
+ * A consumer as a process of its own, to be killed or told to stop. What it does is one line each in its journal, written before it goes on: a process
+ * that dies by kill -9 has said everything that it did.
+ */
+import { openSync, writeSync } from "node:fs"
+import { NodeRuntime } from "@effect/platform-node"
+import { Binding, EventBusConnector, Serde } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Layer } from "effect"
+import { decodeTask, type Entry } from "../journal.ts"
+
+const task = decodeTask(process.env.TASK)
+const file = openSync(task.journal, "a")
+const write = (entry: Entry): void => void writeSync(file, `${JSON.stringify(entry)}\n`)
+
+const blockEventLoop = (millis: number): void =>
+  void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, millis)
+
+let blocked = false
+const blockOnce = (): void => {
+  if (!blocked) blockEventLoop(task.blockMillis)
+  blocked = true
+}
+
+const binding = Binding.make(task.name, {
+  topic: task.topic,
+  groupId: task.groupId,
+  value: Serde.string,
+  ...task.settings,
+  handler: ({ record: { partition, offset }, value }) => {
+    const of = { partition, offset: Number(offset), value }
+    const done = Effect.sync(() => write({ _tag: "Done", ...of }))
+    write({ _tag: "Started", ...of })
+    if (value === task.blocksAt) blockOnce()
+    return task.handlerMillis === 0 ? done : Effect.andThen(Effect.sleep(task.handlerMillis), done)
+  }
+})
+
+const events = Layer.effectDiscard(
+  Effect.flatMap(EventBusConnector.EventBusConnector, ({ subscribe }) =>
+    subscribe((event) => {
+      switch (event._tag) {
+        case "PartitionAssigned":
+        case "PartitionReleased":
+        case "PartitionLost":
+          return write({ _tag: event._tag, partition: event.partition })
+      }
+    })
+  )
+)
+
+NodeRuntime.runMain(
+  Layer.launch(
+    events.pipe(Layer.provideMerge(Binding.layer(binding)), Layer.provide(KafkaJs.layer({ brokers: task.brokers })))
+  )
+)
