@@ -194,7 +194,8 @@ export class Ledger {
 
   private remove(partition: PartitionName, offset: bigint, by: "retention" | "compaction"): void {
     const record = this.record(partition, offset)
-    if (record) record.removed = by
+    // What compaction took was not there any more for retention to delete.
+    if (record?.removed === "no") record.removed = by
   }
 
   private stop(process: string, atMillis: number): void {
