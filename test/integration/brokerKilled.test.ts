@@ -1,0 +1,99 @@
+/** Three brokers under load, one of them killed with -9 and started again later: nothing is lost, nothing is committed that was not handled. */
+import { assert } from "@effect/vitest"
+import { Binding, Broker, Serde } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import { Effect, Fiber } from "effect"
+import * as Bus from "./bus.ts"
+import type { Handled } from "./journal.ts"
+import * as Journal from "./journal.ts"
+
+const partitions = 6
+const count = 6_000
+
+/** A binding in a group of its own on the topic, and what it handled. */
+const reader = (topic: string, ackMode: "MANUAL" | "MANUAL_IMMEDIATE") => {
+  const handled: Array<Handled> = []
+  const name = `${topic}-${ackMode}`
+  const binding = Binding.make(name, {
+    topic,
+    groupId: name,
+    ackMode,
+    value: Serde.string,
+    handler: ({ record: { partition, offset }, value }) =>
+      Effect.andThen(
+        Effect.yieldNow,
+        Effect.sync(() => handled.push({ _tag: "Done", partition, offset: Number(offset), value }))
+      )
+  })
+  return { name, binding, handled }
+}
+
+/** Publishes evenly over about 15 seconds, with acks from all replicas that are in sync. */
+const load = (topic: string, onAcknowledged: (published: number) => void) =>
+  Effect.gen(function* () {
+    const producer = yield* (yield* Broker.Broker).producer({ acks: "all" })
+    const batch = 100
+    for (let from = 0; from < count; from += batch) {
+      yield* Effect.all([producer.sendAll(Bus.numbered(topic, partitions, batch, from)), Effect.sleep("250 millis")], {
+        concurrency: "unbounded"
+      })
+      onAcknowledged(from + batch)
+    }
+  })
+
+KafkaSuite.own("a broker killed with -9 under load", { brokers: 3 }, (it) => {
+  it.effect(
+    "OFF-08 NFR-01 MANUAL and MANUAL_IMMEDIATE: no record lost, none committed unhandled, repeated only what was in flight",
+    () =>
+      Effect.gen(function* () {
+        const cluster = yield* RealKafka.RealKafka
+        const story = Effect.gen(function* () {
+          const topic = Bus.fresh("broker-killed")
+          yield* Bus.createTopic(topic, partitions)
+          const readers = [reader(topic, "MANUAL"), reader(topic, "MANUAL_IMMEDIATE")]
+          const app = yield* Bus.start(...readers.map(({ binding }) => binding))
+          let published = 0
+          const producing = yield* Effect.forkChild(load(topic, (acknowledged) => (published = acknowledged)))
+          const check = Effect.gen(function* () {
+            for (const { name, handled } of readers) {
+              const committed = yield* Bus.committed(name, topic)
+              assert.deepStrictEqual(Journal.committedUnhandled(committed, handled), [])
+            }
+          })
+          const reached = (some: number) =>
+            Bus.until(
+              `${some} records are published, and their readers close behind`,
+              () => published >= some && readers.every(({ handled }) => handled.length >= some / 2),
+              {
+                within: "60 seconds",
+                otherwise: () => ({ published, handled: readers.map((each) => each.handled.length) })
+              }
+            )
+          yield* reached(count / 5)
+          yield* cluster.kill(2)
+          yield* reached((count * 3) / 5)
+          yield* check
+          yield* cluster.restart(2)
+          yield* Fiber.join(producing)
+          for (const { name } of readers) yield* Bus.lagIsZero(name, topic, "60 seconds")
+          yield* check
+
+          const log = yield* Bus.readAll(topic)
+          // A resend after an unknown outcome is dropped by the broker: the producer is idempotent.
+          assert.strictEqual(log.length, count)
+          for (const { name, handled } of readers) {
+            assert.strictEqual(new Set(handled.map(({ value }) => value)).size, count)
+            const cutOff = app.of("PartitionLost").filter((event) => event.binding === name).length
+            const crashed = app.of("SessionCrashed").filter((event) => event.binding === name).length
+            // In MANUAL_IMMEDIATE one record of a partition is in flight, and nothing else is uncommitted.
+            const allowed = name.endsWith("MANUAL") ? handled.length : cutOff + crashed * partitions
+            assert.isAtMost(handled.length - count, allowed, `${name}: ${Journal.repeated(handled)}`)
+            if (cutOff + crashed === 0) assert.strictEqual(handled.length, count, name)
+          }
+        })
+        yield* Bus.on({ brokers: cluster.bootstrap }, story)
+      }),
+    240_000
+  )
+})
