@@ -100,8 +100,10 @@ export class Session {
 
   seek(at: TopicPartition, offset: bigint): void {
     for (const cursor of this.held([at])) {
-      cursor.position = offset
+      // Taking events back makes room, in which the pump may fetch at once: not from the old position, and nothing yet from the new one.
+      cursor.position = undefined
       this.parts.outlet.forgetFetches(cursor)
+      cursor.position = offset
     }
     this.wake()
   }
