@@ -324,6 +324,8 @@ export class Ledger {
         if (event.settlement === "DeadLettered")
           this.finish(partition, event.record.offset, "dead-lettered", assignment)
         if (event.settlement === "Skipped") this.finish(partition, event.record.offset, "skipped", assignment)
+        // A record that cannot be read, and whose dead letter was not begun before the stop, never saw a handler.
+        if (event.settlement === "Unfinished" && event.failure !== undefined) assignment.failed.add(event.record.offset)
         return
     }
   }
