@@ -121,3 +121,14 @@ export class SchemaMismatch extends Schema.TaggedError<SchemaMismatch>()("Schema
     return `Table '${this.table}' lacks [${this.missing.join(", ")}]. Run the outbox migrations.`
   }
 }
+
+/** A listener fails with this to say that no retry can help: the event goes to DEAD at once. */
+export class PoisonEvent extends Schema.TaggedError<PoisonEvent>()("PoisonEvent", {
+  reason: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `The event can never be delivered: ${this.reason}`
+  }
+}

@@ -96,8 +96,8 @@ export class OutboxStore extends Context.Service<
     readonly pollPending: (options: PollOptions & { readonly after?: PollCursor }) => Stored<ReadonlyArray<PolledEvent>>
     /** Due rows that nobody holds, taken for `owner`. Two claimers never get the same row. */
     readonly claimPending: (options: ClaimOptions) => Stored<ReadonlyArray<PolledEvent>>
-    /** Makes claims young again; returns how many this owner still holds. */
-    readonly renewClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<number>
+    /** Makes claims young again; returns the ids that this owner still holds. */
+    readonly renewClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<ReadonlyArray<string>>
     /** Gives claims back, so that anyone may take the rows at once. */
     readonly releaseClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<number>
     /** DEAD rows, oldest first. */
@@ -110,6 +110,8 @@ export class OutboxStore extends Context.Service<
     /** Deletes rows by age of creation whatever their state: for writer-only tables that nothing marks (CDC). */
     readonly purgeByAge: (retention: Duration.Input, limit: number) => Stored<number>
     readonly lag: Stored<Lag>
+    /** Milliseconds until the next pending row that is not due yet becomes due; undefined when there is none. */
+    readonly nextDue: Stored<number | undefined>
   }
 >()("@eventbus/outbox/OutboxStore") {}
 
@@ -142,9 +144,15 @@ const parameters = (dialect: Dialect) => {
     values.push(value)
     return dialect.param(values.length)
   }
-  /** Membership of a list. PostgreSQL takes the list as one array, so the statement stays one prepared statement. */
-  const oneOf = (column: string, list: ReadonlyArray<string>): string =>
-    dialect.name === "pg" ? `${column} = ANY(${bind(list)}::text[])` : `${column} IN (${list.map(bind).join(", ")})`
+  /**
+   * Membership of a list that is not empty. PostgreSQL takes it as one array; elsewhere it is padded to a power of two with its
+   * last value, so that a handful of prepared statements serve every length.
+   */
+  const oneOf = (column: string, list: ReadonlyArray<string>): string => {
+    if (dialect.name === "pg") return `${column} = ANY(${bind(list)}::text[])`
+    const width = 2 ** Math.ceil(Math.log2(list.length))
+    return `${column} IN (${Array.from({ length: width }, (_, i) => bind(list[Math.min(i, list.length - 1)])).join(", ")})`
+  }
   return { values, bind, oneOf }
 }
 
@@ -287,14 +295,33 @@ const build = (
           )
       : claimInOneStatement(options)
 
-  const onClaims =
-    (operation: string, set: string): Shape["renewClaims"] =>
-    (owner, eventIds) => {
-      if (eventIds.length === 0) return Effect.succeed(0)
-      const p = parameters(dialect)
-      const where = `${p.oneOf("event_id", eventIds)} AND locked_by = ${p.bind(owner)} AND ${pending}`
-      return change(operation, `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
+  const claimsOf = (owner: string, eventIds: ReadonlyArray<string>, p: Parameters): string =>
+    `${p.oneOf("event_id", eventIds)} AND locked_by = ${p.bind(owner)} AND ${pending}`
+
+  const renewClaims: Shape["renewClaims"] = Effect.fnUntraced(function* (owner, eventIds) {
+    if (eventIds.length === 0) return []
+    const p = parameters(dialect)
+    const update = `UPDATE ${table} SET locked_at = ${dialect.now} WHERE ${claimsOf(owner, eventIds, p)}`
+    if (dialect.name !== "mysql") {
+      const renewed = yield* rows("renew claims", `${update} RETURNING event_id`, p.values)
+      return renewed.map((row) => String(row.event_id))
     }
+    yield* change("renew claims", update, p.values)
+    const q = parameters(dialect)
+    const still = yield* rows(
+      "renew claims",
+      `SELECT event_id FROM ${table} WHERE ${claimsOf(owner, eventIds, q)}`,
+      q.values
+    )
+    return still.map((row) => String(row.event_id))
+  })
+
+  const releaseClaims: Shape["releaseClaims"] = (owner, eventIds) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const p = parameters(dialect)
+    const text = `UPDATE ${table} SET locked_by = NULL, locked_at = NULL WHERE ${claimsOf(owner, eventIds, p)}`
+    return change("release claims", text, p.values)
+  }
 
   const deadRows = (filter: DeadFilter, p: Parameters): string => {
     const type = filter.eventType === undefined ? "" : ` AND event_type = ${p.bind(filter.eventType)}`
@@ -358,6 +385,16 @@ const build = (
     })
   )
 
+  const nextDue = Effect.map(
+    rows(
+      "find next due",
+      `SELECT ${dialect.micros(availableAt)} - ${dialect.micros(dialect.now)} AS ahead FROM ${table}
+       WHERE ${pending} AND ${availableAt} > ${dialect.now} ORDER BY ${availableAt} LIMIT 1`,
+      []
+    ),
+    ([row]) => (row === undefined ? undefined : Math.max(0, Number(row.ahead) / 1000))
+  )
+
   return {
     dialect,
     names,
@@ -369,14 +406,15 @@ const build = (
     markDead,
     pollPending,
     claimPending,
-    renewClaims: onClaims("renew claims", `locked_at = ${dialect.now}`),
-    releaseClaims: onClaims("release claims", "locked_by = NULL, locked_at = NULL"),
+    renewClaims,
+    releaseClaims,
     queryDead,
     replayDead,
     countDead,
     purgeTerminal: purge("purge", `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ?cutoff`, terminalAt),
     purgeByAge: purge("purge by age", "created_at < ?cutoff", "seq"),
-    lag
+    lag,
+    nextDue
   }
 }
 

@@ -15,6 +15,8 @@ interface RowFacts {
   /** The database's time of the insert, in microseconds since the epoch. */
   readonly createdAtMicros: number
   readonly availableAtMicros: number
+  /** Age at the time of reading, by the database's clock, in milliseconds. */
+  readonly ageMillis: number
   readonly lastError: string | undefined
 }
 
@@ -39,7 +41,8 @@ export const eventColumns = (dialect: Dialect, prefix = ""): string =>
     ...plainColumns.map((column) => prefix + column),
     `${dialect.micros(`${prefix}created_at`)} AS created_micros`,
     `${dialect.micros(`${prefix}available_at`)} AS available_micros`,
-    `${dialect.micros(`${prefix}occurred_at`)} AS occurred_micros`
+    `${dialect.micros(`${prefix}occurred_at`)} AS occurred_micros`,
+    `${dialect.micros(dialect.now)} AS now_micros`
   ].join(", ")
 
 const textOrNull = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
@@ -77,6 +80,7 @@ export const decodeRow = (row: Record<string, unknown>, codec: JsonCodec): Polle
     attempts: Number(row.attempts),
     createdAtMicros: Number(row.created_micros),
     availableAtMicros: Number(row.available_micros),
+    ageMillis: Math.max(0, (Number(row.now_micros) - Number(row.created_micros)) / 1000),
     lastError: textOrNull(row.last_error) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
