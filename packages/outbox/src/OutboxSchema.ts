@@ -84,10 +84,7 @@ const pgStatements = (table: string): ReadonlyArray<string> => {
   const names = tableNames(table)
   return [
     `CREATE SEQUENCE IF NOT EXISTS ${names.sequence}`,
-    // tx_id stands before seq: a default is evaluated in column order, so every row's transaction has its id before the row has
-    // its number. Ordered delivery builds on that (internal/orderHorizon.ts).
     `CREATE TABLE IF NOT EXISTS ${table} (
-  tx_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
   seq bigint NOT NULL DEFAULT nextval('${names.sequence}'),
   event_id varchar(36) COLLATE "C" PRIMARY KEY,
   event_type varchar(128) NOT NULL,

@@ -100,13 +100,17 @@ export class OutboxStore extends Context.Service<
     readonly renewClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<ReadonlyArray<string>>
     /** Gives claims back, so that anyone may take the rows at once. */
     readonly releaseClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<number>
-    /** DEAD rows, oldest first. */
-    readonly queryDead: (filter: DeadFilter, limit: number) => Stored<ReadonlyArray<PolledEvent>>
+    /** DEAD rows, oldest first, from behind a sequence number. */
+    readonly queryDead: (filter: DeadFilter, limit: number, afterSeq?: number) => Stored<ReadonlyArray<PolledEvent>>
     /** A DEAD row becomes NEW: attempts 0, available now, error and terminal time cleared. Returns rows changed. */
     readonly replayDead: (eventId: string) => Stored<number>
     readonly countDead: (filter: DeadFilter) => Stored<number>
     /** Deletes at most `limit` DONE and DEAD rows that have been terminal for longer than `retention`, oldest first. */
     readonly purgeTerminal: (retention: Duration.Input, limit: number) => Stored<number>
+    /** What `purgeTerminal` would delete now. */
+    readonly queryTerminal: (retention: Duration.Input, limit: number) => Stored<ReadonlyArray<PolledEvent>>
+    /** Deletes DONE and DEAD rows by id. */
+    readonly deleteTerminal: (eventIds: ReadonlyArray<string>) => Stored<number>
     /** Deletes rows by age of creation whatever their state: for writer-only tables that nothing marks (CDC). */
     readonly purgeByAge: (retention: Duration.Input, limit: number) => Stored<number>
     readonly lag: Stored<Lag>
@@ -329,9 +333,9 @@ const build = (
     return `status = ${DEAD}${type}${aggregate}`
   }
 
-  const queryDead: Shape["queryDead"] = (filter, limit) => {
+  const queryDead: Shape["queryDead"] = (filter, limit, afterSeq = 0) => {
     const p = parameters(dialect)
-    const where = deadRows(filter, p)
+    const where = `${deadRows(filter, p)} AND seq > ${p.bind(afterSeq)}`
     const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY seq ${limitTo(limit, p)}`
     return Effect.map(rows("query dead", text, p.values), decode)
   }
@@ -368,6 +372,20 @@ const build = (
             : `DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} WHERE ${condition} ${atMost})`
       return change(operation, text, p.values)
     }
+
+  const queryTerminal: Shape["queryTerminal"] = (retention, limit) => {
+    const p = parameters(dialect)
+    const where = `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ${dialect.minusMillis(dialect.now, p.bind(millis(retention)))}`
+    const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY ${terminalAt} ${limitTo(limit, p)}`
+    return Effect.map(rows("query terminal", text, p.values), decode)
+  }
+
+  const deleteTerminal: Shape["deleteTerminal"] = (eventIds) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const p = parameters(dialect)
+    const where = `${p.oneOf("event_id", eventIds)} AND status IN (${DONE}, ${DEAD})`
+    return change("delete terminal", `DELETE FROM ${table} WHERE ${where}`, p.values)
+  }
 
   const lag = Effect.map(
     rows(
@@ -411,6 +429,8 @@ const build = (
     queryDead,
     replayDead,
     countDead,
+    queryTerminal,
+    deleteTerminal,
     purgeTerminal: purge("purge", `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ?cutoff`, terminalAt),
     purgeByAge: purge("purge by age", "created_at < ?cutoff", "seq"),
     lag,

@@ -17,6 +17,8 @@ interface RowFacts {
   readonly availableAtMicros: number
   /** Age at the time of reading, by the database's clock, in milliseconds. */
   readonly ageMillis: number
+  /** Milliseconds until the row is due, by the database's clock; 0 or less when it is. */
+  readonly dueInMillis: number
   readonly lastError: string | undefined
 }
 
@@ -81,6 +83,7 @@ export const decodeRow = (row: Record<string, unknown>, codec: JsonCodec): Polle
     createdAtMicros: Number(row.created_micros),
     availableAtMicros: Number(row.available_micros),
     ageMillis: Math.max(0, (Number(row.now_micros) - Number(row.created_micros)) / 1000),
+    dueInMillis: (Number(row.available_micros) - Number(row.now_micros)) / 1000,
     lastError: textOrNull(row.last_error) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
