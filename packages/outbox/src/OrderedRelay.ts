@@ -9,7 +9,7 @@
  *
  * Owns the events in memory (at most `maxInMemory`), their lanes and the cursors.
  */
-import { type Cause, Clock, Context, Duration, Effect, Fiber, Layer, Random, Scope } from "effect"
+import { type Cause, Clock, Context, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as BucketLeases from "./BucketLeases.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
@@ -38,6 +38,11 @@ export interface OrderedRelayOptions {
   readonly retryPolicy?: RetryPolicy
   /** What a failed event means for its successors until it is retried. Default `hold`. */
   readonly afterFailure?: "hold" | "passOver"
+  /**
+   * Events of one aggregate that are handed to the listener without waiting for one another's result. Only for listeners that keep the
+   * order of their calls themselves, as a relay to Kafka does. Default 1: one at a time.
+   */
+  readonly pipelining?: number
   readonly interceptors?: ReadonlyArray<EventInterceptor>
   readonly listenerTimeout?: Duration.Input
   /** Longest time between two reads. Default 5 seconds. */
@@ -88,6 +93,7 @@ const defaults = {
   interval: "5 seconds" as Duration.Input,
   batchSize: 200,
   maxInMemory: 4000,
+  pipelining: 1,
   drainTimeout: "5 seconds" as Duration.Input
 }
 
@@ -97,6 +103,7 @@ const check = (o: OrderedRelayOptions & typeof defaults) =>
     whole("maxAttempts", o.maxAttempts, 1, 1_000_000),
     whole("batchSize", o.batchSize, 1, 10_000),
     whole("maxInMemory", o.maxInMemory, 1, 1_000_000),
+    whole("pipelining", o.pipelining, 1, 10_000),
     positive("interval", o.interval),
     positive("drainTimeout", o.drainTimeout),
     ...(o.leases === "none"
@@ -207,27 +214,64 @@ export const make: (
     settled(item)
   })
 
+  /** An event of a lease that ran out is not started, and neither is anything behind it: the lease stays lost. */
+  const startable = (item: Held): boolean => {
+    if (valid(item.tenure)) return true
+    item.tenure.lost = true
+    settled(item)
+    return false
+  }
+
+  const succeeded = (item: Held): void => {
+    metrics.incrementDispatchSuccess()
+    finisher.add(item)
+  }
+
   const handle = (lane: Lane<Held>, item: Held): Effect.Effect<void> => {
-    if (!valid(item.tenure)) {
-      item.tenure.lost = true
-      return Effect.sync(() => settled(item))
-    }
+    if (!startable(item)) return Effect.void
     return Effect.matchCauseEffect(deliver(item.event.envelope), {
       onSuccess: () => {
-        metrics.incrementDispatchSuccess()
-        finisher.add(item)
+        succeeded(item)
         return finisher.awaitRoom
       },
       onFailure: (cause) => onFailure(lane, item, cause)
     })
   }
 
+  /**
+   * Several events of one lane at once, started in order. What succeeded behind a failure is done all the same; what failed behind it is
+   * read again in its place.
+   */
+  const handleTogether = (lane: Lane<Held>): Effect.Effect<void> => {
+    const items = lane.events.splice(0, settings.pipelining).filter(startable)
+    return Effect.flatMap(
+      Effect.forEach(items, (item) => Effect.exit(deliver(item.event.envelope)), { concurrency: "unbounded" }),
+      (exits) =>
+        Effect.gen(function* () {
+          const stopped = new Set<string>()
+          for (const [i, item] of items.entries()) {
+            const exit = exits[i]!
+            if (Exit.isSuccess(exit)) succeeded(item)
+            else if (stopped.has(item.key)) settled(item)
+            else {
+              yield* onFailure(lane, item, exit.cause)
+              if (reader.isWaiting(item.key)) stopped.add(item.key)
+            }
+          }
+          yield* finisher.awaitRoom
+        })
+    )
+  }
+
+  const step = (lane: Lane<Held>) =>
+    settings.pipelining > 1 ? handleTogether(lane) : handle(lane, lane.events.shift()!)
+
   const runLane = (lane: Lane<Held>): Effect.Effect<void> => {
     let left = laneTurn
     return Effect.ensuring(
       Effect.whileLoop({
         while: () => left-- > 0 && lane.events.length > 0,
-        body: () => handle(lane, lane.events.shift()!),
+        body: () => step(lane),
         step: () => {}
       }),
       Effect.sync(() => lanes.done(lane))

@@ -33,7 +33,8 @@ export const hook: Effect.Effect<WriterHook, never, SqlClient.SqlClient | Outbox
     const { names } = yield* OutboxStore
     if (client === undefined) return {}
     const signal = makeSignal()
-    const send = Effect.ignore(client.notify(names.channel, ""))
+    // Uninterruptible: closing right after a commit still tells the others.
+    const send = Effect.uninterruptible(Effect.ignore(client.notify(names.channel, "")))
     yield* Effect.forkScoped(
       Effect.forever(signal.await.pipe(Effect.andThen(send), Effect.andThen(Effect.sleep(minimumGap))))
     )

@@ -67,8 +67,9 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
   let confirmed = 0
   let barrier: { readonly seq: number; readonly writers: ReadonlySet<string> } | undefined
 
-  const lastNumber = Effect.map(sql.unsafe<Row>(`SELECT last_value FROM ${names.sequence}`), ([row]) =>
-    Number(row?.last_value ?? 0)
+  const lastNumber = Effect.map(
+    sql.unsafe<Row>(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS seq FROM ${names.sequence}`),
+    ([row]) => Number(row?.seq ?? 0)
   )
   const writers = Effect.map(
     sql.unsafe<Row>(
