@@ -3,6 +3,10 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-    testTimeout: 30_000
+    // Starts one real Kafka for the run when the first test file asks for it.
+    globalSetup: ["packages/kafka-runner/src/internal/globalSetup.ts"],
+    // Bounds of a hang, wide enough for a machine that is busy with something else.
+    testTimeout: 60_000,
+    hookTimeout: 60_000
   }
 })

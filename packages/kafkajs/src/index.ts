@@ -1,1 +1,1 @@
-export {}
+export * as KafkaJs from "./KafkaJs.ts"

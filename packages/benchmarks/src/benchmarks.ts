@@ -1,0 +1,13 @@
+/** All benchmarks by name. Each is loaded when it is asked for, so that a process holds only what it measures. */
+import type { Benchmark } from "./harness/Benchmark.ts"
+
+export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  consume: async () => (await import("./consume.ts")).consume,
+  publish: async () => (await import("./publish.ts")).publish,
+  latency: async () => (await import("./latency.ts")).latency,
+  commit: async () => (await import("./commit.ts")).commit,
+  keys: async () => (await import("./keys.ts")).keys,
+  rebalance: async () => (await import("./rebalance.ts")).rebalance,
+  memory: async () => (await import("./memory.ts")).memory,
+  idle: async () => (await import("./idle.ts")).idle
+}

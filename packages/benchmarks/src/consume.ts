@@ -1,0 +1,103 @@
+/** How many records per second a consumer gets through when handling them costs nothing. */
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Effect, type Scope } from "effect"
+import { Arrivals } from "./harness/Arrivals.ts"
+import { make, type Participant, type Round, ratioAtLeast, type TopicPlan } from "./harness/Benchmark.ts"
+import { runBindings, runKafkaJs } from "./harness/consumers.ts"
+
+interface Parameters extends Readonly<Record<string, number>> {
+  readonly records: number
+  readonly bytes: number
+}
+
+const partitions = 6
+const topic: TopicPlan<Parameters> = {
+  lifetime: "run",
+  partitions,
+  content: ({ records, bytes }) => ({ records, bytes })
+}
+
+const consumer = (
+  run: (round: Round<Parameters>, arrivals: Arrivals) => Effect.Effect<void, unknown, Scope.Scope>
+): Participant<Parameters> => ({
+  topic,
+  role: Effect.fnUntraced(function* (round) {
+    const arrivals = new Arrivals(round.parameters.records)
+    yield* Effect.scoped(Effect.andThen(run(round, arrivals), arrivals.all()))
+    return yield* arrivals.pace
+  })
+})
+
+/** `MANUAL`: commits are merged and go out in the background. */
+const settings = ({ topic, groupId }: Round<Parameters>) =>
+  ({ topic, groupId, value: Serde.bytes, ackMode: "MANUAL" }) as const
+
+export const consume = make({
+  name: "consume",
+  header: [
+    "400,000 records of 200 bytes in 6 partitions; every handler checks the record's number off in an array, and nothing else",
+    "record, promise, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
+    "kafkajs: partitionsConsumedConcurrently 6, its default commits (after each batch); fetches as ours"
+  ],
+  parameters: { records: 400_000, bytes: 200 },
+  participants: {
+    record: consumer((round, arrivals) =>
+      runBindings(round, [
+        Binding.make("record", {
+          ...settings(round),
+          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
+        })
+      ])
+    ),
+    promise: consumer((round, arrivals) =>
+      runBindings(round, [
+        Binding.make("promise", {
+          ...settings(round),
+          handler: ({ value }) => Effect.promise(async () => arrivals.add(value))
+        })
+      ])
+    ),
+    chunk: consumer((round, arrivals) =>
+      runBindings(round, [
+        Binding.makeBatch("chunk", {
+          ...settings(round),
+          maxPollRecords: 10_000,
+          retry: RetryPolicy.none,
+          handleBatch: ({ deliveries }) =>
+            Effect.sync(() => {
+              for (const { value } of deliveries) arrivals.add(value)
+            })
+        })
+      ])
+    ),
+    "kafkajs eachBatch": consumer((round, arrivals) =>
+      runKafkaJs(round, {
+        partitionsConsumedConcurrently: partitions,
+        eachBatch: async ({ batch }) => {
+          for (const { value } of batch.messages) arrivals.add(value)
+        }
+      })
+    ),
+    "kafkajs eachMessage": consumer((round, arrivals) =>
+      runKafkaJs(round, {
+        partitionsConsumedConcurrently: partitions,
+        eachMessage: async ({ message }) => arrivals.add(message.value)
+      })
+    )
+  },
+  measures: [
+    ...[
+      { participant: "record", against: "kafkajs eachBatch", target: ratioAtLeast(0.88) },
+      { participant: "record", against: "kafkajs eachMessage", target: ratioAtLeast(1.4) },
+      { participant: "promise", against: "kafkajs eachMessage", target: ratioAtLeast(1.15) },
+      { participant: "chunk", against: "kafkajs eachBatch", target: ratioAtLeast(0.9) }
+    ].map((pair) => ({ ...pair, series: "rate", unit: "records/s" })),
+    ...["record", "promise", "chunk"].map((participant) => ({
+      participant,
+      against: "kafkajs eachBatch",
+      series: "cpu",
+      label: "CPU",
+      unit: "µs/record"
+    }))
+  ]
+})

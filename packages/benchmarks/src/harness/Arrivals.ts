@@ -1,0 +1,62 @@
+/** Checks records off as they are handled, and measures from the first to the last. */
+import { Deferred, Duration, Effect, Schema } from "effect"
+import type { Samples } from "./Benchmark.ts"
+import { numberOf } from "./kafka.ts"
+import { now, pace, since } from "./stopwatch.ts"
+
+/** A round that does not count: records did not arrive, or arrived twice. */
+export class RecordsAmiss extends Schema.TaggedError<RecordsAmiss>()("RecordsAmiss", {
+  expected: Schema.Int,
+  arrived: Schema.Int,
+  repeated: Schema.Int
+}) {
+  override get message(): string {
+    return `${this.arrived} of ${this.expected} records arrived, ${this.repeated} of them more than once`
+  }
+}
+
+export class Arrivals {
+  readonly #expected: number
+  readonly #seen: Uint8Array
+  readonly #all = Deferred.makeUnsafe<void>()
+  #arrived = 0
+  #repeated = 0
+  #started = now()
+  #spent = now()
+
+  constructor(expected: number) {
+    this.#expected = expected
+    this.#seen = new Uint8Array(expected)
+  }
+
+  /** A record is handled. Records behind the expected ones are ignored. */
+  add(value: Uint8Array | null): void {
+    const number = numberOf(value!)
+    if (number >= this.#expected) return
+    if (this.#arrived === 0) this.#started = now()
+    if (this.#seen[number] !== 0) {
+      this.#repeated++
+      return
+    }
+    this.#seen[number] = 1
+    if (++this.#arrived < this.#expected) return
+    this.#spent = since(this.#started)
+    Deferred.doneUnsafe(this.#all, Effect.void)
+  }
+
+  /** Waits for all records; fails when some do not come within the bound. */
+  all(bound: Duration.Input = Duration.minutes(3)): Effect.Effect<void, RecordsAmiss> {
+    return Deferred.await(this.#all).pipe(
+      Effect.timeoutOrElse({ duration: bound, orElse: () => Effect.fail(this.#amiss()) })
+    )
+  }
+
+  /** The pace from the first record to the last. Ask when the consumer has stopped: a record that came twice by then is a failure. */
+  readonly pace: Effect.Effect<Samples, RecordsAmiss> = Effect.suspend(() =>
+    this.#repeated > 0 ? Effect.fail(this.#amiss()) : Effect.succeed(pace(this.#spent, this.#expected))
+  )
+
+  #amiss(): RecordsAmiss {
+    return new RecordsAmiss({ expected: this.#expected, arrived: this.#arrived, repeated: this.#repeated })
+  }
+}

@@ -1,0 +1,46 @@
+/** A binding and a bare kafkajs consumer that fetch alike: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
+import { Binding } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Layer, type Scope } from "effect"
+import type { ConsumerConfig, ConsumerRunConfig } from "kafkajs"
+import type { Parameters, Round } from "./Benchmark.ts"
+import { client } from "./kafka.ts"
+
+/** Runs a binding until the scope closes: it drains, commits and leaves then. */
+export const runBindings = (
+  { brokers }: Pick<Round<Parameters>, "brokers">,
+  bindings: ReadonlyArray<Binding.Binding<never>>
+): Effect.Effect<void, unknown, Scope.Scope> =>
+  Effect.asVoid(
+    Layer.build(
+      bindings
+        .map(Binding.layer)
+        .reduce((all, one) => Layer.merge(all, one))
+        .pipe(Layer.provide(KafkaJs.layer({ brokers })))
+    )
+  )
+
+/** Runs a bare consumer until the scope closes. */
+export const runKafkaJs = (
+  { brokers, topic, groupId }: Pick<Round<Parameters>, "brokers" | "topic" | "groupId">,
+  run: ConsumerRunConfig | ((consumer: ReturnType<ReturnType<typeof client>["consumer"]>) => ConsumerRunConfig),
+  config: Partial<ConsumerConfig> = {}
+): Effect.Effect<void, unknown, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const consumer = client(brokers).consumer({
+          groupId,
+          maxBytesPerPartition: 1024 * 1024,
+          maxBytes: 10 * 1024 * 1024,
+          maxWaitTimeInMs: 100,
+          ...config
+        })
+        await consumer.connect()
+        await consumer.subscribe({ topics: [topic], fromBeginning: true })
+        await consumer.run(typeof run === "function" ? run(consumer) : run)
+        return consumer
+      }),
+      (consumer) => Effect.promise(() => consumer.disconnect())
+    )
+  )

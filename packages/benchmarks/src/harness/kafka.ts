@@ -1,0 +1,87 @@
+/** The cluster of a run, and topics on it. Everything here is the bare client: what is measured does not prepare its own measurement. */
+import { RealKafka, type RealKafkaError } from "@eventbus/kafka-runner"
+import { Effect, Schedule, type Scope } from "effect"
+import { Kafka, logLevel } from "kafkajs"
+import type { Content } from "./Benchmark.ts"
+
+/** The cluster that `KAFKA_BROKERS` names, else one broker that ends with the scope. */
+export const brokers: Effect.Effect<ReadonlyArray<string>, RealKafkaError.RealKafkaError, Scope.Scope> = Effect.suspend(
+  () => {
+    const given = process.env.KAFKA_BROKERS
+    return given === undefined
+      ? Effect.map(RealKafka.start(), (cluster) => cluster.bootstrap)
+      : Effect.succeed(given.split(",").map((broker) => broker.trim()))
+  }
+)
+
+export const client = (brokers: ReadonlyArray<string>): Kafka =>
+  new Kafka({ clientId: "benchmark", brokers: [...brokers], logLevel: logLevel.NOTHING })
+
+export const createTopic = (brokers: ReadonlyArray<string>, topic: string, numPartitions: number) =>
+  withAdmin(brokers, (admin) => admin.createTopics({ topics: [{ topic, numPartitions }], waitForLeaders: true }))
+
+export const deleteTopic = (brokers: ReadonlyArray<string>, topic: string) =>
+  withAdmin(brokers, (admin) => admin.deleteTopics({ topics: [topic] }))
+
+/** Records in the topic, over all partitions. */
+export const countRecords = (brokers: ReadonlyArray<string>, topic: string) =>
+  withAdmin(brokers, async (admin) =>
+    (await admin.fetchTopicOffsets(topic)).reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0)
+  )
+
+/** How many records of the topic the group has committed, over all partitions. */
+export const countCommitted = (brokers: ReadonlyArray<string>, groupId: string, topic: string) =>
+  withAdmin(brokers, async (admin) =>
+    (await admin.fetchOffsets({ groupId, topics: [topic] }))
+      .flatMap(({ partitions }) => partitions)
+      .reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)
+  )
+
+/** kafkajs does not wait out what a topic that was just made answers on a busy machine. */
+const patience = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
+
+const withAdmin = <A>(brokers: ReadonlyArray<string>, use: (admin: ReturnType<Kafka["admin"]>) => Promise<A>) =>
+  Effect.acquireUseRelease(
+    Effect.promise(async () => {
+      const admin = client(brokers).admin()
+      await admin.connect()
+      return admin
+    }),
+    (admin) =>
+      Effect.orDie(
+        Effect.retry(
+          Effect.tryPromise(() => use(admin)),
+          patience
+        )
+      ),
+    (admin) => Effect.promise(() => admin.disconnect())
+  )
+
+/** A value of the given size that starts with its number. */
+export const numbered = (number: number, bytes: number): Buffer => {
+  const value = Buffer.alloc(bytes, "x")
+  value.writeUInt32BE(number)
+  return value
+}
+
+export const numberOf = (value: Uint8Array): number =>
+  ((value[0]! << 24) | (value[1]! << 16) | (value[2]! << 8) | value[3]!) >>> 0
+
+/** Writes the content of a topic in big batches, each partition in turn unless there are keys. */
+export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
+  Effect.promise(async () => {
+    const producer = client(brokers).producer()
+    await producer.connect()
+    const batch = Math.ceil(Math.min(6_000, (4 * 1024 * 1024) / content.bytes))
+    for (let from = 0; from < content.records; from += batch) {
+      const messages = Array.from({ length: Math.min(batch, content.records - from) }, (_, index) => {
+        const number = from + index
+        const value = numbered(number, content.bytes)
+        return content.keys === undefined
+          ? { value, partition: number % partitions }
+          : { value, key: `key-${number % content.keys}` }
+      })
+      await producer.send({ topic, messages })
+    }
+    await producer.disconnect()
+  })

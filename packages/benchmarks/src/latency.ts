@@ -1,0 +1,97 @@
+/** How long a record takes from the publisher to the handler, under a load that leaves room. */
+import { Binding, Serde } from "@eventbus/core"
+import { Effect, type Scope } from "effect"
+import { Arrivals } from "./harness/Arrivals.ts"
+import { make, type Participant, type Role, type Round, ratioAtMost, type TopicPlan } from "./harness/Benchmark.ts"
+import { runBindings, runKafkaJs } from "./harness/consumers.ts"
+import { client, numbered, numberOf } from "./harness/kafka.ts"
+import { wallMillis } from "./harness/stopwatch.ts"
+
+type Parameters = Readonly<Record<"rate" | "seconds" | "warmup" | "bytes", number>>
+
+const partitions = 6
+const topic: TopicPlan<Parameters> = { lifetime: "round", partitions }
+
+/** Bare kafkajs, one record per send, in a process of its own. The value carries when it was handed to `send`. */
+const publisher: Role<Parameters> = ({ brokers, topic, parameters }) =>
+  Effect.promise(async () => {
+    const { rate, seconds, warmup, bytes } = parameters
+    const producer = client(brokers).producer()
+    await producer.connect()
+    const total = rate * (seconds + warmup)
+    const sent: Array<Promise<unknown>> = []
+    const start = performance.now()
+    while (sent.length < total) {
+      const due = Math.min(total, ((performance.now() - start) / 1_000) * rate)
+      while (sent.length < due) {
+        const value = numbered(sent.length, bytes)
+        value.writeDoubleBE(wallMillis(), 4)
+        sent.push(producer.send({ topic, messages: [{ value, partition: sent.length % partitions }] }))
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    await Promise.all(sent)
+    await producer.disconnect()
+    return {}
+  })
+
+const consumer = (
+  run: (
+    round: Round<Parameters>,
+    handle: (value: Uint8Array | null) => void
+  ) => Effect.Effect<void, unknown, Scope.Scope>
+): Participant<Parameters> => ({
+  topic,
+  role: Effect.fnUntraced(function* (round) {
+    const { rate, seconds, warmup } = round.parameters
+    const arrivals = new Arrivals(rate * (seconds + warmup))
+    const millis: Array<number> = []
+    const handle = (value: Uint8Array | null) => {
+      const bytes = Buffer.from(value!.buffer, value!.byteOffset, value!.byteLength)
+      if (numberOf(bytes) >= rate * warmup) millis.push(wallMillis() - bytes.readDoubleBE(4))
+      arrivals.add(value)
+    }
+    yield* run(round, handle)
+    const { samples } = yield* round.start("publisher")
+    yield* samples
+    yield* arrivals.all("30 seconds")
+    return { millis }
+  }, Effect.scoped)
+})
+
+const binding = (ackMode: "MANUAL" | "MANUAL_IMMEDIATE") =>
+  consumer((round, handle) => {
+    const { topic, groupId } = round
+    const latency = Binding.make("latency", {
+      ...{ topic, groupId, ackMode, value: Serde.bytes },
+      handler: ({ value }) => Effect.sync(() => handle(value))
+    })
+    return runBindings(round, [latency])
+  })
+
+export const latency = make({
+  name: "latency",
+  header: [
+    "500 records of 200 bytes per second into 6 partitions for 10 s, after 3 s of warm-up; from send to the handler's start",
+    "the publisher is a bare kafkajs producer in its own process, on all sides; consumers fetch alike (see consume)"
+  ],
+  parameters: { rate: 500, seconds: 10, warmup: 3, bytes: 200 },
+  helpers: { publisher },
+  participants: {
+    MANUAL: binding("MANUAL"),
+    MANUAL_IMMEDIATE: binding("MANUAL_IMMEDIATE"),
+    "kafkajs eachMessage": consumer((round, handle) =>
+      runKafkaJs(round, {
+        partitionsConsumedConcurrently: partitions,
+        eachMessage: async ({ message }) => handle(message.value)
+      })
+    )
+  },
+  measures: ["MANUAL", "MANUAL_IMMEDIATE"].flatMap((participant) =>
+    [0.5, 0.99].map((quantile) => ({
+      ...{ participant, quantile, label: `p${quantile * 100}`, series: "millis", unit: "ms" },
+      against: "kafkajs eachMessage",
+      target: ratioAtMost(1.3)
+    }))
+  )
+})

@@ -1,0 +1,62 @@
+/**
+ * A binding: which topic a group reads, and the handler that gets its records. Everything else is the connector's.
+ *
+ * `Binding.make` describes, `Binding.layer` runs: building the layer registers and starts the binding, closing its scope drains,
+ * commits and leaves the group.
+ */
+import { Effect, Layer } from "effect"
+import type { BatchOptions, Options, TransactionalOptions } from "./BindingOptions.ts"
+import type * as Broker from "./Broker.ts"
+import type { CurrentTransaction } from "./CurrentTransaction.ts"
+import * as EventBusConnector from "./EventBusConnector.ts"
+import type { BindingAlreadyExists, ConfigurationValidation, ConnectorClosed } from "./EventBusError.ts"
+import { type Described, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
+
+/** A description: nothing runs yet. `R` is what its handler requires. */
+export interface Binding<out R> extends Described<R> {}
+
+/** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
+export const make = <V, E = never, R = never, K = Uint8Array | null>(
+  name: string,
+  options: Options<K, V, E, R>
+): Binding<R> => ({
+  name,
+  definition: definePerRecord(name, options)
+})
+
+/** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
+export const makeBatch = <V, E = never, R = never, K = Uint8Array | null>(
+  name: string,
+  options: BatchOptions<K, V, E, R>
+): Binding<R> => ({
+  name,
+  definition: definePerBatch(name, options)
+})
+
+/**
+ * Describes a binding that consumes, transforms and produces exactly once: what its handler publishes through `CurrentTransaction` becomes visible to
+ * `read_committed` readers together with the offset of the record, or never. A failed attempt leaves nothing behind. Other effects of the handler
+ * (a database, a call) are not part of the transaction and may be repeated.
+ */
+export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null>(
+  name: string,
+  options: TransactionalOptions<K, V, E, R>
+): Binding<Exclude<R, CurrentTransaction>> => ({ name, definition: defineTransactional(name, options) })
+
+/**
+ * Registers the binding with the connector and starts it (unless `autoStartup` is false); closing the layer's scope stops and removes it.
+ * Bindings of one program share one connector, which the layer gives out for commands, states and events.
+ */
+export const layer = <R>(
+  binding: Binding<R>
+): Layer.Layer<
+  EventBusConnector.EventBusConnector,
+  BindingAlreadyExists | ConfigurationValidation | ConnectorClosed,
+  R | Broker.Broker
+> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const connector = yield* EventBusConnector.EventBusConnector
+      yield* Effect.acquireRelease(connector.register(binding), () => Effect.ignore(connector.destroy(binding.name)))
+    })
+  ).pipe(Layer.provideMerge(EventBusConnector.layer))

@@ -1,0 +1,125 @@
+/**
+ * What a binding takes: its settings, with default, unit and range of each, and the handler.
+ */
+import type { Duration, Effect } from "effect"
+import type { Batch, Delivery } from "./Delivery.ts"
+import type { BatchProcessing } from "./EventBusError.ts"
+import type { RetryPolicy } from "./RetryPolicy.ts"
+import type { Route } from "./Route.ts"
+import type { Serde } from "./Serde.ts"
+import type { NamingStrategy } from "./TopicName.ts"
+
+/** Settings that every binding takes. Only `topic` and `groupId` have no default. */
+export interface Settings<K, V> {
+  /** The Kafka topic to read. */
+  readonly topic: string
+  /** The consumer group. */
+  readonly groupId: string
+  /** How to read keys. Default `Serde.bytes`: as they are. */
+  readonly key?: Serde<K>
+  /** How to read values. A value that cannot be read goes to the dead letter topic with its bytes; the handler never sees it. */
+  readonly value: Serde<V>
+  /**
+   * `MANUAL_IMMEDIATE` (default): a record's offset is committed before the next record of its partition starts.
+   * `MANUAL`: commits are merged and sent in the background, every `commitInterval`, and flushed on revoke, pause and stop.
+   */
+  readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
+  /** How long `MANUAL` gathers finished offsets before it commits. Default 200 millis. */
+  readonly commitInterval?: Duration.Input
+  /** Consumer sessions (group members) of this binding in this process, 1 or more. Default 1. */
+  readonly concurrency?: number
+  /** Most records of one batch (`max.poll.records`), 1 or more. Default 50 for single, 200 for batch handlers. */
+  readonly maxPollRecords?: number
+  /** `max.poll.interval.ms`: 70 % of it is what handling one record (or batch) may take, backoff included. Default 10 minutes. */
+  readonly maxPollInterval?: Duration.Input
+  /** `session.timeout.ms`; at least three times `heartbeatInterval`. Default 45 seconds. */
+  readonly sessionTimeout?: Duration.Input
+  /** `heartbeat.interval.ms`. Default 10 seconds. */
+  readonly heartbeatInterval?: Duration.Input
+  /** `rebalance.timeout.ms`: how long giving up a partition may take. Default 60 seconds. */
+  readonly rebalanceTimeout?: Duration.Input
+  /** `fetch.max.wait.ms`. Default 100 millis. */
+  readonly maxWait?: Duration.Input
+  /** `max.partition.fetch.bytes`. Default 1 MiB. */
+  readonly maxBytesPerPartition?: number
+  /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default `dynamic`. */
+  readonly membership?: "dynamic" | "static"
+  /** Where a group without a committed offset starts. Default `earliest`. An offset that is out of range always resumes at the earliest. */
+  readonly autoOffsetReset?: "earliest" | "latest"
+  /** `isolation.level`. Default `read_committed`. */
+  readonly isolation?: "read_committed" | "read_uncommitted"
+  /**
+   * What may overlap inside a partition. `partition` (default): nothing, one record at a time. `key`: records of different keys;
+   * the order per key is kept. `unordered`: everything. Offsets are committed by contiguous prefix in all three.
+   */
+  readonly processingOrder?: "partition" | "key" | "unordered"
+  /** Handlers running at once over the whole binding in this process, 1 or more. Default: no bound for `partition`, 16 for the others. */
+  readonly maxInFlight?: number
+  /** Records that a consumer may hold fetched but not handled, over all its partitions. Default 50 000. Fetching pauses there. */
+  readonly maxBufferedRecords?: number
+  /** The same in bytes. Default 32 MiB. */
+  readonly maxBufferedBytes?: number
+  /** Attempts in place. Default `RetryPolicy.blocking()`: 3 attempts, 100 and 200 ms apart. */
+  readonly retry?: RetryPolicy
+  /** `STRICT` promises that no record overtakes another of its partition, ever; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
+  readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
+  /**
+   * What happens to a record whose attempts are used up. `dead-letter` (default) publishes it to the dead letter topic.
+   * `halt` (STRICT only) keeps it: the partition is paused for reason `operator` until the binding is resumed, then it is tried again.
+   */
+  readonly onExhausted?: "dead-letter" | "halt"
+  /** How derived topics are called. Default `TopicName.standard`: `{topic}.DLT`. */
+  readonly naming?: NamingStrategy
+  /** `create` (default) makes a missing dead letter topic with the source's partition count; `wait` keeps the record until somebody else makes it. */
+  readonly missingTopics?: "create" | "wait"
+  /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. Default 30 seconds. */
+  readonly shutdownTimeout?: Duration.Input
+  /** Default true: building the layer starts the binding. */
+  readonly autoStartup?: boolean
+}
+
+/** The tags of an error type. */
+type Tags<E> = E extends { readonly _tag: infer T extends string } ? T : never
+
+/** A rule for every tag of `E`: a missing one is a compile error that names it. For errors without tags, a function. */
+export type OnError<E> =
+  | { readonly [T in Tags<E>]: Route | ((error: Extract<E, { readonly _tag: T }>) => Route) }
+  | ((error: E) => Route)
+
+/** What to do with the errors of the handler: demanded as soon as it can fail. */
+type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never] ? unknown : { readonly onError: object })
+
+/** A handler that gets one record at a time. */
+export type Options<K, V, E, R> = Settings<K, V> & {
+  /**
+   * `SINGLE` (default): offsets are acknowledged record by record. `BATCH`: up to `maxPollRecords` records of a partition form a batch;
+   * the handler still gets them one by one, offsets are acknowledged per batch.
+   */
+  readonly listenerType?: "SINGLE" | "BATCH"
+  /**
+   * For `BATCH`: when a record has used up its attempts. `SEEK_TO_FAILED` (default): what is finished is committed, the record takes
+   * its route, the rest is delivered as a new batch. `DLQ_AND_CONTINUE`: it is dead-lettered at once and the batch goes on.
+   */
+  readonly batchFailureStrategy?: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
+} & Routed<E>
+
+/**
+ * A handler that gets a whole batch per call. Failing with `BatchProcessing.from` or `.these` says which records failed; any other
+ * failure means that none of the batch is known to be done, and when its attempts are used up the records are handed over one by one,
+ * to find the one that fails.
+ */
+export type BatchOptions<K, V, E, R> = Settings<K, V> & {
+  readonly handleBatch: (batch: Batch<K, V>) => Effect.Effect<unknown, E | BatchProcessing, R>
+} & Routed<Exclude<E, BatchProcessing>>
+
+/**
+ * A handler whose publishes (through `CurrentTransaction`) and the offsets of the records that it handled form one Kafka transaction. Up to
+ * `maxPollRecords` records of a partition share one. `ackMode`, `commitInterval` and `processingOrder` do not apply.
+ */
+export type TransactionalOptions<K, V, E, R> = Omit<
+  Settings<K, V>,
+  "ackMode" | "commitInterval" | "processingOrder"
+> & {
+  readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
+} & Routed<E>

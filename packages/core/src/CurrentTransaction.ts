@@ -1,0 +1,23 @@
+/**
+ * The transaction that a handler of `Binding.makeTransactional` runs in.
+ *
+ * What is sent through it becomes visible to `read_committed` readers together with the offset of the record that is being handled, or never.
+ */
+import { Context, Effect } from "effect"
+import type { Producer } from "./Broker.ts"
+import type { BrokerError } from "./BrokerError.ts"
+import type { ProducerRecord, RecordMetadata } from "./ConsumerRecord.ts"
+
+export class CurrentTransaction extends Context.Service<CurrentTransaction, Producer>()(
+  "@eventbus/core/CurrentTransaction"
+) {}
+
+/** Publishes within the transaction of the record that is being handled. */
+export const send = (record: ProducerRecord): Effect.Effect<RecordMetadata, BrokerError, CurrentTransaction> =>
+  Effect.flatMap(CurrentTransaction, (transaction) => transaction.send(record))
+
+/** Publishes several records, in order, within the transaction of the record that is being handled. */
+export const sendAll = (
+  records: ReadonlyArray<ProducerRecord>
+): Effect.Effect<ReadonlyArray<RecordMetadata>, BrokerError, CurrentTransaction> =>
+  Effect.flatMap(CurrentTransaction, (transaction) => transaction.sendAll(records))

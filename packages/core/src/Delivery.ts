@@ -1,0 +1,27 @@
+/**
+ * What a handler receives: one record, decoded, with where it came from.
+ */
+import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
+
+export interface Delivery<out K, out V> {
+  readonly key: K
+  readonly value: V
+  /** The record as fetched: original bytes, exact offset, headers in order. */
+  readonly record: ConsumerRecord
+  /**
+   * The record's headers followed by `x-eventbus-binding-name`, `x-eventbus-received-timestamp` (epoch milliseconds as text) and
+   * `x-eventbus-consumer-instance` (`{hostname}-{index}`). Headers of those names that came with the record are replaced.
+   */
+  readonly headers: ReadonlyArray<Header>
+  readonly bindingName: string
+  /** `{topic}-{partition}-{offset}`: names this record once and for all, for idempotent handlers. */
+  readonly deduplicationKey: string
+}
+
+/** What a `handleBatch` handler receives: consecutive records of one partition. */
+export interface Batch<out K, out V> {
+  readonly topic: string
+  readonly partition: number
+  /** One or more, in offset order. */
+  readonly deliveries: ReadonlyArray<Delivery<K, V>>
+}

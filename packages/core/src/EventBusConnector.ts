@@ -1,0 +1,197 @@
+/**
+ * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
+ */
+import { Context, Deferred, Effect, Exit, Layer, Queue, Scope, Stream } from "effect"
+import { Broker } from "./Broker.ts"
+import {
+  BindingAlreadyExists,
+  BindingNotFound,
+  ConfigurationValidation,
+  ConnectorClosed,
+  type ContainerState,
+  InvalidContainerState
+} from "./EventBusError.ts"
+import type { EventBusEvent } from "./EventBusEvent.ts"
+import * as Container from "./internal/container.ts"
+import { CurrentHandler } from "./internal/currentHandler.ts"
+import type { Described } from "./internal/definition.ts"
+import * as EventHub from "./internal/eventHub.ts"
+import * as EventLog from "./internal/eventLog.ts"
+import type { PauseReason } from "./internal/pauseReasons.ts"
+import * as Validation from "./internal/validation.ts"
+
+/** A binding as it is now. */
+export interface BindingSnapshot {
+  readonly name: string
+  readonly topic: string
+  readonly groupId: string
+  readonly state: ContainerState
+  /** Who holds it when the state is PAUSED: `operator`, `breaker` or both. */
+  readonly pausedBy: ReadonlyArray<PauseReason>
+  /** One entry for each consumer that has started. */
+  readonly consumers: ReadonlyArray<"connecting" | "running" | "crashed">
+}
+
+/** Commands fail with `BindingNotFound`, or `InvalidContainerState` when the binding's state does not allow them. */
+export type Command = (name: string) => Effect.Effect<void, BindingNotFound | InvalidContainerState>
+
+export class EventBusConnector extends Context.Service<
+  EventBusConnector,
+  {
+    /** Checks the binding's settings, adds it, and starts it unless `autoStartup` is false. Joining the group goes on in the background. */
+    readonly register: <R>(
+      binding: Described<R>
+    ) => Effect.Effect<void, BindingAlreadyExists | ConfigurationValidation | ConnectorClosed, R | Broker>
+    /** Removes a binding that is CREATED or STOPPED; its name is free afterwards. */
+    readonly unregister: Command
+    /** CREATED or STOPPED to RUNNING. */
+    readonly start: Command
+    /** RUNNING or PAUSED to STOPPED: waits for running handlers up to `shutdownTimeout`, commits, leaves the group. Inside a handler of the binding it returns at once. */
+    readonly stop: Command
+    /** Holds the binding for reason `operator`: it stays in the group, fetches and handles nothing. */
+    readonly pause: Command
+    /** Lifts reason `operator`, and no other. A halted partition tries its record again. */
+    readonly resume: Command
+    /** Stops the binding, from any state, and removes it. */
+    readonly destroy: Command
+    readonly getState: (name: string) => Effect.Effect<ContainerState, BindingNotFound>
+    readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
+    /** Everything that happens from now on. A reader that falls more than 16 384 events behind misses the oldest. */
+    readonly events: Stream.Stream<EventBusEvent>
+    /** Calls `listener` synchronously with everything that happens, until the scope closes. It must be quick. */
+    readonly subscribe: (listener: (event: EventBusEvent) => void) => Effect.Effect<void, never, Scope.Scope>
+  }
+>()("@eventbus/core/EventBusConnector") {}
+
+interface Registered {
+  readonly container: Container.Container
+  /** What outlives the consumers: the dead letter producer. */
+  readonly scope: Scope.Closeable
+  /** Nothing of it is left. */
+  readonly removed: Deferred.Deferred<void>
+}
+
+const make = Effect.gen(function* () {
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
+  const registry = new Map<string, Registered>()
+  let closed = false
+  yield* EventLog.attach(hub)
+
+  const find = (name: string) =>
+    Effect.suspend(() => {
+      const registered = registry.get(name)
+      return registered === undefined
+        ? Effect.fail(new BindingNotFound({ binding: name, known: Array.from(registry.keys()) }))
+        : Effect.succeed(registered)
+    })
+
+  const command =
+    (pick: (container: Container.Container) => Effect.Effect<void, InvalidContainerState>): Command =>
+    (name) =>
+      Effect.flatMap(find(name), ({ container }) => pick(container))
+
+  /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
+  const remove = Effect.fnUntraced(function* (name: string, registered: Registered) {
+    yield* Scope.close(registered.scope, Exit.void).pipe(
+      Effect.andThen(Effect.sync(() => registry.delete(name))),
+      Effect.andThen(Deferred.succeed(registered.removed, undefined)),
+      Effect.uninterruptible,
+      Effect.forkDetach({ startImmediately: true })
+    )
+    if ((yield* CurrentHandler) !== name) yield* Deferred.await(registered.removed)
+  })
+
+  const end = (name: string, registered: Registered) =>
+    Effect.onExit(registered.container.destroy, (exit) =>
+      // Refused: somebody else is at it already.
+      Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(name, registered)
+    )
+
+  const register = Effect.fnUntraced(function* <R>(binding: Described<R>) {
+    const { name, definition } = binding
+    if (closed) return yield* new ConnectorClosed({ binding: name })
+    const issues = Validation.problems(definition)
+    if (issues.length > 0) return yield* new ConfigurationValidation({ binding: name, issues })
+    if (registry.has(name)) return yield* new BindingAlreadyExists({ binding: name })
+    const broker = yield* Broker
+    const scope = yield* Scope.make()
+    const container = yield* Scope.provide(Container.make(definition, broker, hub), scope)
+    registry.set(name, { container, scope, removed: Deferred.makeUnsafe() })
+    if (definition.autoStartup) yield* Effect.orDie(container.start)
+  })
+
+  const destroy: Command = (name) => Effect.flatMap(find(name), (registered) => end(name, registered))
+
+  const unregister: Command = Effect.fnUntraced(function* (name) {
+    const registered = yield* find(name)
+    const current = registered.container.state()
+    if (current !== "CREATED" && current !== "STOPPED") {
+      return yield* new InvalidContainerState({
+        binding: name,
+        operation: "unregister",
+        current,
+        required: ["CREATED", "STOPPED"]
+      })
+    }
+    yield* end(name, registered)
+  })
+
+  // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      closed = true
+      const remaining = Array.from(registry)
+      const endAll = Effect.forEach(remaining, ([name, registered]) => Effect.ignore(end(name, registered)), {
+        concurrency: "unbounded",
+        discard: true
+      })
+      // Some may have been on their way out already.
+      return Effect.andThen(
+        endAll,
+        Effect.forEach(remaining, ([, { removed }]) => Deferred.await(removed), { discard: true })
+      )
+    })
+  )
+
+  return EventBusConnector.of({
+    register,
+    unregister,
+    destroy,
+    start: command((container) => container.start),
+    stop: command((container) => container.stop),
+    pause: command((container) => container.pause),
+    resume: command((container) => container.resume),
+    getState: (name) => Effect.map(find(name), ({ container }) => container.state()),
+    listBindings: Effect.sync(() => Array.from(registry.values(), ({ container }) => snapshot(container))),
+    events: Stream.callback<EventBusEvent>(
+      (queue) =>
+        Effect.acquireRelease(
+          Effect.sync(() => hub.subscribe((event) => Queue.offerUnsafe(queue, event))),
+          (unsubscribe) => Effect.sync(unsubscribe)
+        ),
+      { bufferSize: 16_384, strategy: "sliding" }
+    ),
+    subscribe: (listener) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => hub.subscribe(listener)),
+          (unsubscribe) => Effect.sync(unsubscribe)
+        )
+      )
+  })
+})
+
+const statusNames = { Connecting: "connecting", Running: "running", Crashed: "crashed" } as const
+
+const snapshot = (container: Container.Container): BindingSnapshot => ({
+  name: container.definition.name,
+  topic: container.definition.topic,
+  groupId: container.definition.groupId,
+  state: container.state(),
+  pausedBy: container.pausedBy(),
+  consumers: container.consumers().map((status) => statusNames[status._tag])
+})
+
+/** The connector of a program. Closing it refuses new bindings, then drains, commits and closes all that are left, side by side. */
+export const layer: Layer.Layer<EventBusConnector> = Layer.effect(EventBusConnector, make)

@@ -1,0 +1,143 @@
+/**
+ * What the connector itself refuses or reports, as tagged errors (the `EventBusException` family of the connector seed, §11).
+ */
+import { Schema } from "effect"
+import type { ConsumerRecord } from "./ConsumerRecord.ts"
+
+/** The states of a binding's container, in the order of the metric's encoding (0 to 4). */
+export const ContainerState = Schema.Literals(["CREATED", "RUNNING", "PAUSED", "STOPPED", "DESTROYED"])
+export type ContainerState = typeof ContainerState.Type
+
+/** A lifecycle command that the binding's current state does not allow. */
+export class InvalidContainerState extends Schema.TaggedError<InvalidContainerState>()("InvalidContainerState", {
+  binding: Schema.String,
+  operation: Schema.String,
+  current: ContainerState,
+  required: Schema.Array(ContainerState),
+  /** What else the caller should know, such as who holds a pause. */
+  detail: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    const rule = `current state is ${this.current}, ${this.operation} requires ${this.required.join(" or ")}`
+    return `Cannot ${this.operation} binding '${this.binding}': ${rule}${this.detail === undefined ? "" : `; ${this.detail}`}`
+  }
+}
+
+/** A binding of this name is registered already. */
+export class BindingAlreadyExists extends Schema.TaggedError<BindingAlreadyExists>()("BindingAlreadyExists", {
+  binding: Schema.String
+}) {
+  override get message(): string {
+    return `A binding named '${this.binding}' is registered already. Destroy it first, or choose another name.`
+  }
+}
+
+/** No binding of this name is registered. */
+export class BindingNotFound extends Schema.TaggedError<BindingNotFound>()("BindingNotFound", {
+  binding: Schema.String,
+  known: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    return `No binding named '${this.binding}' is registered. Registered are: [${this.known.join(", ")}].`
+  }
+}
+
+/** One setting that cannot be. */
+export const ConfigurationIssue = Schema.Struct({
+  path: Schema.String,
+  found: Schema.String,
+  allowed: Schema.String
+})
+export type ConfigurationIssue = typeof ConfigurationIssue.Type
+
+/** Everything that is wrong with a binding's settings, all at once. Nothing was started. */
+export class ConfigurationValidation extends Schema.TaggedError<ConfigurationValidation>()("ConfigurationValidation", {
+  binding: Schema.String,
+  issues: Schema.Array(ConfigurationIssue)
+}) {
+  override get message(): string {
+    const lines = this.issues.map((issue) => `  ${issue.path}: found ${issue.found}, allowed is ${issue.allowed}`)
+    return [`Binding '${this.binding}' cannot be registered:`, ...lines].join("\n")
+  }
+}
+
+/** The connector is shutting down and takes no new bindings. */
+export class ConnectorClosed extends Schema.TaggedError<ConnectorClosed>()("ConnectorClosed", {
+  binding: Schema.String
+}) {
+  override get message(): string {
+    return `Binding '${this.binding}' was refused: the connector is shutting down.`
+  }
+}
+
+/** A handler ran longer than the processing budget (70 % of `maxPollInterval`) allows and was interrupted. */
+export class ProcessingBudgetExceeded extends Schema.TaggedError<ProcessingBudgetExceeded>()(
+  "ProcessingBudgetExceeded",
+  {
+    budgetMillis: Schema.Number
+  }
+) {
+  override get message(): string {
+    return `Handling took longer than the processing budget of ${this.budgetMillis} ms (70 % of maxPollInterval) and was interrupted.`
+  }
+}
+
+/**
+ * How a `handleBatch` handler says which records of its batch failed; fail the handler's effect with it.
+ *
+ * - `from`: everything before `failedIndex` is done; that record failed; the rest was not handled and is delivered again.
+ * - `these`: the named records failed, all others of the batch are done.
+ */
+export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("BatchProcessing", {
+  kind: Schema.Literals(["from", "these"]),
+  failures: Schema.NonEmptyArray(Schema.Struct({ index: Schema.Int, error: Schema.Unknown }))
+}) {
+  /** Index of the first record that failed. */
+  get failedIndex(): number {
+    return this.failures.reduce((least, failure) => Math.min(least, failure.index), this.failures[0].index)
+  }
+  /** Everything before `index` is done; it failed with `error`; the rest was not handled. */
+  static from(index: number, error: unknown): BatchProcessing {
+    return new BatchProcessing({ kind: "from", failures: [{ index, error }] })
+  }
+  /** These records failed, all others of the batch are done. */
+  static these(
+    failures: readonly [
+      { readonly index: number; readonly error: unknown },
+      ...ReadonlyArray<{ readonly index: number; readonly error: unknown }>
+    ]
+  ): BatchProcessing {
+    return new BatchProcessing({ kind: "these", failures })
+  }
+  /** The records that failed, out of the batch that was handed to the handler. */
+  failedRecords(batch: ReadonlyArray<ConsumerRecord>): ReadonlyArray<ConsumerRecord> {
+    return this.failures.flatMap(({ index }) => batch[index] ?? [])
+  }
+  override get message(): string {
+    return this.kind === "from"
+      ? `Batch failed at index ${this.failedIndex}; the rest was not handled.`
+      : `Batch records ${this.failures.map((failure) => failure.index).join(", ")} failed.`
+  }
+}
+
+/** A dead letter could not be published (yet). The source record stays unfinished and the publish is repeated. */
+export class DltPublish extends Schema.TaggedError<DltPublish>()("DltPublish", {
+  binding: Schema.String,
+  topic: Schema.String,
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `Binding '${this.binding}' cannot publish to dead letter topic '${this.topic}': ${this.detail}`
+  }
+}
+
+/** Any error of the connector. */
+export type EventBusException =
+  | InvalidContainerState
+  | BindingAlreadyExists
+  | BindingNotFound
+  | ConfigurationValidation
+  | ConnectorClosed
+  | ProcessingBudgetExceeded
+  | BatchProcessing
+  | DltPublish

@@ -1,0 +1,103 @@
+/**
+ * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these.
+ *
+ * Events are built only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
+ */
+import type { BrokerError } from "./BrokerError.ts"
+import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
+import type { ContainerState } from "./EventBusError.ts"
+import type { Failure } from "./internal/failure.ts"
+import type { PauseReason } from "./internal/pauseReasons.ts"
+
+/** How the delivery of a record ended. */
+export type Settlement = "Handled" | "DeadLettered" | "Skipped" | "Halted" | "Unfinished"
+
+/** A record of a partition, by its coordinates. */
+export interface RecordPosition extends TopicPartition {
+  readonly offset: bigint
+}
+
+interface OfBinding {
+  readonly binding: string
+}
+
+interface OfConsumer extends OfBinding {
+  /** Index of the consumer in its binding, from 0. */
+  readonly consumer: number
+}
+
+interface OfPartition extends OfConsumer, TopicPartition {
+  /** The generation in which the partition was assigned. */
+  readonly generation: number
+}
+
+interface OfRecord extends OfPartition {
+  readonly record: ConsumerRecord
+}
+
+export type EventBusEvent =
+  /** A lifecycle command, or a pause by breaker or operator, changed what the binding shows. */
+  | (OfBinding & {
+      readonly _tag: "StateChanged"
+      readonly from: ContainerState
+      readonly to: ContainerState
+      readonly reasons: ReadonlyArray<PauseReason>
+    })
+  | (OfConsumer & { readonly _tag: "SessionStarted" })
+  /** The client died. It is started again after `restartInMillis`. */
+  | (OfConsumer & { readonly _tag: "SessionCrashed"; readonly error: BrokerError; readonly restartInMillis: number })
+  | (OfConsumer & { readonly _tag: "SessionClosed" })
+  /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
+  | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
+  /** More consumers than partitions: the rest get nothing. */
+  | (OfConsumer & {
+      readonly _tag: "ConsumersIdle"
+      readonly topic: string
+      readonly concurrency: number
+      readonly partitions: number
+    })
+  /** The partition is ours; reading starts at `position`. */
+  | (OfPartition & { readonly _tag: "PartitionAssigned"; readonly position: bigint })
+  /** The partition is to be given up; work in progress is drained. */
+  | (OfPartition & { readonly _tag: "PartitionRevoked" })
+  /** The partition was drained and given up; `committed` is where the next owner starts. */
+  | (OfPartition & { readonly _tag: "PartitionReleased"; readonly committed: bigint })
+  /** Somebody else may own the partition already; work in progress was cut off and nothing is committed. */
+  | (OfPartition & { readonly _tag: "PartitionLost" })
+  /** Offsets `from` (inclusive) to `to` (exclusive) are not in the log any more, or the log is not the one that was read: `gone` records were never seen (undefined: cannot be known). */
+  | (OfPartition & {
+      readonly _tag: "RecordsGone"
+      readonly from: bigint
+      readonly to: bigint
+      readonly gone: bigint | undefined
+      readonly cause: "retention" | "log-replaced" | "invalid-commit"
+    })
+  | (OfPartition & { readonly _tag: "FetchPaused"; readonly reasons: ReadonlyArray<PauseReason> })
+  | (OfPartition & { readonly _tag: "FetchResumed" })
+  | (OfRecord & { readonly _tag: "Started" })
+  | (OfRecord & {
+      readonly _tag: "AttemptFailed"
+      readonly attempt: number
+      readonly failure: Failure
+      readonly retryInMillis: number | undefined
+    })
+  | (OfRecord & {
+      readonly _tag: "Settled"
+      readonly settlement: Settlement
+      readonly attempts: number
+      readonly failure: Failure | undefined
+    })
+  | (OfRecord & {
+      readonly _tag: "DeadLetterFailed"
+      readonly topic: string
+      readonly error: BrokerError
+      readonly attempt: number
+    })
+  | (OfPartition & { readonly _tag: "Committed"; readonly offset: bigint })
+  /** The machinery of a transaction failed; the partition goes on from what was committed, with a new producer. */
+  | (OfPartition & { readonly _tag: "TransactionFailed"; readonly error: BrokerError })
+  | (OfConsumer & { readonly _tag: "CommitFailed"; readonly error: BrokerError; readonly attempt: number })
+  /** The 70 % valve cut a batch or a handler short (`eventbus.poll.interval.safety.triggered`). */
+  | (OfPartition & { readonly _tag: "ProcessingBudgetReached" })
+  /** A handler did not end within the drain bound and was interrupted; its record stays unfinished. */
+  | (OfPartition & { readonly _tag: "DrainTimedOut"; readonly unfinished: number })

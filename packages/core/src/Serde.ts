@@ -1,0 +1,157 @@
+/**
+ * How bytes become a key or a value, and back. Synchronous and without services: it runs for every record.
+ *
+ * A decode failure is a value, never an exception: the record goes to the dead letter topic with its original bytes, and the
+ * handler is not called. null (a tombstone, or no key), zero bytes and the JSON text `null` are three different things: see `nullable`.
+ */
+import { Result, Schema, SchemaIssue } from "effect"
+import * as Failure from "./internal/failure.ts"
+
+/** The bytes are not what the serde expects. Retrying cannot help: the same bytes fail again. */
+export class DecodeFailure extends Schema.TaggedError<DecodeFailure>()("DecodeFailure", {
+  /** Name of the serde. */
+  serde: Schema.String,
+  /** Where the first problem is, such as `["items"][0]["price"]`; empty when it is the whole. */
+  path: Schema.String,
+  /** All problems, as text; says what was expected. */
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `${this.serde} cannot decode the record: ${this.detail}`
+  }
+}
+
+/** The value cannot be written. Retrying cannot help: the same value fails again. */
+export class EncodeFailure extends Schema.TaggedError<EncodeFailure>()("EncodeFailure", {
+  /** Name of the serde. */
+  serde: Schema.String,
+  /** Where the first problem is, such as `["items"][0]["price"]`; empty when it is the whole. */
+  path: Schema.String,
+  /** All problems, as text; says what was expected. */
+  detail: Schema.String
+}) {
+  readonly retryable = false
+  override get message(): string {
+    return `${this.serde} cannot encode the value: ${this.detail}`
+  }
+}
+
+export interface Serde<A> {
+  /** Shown in errors, logs and headers. */
+  readonly name: string
+  readonly decode: (bytes: Uint8Array | null) => Result.Result<A, DecodeFailure>
+  readonly encode: (value: A) => Result.Result<Uint8Array | null, EncodeFailure>
+}
+
+/**
+ * A serde from two plain functions; both fail by throwing. null never reaches `decode`: it is a `DecodeFailure`, unless the serde
+ * is wrapped in `nullable`.
+ */
+export const make = <A>(options: {
+  readonly name: string
+  readonly decode: (bytes: Uint8Array) => A
+  readonly encode: (value: A) => Uint8Array
+}): Serde<A> => ({
+  name: options.name,
+  decode: (bytes) => {
+    if (bytes === null) return Result.fail(tombstone(options.name))
+    try {
+      return Result.succeed(options.decode(bytes))
+    } catch (thrown) {
+      return Result.fail(new DecodeFailure(problem(options.name, thrown)))
+    }
+  },
+  encode: (value) => {
+    try {
+      return Result.succeed(options.encode(value))
+    } catch (thrown) {
+      return Result.fail(new EncodeFailure(problem(options.name, thrown)))
+    }
+  }
+})
+
+/** The bytes as they are; null stays null. */
+export const bytes: Serde<Uint8Array | null> = { name: "bytes", decode: Result.succeed, encode: Result.succeed }
+
+/** Text in UTF-8. Bytes that are not UTF-8, and text that UTF-8 cannot carry (a lone surrogate), are failures; zero bytes are the empty text. */
+export const string: Serde<string> = make({
+  name: "string",
+  decode: (bytes) => textDecoder.decode(bytes),
+  encode: (value) => {
+    if (!value.isWellFormed()) throw new Error("text with a lone surrogate has no UTF-8 form")
+    return textEncoder.encode(value)
+  }
+})
+
+/** null in, null out; everything else goes to `serde`. What a compacted topic with tombstones needs, and keys that may be missing. */
+export const nullable = <A>(serde: Serde<A>): Serde<A | null> => ({
+  name: `nullable(${serde.name})`,
+  decode: (bytes) => (bytes === null ? Result.succeed(null) : serde.decode(bytes)),
+  encode: (value) => (value === null ? Result.succeed(null) : serde.encode(value))
+})
+
+/**
+ * JSON in UTF-8, checked against a schema. Types that JSON does not have (`Schema.Date`, `Schema.BigInt`, ...) take their
+ * canonical JSON form. Unknown properties are ignored. The text `null` decodes when the schema takes null. JSON numbers are
+ * doubles: carry 64-bit integers as text.
+ */
+export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> => {
+  const codec = Schema.toCodecJson(schema)
+  // Good records stop at nothing; collecting all problems of a bad one is a second pass, since it slows down the first by half.
+  const decode = Schema.decodeUnknownResult(codec)
+  const decodeAll = Schema.decodeUnknownResult(codec, { errors: "all" })
+  const encode = Schema.encodeResult(codec, { errors: "all" })
+  return make({
+    name: "json",
+    decode: (bytes) => {
+      if (bytes.length === 0) throw new Error("zero bytes are not JSON")
+      const parsed: unknown = JSON.parse(jsonDecoder.decode(bytes))
+      return Result.getOrThrowWith(
+        Result.orElse(decode(parsed), () => decodeAll(parsed)),
+        (error) => new Mismatch(error)
+      )
+    },
+    encode: (value) => {
+      const encoded = Result.getOrThrowWith(encode(value), (error) => new Mismatch(error))
+      return textEncoder.encode(JSON.stringify(encoded))
+    }
+  })
+}
+
+const textEncoder = new TextEncoder()
+/** Keeps a byte order mark, so that decoding and encoding again gives the same bytes. */
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+/** Drops a byte order mark, which JSON.parse does not take. */
+const jsonDecoder = new TextDecoder("utf-8", { fatal: true })
+
+const maxProblems = 20
+
+/** Carries the problems that a schema found out of the plain functions of `json`. */
+class Mismatch extends Error {
+  readonly path: string
+  constructor(error: Schema.SchemaError) {
+    const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(error.issue)
+    const lines = issues
+      .slice(0, maxProblems)
+      .map((issue) => (issue.path?.length ? `${issue.message} at ${formatPath(issue.path)}` : issue.message))
+    if (issues.length > maxProblems) lines.push(`and ${issues.length - maxProblems} more`)
+    super(lines.join("; "))
+    this.path = formatPath(issues[0]?.path ?? [])
+  }
+}
+
+const formatPath = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
+  path
+    .map((segment) => (typeof segment === "object" ? segment.key : segment))
+    .map((key) => (typeof key === "string" ? `[${JSON.stringify(key)}]` : `[${String(key)}]`))
+    .join("")
+
+const problem = (serde: string, thrown: unknown) => {
+  if (thrown instanceof Mismatch) return { serde, path: thrown.path, detail: thrown.message }
+  const { className, message } = Failure.fromUnknown(thrown)
+  return { serde, path: "", detail: message === "" ? className : message }
+}
+
+const tombstone = (serde: string): DecodeFailure =>
+  new DecodeFailure({ serde, path: "", detail: "a tombstone (null) arrived; use Serde.nullable" })

@@ -1,0 +1,260 @@
+/**
+ * The partitions that one consumer holds: each has a scope, a fiber and its chunks, from its assignment to the end of it.
+ *
+ * Assigned: a fresh scope whose fiber runs the partition's stream. Revoked: drained to a bound, committed, closed by structured interruption, and only then
+ * released to its next owner. Lost: interrupted, nothing committed. A partition that stays is not touched.
+ */
+import { Effect, Exit, Fiber, Option, Scope } from "effect"
+import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../Broker.ts"
+import { partitionKey, type TopicPartition } from "../ConsumerRecord.ts"
+import { bounded } from "./bounded.ts"
+import { CurrentHandler } from "./currentHandler.ts"
+import type { BindingDefinition } from "./definition.ts"
+import { type Handling, report } from "./handling.ts"
+import * as Partition from "./partition.ts"
+import type { PauseReasons } from "./pauseReasons.ts"
+import * as PauseSet from "./pauseReasons.ts"
+import * as Processing from "./processing.ts"
+import * as StartPosition from "./startPosition.ts"
+
+export interface AssignmentsOptions<R> {
+  readonly handling: Handling<R>
+  readonly session: ConsumerSession
+  readonly broker: Broker["Service"]
+  /** Reasons that hold the whole binding, now. */
+  readonly bindingReasons: (partition: Partition.Partition) => PauseReasons
+  /** Shows the binding's state, in case that a partition that came or went changed it. */
+  readonly announce: Effect.Effect<void>
+  /** A partition's fiber died of a defect of the machinery: the session cannot be trusted any more. */
+  readonly onDefect: (defect: unknown) => Effect.Effect<void>
+}
+
+export interface Assignments {
+  readonly partitions: () => ReadonlyArray<Partition.Partition>
+  /** Applies what the session reports. Quick: what takes time goes on in the background. */
+  readonly react: (event: ConsumerEvent) => Effect.Effect<void>
+  /** Stops, drains and commits every partition within the bound. */
+  readonly drain: (boundMillis: number) => Effect.Effect<void>
+}
+
+/** An assigned partition and what runs it. */
+interface Running {
+  readonly partition: Partition.Partition
+  readonly scope: Scope.Closeable
+  readonly fiber: Fiber.Fiber<void>
+}
+
+type EventOf<Tag> = Extract<ConsumerEvent, { readonly _tag: Tag }>
+
+/** Closing the scope ends every assignment: interrupted, nothing committed. */
+export const make = Effect.fnUntraced(function* <R>(
+  options: AssignmentsOptions<R>
+): Effect.fn.Return<Assignments, never, R | Scope.Scope> {
+  const { handling, session } = options
+  const { definition } = handling
+  const scope = yield* Effect.scope
+  const context = yield* Effect.context<R>()
+  const running = new Map<string, Running>()
+  const ending = new Map<string, Fiber.Fiber<unknown>>()
+  const entriesOf = (partitions: ReadonlyArray<TopicPartition>) =>
+    partitions.flatMap((at) => running.get(partitionKey(at.topic, at.partition)) ?? [])
+
+  const highWater = () => {
+    const shares = Math.max(1, running.size)
+    return { records: definition.maxBufferedRecords / shares, bytes: definition.maxBufferedBytes / shares }
+  }
+
+  /** Opens a partition; it starts to handle when its predecessor of the same number is gone. */
+  const open = Effect.fnUntraced(function* (
+    at: TopicPartition,
+    generation: number,
+    { position, anchored }: Pick<StartPosition.StartPosition, "position" | "anchored">,
+    committed: bigint
+  ): Effect.fn.Return<void> {
+    const partition = yield* makePartition(options, { ...at, generation, position, committed, highWater })
+    report(handling, partition, { _tag: "PartitionAssigned", position })
+    const predecessor = ending.get(partition.key)
+    const partitionScope = yield* Scope.make()
+    const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
+      Effect.andThen(anchored ? Effect.void : partition.until(handling.committer.commit(partition))),
+      Effect.andThen(
+        Processing.processPartition({ handling, partition, session, broker: options.broker, reopen: reopen(partition) })
+      ),
+      Effect.catchDefect(options.onDefect),
+      Effect.provideService(CurrentHandler, definition.name),
+      Effect.provideContext(context),
+      Effect.forkIn(partitionScope)
+    )
+    // In one step, so that no pause can fall in between. Nothing is handled before the seek.
+    running.set(partition.key, { partition, scope: partitionScope, fiber })
+    partition.setReasons(options.bindingReasons(partition))
+    yield* partition.syncFetch
+    yield* options.announce
+    // A transactional partition starts to fetch when its producer has fenced the one before it.
+    if (definition.handler._tag !== "Transactional") yield* session.seek(partition, position)
+  })
+
+  /** Begins a partition anew under the same assignment. */
+  const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
+    const entry = running.get(partition.key)
+    if (entry?.partition !== partition || !partition.owned()) return
+    yield* close(entry)
+    const start = { position: partition.position(), anchored: true }
+    yield* open(partition, partition.generation, start, partition.committed)
+  })
+
+  /**
+   * Closes a partition's scope in a fiber that nothing waits for without a bound: a handler that cannot be interrupted must hold up neither the
+   * other partitions nor the session.
+   */
+  const close = Effect.fnUntraced(function* (entry: Running) {
+    const { partition } = entry
+    partition.end()
+    if (running.get(partition.key) === entry) running.delete(partition.key)
+    const closing = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
+    ending.set(partition.key, closing)
+    closing.addObserver(() => {
+      if (ending.get(partition.key) === closing) ending.delete(partition.key)
+    })
+    yield* options.announce
+  })
+
+  const revoke = Effect.fnUntraced(function* (event: EventOf<"Revoked">) {
+    const entries = entriesOf(event.partitions)
+    for (const { partition } of entries) {
+      report(handling, partition, { _tag: "PartitionRevoked" })
+      partition.stop()
+    }
+    const giveUp = Effect.gen(function* () {
+      yield* Effect.forEach(entries, (entry) => drain(handling, entry, drainBoundMillis(definition)), {
+        concurrency: "unbounded"
+      })
+      for (const entry of entries) {
+        // Lost meanwhile: another owner may have it, and there is nothing to release.
+        if (!entry.partition.owned()) continue
+        report(handling, entry.partition, { _tag: "PartitionReleased", committed: entry.partition.committed })
+        yield* close(entry)
+      }
+      yield* event.release
+    })
+    yield* Effect.forkIn(Effect.uninterruptible(giveUp), scope)
+  })
+
+  const assign = (generation: number, assigned: AssignedPartition) => {
+    const start = StartPosition.afterAssignment(assigned, definition.autoOffsetReset)
+    return Effect.andThen(
+      open(assigned, generation, start, assigned.committed ?? -1n),
+      reportGap(handling, { ...assigned, generation }, start.gap)
+    )
+  }
+
+  const resumeFrom = Effect.fnUntraced(function* (event: EventOf<"OutOfRange">) {
+    const entry = running.get(partitionKey(event.topic, event.partition))
+    if (entry === undefined || entry.partition.generation !== event.generation) return
+    const start = StartPosition.afterOutOfRange(event)
+    yield* reportGap(handling, event, start.gap)
+    if (start.position >= event.position) {
+      entry.partition.tracker.endOfChunk(start.position)
+      handling.committer.mark(entry.partition)
+      return yield* session.seek(event, start.position)
+    }
+    // The log is another one: positions of the old assignment mean nothing in it.
+    yield* close(entry)
+    yield* open(event, event.generation, start, -1n)
+  })
+
+  const accept = (chunk: RecordChunk): Effect.Effect<void> => {
+    const entry = running.get(partitionKey(chunk.topic, chunk.partition))
+    if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
+    return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
+  }
+
+  const lose = (partitions: ReadonlyArray<TopicPartition>) =>
+    Effect.forEach(
+      entriesOf(partitions),
+      (entry) => {
+        report(handling, entry.partition, { _tag: "PartitionLost" })
+        return close(entry)
+      },
+      { discard: true }
+    )
+
+  const react = (event: ConsumerEvent): Effect.Effect<void> => {
+    switch (event._tag) {
+      case "Fetched":
+        return accept(event.chunk)
+      case "Assigned":
+        return Effect.forEach(event.partitions, (assigned) => assign(event.generation, assigned), { discard: true })
+      case "Revoked":
+        return revoke(event)
+      case "Lost":
+        return lose(event.partitions)
+      case "OutOfRange":
+        return resumeFrom(event)
+    }
+  }
+
+  const entries = () => Array.from(running.values())
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      yield* Effect.forEach(entries(), close, { discard: true })
+      yield* bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
+    })
+  )
+
+  return {
+    partitions: () => entries().map((entry) => entry.partition),
+    react,
+    drain: (boundMillis) =>
+      Effect.suspend(() =>
+        Effect.forEach(entries(), (entry) => drain(handling, entry, boundMillis), {
+          concurrency: "unbounded",
+          discard: true
+        })
+      )
+  }
+})
+
+const makePartition = (
+  { handling, session }: AssignmentsOptions<unknown>,
+  at: Pick<Partition.PartitionOptions, "topic" | "partition" | "generation" | "position" | "committed" | "highWater">
+) =>
+  Partition.make({
+    ...at,
+    // Transactions commit by themselves: the committer must find nothing to do.
+    committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
+    session,
+    onFetchPaused: (paused) =>
+      report(handling, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),
+    onFetchResumed: (resumed) => report(handling, resumed, { _tag: "FetchResumed" })
+  })
+
+/** Stops a partition, waits for what runs, commits what is finished. */
+const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {
+  const { partition, fiber } = entry
+  partition.stop()
+  const ended = yield* bounded(Fiber.await(fiber), boundMillis)
+  if (Option.isNone(ended)) {
+    report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
+  }
+  yield* bounded(handling.committer.commit(partition), finalCommitMillis)
+})
+
+/** A final commit is awaited, but a broker that does not answer must not hold up a stop for ever. */
+const finalCommitMillis = 5_000
+
+/** How long interrupted handlers may take for their clean-up before the session closes without them. */
+const interruptBoundMillis = 5_000
+
+/** Giving up a partition must end before the group takes it away. */
+const drainBoundMillis = (definition: BindingDefinition<unknown>): number =>
+  Math.max(0, Math.min(definition.shutdownTimeoutMillis, definition.rebalanceTimeoutMillis - finalCommitMillis - 1_000))
+
+const reportGap = (
+  handling: Handling<unknown>,
+  at: TopicPartition & { readonly generation: number },
+  gap: StartPosition.Gap | undefined
+) =>
+  Effect.sync(() => {
+    if (gap !== undefined) report(handling, at, { _tag: "RecordsGone", ...gap })
+  })

@@ -1,0 +1,46 @@
+/**
+ * The waits between attempts of one delivery (Tier 0): exponential, with jitter that never exceeds the cap (ruling 12).
+ */
+import { Duration, Effect, Random, Schedule } from "effect"
+
+/** Finite numbers only; `RetryPolicy` validates what users write. */
+export interface BackoffPolicy {
+  /** Handler calls in all, 1 or more: one wait fewer than attempts. */
+  readonly maxAttempts: number
+  readonly initialIntervalMillis: number
+  /** 1 or more. */
+  readonly multiplier: number
+  /** Cap of a single wait, jitter included. */
+  readonly maxIntervalMillis: number
+  /** 0 to 1: a wait varies by up to this share of itself, either way. */
+  readonly jitter: number
+}
+
+/** The wait after failed attempt number `attempt` (from 1), in whole milliseconds; `random` is in [0, 1). Finite for every attempt. */
+export const delayMillis = (policy: BackoffPolicy, attempt: number, random: number): number => {
+  if (policy.initialIntervalMillis === 0) return 0
+  // The power may be Infinity; the cap makes it finite again before anything is multiplied with it.
+  const interval = Math.min(policy.maxIntervalMillis, policy.initialIntervalMillis * policy.multiplier ** (attempt - 1))
+  return Math.min(policy.maxIntervalMillis, Math.round(interval * (1 + policy.jitter * (2 * random - 1))))
+}
+
+/** The longest that all waits of one delivery can take together, cap and jitter included. */
+export const worstCaseTotalMillis = (policy: BackoffPolicy): number => {
+  const longest = (attempt: number) => delayMillis(policy, attempt, 1)
+  if (policy.multiplier === 1 || policy.initialIntervalMillis === 0) return (policy.maxAttempts - 1) * longest(1)
+  let total = 0
+  for (let attempt = 1; attempt < policy.maxAttempts; attempt++) {
+    const delay = longest(attempt)
+    if (delay === policy.maxIntervalMillis) return total + (policy.maxAttempts - attempt) * delay
+    total += delay
+  }
+  return total
+}
+
+/** The same waits as a schedule for `Effect.retry`: it ends after `maxAttempts` attempts in all. Draws on the `Random` service. */
+export const schedule = (policy: BackoffPolicy): Schedule.Schedule<number> =>
+  Schedule.recurs(policy.maxAttempts - 1).pipe(
+    Schedule.modifyDelay(({ attempt }) =>
+      Effect.map(Random.next, (random) => Duration.millis(delayMillis(policy, attempt, random)))
+    )
+  )

@@ -1,0 +1,179 @@
+/**
+ * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
+ */
+import { Clock, Deferred, Effect, Queue, type Scope } from "effect"
+import type { Broker, ConsumerSession } from "../Broker.ts"
+import type { BrokerError } from "../BrokerError.ts"
+import * as Assignments from "./assignments.ts"
+import * as Committer from "./committer.ts"
+import type { DeadLetters } from "./deadLetters.ts"
+import { type BindingDefinition, budgetMillis } from "./definition.ts"
+import type { EventHub } from "./eventHub.ts"
+import { type Handling, report } from "./handling.ts"
+import type { Partition } from "./partition.ts"
+import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
+import type { Places } from "./places.ts"
+
+export interface ConsumerOptions<R> {
+  readonly definition: BindingDefinition<R>
+  readonly index: number
+  readonly hostname: string
+  readonly broker: Broker["Service"]
+  readonly hub: EventHub
+  readonly deadLetters: DeadLetters
+  /** Reasons that hold the whole binding, now. */
+  readonly bindingReasons: (partition: Partition) => PauseReasons
+  /** A record halted its partition, which keeps it over rebalances. */
+  readonly onHalted: (partition: Partition) => Effect.Effect<void>
+  readonly announce: Effect.Effect<void>
+  readonly pauseBinding: Effect.Effect<void>
+  readonly places: Places
+}
+
+export interface Consumer {
+  readonly partitions: () => ReadonlyArray<Partition>
+  /** Adds or removes a reason on every partition of this consumer. */
+  readonly hold: (reason: PauseReason) => Effect.Effect<void>
+  readonly letGo: (reason: PauseReason) => Effect.Effect<void>
+  /** Commits what is finished, of all partitions. */
+  readonly flush: Effect.Effect<void>
+  /** Stops, drains and commits every partition within the bound. The session stays open. */
+  readonly drain: (boundMillis: number) => Effect.Effect<void>
+  /** The loop: ends only by failing. */
+  readonly run: Effect.Effect<never, BrokerError>
+}
+
+export const make = Effect.fnUntraced(function* <R>(
+  options: ConsumerOptions<R>
+): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
+  const session = yield* openSession(options)
+  const handling = yield* makeHandling(options, session)
+  const broken = Deferred.makeUnsafe<never>()
+  const assignments = yield* Assignments.make({
+    handling,
+    session,
+    broker: options.broker,
+    bindingReasons: options.bindingReasons,
+    announce: options.announce,
+    onDefect: (defect) => Deferred.die(broken, defect)
+  })
+  yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
+  yield* reportSession(options)
+  yield* Effect.forkScoped(inspectTopic(options))
+
+  const onAll = (change: (partition: Partition) => void) =>
+    Effect.suspend(() => {
+      const all = assignments.partitions()
+      for (const partition of all) change(partition)
+      return Effect.forEach(all, (partition) => partition.syncFetch, { discard: true })
+    })
+
+  return {
+    partitions: assignments.partitions,
+    hold: (reason) => onAll((partition) => partition.addReason(reason)),
+    letGo: (reason) => onAll((partition) => partition.removeReason(reason)),
+    flush: Effect.suspend(() =>
+      Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    ),
+    drain: assignments.drain,
+    run: Effect.forever(
+      Effect.flatMap(Queue.takeAll(session.events), (events) =>
+        Effect.forEach(events, assignments.react, { discard: true })
+      )
+    ).pipe(Effect.raceFirst(Deferred.await(broken)))
+  }
+})
+
+const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
+  const of = { binding: options.definition.name, consumer: options.index }
+  return Effect.acquireRelease(
+    Effect.sync(() => options.hub.emit({ _tag: "SessionStarted", ...of })),
+    () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
+  )
+}
+
+/** Says what would otherwise only show as silence: a topic that is not there, or consumers that cannot get a partition. */
+const inspectTopic = ({ broker, definition, index, hub }: ConsumerOptions<unknown>): Effect.Effect<void> => {
+  const of = { binding: definition.name, consumer: index }
+  const { topic, concurrency } = definition
+  return Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
+    Effect.match({
+      onFailure: (error) => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }),
+      onSuccess: ({ partitions }) => {
+        if (index === 0 && concurrency > partitions)
+          hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
+      }
+    })
+  )
+}
+
+const openSession = <R>(options: ConsumerOptions<R>) => {
+  const { definition } = options
+  return options.broker.consumer({
+    groupId: definition.groupId,
+    topics: [definition.topic],
+    sessionTimeout: definition.sessionTimeoutMillis,
+    heartbeatInterval: definition.heartbeatIntervalMillis,
+    rebalanceTimeout: definition.rebalanceTimeoutMillis,
+    maxWait: definition.maxWaitMillis,
+    maxBytesPerPartition: definition.maxBytesPerPartition,
+    isolation: definition.isolation,
+    ...(definition.membership === "static"
+      ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }
+      : {})
+  })
+}
+
+const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
+  const { definition, hub, index } = options
+  const clock = yield* Clock.Clock
+  const committer = yield* Committer.make(session, {
+    commitIntervalMillis: definition.commitIntervalMillis,
+    onCommitted: (partition) => {
+      if (!hub.active) return
+      const { topic, partition: number, generation, committed } = partition
+      const at = { binding: definition.name, consumer: index, topic, partition: number, generation }
+      hub.emit({ _tag: "Committed", ...at, offset: committed })
+    },
+    onFailed: (error, attempt) =>
+      hub.emit({ _tag: "CommitFailed", binding: definition.name, consumer: index, error, attempt })
+  })
+  return {
+    definition,
+    receiver: { bindingName: definition.name, consumerInstance: `${options.hostname}-${index}` },
+    consumer: index,
+    hub,
+    clock,
+    committer,
+    deadLetters: options.deadLetters,
+    onHalted: options.onHalted,
+    pauseBinding: options.pauseBinding,
+    places: options.places
+  } satisfies Handling<R>
+})
+
+/**
+ * Cuts off handlers that use up the processing budget. It sleeps until the earliest moment at which one could: nothing is armed per record.
+ */
+const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArray<Partition>) => {
+  const budget = budgetMillis(handling.definition)
+  return Effect.forever(
+    Effect.suspend(() => {
+      const now = handling.clock.currentTimeMillisUnsafe()
+      let earliest = now + budget
+      for (const partition of partitions()) {
+        for (const guarded of partition.guarded) {
+          const deadline = guarded.startedMillis + budget
+          if (deadline <= now) {
+            report(handling, partition, { _tag: "ProcessingBudgetReached" })
+            guarded.interrupt()
+          } else earliest = Math.min(earliest, deadline)
+        }
+      }
+      return Effect.sleep(earliest - now)
+    })
+  )
+}

@@ -1,0 +1,229 @@
+/**
+ * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
+ */
+import { Cause, Duration, Effect, Predicate } from "effect"
+import type { BatchOptions, OnError, Options, Settings, TransactionalOptions } from "../BindingOptions.ts"
+import type { Producer } from "../Broker.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { CurrentTransaction } from "../CurrentTransaction.ts"
+import type { Delivery } from "../Delivery.ts"
+import * as RetryPolicy from "../RetryPolicy.ts"
+import * as Route from "../Route.ts"
+import * as Serde from "../Serde.ts"
+import * as TopicName from "../TopicName.ts"
+import { decode, type Receiver, Undecodable } from "./delivery.ts"
+
+/** A batch whose records are decoded: the readable ones can be run, in any selection. */
+export interface OpenBatch<out R> {
+  /** By index in the batch. */
+  readonly undecodable: ReadonlyMap<number, Undecodable>
+  /** Hands the deliveries of these (readable) indices to the user's code, in one call. */
+  readonly run: (indices: ReadonlyArray<number>) => Effect.Effect<unknown, unknown, R>
+}
+
+/** The user's code. `receivedMillis` is when the chunk arrived. */
+export type Handler<R> =
+  | {
+      readonly _tag: "PerRecord"
+      readonly invoke: (
+        record: ConsumerRecord,
+        receiver: Receiver,
+        receivedMillis: number
+      ) => Effect.Effect<unknown, unknown, R> | Undecodable
+    }
+  | {
+      readonly _tag: "PerBatch"
+      readonly open: (
+        records: ReadonlyArray<ConsumerRecord>,
+        receiver: Receiver,
+        receivedMillis: number
+      ) => OpenBatch<R>
+    }
+  | {
+      readonly _tag: "Transactional"
+      readonly invoke: (
+        transaction: Producer,
+        record: ConsumerRecord,
+        receiver: Receiver,
+        receivedMillis: number
+      ) => Effect.Effect<unknown, unknown, R> | Undecodable
+    }
+
+type Plain = Required<
+  Omit<
+    Settings<never, never>,
+    | "key"
+    | "value"
+    | "commitInterval"
+    | "maxPollInterval"
+    | "sessionTimeout"
+    | "heartbeatInterval"
+    | "rebalanceTimeout"
+    | "maxWait"
+    | "shutdownTimeout"
+  >
+>
+
+export interface BindingDefinition<out R> extends Plain {
+  readonly name: string
+  readonly listenerType: "SINGLE" | "BATCH"
+  readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  readonly handler: Handler<R>
+  /** Where a failure goes, before attempts are counted. */
+  readonly route: (cause: Cause.Cause<unknown>) => Route.Route
+  readonly commitIntervalMillis: number
+  readonly maxPollIntervalMillis: number
+  readonly sessionTimeoutMillis: number
+  readonly heartbeatIntervalMillis: number
+  readonly rebalanceTimeoutMillis: number
+  readonly maxWaitMillis: number
+  readonly shutdownTimeoutMillis: number
+}
+
+/** A named definition: what can be registered. */
+export interface Described<out R> {
+  readonly name: string
+  readonly definition: BindingDefinition<R>
+}
+
+/** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
+export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
+
+export const definePerRecord = <K, V, E, R>(name: string, options: Options<K, V, E, R>): BindingDefinition<R> => {
+  const key = keySerde(options)
+  const listenerType = options.listenerType ?? "SINGLE"
+  return {
+    ...settings(name, options, listenerType),
+    listenerType,
+    batchFailureStrategy: options.batchFailureStrategy ?? "SEEK_TO_FAILED",
+    route: routing(options.onError),
+    handler: {
+      _tag: "PerRecord",
+      invoke: (record, receiver, receivedMillis) => {
+        const delivery = decode(key, options.value, record, receiver, receivedMillis)
+        return delivery instanceof Undecodable ? delivery : options.handler(delivery)
+      }
+    }
+  }
+}
+
+export const defineTransactional = <K, V, E, R>(
+  name: string,
+  options: TransactionalOptions<K, V, E, R>
+): BindingDefinition<Exclude<R, CurrentTransaction>> => {
+  const key = keySerde(options)
+  return {
+    ...settings(name, options, "SINGLE"),
+    listenerType: "SINGLE",
+    batchFailureStrategy: "SEEK_TO_FAILED",
+    route: routing(options.onError),
+    handler: {
+      _tag: "Transactional",
+      invoke: (transaction, record, receiver, receivedMillis) => {
+        const delivery = decode(key, options.value, record, receiver, receivedMillis)
+        if (delivery instanceof Undecodable) return delivery
+        return Effect.provideService(options.handler(delivery), CurrentTransaction, transaction)
+      }
+    }
+  }
+}
+
+export const definePerBatch = <K, V, E, R>(name: string, options: BatchOptions<K, V, E, R>): BindingDefinition<R> => {
+  const key = keySerde(options)
+  return {
+    ...settings(name, options, "BATCH"),
+    listenerType: "BATCH",
+    batchFailureStrategy: "SEEK_TO_FAILED",
+    route: routing(options.onError),
+    handler: {
+      _tag: "PerBatch",
+      open: (records, receiver, receivedMillis) => {
+        const undecodable = new Map<number, Undecodable>()
+        const deliveries = new Map<number, Delivery<K, V>>()
+        for (const [index, record] of records.entries()) {
+          const delivery = decode(key, options.value, record, receiver, receivedMillis)
+          if (delivery instanceof Undecodable) undecodable.set(index, delivery)
+          else deliveries.set(index, delivery)
+        }
+        return {
+          undecodable,
+          run: (indices) =>
+            options.handleBatch({
+              topic: options.topic,
+              partition: records[0]?.partition ?? 0,
+              deliveries: indices.flatMap((index) => deliveries.get(index) ?? [])
+            })
+        }
+      }
+    }
+  }
+}
+
+/** K comes from `key`; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
+function keySerde<K>(options: { readonly key?: Serde.Serde<K> }): Serde.Serde<K>
+function keySerde(options: { readonly key?: unknown }): unknown {
+  return options.key ?? Serde.bytes
+}
+
+const settings = (
+  name: string,
+  options: Omit<Settings<unknown, unknown>, "key" | "value">,
+  listenerType: "SINGLE" | "BATCH"
+) => {
+  const processingOrder = options.processingOrder ?? "partition"
+  return {
+    name,
+    topic: options.topic,
+    groupId: options.groupId,
+    ackMode: options.ackMode ?? "MANUAL_IMMEDIATE",
+    processingOrder,
+    orderingMode: options.orderingMode ?? "RELAXED_IN_RETRY",
+    onExhausted: options.onExhausted ?? "dead-letter",
+    naming: options.naming ?? TopicName.standard,
+    missingTopics: options.missingTopics ?? "create",
+    membership: options.membership ?? "dynamic",
+    autoOffsetReset: options.autoOffsetReset ?? "earliest",
+    isolation: options.isolation ?? "read_committed",
+    retry: options.retry ?? RetryPolicy.blocking(),
+    autoStartup: options.autoStartup ?? true,
+    concurrency: options.concurrency ?? 1,
+    maxPollRecords: options.maxPollRecords ?? (listenerType === "BATCH" ? 200 : 50),
+    maxInFlight: options.maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16),
+    maxBufferedRecords: options.maxBufferedRecords ?? 50_000,
+    maxBufferedBytes: options.maxBufferedBytes ?? 32 * 1024 * 1024,
+    maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
+    commitIntervalMillis: millis(options.commitInterval, 200),
+    maxPollIntervalMillis: millis(options.maxPollInterval, 600_000),
+    sessionTimeoutMillis: millis(options.sessionTimeout, 45_000),
+    heartbeatIntervalMillis: millis(options.heartbeatInterval, 10_000),
+    rebalanceTimeoutMillis: millis(options.rebalanceTimeout, 60_000),
+    maxWaitMillis: millis(options.maxWait, 100),
+    shutdownTimeoutMillis: millis(options.shutdownTimeout, 30_000)
+  } as const
+}
+
+/** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
+const millis = (input: Duration.Input | undefined, fallback: number): number => {
+  if (input === undefined) return fallback
+  const duration = Duration.fromInput(input)
+  return duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
+}
+
+/** The rule of a typed error's tag; retry for defects and for errors without a rule. */
+const routing = <E>(onError: OnError<E> | undefined): ((cause: Cause.Cause<unknown>) => Route.Route) => {
+  if (onError === undefined) return () => Route.retry
+  const rules =
+    typeof onError === "function" ? undefined : new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
+  return (cause) => {
+    const failed = cause.reasons.find(Cause.isFailReason)
+    if (failed === undefined) return Route.retry
+    // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
+    const error = failed.error as E
+    if (typeof onError === "function") return onError(error)
+    const tag = Predicate.hasProperty(error, "_tag") ? error._tag : undefined
+    const rule = typeof tag === "string" ? rules?.get(tag) : undefined
+    return rule === undefined ? Route.retry : typeof rule === "function" ? rule(error) : rule
+  }
+}
+
+type Rule<E> = Route.Route | ((error: E) => Route.Route)

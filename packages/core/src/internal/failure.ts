@@ -1,0 +1,113 @@
+/**
+ * One shape for whatever made a handler fail: typed errors, defects, and anything that JavaScript lets somebody throw (ruling 16).
+ *
+ * Nothing in here throws, however hostile the value: a getter that throws, a revoked Proxy, a null prototype, a cyclic cause.
+ */
+import { Cause } from "effect"
+
+/** Name and message of one error. */
+export interface ErrorSummary {
+  /** Never empty: the `_tag` of a tagged error, else the error's own name, else its class, else its type. */
+  readonly className: string
+  /** May be empty. An object without a message shows its fields as JSON. */
+  readonly message: string
+}
+
+export interface Failure extends ErrorSummary {
+  /** Empty when the value has none. */
+  readonly stackTrace: string
+  /** The `_tag` of a tagged error, by which it is classified. */
+  readonly tag: string | undefined
+  /** The value itself. */
+  readonly error: unknown
+  /** The chain of `cause`, outermost first: at most ten, ends where it would repeat. */
+  readonly causes: ReadonlyArray<ErrorSummary>
+}
+
+const maxCauses = 10
+const maxClassNameLength = 256
+
+/** The failure that a cause stands for: its first typed error, else its first defect; undefined when it is interruption only. */
+export const fromCause = <E>(cause: Cause.Cause<E>): Failure | undefined => {
+  const failed = cause.reasons.find(Cause.isFailReason)
+  if (failed !== undefined) return fromUnknown(failed.error)
+  const died = cause.reasons.find(Cause.isDieReason)
+  if (died !== undefined) return fromUnknown(died.defect)
+  return cause.reasons.length > 0 ? undefined : withoutReason
+}
+
+/** The failure that any thrown value stands for. */
+export const fromUnknown = (error: unknown): Failure => ({
+  ...summarize(error),
+  stackTrace: textProperty(error, "stack") ?? "",
+  tag: textProperty(error, "_tag"),
+  error,
+  causes: causesOf(error)
+})
+
+const withoutReason: Failure = {
+  className: "EmptyCause",
+  message: "failed without a reason",
+  stackTrace: "",
+  tag: undefined,
+  error: undefined,
+  causes: []
+}
+
+const summarize = (error: unknown): ErrorSummary => ({ className: classNameOf(error), message: messageOf(error) })
+
+const classNameOf = (error: unknown): string => {
+  if (!isObject(error)) return error === null ? "null" : typeof error
+  const name =
+    textProperty(error, "_tag") ??
+    ownErrorName(error) ??
+    textProperty(property(error, "constructor"), "name") ??
+    "Object"
+  return name.slice(0, maxClassNameLength)
+}
+
+/** `name` says more than the class only for errors that set it; "Error" is what a subclass inherits that did not. */
+const ownErrorName = (error: object): string | undefined => {
+  const name = textProperty(error, "stack") === undefined ? undefined : textProperty(error, "name")
+  return name === "Error" ? undefined : name
+}
+
+const messageOf = (error: unknown): string => {
+  if (!isObject(error)) return String(error)
+  const message = textProperty(error, "message")
+  if (message !== undefined) return message
+  const fields = attempt(() => JSON.stringify(error))
+  return typeof fields === "string" && fields !== "{}" ? fields : ""
+}
+
+const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
+  const causes: Array<ErrorSummary> = []
+  const seen = new Set<unknown>([error])
+  let cause = property(error, "cause")
+  while (cause !== undefined && cause !== null && !seen.has(cause) && causes.length < maxCauses) {
+    seen.add(cause)
+    causes.push(summarize(cause))
+    cause = property(cause, "cause")
+  }
+  return causes
+}
+
+const isObject = (value: unknown): value is object =>
+  (typeof value === "object" && value !== null) || typeof value === "function"
+
+const property = (value: unknown, key: string): unknown =>
+  isObject(value) ? attempt(() => Reflect.get(value, key)) : undefined
+
+/** A property that is text with something in it. */
+const textProperty = (value: unknown, key: string): string | undefined => {
+  const text = property(value, key)
+  return typeof text === "string" && text.trim() !== "" ? text : undefined
+}
+
+const attempt = (read: () => unknown): unknown => {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * What all partitions of one consumer share while they handle records, and how they report what happens.
+ */
+import type { Clock, Effect } from "effect"
+import type { BrokerError } from "../BrokerError.ts"
+import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
+import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
+import type { Committer } from "./committer.ts"
+import type { DeadLetters } from "./deadLetters.ts"
+import type { BindingDefinition } from "./definition.ts"
+import type { Receiver } from "./delivery.ts"
+import type { EventHub } from "./eventHub.ts"
+import type { Failure } from "./failure.ts"
+import type { Partition } from "./partition.ts"
+import type { Places } from "./places.ts"
+
+export interface Handling<R> {
+  readonly definition: BindingDefinition<R>
+  readonly receiver: Receiver
+  /** Index of the consumer in its binding. */
+  readonly consumer: number
+  readonly hub: EventHub
+  readonly clock: Clock.Clock
+  readonly committer: Committer
+  readonly deadLetters: DeadLetters
+  /** A record halted its partition: the binding shows it, and knows it when the partition comes back. */
+  readonly onHalted: (partition: Partition) => Effect.Effect<void>
+  /** Adds reason `operator` to the whole binding. */
+  readonly pauseBinding: Effect.Effect<void>
+  /** The binding's `maxInFlight`. */
+  readonly places: Places
+}
+
+const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({
+  binding: handling.definition.name,
+  consumer: handling.consumer,
+  topic: partition.topic,
+  partition: partition.partition,
+  generation: partition.generation
+})
+
+export const started = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
+  if (handling.hub.active) handling.hub.emit({ _tag: "Started", ...ofPartition(handling, partition), record })
+}
+
+export const settled = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  settlement: Settlement,
+  attempts: number,
+  failure?: Failure
+): void => {
+  if (settlement === "Handled" && !handling.hub.active) return
+  handling.hub.emit({ _tag: "Settled", ...ofPartition(handling, partition), record, settlement, attempts, failure })
+}
+
+export const attemptFailed = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  attempt: number,
+  failure: Failure,
+  retryInMillis: number | undefined
+): void => {
+  handling.hub.emit({
+    _tag: "AttemptFailed",
+    ...ofPartition(handling, partition),
+    record,
+    attempt,
+    failure,
+    retryInMillis
+  })
+}
+
+export const committed = (handling: Handling<unknown>, partition: Partition): void => {
+  if (!handling.hub.active) return
+  handling.hub.emit({ _tag: "Committed", ...ofPartition(handling, partition), offset: partition.committed })
+}
+
+export const deadLetterFailed = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  topic: string,
+  error: BrokerError,
+  attempt: number
+): void => {
+  handling.hub.emit({ _tag: "DeadLetterFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
+}
+
+/** What concerns a partition, and only happens to it now and then. */
+type PartitionEvent = Extract<EventBusEvent, { readonly generation: number }>
+type RareEvent = Exclude<PartitionEvent, { readonly record: ConsumerRecord } | { readonly _tag: "Committed" }>
+type Details<Event> = Event extends unknown ? Omit<Event, keyof ReturnType<typeof ofPartition>> : never
+
+export const report = (
+  handling: Handling<unknown>,
+  at: TopicPartition & { readonly generation: number },
+  event: Details<RareEvent>
+): void => {
+  handling.hub.emit({ ...ofPartition(handling, at), ...event })
+}

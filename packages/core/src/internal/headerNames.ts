@@ -1,0 +1,72 @@
+/**
+ * The names of every header that the connector writes (connector seed §4.7 and §4.12).
+ */
+
+export const prefix = "x-eventbus-"
+
+/** Where the record was first: unchanged through all tiers. */
+export const originalTopic = "x-eventbus-original-topic"
+export const originalPartition = "x-eventbus-original-partition"
+export const originalOffset = "x-eventbus-original-offset"
+export const originalTimestamp = "x-eventbus-original-timestamp"
+
+/** Shown to the handler only; never part of a published record. */
+export const bindingName = "x-eventbus-binding-name"
+export const receivedTimestamp = "x-eventbus-received-timestamp"
+export const consumerInstance = "x-eventbus-consumer-instance"
+
+/** The tier a record is in (0 is the main topic), its delivery there, and when it was published to it. */
+export const retryTier = "x-eventbus-retry-tier"
+export const retryAttempt = "x-eventbus-retry-attempt"
+export const retryTimestamp = "x-eventbus-retry-timestamp"
+
+export const totalAttempts = "x-eventbus-total-attempts"
+export const firstFailureTimestamp = "x-eventbus-first-failure-timestamp"
+export const lastExceptionClass = "x-eventbus-last-exception-class"
+export const lastExceptionMessage = "x-eventbus-last-exception-message"
+export const lastExceptionStacktrace = "x-eventbus-last-exception-stacktrace"
+
+/** The trail: one set for each tier that gave the record up. */
+export const tierException = (tier: number): string => `x-eventbus-tier${tier}-exception`
+export const tierExhaustedAt = (tier: number): string => `x-eventbus-tier${tier}-exhausted-at`
+export const tierAttempts = (tier: number): string => `x-eventbus-tier${tier}-attempts`
+
+export const dltReason = "x-eventbus-dlt-reason"
+export const dltTimestamp = "x-eventbus-dlt-timestamp"
+/** Which half could not be decoded, and where in it. */
+export const decodeTarget = "x-eventbus-decode-target"
+export const decodePath = "x-eventbus-decode-path"
+
+/** Written by a replay, and the only ones that are read on the main topic. */
+export const replayCount = "x-eventbus-replay-count"
+export const replayGroup = "x-eventbus-replay-group"
+
+const bookkeeping: ReadonlySet<string> = new Set([
+  originalTopic,
+  originalPartition,
+  originalOffset,
+  originalTimestamp,
+  bindingName,
+  receivedTimestamp,
+  consumerInstance,
+  retryTier,
+  retryAttempt,
+  retryTimestamp,
+  totalAttempts,
+  firstFailureTimestamp,
+  lastExceptionClass,
+  lastExceptionMessage,
+  lastExceptionStacktrace,
+  dltReason,
+  dltTimestamp,
+  decodeTarget,
+  decodePath
+])
+
+const trail = /^x-eventbus-tier\d+-(exception|exhausted-at|attempts)$/
+
+/** A header of the per-tier trail. */
+export const isTrail = (key: string): boolean => trail.test(key)
+
+/** A header that the connector writes anew on every hop, and never takes over from an incoming record. */
+export const isBookkeeping = (key: string): boolean => bookkeeping.has(key) || isTrail(key)

@@ -1,0 +1,141 @@
+/**
+ * `processingOrder: "key"` and `"unordered"`: records of one partition run side by side, bounded by `maxInFlight`.
+ *
+ * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
+ * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
+ * so a stuck key becomes back-pressure.
+ */
+import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
+import type { RecordChunk } from "../Broker.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import type { Handler } from "./definition.ts"
+import { Undecodable } from "./delivery.ts"
+import { type Handling, settled, started } from "./handling.ts"
+import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
+
+type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
+
+interface Task {
+  readonly record: ConsumerRecord
+  /** Its share of the chunk that it came with. */
+  readonly bytes: number
+  readonly slot: number
+  readonly receivedMillis: number
+}
+
+export interface Lanes<R> {
+  /** Begins every record of a chunk, waiting where the partition is paused or full. */
+  readonly take: (chunk: RecordChunk) => Effect.Effect<void, never, R>
+  /** Returns when no lane has work. */
+  readonly idle: Effect.Effect<void>
+}
+
+const bytesAsText = new TextDecoder("latin1")
+
+export const make = Effect.fnUntraced(function* <R>(
+  handling: Handling<R>,
+  handler: PerRecord<R>,
+  partition: Partition
+): Effect.fn.Return<Lanes<R>, never, Scope.Scope> {
+  const fibers = yield* FiberSet.make<void>()
+  const lanes = new Map<string, Array<Task>>()
+  const room = Latch.makeUnsafe(true)
+  const keyed = handling.definition.processingOrder === "key"
+
+  const finish = (task: Task) => {
+    partition.tracker.finish(task.slot)
+    if (!partition.tracker.isFull()) room.openUnsafe()
+    if (handling.definition.ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
+    else handling.committer.mark(partition)
+  }
+
+  /** Handles one record until it is settled; false when the partition stopped first. */
+  const handle = Effect.fnUntraced(function* (task: Task) {
+    const { record } = task
+    while (true) {
+      yield* partition.runnable
+      if (partition.stopping) return false
+      const outcome = yield* run(handling, handler, partition, task)
+      settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
+      if (outcome.settlement === "Unfinished") return false
+      if (outcome.settlement === "Halted") continue
+      finish(task)
+      return true
+    }
+  })
+
+  const runLane = Effect.fnUntraced(function* (lane: Array<Task>, key: string | undefined) {
+    for (let task = lane[0]; task !== undefined; task = lane[0]) {
+      if (!(yield* handle(task))) return
+      lane.shift()
+      if (partition.release(1, task.bytes)) yield* partition.syncFetch
+    }
+    if (key !== undefined) lanes.delete(key)
+  })
+
+  const enqueue = (task: Task): Effect.Effect<void, never, R> => {
+    const key = keyed ? laneKey(task.record) : undefined
+    const lane = key === undefined ? undefined : lanes.get(key)
+    if (lane !== undefined) {
+      lane.push(task)
+      return Effect.void
+    }
+    const fresh = [task]
+    if (key !== undefined) lanes.set(key, fresh)
+    return Effect.asVoid(FiberSet.run(fibers, runLane(fresh, key)))
+  }
+
+  return {
+    take: Effect.fnUntraced(function* (chunk) {
+      const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+      const bytes = chunk.bytes / chunk.records.length
+      for (const record of chunk.records) {
+        yield* partition.runnable
+        if (partition.tracker.isFull()) {
+          room.closeUnsafe()
+          yield* partition.until(room.await)
+        }
+        if (partition.stopping) return
+        yield* enqueue({ record, bytes, slot: partition.begin(record), receivedMillis })
+      }
+    }),
+    idle: FiberSet.awaitEmpty(fibers)
+  }
+})
+
+const laneKey = (record: ConsumerRecord): string => (record.key === null ? "-" : `k${bytesAsText.decode(record.key)}`)
+
+/** One delivery: the first run, and the slow path when it fails. */
+const run = Effect.fnUntraced(function* <R>(
+  handling: Handling<R>,
+  handler: PerRecord<R>,
+  partition: Partition,
+  task: Task
+): Effect.fn.Return<Settled, never, R> {
+  const { record } = task
+  const timer: Timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+  let undecodable: Undecodable | undefined
+  const invoke = (): Effect.Effect<unknown, unknown, R> => {
+    const invoked = handler.invoke(record, handling.receiver, task.receivedMillis)
+    if (!(invoked instanceof Undecodable)) return invoked
+    undecodable = invoked
+    return Effect.fail(invoked)
+  }
+  const again = (timer: Timer) => handling.places.within(partition, timer, invoke)
+  const first = handling.places.within(partition, timer, () => {
+    started(handling, partition, record)
+    return invoke()
+  })
+  const { exit, cutOff } = yield* partition.guard(first, timer)
+  if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
+  if (undecodable !== undefined) return yield* settleUndecodable(handling, partition, record, undecodable)
+  return yield* settleFailed(
+    handling,
+    partition,
+    record,
+    { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
+    again
+  )
+})

@@ -1,0 +1,220 @@
+/**
+ * One assigned partition: its queue of fetched chunks, its pauses, its offsets. It lives as long as the assignment.
+ *
+ * The consumer loop puts chunks in and takes the partition away; a processor (sequential, lanes, batches) runs its stream. Nothing here yields
+ * while it changes state, so no lock is needed.
+ */
+import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
+import type { ConsumerSession, RecordChunk } from "../Broker.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { partitionKey } from "../ConsumerRecord.ts"
+import type { Committable } from "./committer.ts"
+import * as OffsetTracker from "./offsetTracker.ts"
+import * as PauseReasons from "./pauseReasons.ts"
+
+/** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
+export interface WaterMarks {
+  readonly records: number
+  readonly bytes: number
+}
+
+export interface PartitionOptions {
+  readonly topic: string
+  readonly partition: number
+  readonly generation: number
+  /** Where reading starts. */
+  readonly position: bigint
+  /** What the group has committed, as far as it is usable; -1 when nothing. */
+  readonly committed: bigint
+  /** Asked at every chunk, since the share of a partition depends on how many there are. */
+  readonly highWater: () => WaterMarks
+  readonly session: Pick<ConsumerSession, "pause" | "resume">
+  readonly onFetchPaused: (partition: Partition) => void
+  readonly onFetchResumed: (partition: Partition) => void
+}
+
+/** A handler's run that the processing budget may cut off. */
+export interface Guarded {
+  readonly startedMillis: number
+  readonly interrupt: () => void
+}
+
+export class Partition implements Committable {
+  readonly topic: string
+  readonly partition: number
+  readonly generation: number
+  readonly key: string
+  readonly tracker: OffsetTracker.OffsetTracker
+  committed: bigint
+  /** Whether a record may start now: not stopping, and no pause that holds handling. */
+  open = true
+  stopping = false
+  /** Runs that are under the processing budget. */
+  readonly guarded = new Set<Guarded>()
+
+  readonly #options: PartitionOptions
+  readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
+  readonly #gate = Latch.makeUnsafe(true)
+  readonly #stopSignal = Latch.makeUnsafe(false)
+  readonly #stopListeners = new Set<() => void>()
+  #reasons = PauseReasons.empty
+  #fetchPaused = false
+  #over = false
+  #heldRecords = 0
+  #heldBytes = 0
+
+  constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
+    this.topic = options.topic
+    this.partition = options.partition
+    this.generation = options.generation
+    this.key = partitionKey(options.topic, options.partition)
+    this.tracker = OffsetTracker.make(options.position)
+    this.committed = options.committed
+    this.#options = options
+    this.#queue = queue
+  }
+
+  /** The partition's records, chunk by chunk; ends when the assignment does. */
+  get chunks(): Stream.Stream<RecordChunk> {
+    return Stream.fromQueue(this.#queue)
+  }
+
+  position(): bigint {
+    return this.tracker.position()
+  }
+
+  owned(): boolean {
+    return !this.#over
+  }
+
+  get reasons(): PauseReasons.PauseReasons {
+    return this.#reasons
+  }
+
+  /** Takes a fetched chunk. True when the fetch must be paused now (`syncFetch`). */
+  offer(chunk: RecordChunk): boolean {
+    if (this.stopping) return false
+    Queue.offerUnsafe(this.#queue, chunk)
+    this.#heldRecords += chunk.records.length
+    this.#heldBytes += chunk.bytes
+    const high = this.#options.highWater()
+    if (this.#heldRecords < high.records && this.#heldBytes < high.bytes) return false
+    this.#reasons = PauseReasons.add(this.#reasons, "backpressure")
+    return !this.#fetchPaused
+  }
+
+  /** Fetched records are done with. True when fetching may go on (`syncFetch`). */
+  release(records: number, bytes: number): boolean {
+    this.#heldRecords -= records
+    this.#heldBytes -= bytes
+    if (!this.#fetchPaused) return false
+    const high = this.#options.highWater()
+    if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
+    this.#reasons = PauseReasons.remove(this.#reasons, "backpressure")
+    return PauseReasons.fetchAllowed(this.#reasons)
+  }
+
+  addReason(reason: PauseReasons.PauseReason): void {
+    this.setReasons(PauseReasons.add(this.#reasons, reason))
+  }
+
+  removeReason(reason: PauseReasons.PauseReason): void {
+    this.setReasons(PauseReasons.remove(this.#reasons, reason))
+  }
+
+  setReasons(reasons: PauseReasons.PauseReasons): void {
+    this.#reasons = reasons
+    this.#updateGate()
+  }
+
+  #updateGate(): void {
+    this.open = !this.stopping && PauseReasons.handlingAllowed(this.#reasons)
+    if (this.open || this.stopping) this.#gate.openUnsafe()
+    else this.#gate.closeUnsafe()
+  }
+
+  /** Makes the session fetch, or not, as the reasons say. */
+  readonly syncFetch: Effect.Effect<void> = Effect.suspend(() => {
+    const pause = !PauseReasons.fetchAllowed(this.#reasons)
+    if (this.#over || this.stopping || pause === this.#fetchPaused) return Effect.void
+    this.#fetchPaused = pause
+    if (pause) {
+      this.#options.onFetchPaused(this)
+      return this.#options.session.pause([this])
+    }
+    this.#options.onFetchResumed(this)
+    return this.#options.session.resume([this])
+  })
+
+  /** Waits until a record may start; returns at once when the partition is stopping. */
+  get runnable(): Effect.Effect<void> {
+    return this.open ? Effect.void : this.#gate.await
+  }
+
+  /** Waits for something, but not longer than the partition runs. */
+  until(effect: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.raceFirst(effect, this.#stopSignal.await)
+  }
+
+  sleep(millis: number): Effect.Effect<void> {
+    return this.until(Effect.sleep(millis))
+  }
+
+  /** No record starts any more, sleeps end; what runs may go on. */
+  stop(): void {
+    if (this.stopping) return
+    this.stopping = true
+    this.#updateGate()
+    this.#stopSignal.openUnsafe()
+    for (const listener of this.#stopListeners) listener()
+    Queue.endUnsafe(this.#queue)
+  }
+
+  /** Calls the listener when the partition stops; the result removes it. */
+  onStop(listener: () => void): () => void {
+    this.#stopListeners.add(listener)
+    return () => this.#stopListeners.delete(listener)
+  }
+
+  /** The assignment is over: nothing is committed for it any more. */
+  end(): void {
+    this.stop()
+    this.#over = true
+  }
+
+  begin(record: ConsumerRecord): number {
+    return this.tracker.begin(record)
+  }
+
+  /**
+   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. The budget counts from
+   * `startedMillis`, which may change while the run goes on (it is read, not copied).
+   */
+  guard<A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    clock: { readonly startedMillis: number }
+  ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
+    return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
+      const done = fiber.pollUnsafe()
+      if (done !== undefined) return Effect.succeed({ exit: done, cutOff: false })
+      let cutOff = false
+      const guarded: Guarded = {
+        get startedMillis() {
+          return clock.startedMillis
+        },
+        interrupt: () => {
+          cutOff = true
+          fiber.interruptUnsafe()
+        }
+      }
+      this.guarded.add(guarded)
+      return Fiber.await(fiber).pipe(
+        Effect.map((exit) => ({ exit, cutOff })),
+        Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))
+      )
+    })
+  }
+}
+
+export const make = (options: PartitionOptions): Effect.Effect<Partition> =>
+  Effect.map(Queue.unbounded<RecordChunk, Cause.Done>(), (queue) => new Partition(options, queue))

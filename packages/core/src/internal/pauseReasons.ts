@@ -1,0 +1,38 @@
+/**
+ * Why a partition is paused: a set of reasons, each set and cleared by its own owner (ruling 9).
+ *
+ * A set is a bit mask, so that taking one more look at it costs nothing on the hot path.
+ */
+
+/**
+ * - `operator`: somebody paused the binding (or a record halted it).
+ * - `breaker`: the circuit breaker is open.
+ * - `delay`: the next record of a tier is not due yet.
+ * - `backpressure`: enough fetched records are waiting.
+ * - `shutdown`: the binding is stopping.
+ */
+export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown"
+
+/** A set of reasons. */
+export type PauseReasons = number
+
+const bits: Readonly<Record<PauseReason, number>> = { operator: 1, breaker: 2, delay: 4, backpressure: 8, shutdown: 16 }
+
+const all: ReadonlyArray<PauseReason> = ["operator", "breaker", "delay", "backpressure", "shutdown"]
+
+export const empty: PauseReasons = 0
+
+export const add = (set: PauseReasons, reason: PauseReason): PauseReasons => set | bits[reason]
+
+export const remove = (set: PauseReasons, reason: PauseReason): PauseReasons => set & ~bits[reason]
+
+export const has = (set: PauseReasons, reason: PauseReason): boolean => (set & bits[reason]) !== 0
+
+/** The reasons in the set, in the order in which `PauseReason` names them. */
+export const list = (set: PauseReasons): ReadonlyArray<PauseReason> => all.filter((reason) => has(set, reason))
+
+/** A partition is fetched only when nothing holds it. */
+export const fetchAllowed = (set: PauseReasons): boolean => set === empty
+
+/** Records that are fetched already are handled unless something other than backpressure holds them. */
+export const handlingAllowed = (set: PauseReasons): boolean => (set & ~bits.backpressure) === empty

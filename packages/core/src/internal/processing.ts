@@ -1,0 +1,106 @@
+/**
+ * The stream of one assigned partition, from its first chunk to the end of the assignment, in the way that the binding's handler asks for.
+ */
+import { Effect, Stream } from "effect"
+import type { Broker, ConsumerSession, RecordChunk } from "../Broker.ts"
+import type { BrokerError } from "../BrokerError.ts"
+import * as Batches from "./batches.ts"
+import type { Handler } from "./definition.ts"
+import { type Handling, report } from "./handling.ts"
+import * as Lanes from "./lanes.ts"
+import type { Partition } from "./partition.ts"
+import * as Sequential from "./sequential.ts"
+import * as Transactional from "./transactional.ts"
+
+export interface Processing<R> {
+  readonly handling: Handling<R>
+  readonly partition: Partition
+  readonly session: Pick<ConsumerSession, "seek">
+  readonly broker: Broker["Service"]
+  /** Ends this partition's run and begins another under the same assignment. */
+  readonly reopen: Effect.Effect<void>
+}
+
+type HandlerOf<R, Tag> = Extract<Handler<R>, { readonly _tag: Tag }>
+
+/** Handles what is fetched until the partition stops. */
+export const processPartition = <R>(processing: Processing<R>): Effect.Effect<void, never, R> => {
+  const { handling, partition } = processing
+  const { handler, processingOrder } = handling.definition
+  switch (handler._tag) {
+    case "Transactional":
+      return inTransactions(processing, handler)
+    case "PerBatch":
+      return inOrder(processing, (chunk) => Batches.handleChunk(handling, handler, partition, chunk))
+    case "PerRecord":
+      return processingOrder === "partition"
+        ? inOrder(processing, (chunk) => Sequential.handleChunk(handling, handler, partition, chunk))
+        : inLanes(processing, handler)
+  }
+}
+
+const eachChunk = <R>(
+  { handling, partition }: Processing<R>,
+  handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> => {
+  const takenIn = (chunk: RecordChunk) =>
+    Effect.sync(() => {
+      if (partition.stopping) return
+      partition.tracker.endOfChunk(chunk.nextOffset)
+      handling.committer.mark(partition)
+    })
+  return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handle(chunk), takenIn(chunk)))
+}
+
+/** Handles whole chunks, one after the other. */
+const inOrder = <R>(
+  processing: Processing<R>,
+  handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> =>
+  eachChunk(processing, (chunk) =>
+    Effect.andThen(
+      handle(chunk),
+      Effect.suspend(() => letGo(processing.partition, chunk))
+    )
+  )
+
+/** A chunk is done with: there may be room to fetch again. */
+const letGo = (partition: Partition, chunk: RecordChunk): Effect.Effect<void> =>
+  partition.release(chunk.records.length, chunk.bytes) ? partition.syncFetch : Effect.void
+
+const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord">): Effect.Effect<void, never, R> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const lanes = yield* Lanes.make(processing.handling, handler, processing.partition)
+      yield* eachChunk(processing, lanes.take)
+      yield* lanes.idle
+    })
+  )
+
+/** When the machinery of a transaction fails, the partition begins anew with a new producer: only that can tell what was committed. */
+const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
+  Effect.gen(function* () {
+    const { handling, partition, session, broker, reopen } = processing
+    const producer = yield* Transactional.acquire(broker, handling.definition, partition)
+    if (producer === undefined) return
+    const offset = yield* Transactional.committedOffset(broker, handling.definition, partition)
+    yield* session.seek(partition, offset === undefined || offset < 0n ? partition.position() : offset)
+    const fork = Effect.runForkWith(yield* Effect.context())
+    const onBroken = (error: BrokerError) => {
+      if (partition.stopping) return
+      report(handling, partition, { _tag: "TransactionFailed", error })
+      partition.stop()
+      fork(Effect.delay(reopen, brokenTransactionMillis))
+    }
+    yield* Stream.runForEach(partition.chunks, (chunk) => {
+      const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+      const run = { handling, handler, partition, producer, receivedMillis, onBroken }
+      return Effect.andThen(
+        Transactional.handleChunk(run, chunk),
+        Effect.suspend(() => letGo(partition, chunk))
+      )
+    })
+  }).pipe(Effect.scoped)
+
+/** Before a partition whose transaction failed begins anew. */
+const brokenTransactionMillis = 500

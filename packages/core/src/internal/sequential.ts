@@ -1,0 +1,140 @@
+/**
+ * `processingOrder: "partition"`: one record at a time, in offset order.
+ *
+ * The hot path is one loop over a chunk with one failure boundary around it: per record there is the user's effect and plain bookkeeping, no
+ * fiber, no timer. When the boundary is hit, the record that failed takes the slow path (`attempts.ts`), and the loop goes on behind it.
+ */
+import { Effect, Exit } from "effect"
+import type { RecordChunk } from "../Broker.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { pausedMillis, type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import { budgetMillis, type Handler } from "./definition.ts"
+import { Undecodable } from "./delivery.ts"
+import { type Handling, report, settled, started } from "./handling.ts"
+import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
+
+type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
+
+/** Handles the chunks of a partition until it stops. */
+export const handleChunk = Effect.fnUntraced(function* <R>(
+  handling: Handling<R>,
+  handler: PerRecord<R>,
+  partition: Partition,
+  chunk: RecordChunk
+) {
+  const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+  const batchSize =
+    handling.definition.listenerType === "BATCH" ? handling.definition.maxPollRecords : chunk.records.length
+  for (let from = 0; from < chunk.records.length && !partition.stopping; ) {
+    const records = chunk.records.slice(from, from + batchSize)
+    from += yield* handleRecords(handling, handler, partition, records, receivedMillis)
+    if (handling.definition.listenerType === "BATCH") yield* acknowledge(handling, partition)
+  }
+})
+
+/**
+ * Handles records in order and answers how many are finished. It stops early when the partition does, when a batch's budget is used up (the 70 %
+ * valve), and behind a record of a batch that had to be routed (`SEEK_TO_FAILED`); the rest then forms the next batch.
+ */
+const handleRecords = Effect.fnUntraced(function* <R>(
+  handling: Handling<R>,
+  handler: PerRecord<R>,
+  partition: Partition,
+  records: ReadonlyArray<ConsumerRecord>,
+  receivedMillis: number
+) {
+  const { clock, receiver, places } = handling
+  const perBatch = handling.definition.listenerType === "BATCH"
+  const commitsEach = !perBatch && handling.definition.ackMode === "MANUAL_IMMEDIATE"
+  let batchDeadline =
+    clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(handling.definition) : Number.POSITIVE_INFINITY)
+  const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
+  const timer: Timer = { startedMillis: 0 }
+  let index = 0
+  let slot = -1
+  let undecodable: Undecodable | undefined
+
+  const invoke = (record: ConsumerRecord): Effect.Effect<unknown, unknown, R> => {
+    const invoked = handler.invoke(record, receiver, receivedMillis)
+    if (!(invoked instanceof Undecodable)) return invoked
+    undecodable = invoked
+    return Effect.fail(invoked)
+  }
+  const begin = (record: ConsumerRecord) => {
+    // A record that was halted is already in flight: it is tried again in its slot.
+    if (slot === -1) slot = partition.begin(record)
+    timer.startedMillis = clock.currentTimeMillisUnsafe()
+    return places.within(partition, timer, () => {
+      started(handling, partition, record)
+      return invoke(record)
+    })
+  }
+  const finish = () => {
+    partition.tracker.finish(slot)
+    slot = -1
+    index++
+    // Waiting for a commit is not handling: the budget has nothing to cut off.
+    timer.startedMillis = Number.POSITIVE_INFINITY
+  }
+  const finishHandled = () => {
+    const record = records[index]
+    finish()
+    if (record !== undefined) settled(handling, partition, record, "Handled", 1)
+  }
+  const finishAndCommit = Effect.suspend(() => {
+    finishHandled()
+    return handling.committer.commit(partition)
+  })
+  const current = (): ConsumerRecord => records[index]!
+  const isOverdue = () => perBatch && clock.currentTimeMillisUnsafe() > batchDeadline
+  const loop = Effect.whileLoop({
+    while: () => index < records.length && partition.open && !isOverdue(),
+    body: commitsEach ? () => Effect.andThen(begin(current()), finishAndCommit) : () => begin(current()),
+    step: commitsEach
+      ? () => {}
+      : () => {
+          finishHandled()
+          if (!perBatch) handling.committer.mark(partition)
+        }
+  })
+
+  while (index < records.length) {
+    batchDeadline += yield* pausedMillis(handling, partition)
+    if (partition.stopping) break
+    if (isOverdue()) {
+      report(handling, partition, { _tag: "ProcessingBudgetReached" })
+      break
+    }
+    undecodable = undefined
+    const { exit, cutOff } = yield* partition.guard(loop, timer)
+    if (Exit.isSuccess(exit)) continue
+    if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
+    const record = current()
+    const outcome: Settled =
+      undecodable === undefined
+        ? yield* settleFailed(
+            handling,
+            partition,
+            record,
+            { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
+            (timer) => places.within(partition, timer, () => invoke(record))
+          )
+        : yield* settleUndecodable(handling, partition, record, undecodable)
+    settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
+    if (outcome.settlement === "Unfinished") break
+    if (outcome.settlement === "Halted") continue
+    finish()
+    if (commitsEach) yield* handling.committer.commit(partition)
+    else if (!perBatch) handling.committer.mark(partition)
+    else if (seeksToFailed && outcome.settlement !== "Handled") break
+  }
+  return index
+})
+
+/** What the ack mode says about a finished batch. */
+const acknowledge = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<void> => {
+  if (handling.definition.ackMode === "MANUAL_IMMEDIATE") return handling.committer.commit(partition)
+  handling.committer.mark(partition)
+  return Effect.void
+}

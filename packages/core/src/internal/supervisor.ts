@@ -1,0 +1,60 @@
+/**
+ * Keeps one consumer of a binding alive: when its session dies, a new one is made, with backoff, for as long as the binding runs. The trouble of one
+ * consumer stays its own (rulings 36 and 37).
+ */
+import { Clock, Duration, Effect, Schedule } from "effect"
+import { type BrokerError, UnexpectedBrokerError } from "../BrokerError.ts"
+import * as Consumer from "./consumer.ts"
+import * as Failure from "./failure.ts"
+
+/** What a consumer is doing, for health and snapshots. */
+export type ConsumerStatus =
+  | { readonly _tag: "Connecting" }
+  | { readonly _tag: "Running"; readonly consumer: Consumer.Consumer }
+  | { readonly _tag: "Crashed"; readonly error: BrokerError }
+
+/** After 1 s, doubling up to 30 s. */
+const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
+
+/** A session that held for so long was a good one: what ended it is a new trouble, and the waits begin anew. */
+const steadyMillis = 60_000
+
+/** Runs sessions, one after the other, until interrupted. */
+export const supervise = <R>(
+  options: Consumer.ConsumerOptions<R>,
+  onStatus: (status: ConsumerStatus) => void
+): Effect.Effect<never, never, R> => {
+  const session = Effect.gen(function* () {
+    const consumer = yield* Consumer.make(options)
+    onStatus({ _tag: "Running", consumer })
+    return yield* consumer.run
+  }).pipe(
+    Effect.scoped,
+    Effect.catchDefect((defect) => Effect.fail(fromDefect(defect)))
+  )
+  return Effect.gen(function* () {
+    let nextDelay = yield* Schedule.toStep(restarts)
+    while (true) {
+      onStatus({ _tag: "Connecting" })
+      const startedMillis = yield* Clock.currentTimeMillis
+      const error = yield* Effect.flip(session)
+      onStatus({ _tag: "Crashed", error })
+      const now = yield* Clock.currentTimeMillis
+      if (now - startedMillis > steadyMillis) nextDelay = yield* Schedule.toStep(restarts)
+      const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
+      options.hub.emit({
+        _tag: "SessionCrashed",
+        binding: options.definition.name,
+        consumer: options.index,
+        error,
+        restartInMillis: Duration.toMillis(delay)
+      })
+      yield* Effect.sleep(delay)
+    }
+  })
+}
+
+const fromDefect = (defect: unknown): BrokerError => {
+  const { className, message } = Failure.fromUnknown(defect)
+  return new UnexpectedBrokerError({ operation: "consume", code: className, detail: message, retryable: true })
+}

@@ -1,0 +1,229 @@
+/**
+ * `Binding.makeTransactional`: consume, transform and produce in one Kafka transaction, with the offsets in it (connector seed §4.8).
+ *
+ * Each input partition has a transactional id of its own, so that the next owner fences a zombie. A run of records shares a transaction. When one of them
+ * fails, the transaction is aborted, those before it run again in a transaction of their own, and the failed one goes on alone: attempts, and at the end of
+ * them its dead letter, each in a transaction together with its offset.
+ */
+import { type Cause, Effect, Exit, Schedule, type Scope } from "effect"
+import type { Broker, Producer, RecordChunk, Transaction, TransactionalProducer } from "../Broker.ts"
+import type { BrokerError } from "../BrokerError.ts"
+import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
+import { type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import type { BindingDefinition, Handler } from "./definition.ts"
+import { Undecodable } from "./delivery.ts"
+import { committed, type Handling, settled, started } from "./handling.ts"
+import type { Partition } from "./partition.ts"
+import type { Timer } from "./places.ts"
+
+type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
+
+/** Unique per input partition (Kafka's `transactional.id`). */
+export const transactionalId = (definition: BindingDefinition<unknown>, partition: Partition): string =>
+  `${definition.groupId}-${partition.topic}-${partition.partition}`
+
+/** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
+const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
+
+/** A producer that has fenced whoever had the partition before, for as long as the scope; undefined when the partition stops first. */
+export const acquire = Effect.fnUntraced(function* (
+  broker: Broker["Service"],
+  definition: BindingDefinition<unknown>,
+  partition: Partition
+): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
+  const attempt = broker.transactionalProducer({ transactionalId: transactionalId(definition, partition) })
+  return yield* attempt.pipe(
+    Effect.retry({ schedule: refused, while: () => !partition.stopping }),
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+})
+
+/**
+ * The offset to go on from. It is read after the older producer was fenced: what that one had open is decided by now, and the offset that came with
+ * the assignment may be older than the decision.
+ */
+export const committedOffset = (
+  broker: Broker["Service"],
+  definition: BindingDefinition<unknown>,
+  partition: Partition
+) =>
+  Effect.scoped(
+    Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(definition.groupId, [partition.topic]))
+  ).pipe(
+    Effect.retry({ schedule: refused, while: () => !partition.stopping }),
+    Effect.map((offsets) => offsets.find((entry) => entry.partition === partition.partition)?.offset),
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+
+interface Run<R> {
+  readonly handling: Handling<R>
+  readonly handler: Transactional<R>
+  readonly partition: Partition
+  readonly producer: TransactionalProducer
+  readonly receivedMillis: number
+  /** The transaction machinery failed: what it did is unknown until the producer is made anew. */
+  readonly onBroken: (error: BrokerError) => void
+}
+
+/** Handles a chunk in transactions of up to `maxPollRecords` records. */
+export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: RecordChunk) {
+  const { partition, handling } = run
+  const size = handling.definition.maxPollRecords
+  for (let from = 0; from < chunk.records.length; ) {
+    yield* partition.runnable
+    if (partition.stopping) return
+    const records = chunk.records.slice(from, from + size)
+    from += yield* handleRun(run, records)
+  }
+  // Control records behind the last record, or a chunk of nothing else: without this, lag would not reach 0.
+  if (!partition.stopping && partition.committed < chunk.nextOffset) {
+    yield* commitOnly(run, chunk.nextOffset)
+    partition.committed = chunk.nextOffset
+    committed(handling, partition)
+  }
+})
+
+/** Handles the records in one transaction, and when one fails, it by itself; answers how many are finished. */
+const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>) {
+  const { partition, handling } = run
+  const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+  const progress: Progress = { index: 0, undecodable: undefined }
+  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, timer), timer)
+  if (Exit.isSuccess(exit) || partition.stopping) {
+    if (Exit.isSuccess(exit))
+      book(run, records.slice(0, progress.index), { settlement: "Handled", attempts: 1, failure: undefined })
+    return progress.index
+  }
+  // Those before the failed one were undone with it.
+  if (progress.index > 0) return yield* handlePrefix(run, records.slice(0, progress.index))
+  const record = records[0]!
+  const failed = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
+  return (yield* settleAlone(run, record, failed, progress.undecodable)) ? 1 : 0
+})
+
+const handlePrefix = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>): Effect.Effect<number, never, R> =>
+  Effect.suspend(() => handleRun(run, records))
+
+/** Settles one record whose transaction was aborted; false when the partition stopped first. */
+const settleAlone = Effect.fnUntraced(function* <R>(
+  run: Run<R>,
+  record: ConsumerRecord,
+  failed: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean; readonly startedMillis: number },
+  undecodable: Undecodable | undefined
+) {
+  const { partition, handling } = run
+  const again = (timer: Timer) => inTransaction(run, [record], { index: 0, undecodable: undefined }, timer)
+  const publish = (copy: ProducerRecord) =>
+    run.producer
+      .transaction((transaction) =>
+        Effect.andThen(transaction.send(copy), sendOffset(run, transaction, record.offset + 1n))
+      )
+      .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
+  const via = { ...handling, deadLetters: handling.deadLetters.through(publish) }
+  let current = failed
+  while (true) {
+    const outcome: Settled =
+      undecodable === undefined
+        ? yield* settleFailed(via, partition, record, current, again)
+        : yield* settleUndecodable(via, partition, record, undecodable)
+    if (outcome.settlement === "Skipped") yield* commitOnly(run, record.offset + 1n)
+    if (outcome.settlement === "Unfinished" || partition.stopping) return false
+    book(run, [record], outcome)
+    if (outcome.settlement !== "Halted") return true
+    yield* partition.runnable
+    if (partition.stopping) return false
+    const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+    const { exit, cutOff } = yield* partition.guard(again(timer), timer)
+    if (Exit.isSuccess(exit)) {
+      book(run, [record], { settlement: "Handled", attempts: 1, failure: undefined })
+      return true
+    }
+    current = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
+  }
+})
+
+interface Progress {
+  index: number
+  undecodable: Undecodable | undefined
+}
+
+/**
+ * Runs records in one transaction until one fails (the cause is the handler's) or the partition stops. Failures of the transaction itself end the
+ * partition's run: they are never taken for the record's.
+ */
+const inTransaction = <R>(
+  run: Run<R>,
+  records: ReadonlyArray<ConsumerRecord>,
+  progress: Progress,
+  timer: Timer
+): Effect.Effect<void, unknown, R> => {
+  const { partition, handling, handler } = run
+  let failure: Cause.Cause<unknown> | undefined
+  let broken: BrokerError | undefined
+  const watched = (transaction: Transaction): Producer => {
+    const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
+      Effect.tapError(effect, (error) => Effect.sync(() => (broken = refusesRecord(error) ? broken : error)))
+    return {
+      send: (record) => watch(transaction.send(record)),
+      sendAll: (all) => watch(transaction.sendAll(all))
+    }
+  }
+  const body = Effect.fnUntraced(function* (transaction: Transaction) {
+    const current = watched(transaction)
+    for (; progress.index < records.length && partition.open; progress.index++) {
+      const record = records[progress.index]!
+      started(handling, partition, record)
+      const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
+      if (invoked instanceof Undecodable) {
+        progress.undecodable = invoked
+        return yield* Effect.fail("undecodable" as const)
+      }
+      const exit = yield* Effect.exit(handling.places.within(partition, timer, () => invoked))
+      if (Exit.isSuccess(exit)) continue
+      failure = exit.cause
+      return yield* Effect.fail("failed" as const)
+    }
+    const last = records[progress.index - 1]
+    if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
+  })
+  return run.producer.transaction(body).pipe(
+    Effect.catch((error) => {
+      if (typeof error !== "string") broken = error
+      if (broken !== undefined) {
+        run.onBroken(broken)
+        return Effect.interrupt
+      }
+      return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
+    })
+  )
+}
+
+/** Whether an error says something about the record or its topic; all others leave it open what the transaction did. */
+const refusesRecord = (error: BrokerError): boolean =>
+  error._tag === "RecordTooLarge" ||
+  error._tag === "RecordRejected" ||
+  error._tag === "UnknownTopic" ||
+  error._tag === "InvalidTopic" ||
+  error._tag === "AuthorizationFailed"
+
+const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
+  transaction.sendOffsets(run.handling.definition.groupId, [
+    { topic: run.partition.topic, partition: run.partition.partition, offset }
+  ])
+
+const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<void> =>
+  run.producer
+    .transaction((transaction) => sendOffset(run, transaction, offset))
+    .pipe(Effect.catch((error) => Effect.sync(() => run.onBroken(error))))
+
+/** Books records whose transaction is committed. */
+const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: Settled): void => {
+  const { partition, handling } = run
+  for (const record of records) {
+    settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
+    if (outcome.settlement === "Halted") continue
+    partition.tracker.finish(partition.begin(record))
+    partition.committed = record.offset + 1n
+  }
+  committed(handling, partition)
+}

@@ -1,0 +1,100 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration } from "effect"
+import * as fc from "fast-check"
+import { worstCaseTotalMillis } from "../src/internal/backoff.ts"
+import * as RetryPolicy from "../src/RetryPolicy.ts"
+
+const refusal = (options: RetryPolicy.BlockingOptions) => {
+  try {
+    RetryPolicy.blocking(options)
+  } catch (error) {
+    if (error instanceof RetryPolicy.InvalidRetryPolicy) return error
+    throw error
+  }
+  return expect.unreachable("was accepted")
+}
+
+describe("RetryPolicy", () => {
+  it("RTY-01 defaults: 3 attempts, 100 ms doubling up to 2 s, a fifth of jitter", () => {
+    expect(RetryPolicy.blocking()).toEqual({
+      blocking: { maxAttempts: 3, initialIntervalMillis: 100, multiplier: 2, maxIntervalMillis: 2000, jitter: 0.2 }
+    })
+    expect(RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "200 millis" }).blocking).toMatchObject({
+      maxAttempts: 5,
+      initialIntervalMillis: 200,
+      maxIntervalMillis: 2000
+    })
+    expect(RetryPolicy.blocking({ maxInterval: Duration.minutes(1) }).blocking.maxIntervalMillis).toBe(60_000)
+  })
+
+  it("none is one attempt without a wait", () => {
+    expect(RetryPolicy.none.blocking.maxAttempts).toBe(1)
+    expect(worstCaseTotalMillis(RetryPolicy.none.blocking)).toBe(0)
+  })
+
+  it("names every bad setting at once: path, what was found, what is allowed", () => {
+    const error = refusal({
+      maxAttempts: 2.5,
+      initialInterval: Number.NaN,
+      multiplier: 0.5,
+      maxInterval: -1,
+      jitter: 2
+    })
+    expect(error.issues).toEqual([
+      { path: "blocking.maxAttempts", found: "2.5", allowed: "a whole number, 1 or more" },
+      { path: "blocking.initialInterval", found: "NaN", allowed: "a duration of 0 or more, finite" },
+      { path: "blocking.multiplier", found: "0.5", allowed: "a finite number, 1 or more" },
+      { path: "blocking.maxInterval", found: "-1", allowed: "a duration of 0 or more, finite" },
+      { path: "blocking.jitter", found: "2", allowed: "a number from 0 to 1" }
+    ])
+    expect(error.message.split("\n")).toHaveLength(5)
+    expect(error.message).toContain("blocking.maxAttempts is 2.5; allowed: a whole number, 1 or more")
+  })
+
+  it("refuses every number that is not a count of attempts, and every duration that has no end", () => {
+    for (const maxAttempts of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+      expect(refusal({ maxAttempts }).issues.map((issue) => issue.path)).toEqual(["blocking.maxAttempts"])
+    }
+    for (const interval of [
+      Number.POSITIVE_INFINITY,
+      "Infinity",
+      Duration.infinity,
+      "-1 seconds",
+      Number.NaN
+    ] as const) {
+      expect(refusal({ initialInterval: interval }).issues[0]?.path).toBe("blocking.initialInterval")
+      expect(refusal({ maxInterval: interval }).issues[0]?.path).toBe("blocking.maxInterval")
+    }
+    for (const multiplier of [0, Number.NaN, Number.POSITIVE_INFINITY])
+      expect(refusal({ multiplier }).issues).toHaveLength(1)
+    for (const jitter of [-0.1, 1.1, Number.NaN]) expect(refusal({ jitter }).issues).toHaveLength(1)
+  })
+
+  it("what it accepts has a finite worst case; what it does not, it refuses with InvalidRetryPolicy", () => {
+    fc.assert(
+      fc.property(
+        fc.record(
+          {
+            maxAttempts: fc.oneof(fc.integer({ min: -2, max: 50 }), fc.double()),
+            initialInterval: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
+            multiplier: fc.oneof(fc.constantFrom(1, 1.5, 2, 10), fc.double()),
+            maxInterval: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
+            jitter: fc.oneof(fc.constantFrom(0, 0.2, 1), fc.double())
+          },
+          { requiredKeys: [] }
+        ),
+        (options) => {
+          try {
+            const { blocking } = RetryPolicy.blocking(options)
+            fc.pre(blocking.maxAttempts <= 1000)
+            expect(worstCaseTotalMillis(blocking)).toBeGreaterThanOrEqual(0)
+            expect(worstCaseTotalMillis(blocking)).toBeLessThan(Number.POSITIVE_INFINITY)
+          } catch (error) {
+            if (error instanceof RetryPolicy.InvalidRetryPolicy) expect(error.issues.length).toBeGreaterThan(0)
+            else throw error
+          }
+        }
+      )
+    )
+  })
+})

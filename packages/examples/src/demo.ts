@@ -1,0 +1,85 @@
+/**
+ * The Event Bus Connector in a minute: `pnpm demo`, or `KAFKA_BROKERS=host:port pnpm demo` for a Kafka of yours.
+ *
+ * Exits with 0 when every record is accounted for, and with 1 otherwise. Ctrl-C stops gracefully and still gives the account.
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
+import { account } from "./demo/account.ts"
+import * as Cluster from "./demo/cluster.ts"
+import * as Evidence from "./demo/evidence.ts"
+import * as Progress from "./demo/progress.ts"
+import * as Screen from "./demo/screen.ts"
+import { Payments } from "./demo/shop.ts"
+import * as Story from "./demo/story.ts"
+import * as View from "./demo/view.ts"
+
+class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { problems: Schema.Array(Schema.String) }) {
+  override get message(): string {
+    return `${this.problems.length} problems: this is a bug in the connector or in the demo, please report it`
+  }
+}
+
+/** Instead of a log: everything worth a line is on the screen already. */
+const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (Cause.hasInterruptsOnly(cause)) return
+    const error = Cause.squash(cause)
+    Screen.print([Screen.red(`  ✘ ${error instanceof Error ? error.message : String(error)}`)])
+  })
+
+/** Told in a region that only the story's own part of can be interrupted, so that Ctrl-C hides neither the account nor its verdict. */
+const program = Effect.uninterruptibleMask((restore) =>
+  Effect.gen(function* () {
+    const context = yield* restore(Layer.build(Payments.layer.pipe(Layer.provideMerge(Cluster.layer))))
+    yield* Effect.provide(tellAndAudit(restore), context)
+  }).pipe(Effect.scoped, Effect.tapCause(report))
+)
+
+const tellAndAudit = Effect.fnUntraced(function* (restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => typeof effect) {
+  const { title } = yield* Cluster.Cluster
+  const clock = yield* Clock.Clock
+  const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
+  const drawing = yield* Effect.forkChild(Effect.interruptible(show(progress, title)))
+  const ending = yield* Effect.exit(restore(Story.tell(progress)))
+  yield* Fiber.interrupt(drawing)
+  const result = yield* audit(progress, Exit.isSuccess(ending))
+  Screen.print(View.accountLines(result))
+  if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
+  return yield* ending
+})
+
+/** Draws until it is interrupted, and then once more. */
+const show = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
+  if (!Screen.isLive) return narrate(progress)
+  const canvas = Screen.canvas()
+  const draw = Effect.clockWith((clock) =>
+    Effect.sync(() =>
+      canvas.draw(View.picture(progress, title, Story.plannedPerPartition, clock.currentTimeMillisUnsafe()))
+    )
+  )
+  return draw.pipe(Effect.repeat(Schedule.spaced("100 millis")), Effect.asVoid, Effect.ensuring(draw))
+}
+
+/** For a log: what happens when it happens, and totals now and then. */
+const narrate = (progress: Progress.Progress): Effect.Effect<void> => {
+  let told = 0
+  const tellNew = Effect.sync(() => {
+    const fresh = progress.announcements.slice(told)
+    told = progress.announcements.length
+    if (fresh.length > 0) Screen.print([...fresh.map(View.announcement), `          ${View.totals(progress)}`])
+  })
+  return tellNew.pipe(Effect.repeat(Schedule.spaced("200 millis")), Effect.asVoid, Effect.ensuring(tellNew))
+}
+
+/** A story that was told to its end has nothing left over; one that was interrupted may. */
+const audit = Effect.fnUntraced(function* (progress: Progress.Progress, toTheEnd: boolean) {
+  // In a fiber of its own, which an interruption of the program does not reach: Ctrl-C has its account too.
+  const gathering = yield* Effect.forkDetach(Effect.interruptible(Effect.timeout(Evidence.gather, "60 seconds")))
+  const cutOff = new Set(progress.partitions.flatMap(({ cutOffBy }, index) => (cutOffBy === undefined ? [] : [index])))
+  const result = account(yield* Fiber.join(gathering), cutOff)
+  if (!toTheEnd || result.waiting === 0) return result
+  return { ...result, problems: [...result.problems, `${result.waiting} orders were not handled in time`] }
+})
+
+program.pipe(Effect.provide(Logger.layer([])), NodeRuntime.runMain({ disableErrorReporting: true }))

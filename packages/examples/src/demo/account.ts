@@ -1,0 +1,97 @@
+/**
+ * The account of every order: where each one that was produced ended up, judged by what the cluster holds and by nothing else.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import type { Evidence } from "./evidence.ts"
+
+type Record = ConsumerRecord.ConsumerRecord
+
+/** Why dead letters are dead, and how many share it. */
+export interface DeadLetterGroup {
+  readonly exception: string
+  readonly reason: string
+  readonly attempts: string
+  readonly count: number
+}
+
+export interface Account {
+  readonly produced: number
+  readonly paid: number
+  readonly deadLettered: number
+  readonly deadLetterGroups: ReadonlyArray<DeadLetterGroup>
+  /** Not committed and not touched: the next start begins with these. */
+  readonly waiting: number
+  /** Committed, but neither paid nor dead-lettered. */
+  readonly lost: number
+  /** Paid or dead-lettered more than once, or going to be: something happened that cut work off before its commit. */
+  readonly repeated: number
+  /** In one sentence each; empty when every record is accounted for. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/**
+ * `cutOff` names the partitions whose work was cut off before its commit (the partition was lost, a drain timed out, ...). At-least-once
+ * delivery repeats records after that and only after that, so repetitions elsewhere are problems.
+ */
+export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Account => {
+  const payments = Map.groupBy(evidence.payments, (payment) => text(payment.key))
+  const deadLetters = Map.groupBy(evidence.deadLetters, originOf)
+  const problems: Array<string> = []
+  const count = { paid: 0, deadLettered: 0, waiting: 0, lost: 0, repeated: 0 }
+
+  for (const order of evidence.orders) {
+    const id = idOf(order)
+    const paid = payments.get(id)?.length ?? 0
+    const letters = deadLetters.get(id) ?? []
+    const committed = order.offset < (evidence.committed.get(order.partition) ?? 0n)
+    payments.delete(id)
+    deadLetters.delete(id)
+    if (letters.some((letter) => !sameBytes(letter, order))) problems.push(`${id}: its dead letter has other bytes`)
+    if (paid + letters.length === 0) {
+      count[committed ? "lost" : "waiting"]++
+      if (committed) problems.push(`${id} is lost: committed, but neither paid nor dead-lettered`)
+      continue
+    }
+    count[paid > 0 ? "paid" : "deadLettered"]++
+    if (committed && paid + letters.length === 1) continue
+    count.repeated++
+    if (cutOff.has(order.partition)) continue
+    problems.push(`${id}: paid ${paid} times, dead-lettered ${letters.length} times, committed: ${committed}`)
+  }
+  for (const id of payments.keys()) problems.push(`a payment for ${id}, which is no order`)
+  for (const id of deadLetters.keys()) problems.push(`a dead letter for ${id}, which is no order`)
+
+  return {
+    produced: evidence.orders.length,
+    ...count,
+    deadLetterGroups: groupsOf(evidence.deadLetters),
+    problems
+  }
+}
+
+/** As the connector names a record: `Delivery.deduplicationKey`. */
+const idOf = ({ topic, partition, offset }: Record): string => `${topic}-${partition}-${offset}`
+
+const originOf = (letter: Record): string =>
+  ["topic", "partition", "offset"].map((part) => header(letter, `original-${part}`)).join("-")
+
+const groupsOf = (letters: ReadonlyArray<Record>): ReadonlyArray<DeadLetterGroup> => {
+  const groups = Map.groupBy(letters, (letter) =>
+    ["last-exception-class", "dlt-reason", "total-attempts"].map((name) => header(letter, name)).join("\n")
+  )
+  return Array.from(groups, ([key, members]) => {
+    const [exception = "", reason = "", attempts = ""] = key.split("\n")
+    return { exception, reason, attempts, count: members.length }
+  }).sort((a, b) => b.count - a.count)
+}
+
+const header = (record: Record, name: string): string =>
+  text(record.headers.find(({ key }) => key === `x-eventbus-${name}`)?.value ?? null)
+
+const text = (bytes: Uint8Array | null): string => (bytes === null ? "" : decoder.decode(bytes))
+
+const sameBytes = (a: Record, b: Record): boolean => hex(a.key) === hex(b.key) && hex(a.value) === hex(b.value)
+
+const hex = (bytes: Uint8Array | null): string => (bytes === null ? "null" : Buffer.from(bytes).toString("hex"))
+
+const decoder = new TextDecoder()

@@ -1,0 +1,77 @@
+/**
+ * The Kafka that the demo runs on: the one that `KAFKA_BROKERS` names, else one inside this process. Its topics and groups are made
+ * for this run and removed at the end.
+ */
+import { Broker, type BrokerError, TopicName } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Config, Context, Effect, Layer, Option } from "effect"
+
+/** What belongs to this run. */
+export interface Names {
+  readonly orders: string
+  readonly payments: string
+  readonly deadLetters: string
+  readonly group: string
+  /** The group that reads everything back. */
+  readonly audit: string
+}
+
+export const partitions = 6
+
+export class Cluster extends Context.Service<
+  Cluster,
+  {
+    /** What a reader of the screen should know about it. */
+    readonly title: string
+    readonly names: Names
+  }
+>()("@eventbus/examples/demo/Cluster") {}
+
+export const layer: Layer.Layer<Cluster | Broker.Broker, Config.ConfigError | BrokerError.BrokerError> = Layer.unwrap(
+  Effect.map(Config.option(Config.String("KAFKA_BROKERS")), (brokers) =>
+    Option.match(brokers, {
+      onNone: () => cluster("a broker in this process", "").pipe(Layer.provideMerge(MemoryBroker.layer())),
+      onSome: (list) =>
+        cluster(`Kafka at ${list}`, `demo-${crypto.randomUUID().slice(0, 8)}.`).pipe(
+          Layer.provideMerge(KafkaJs.layer({ brokers: list.split(","), clientId: "eventbus-demo" }))
+        )
+    })
+  )
+)
+
+const cluster = (title: string, prefix: string): Layer.Layer<Cluster, BrokerError.BrokerError, Broker.Broker> =>
+  Layer.effect(
+    Cluster,
+    Effect.gen(function* () {
+      const broker = yield* Broker.Broker
+      const names = namesOf(prefix)
+      const topics = [names.orders, names.payments].map((topic) => ({ topic, partitions }))
+      yield* Effect.acquireRelease(
+        withAdmin(broker, (admin) => admin.createTopics(topics)),
+        () => Effect.ignore(withAdmin(broker, (admin) => remove(admin, names)))
+      )
+      return { title, names }
+    })
+  )
+
+const namesOf = (prefix: string): Names => {
+  const orders = `${prefix}orders`
+  const group = `${prefix}billing`
+  const deadLetters = TopicName.standard.deadLetter({ topic: orders, groupId: group })
+  return { orders, payments: `${prefix}payments`, deadLetters, group, audit: `${prefix}audit` }
+}
+
+export const withAdmin = <A>(
+  broker: Broker.Broker["Service"],
+  use: (admin: Broker.Admin) => Effect.Effect<A, BrokerError.BrokerError>
+): Effect.Effect<A, BrokerError.BrokerError> => Effect.scoped(Effect.flatMap(broker.admin, use))
+
+const remove = Effect.fnUntraced(function* (
+  admin: Broker.Admin,
+  { orders, payments, deadLetters, group, audit }: Names
+) {
+  const made = new Set([orders, payments, deadLetters])
+  yield* admin.deleteTopics((yield* admin.listTopics).filter((topic) => made.has(topic)))
+  yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group || id === audit))
+})

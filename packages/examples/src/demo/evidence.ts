@@ -1,0 +1,75 @@
+/**
+ * What the cluster itself says at the end: every record of the demo's topics, and the group's committed offsets.
+ */
+import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Effect, Queue } from "effect"
+import { Cluster, withAdmin } from "./cluster.ts"
+
+type Record = ConsumerRecord.ConsumerRecord
+
+export interface Evidence {
+  readonly orders: ReadonlyArray<Record>
+  readonly payments: ReadonlyArray<Record>
+  readonly deadLetters: ReadonlyArray<Record>
+  /** Partition of the orders to committed offset; a partition without one is missing. */
+  readonly committed: ReadonlyMap<number, bigint>
+}
+
+export const gather: Effect.Effect<Evidence, BrokerError.BrokerError, Broker.Broker | Cluster> = Effect.gen(
+  function* () {
+    const broker = yield* Broker.Broker
+    const { names } = yield* Cluster
+    const { topics, committed } = yield* withAdmin(broker, (admin) =>
+      Effect.gen(function* () {
+        const existing = new Set(yield* admin.listTopics)
+        return {
+          // Nobody makes the dead letter topic before the first dead letter.
+          topics: [names.orders, names.payments, names.deadLetters].filter((topic) => existing.has(topic)),
+          committed: yield* admin.committedOffsets(names.group, [names.orders])
+        }
+      })
+    )
+    const records = yield* readToEnd(broker, names.audit, topics)
+    const of = (topic: string) => records.filter((record) => record.topic === topic)
+    return {
+      orders: of(names.orders),
+      payments: of(names.payments),
+      deadLetters: of(names.deadLetters),
+      committed: new Map(committed.map(({ partition, offset }) => [partition, offset]))
+    }
+  }
+)
+
+/** Every record that the topics hold now. */
+const readToEnd = (broker: Broker.Broker["Service"], groupId: string, topics: ReadonlyArray<string>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const unread = yield* logEnds(broker, topics)
+      const session = yield* broker.consumer({ groupId, topics })
+      const records: Array<Record> = []
+      while (unread.size > 0) {
+        const event = yield* Queue.take(session.events)
+        if (event._tag === "Assigned") {
+          for (const partition of event.partitions) yield* session.seek(partition, partition.logStart)
+        }
+        if (event._tag === "Fetched") {
+          const { topic, partition, nextOffset } = event.chunk
+          records.push(...event.chunk.records)
+          const key = ConsumerRecord.partitionKey(topic, partition)
+          if (nextOffset >= (unread.get(key) ?? 0n)) unread.delete(key)
+        }
+      }
+      return records
+    })
+  )
+
+/** Where each partition that is not empty ends. */
+const logEnds = Effect.fnUntraced(function* (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) {
+  const ends = new Map<string, bigint>()
+  for (const topic of topics) {
+    for (const { partition, logStart, logEnd } of yield* withAdmin(broker, (admin) => admin.topicOffsets(topic))) {
+      if (logEnd > logStart) ends.set(ConsumerRecord.partitionKey(topic, partition), logEnd)
+    }
+  }
+  return ends
+})

@@ -1,0 +1,132 @@
+/**
+ * What the screen shows while the demo runs: kept from the connector's events. The account at the end does not use it, except for what
+ * cut work off.
+ */
+import type { ConsumerRecord, EventBusEvent } from "@eventbus/core"
+
+type Event = EventBusEvent.EventBusEvent
+
+export interface PartitionProgress {
+  /** The instance that owns it. */
+  owner: string | undefined
+  /** Orders before this offset are finished. */
+  committed: number
+  /** Orders in the log. */
+  end: number
+  inHand: InHand | undefined
+  /** What cut work off before its commit, when anything did: at-least-once delivery repeats it. */
+  cutOffBy: Event["_tag"] | undefined
+}
+
+/** The order that a handler works on now. */
+export interface InHand {
+  readonly offset: bigint
+  readonly sinceMillis: number
+  /** What its last attempt failed with, and what comes next. */
+  readonly trouble: { readonly exception: string; readonly next: "retry" | "dead letter" } | undefined
+}
+
+export interface Announcement {
+  readonly atMillis: number
+  readonly text: string
+}
+
+export interface Progress {
+  readonly partitions: ReadonlyArray<PartitionProgress>
+  readonly announcements: ReadonlyArray<Announcement>
+  readonly counts: Counts
+  readonly announce: (text: string) => void
+  readonly arrived: (metadata: ConsumerRecord.RecordMetadata) => void
+  readonly observe: (instance: string, event: Event) => void
+}
+
+interface Counts {
+  handled: number
+  retries: number
+  deadLettered: number
+}
+
+export const make = (partitionCount: number, nowMillis: () => number): Progress => {
+  const partitions = Array.from({ length: partitionCount }, empty)
+  const announcements: Array<Announcement> = []
+  const counts: Counts = { handled: 0, retries: 0, deadLettered: 0 }
+  const startedMillis = nowMillis()
+  return {
+    partitions,
+    announcements,
+    counts,
+    announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
+    arrived: ({ partition, offset }) => {
+      const log = partitions[partition]
+      if (log !== undefined) log.end = Math.max(log.end, Number(offset) + 1)
+    },
+    observe: (instance, event) => {
+      count(counts, event)
+      for (const [index, partition] of partitions.entries()) {
+        if ("partition" in event && event.partition === index) follow(partition, instance, event, nowMillis())
+        if (event._tag === "SessionCrashed" && partition.owner === instance) cutOff(partition, event)
+      }
+    }
+  }
+}
+
+/** Orders that are in the log and not finished. */
+export const waiting = (progress: Progress): number =>
+  progress.partitions.reduce((sum, { end, committed }) => sum + end - committed, 0)
+
+const empty = (): PartitionProgress => ({
+  owner: undefined,
+  committed: 0,
+  end: 0,
+  inHand: undefined,
+  cutOffBy: undefined
+})
+
+const count = (counts: Counts, event: Event): void => {
+  if (event._tag === "AttemptFailed" && event.retryInMillis !== undefined) counts.retries++
+  if (event._tag !== "Settled") return
+  if (event.settlement === "Handled") counts.handled++
+  if (event.settlement === "DeadLettered") counts.deadLettered++
+}
+
+const follow = (partition: PartitionProgress, instance: string, event: Event, nowMillis: number): void => {
+  switch (event._tag) {
+    case "PartitionAssigned":
+      partition.owner = instance
+      break
+    case "PartitionReleased":
+      leave(partition)
+      break
+    case "PartitionLost":
+    case "DrainTimedOut":
+    case "ProcessingBudgetReached":
+      cutOff(partition, event)
+      break
+    case "Started":
+      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, trouble: undefined }
+      break
+    case "AttemptFailed": {
+      const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
+      const next = event.retryInMillis === undefined ? "dead letter" : "retry"
+      const trouble = { exception: event.failure.className, next } as const
+      partition.inHand = { offset: event.record.offset, sinceMillis, trouble }
+      break
+    }
+    case "Settled":
+      partition.inHand = undefined
+      break
+    case "Committed":
+      partition.committed = Math.max(partition.committed, Number(event.offset))
+      break
+  }
+}
+
+const leave = (partition: PartitionProgress): void => {
+  partition.owner = undefined
+  partition.inHand = undefined
+}
+
+const cutOff = (partition: PartitionProgress, event: Event): void => {
+  partition.cutOffBy = event._tag
+  leave(partition)
+}

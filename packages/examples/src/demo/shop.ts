@@ -1,0 +1,112 @@
+/**
+ * What the demo's application does: an order arrives, its card is charged, and the payment is written to the topic `payments`.
+ */
+import { Binding, Broker, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Context, Effect, Layer, Schema } from "effect"
+import { Cluster, type Names } from "./cluster.ts"
+
+/** What the card's bank does with a charge. */
+const Card = Schema.Literals(["good", "busy", "slow", "declined", "unreachable", "cursed"])
+
+export const Order = Schema.Struct({
+  id: Schema.String,
+  amount: Schema.Int.check(Schema.isGreaterThan(0)),
+  card: Card
+})
+export type Order = typeof Order.Type
+
+class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { order: Schema.String }) {
+  override get message(): string {
+    return `the bank does not answer about ${this.order}`
+  }
+}
+
+class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { order: Schema.String }) {
+  override get message(): string {
+    return `the bank declined ${this.order}`
+  }
+}
+
+export class Payments extends Context.Service<
+  Payments,
+  {
+    /** Charges the order and writes its payment, whose key is `id`. */
+    readonly charge: (order: Order, id: string) => Effect.Effect<void, GatewayDown | CardDeclined>
+  }
+>()("@eventbus/examples/demo/Payments") {
+  static readonly layer: Layer.Layer<Payments, never, Broker.Broker | Cluster> = Layer.effect(
+    Payments,
+    Effect.gen(function* () {
+      const broker = yield* Broker.Broker
+      const { names } = yield* Cluster
+      const producer = yield* Effect.orDie(broker.producer())
+      const bank = makeBank()
+      return Payments.of({
+        charge: Effect.fnUntraced(function* (order, id) {
+          yield* bank(order)
+          const payment = { topic: names.payments, key: encoder.encode(id), value: encoder.encode(order.id) }
+          yield* Effect.orDie(producer.send(payment))
+        })
+      })
+    })
+  )
+}
+
+export const binding = (names: Names): Binding.Binding<Payments> =>
+  Binding.make("orders", {
+    topic: names.orders,
+    groupId: names.group,
+    value: Serde.json(Order),
+    handler: ({ value, deduplicationKey }) => Payments.use((payments) => payments.charge(value, deduplicationKey)),
+    retry: RetryPolicy.blocking({ maxAttempts: 4, initialInterval: "100 millis" }),
+    onError: {
+      GatewayDown: Route.retry,
+      CardDeclined: Route.deadLetter("card declined")
+    },
+    // The group learns of a new member with the next heartbeat.
+    heartbeatInterval: "500 millis",
+    sessionTimeout: "10 seconds"
+  })
+
+/** A bank whose answer depends on the card. A busy one answers the third time that it is asked about an order. */
+const makeBank = () => {
+  const asked = new Map<string, number>()
+  return ({ id, amount, card }: Order): Effect.Effect<void, GatewayDown | CardDeclined> => {
+    const times = (asked.get(id) ?? 0) + 1
+    asked.set(id, times)
+    const answer = Effect.sleep(card === "slow" ? "2500 millis" : 20 + (amount % 40))
+    switch (card) {
+      case "good":
+      case "slow":
+        return answer
+      case "busy":
+        return times < 3 ? Effect.andThen(answer, new GatewayDown({ order: id })) : answer
+      case "declined":
+        return Effect.andThen(answer, new CardDeclined({ order: id }))
+      case "unreachable":
+        return Effect.andThen(answer, new GatewayDown({ order: id }))
+      case "cursed":
+        return Effect.die(new TypeError(`cannot read property 'limit' of undefined (${id})`))
+    }
+  }
+}
+
+/** Order number `index` as it arrives from outside: most are good, and some cannot even be read. */
+export const arrival = (index: number, card: Order["card"] = cardOf(index)): { key: Uint8Array; value: Uint8Array } => {
+  const order: Order = { id: `o-${index}`, amount: 1 + ((index * 37) % 500), card }
+  const text = JSON.stringify(order)
+  const value = card === "good" && index % 29 === 5 ? (unreadable[index % unreadable.length] ?? "") : text
+  return { key: encoder.encode(`customer-${(index * 7) % 60}`), value: encoder.encode(value) }
+}
+
+const cardOf = (index: number): Order["card"] => {
+  if (index % 17 === 3) return "busy"
+  if (index % 31 === 8) return "declined"
+  if (index % 61 === 20) return "unreachable"
+  if (index % 97 === 30) return "cursed"
+  return "good"
+}
+
+const unreadable = ['{"id":"o-', '{"id":"o-1","amount":"twelve","card":"good"}', "", "<order/>"]
+
+const encoder = new TextEncoder()

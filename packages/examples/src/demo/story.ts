@@ -1,0 +1,94 @@
+/**
+ * What happens in the demo: a backlog, a first instance, a second one, a deployment in the middle of the work, and the end.
+ */
+import { Binding, Broker, type ConsumerRecord, EventBusConnector } from "@eventbus/core"
+import { Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { Cluster, partitions } from "./cluster.ts"
+import { type Progress, waiting } from "./progress.ts"
+import { arrival, binding } from "./shop.ts"
+
+const backlog = 150
+const flowing = 300
+const flowInterval = "33 millis"
+const slowOnes = 2 * partitions
+
+/** How many orders one partition gets when keys spread evenly. */
+export const plannedPerPartition = Math.ceil((backlog + flowing + slowOnes) / partitions)
+
+/** Starts with the first order and ends when all instances have stopped. Interrupting it stops them gracefully too. */
+export const tell = (progress: Progress) =>
+  Effect.gen(function* () {
+    const { names } = yield* Cluster
+    const broker = yield* Broker.Broker
+    const producer = yield* broker.producer()
+    const publish = (order: { key: Uint8Array; value: Uint8Array }, partition?: number) =>
+      producer
+        .send({ topic: names.orders, ...order, ...(partition === undefined ? {} : { partition }) })
+        .pipe(Effect.tap((metadata) => Effect.sync(() => progress.arrived(metadata))))
+    /** One order for each partition that takes its bank 2.5 seconds. */
+    const publishSlow = (first: number) =>
+      Effect.forEach(Array(partitions).keys(), (partition) => publish(arrival(first + partition, "slow"), partition))
+
+    progress.announce(`${backlog} orders are waiting when app-1 starts`)
+    yield* Effect.forEach(Array(backlog).keys(), (index) => publish(arrival(index)), { concurrency: "unbounded" })
+    const first = yield* startInstance(progress, "app-1")
+    const flow = yield* Effect.forEach(
+      Array(flowing).keys(),
+      (index) => Effect.delay(publish(arrival(backlog + index)), flowInterval),
+      { discard: true }
+    ).pipe(Effect.forkChild)
+    yield* until(() => owned(progress, "app-1") === partitions)
+    yield* Effect.sleep("3500 millis")
+
+    progress.announce("app-2 starts: the group moves partitions to it")
+    const second = yield* startInstance(progress, "app-2")
+    yield* until(() => owned(progress, "app-2") === partitions / 2)
+    yield* Effect.sleep("3 seconds")
+
+    const slow = yield* publishSlow(backlog + flowing)
+    yield* until(() => slow.some((order) => inHandOf(progress, order) === "app-2"))
+    progress.announce("app-2 gets SIGTERM in the middle of slow orders: it finishes them")
+    yield* second.stop
+    progress.announce("app-2 has committed and left; app-1 takes its partitions")
+    yield* Fiber.join(flow)
+    yield* until(() => waiting(progress) === 0)
+
+    const slowest = yield* publishSlow(backlog + flowing + partitions)
+    yield* until(() => slowest.every((order) => inHandOf(progress, order) === "app-1"))
+    progress.announce("app-1 gets SIGTERM too, with a slow order in every partition")
+    yield* first.stop
+    progress.announce("app-1 has committed and left")
+  }).pipe(
+    Effect.onInterrupt(() => Effect.sync(() => progress.announce("interrupted: the instances finish what they have"))),
+    Effect.scoped
+  )
+
+/** One process of the application: a connector with the binding. Closing its scope is what SIGTERM does to a real one. */
+const startInstance = Effect.fnUntraced(function* (progress: Progress, instance: string) {
+  const { names } = yield* Cluster
+  const watched = Layer.effectDiscard(
+    Effect.flatMap(EventBusConnector.EventBusConnector, (connector) =>
+      connector.subscribe((event) => progress.observe(instance, event))
+    )
+  ).pipe(Layer.provideMerge(EventBusConnector.layer))
+  const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
+  yield* Layer.buildWithScope(Binding.layer(binding(names)).pipe(Layer.provideMerge(watched)), scope)
+  return { stop: Scope.close(scope, Exit.void) }
+})
+
+const owned = (progress: Progress, instance: string): number =>
+  progress.partitions.filter(({ owner }) => owner === instance).length
+
+/** The instance whose handler works on the order now. */
+const inHandOf = (progress: Progress, order: ConsumerRecord.RecordMetadata): string | undefined => {
+  const partition = progress.partitions[order.partition]
+  return partition?.inHand?.offset === order.offset ? partition.owner : undefined
+}
+
+/** Waits for the picture to show it, for 30 seconds at most: what is missing then, the account tells. */
+const until = (condition: () => boolean): Effect.Effect<void> =>
+  Effect.sync(condition).pipe(
+    Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("50 millis") }),
+    Effect.timeoutOption("30 seconds"),
+    Effect.asVoid
+  )

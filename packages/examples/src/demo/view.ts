@@ -1,0 +1,96 @@
+/**
+ * How the demo looks: progress and account as lines of text.
+ */
+import type { Account, DeadLetterGroup } from "./account.ts"
+import { type Announcement, type PartitionProgress, type Progress, waiting } from "./progress.ts"
+import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
+
+const barWidth = 28
+const maxProblems = 20
+
+/** The whole picture. `planned` is how many orders one partition is likely to get: the length of a bar. */
+export const picture = (
+  progress: Progress,
+  title: string,
+  planned: number,
+  nowMillis: number
+): ReadonlyArray<string> => {
+  const full = Math.max(planned, ...progress.partitions.map(({ end }) => end))
+  return [
+    `${bold("Event Bus Connector")} ${dim(`· orders through a binding, on ${title}`)}`,
+    "",
+    dim(`  partition  owner  ${"finished █  waiting ░".padEnd(barWidth)}  finished/all  in hand`),
+    ...progress.partitions.map((partition, index) => row(partition, index, full, nowMillis)),
+    "",
+    `  ${totals(progress)}`,
+    "",
+    ...progress.announcements.map(announcement)
+  ]
+}
+
+export const announcement = ({ atMillis, text }: Announcement): string =>
+  `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
+
+export const totals = (progress: Progress): string => {
+  const { handled, retries, deadLettered } = progress.counts
+  return [
+    `${green(String(handled))} handled`,
+    `${yellow(String(retries))} retries`,
+    `${red(String(deadLettered))} dead-lettered`,
+    `${waiting(progress)} waiting`
+  ].join(" · ")
+}
+
+const row = (partition: PartitionProgress, index: number, full: number, nowMillis: number): string => {
+  const { owner, committed, end } = partition
+  const finished = Math.round((committed / full) * barWidth)
+  const arrived = Math.max(finished, Math.ceil((end / full) * barWidth))
+  const paint = colourOf(owner)
+  const bar = paint("█".repeat(finished)) + dim("░".repeat(arrived - finished)) + " ".repeat(barWidth - arrived)
+  const name = paint((owner ?? "-").padEnd(5))
+  return `  orders-${index}   ${name}  ${bar}  ${`${committed}/${end}`.padStart(12)}  ${inHand(partition, nowMillis)}`
+}
+
+const inHand = ({ inHand }: PartitionProgress, nowMillis: number): string => {
+  if (inHand === undefined) return ""
+  const { offset, sinceMillis, trouble } = inHand
+  if (trouble?.next === "retry") return yellow(`#${offset} ${trouble.exception}: again`)
+  if (trouble?.next === "dead letter") return red(`#${offset} ${trouble.exception}: to orders.DLT`)
+  const forMillis = nowMillis - sinceMillis
+  return forMillis < 300 ? dim(`#${offset}`) : `#${offset} for ${seconds(forMillis)} s`
+}
+
+const colourOf = (owner: string | undefined) => (owner === undefined ? dim : owner === "app-1" ? blue : magenta)
+
+const seconds = (millis: number): string => (millis / 1000).toFixed(1)
+
+/** Where every record went. */
+export const accountLines = (account: Account): ReadonlyArray<string> => {
+  const entry = (label: string, count: number, note = "") =>
+    `  ${label.padEnd(34)}${String(count).padStart(5)}${note === "" ? "" : `   ${dim(note)}`}`
+  const good = account.problems.length === 0
+  return [
+    "",
+    `${bold("Account of every record")} ${dim("· read back from the topics and committed offsets")}`,
+    "",
+    entry("orders produced", account.produced),
+    entry("├ paid", account.paid, "in topic payments, once each"),
+    entry("├ dead-lettered", account.deadLettered, "in topic orders.DLT, bytes unchanged"),
+    ...account.deadLetterGroups.map((group) => entry(`│   ${group.exception}`, group.count, explain(group))),
+    entry("├ waiting for the next start", account.waiting, "behind the committed offsets"),
+    entry("└ lost", account.lost, "committed, but in neither topic"),
+    "",
+    entry("handled more than once, or to be", account.repeated),
+    "",
+    ...account.problems.slice(0, maxProblems).map((problem) => red(`  ✘ ${problem}`)),
+    ...(good ? [green(`  ✔ every record accounted for: ${account.produced} = ${sum(account)}`)] : [])
+  ]
+}
+
+const sum = ({ paid, deadLettered, waiting }: Account): string =>
+  [`${paid} paid`, `${deadLettered} dead-lettered`, ...(waiting > 0 ? [`${waiting} waiting`] : [])].join(" + ")
+
+const explain = ({ reason, attempts }: DeadLetterGroup): string => {
+  if (attempts === "0") return `${reason}: not attempted`
+  return `${reason}: ${attempts} ${attempts === "1" ? "attempt" : "attempts"}`
+}

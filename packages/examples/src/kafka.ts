@@ -1,0 +1,39 @@
+/**
+ * The Kafka that the examples run on: the one that `KAFKA_BROKERS` names (`host:port,host:port`), else one inside this process.
+ */
+import type { Broker, BrokerError } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Config, Effect, Layer, Option } from "effect"
+
+/** A record of the Kafka inside this process: key and value, which is written as JSON unless it is text. */
+export type Sample = readonly [key: string, value: unknown]
+
+/** `samples` are in the topic of the Kafka inside this process; another Kafka is left as it is. */
+export const layer = (
+  topic: string,
+  samples: ReadonlyArray<Sample>
+): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError> =>
+  Layer.unwrap(
+    Effect.map(Config.option(Config.String("KAFKA_BROKERS")), (brokers) =>
+      Option.match(brokers, {
+        onSome: (list) => KafkaJs.layer({ brokers: list.split(",") }),
+        onNone: () => Layer.effectDiscard(write(topic, samples)).pipe(Layer.provideMerge(MemoryBroker.layer()))
+      })
+    )
+  )
+
+const write = Effect.fnUntraced(function* (topic: string, samples: ReadonlyArray<Sample>) {
+  const kafka = yield* MemoryBroker.MemoryBroker
+  yield* kafka.createTopic(topic)
+  yield* kafka.append(
+    topic,
+    0,
+    samples.map(([key, value]) => ({
+      key: encoder.encode(key),
+      value: encoder.encode(typeof value === "string" ? value : JSON.stringify(value))
+    }))
+  )
+})
+
+const encoder = new TextEncoder()

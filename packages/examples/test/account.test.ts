@@ -1,0 +1,78 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ConsumerRecord } from "@eventbus/core"
+import { account } from "../src/demo/account.ts"
+import type { Evidence } from "../src/demo/evidence.ts"
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+const record = (topic: string, offset: number, value: string, headers: Readonly<Record<string, string>> = {}) =>
+  ({
+    topic,
+    partition: 0,
+    offset: BigInt(offset),
+    timestamp: 0,
+    key: bytes("ann"),
+    value: bytes(value),
+    headers: Object.entries(headers).map(([key, text]) => ({ key, value: bytes(text) }))
+  }) satisfies ConsumerRecord.ConsumerRecord
+
+const order = (offset: number) => record("orders", offset, `order ${offset}`)
+const payment = (offset: number) => ({ ...record("payments", offset, ""), key: bytes(`orders-0-${offset}`) })
+const letter = (offset: number, value = `order ${offset}`) =>
+  record("orders.DLT", offset, value, {
+    "x-eventbus-original-topic": "orders",
+    "x-eventbus-original-partition": "0",
+    "x-eventbus-original-offset": String(offset),
+    "x-eventbus-last-exception-class": "CardDeclined",
+    "x-eventbus-dlt-reason": "NON_RETRYABLE",
+    "x-eventbus-total-attempts": "1"
+  })
+
+/** Two orders: the first is paid, the second dead-lettered. */
+const evidence: Evidence = {
+  orders: [order(0), order(1)],
+  payments: [payment(0)],
+  deadLetters: [letter(1)],
+  committed: new Map([[0, 2n]])
+}
+
+const nowhere: ReadonlySet<number> = new Set()
+
+describe("the demo's account", () => {
+  it("finds every order once", () => {
+    const { produced, paid, deadLettered, deadLetterGroups, problems } = account(evidence, nowhere)
+    assert.deepStrictEqual(
+      { produced, paid, deadLettered, problems },
+      { produced: 2, paid: 1, deadLettered: 1, problems: [] }
+    )
+    assert.deepStrictEqual(deadLetterGroups, [
+      { exception: "CardDeclined", reason: "NON_RETRYABLE", attempts: "1", count: 1 }
+    ])
+  })
+
+  it("counts what is behind the committed offset as waiting", () => {
+    const { waiting, problems } = account({ ...evidence, orders: [...evidence.orders, order(2)] }, nowhere)
+    assert.deepStrictEqual({ waiting, problems }, { waiting: 1, problems: [] })
+  })
+
+  it.each<[string, Partial<Evidence>, RegExp]>([
+    ["an order that was committed and left no trace", { payments: [] }, /orders-0-0 is lost/],
+    ["an order that was paid twice", { payments: [payment(0), payment(0)] }, /orders-0-0: paid 2 times/],
+    [
+      "an order that was paid and dead-lettered",
+      { deadLetters: [letter(0), letter(1)] },
+      /orders-0-0: paid 1 times, dead/
+    ],
+    ["an order that was paid and will be delivered again", { committed: new Map() }, /committed: false/],
+    ["a dead letter with other bytes", { deadLetters: [letter(1, "other")] }, /orders-0-1: its dead letter has other/],
+    ["a payment for no order", { payments: [payment(0), payment(7)] }, /a payment for orders-0-7/]
+  ])("has a problem with %s", (_, change, problem) => {
+    assert.match(account({ ...evidence, ...change }, nowhere).problems.join("\n"), problem)
+  })
+
+  it("takes a repetition for what it is after work was cut off", () => {
+    const twice = { ...evidence, payments: [payment(0), payment(0)] }
+    const { repeated, problems } = account(twice, new Set([0]))
+    assert.deepStrictEqual({ repeated, problems }, { repeated: 1, problems: [] })
+  })
+})

@@ -1,0 +1,93 @@
+/**
+ * A real Apache Kafka for tests and benchmarks: one or three brokers in KRaft mode, on free ports of the loopback device, with
+ * data that lives as long as the Scope. When the Scope closes, or this process dies (by kill -9 too), the brokers are killed and
+ * their data is removed.
+ *
+ * Needs Java 17+; Maven fetches the jars on first use, into the user's cache folder.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Clock, Context, type Duration, Effect, Layer, type Scope } from "effect"
+import { type Compiler, spawnGuarded } from "./internal/brokerProcess.ts"
+import { makeClusterProcesses } from "./internal/clusterProcesses.ts"
+import { type Users, users } from "./internal/credentials.ts"
+import { randomStart } from "./internal/freePorts.ts"
+import { install } from "./internal/installation.ts"
+import { prepareCluster } from "./internal/prepareCluster.ts"
+import { type Security, usesSasl } from "./internal/serverProperties.ts"
+import { InvalidOptions, type RealKafkaError, type StartFailed } from "./RealKafkaError.ts"
+
+export type { Compiler } from "./internal/brokerProcess.ts"
+export type { User, Users } from "./internal/credentials.ts"
+export type { Security } from "./internal/serverProperties.ts"
+
+export interface Options {
+  /** With three, topics get three replicas and `min.insync.replicas` 2. Default 1. */
+  readonly brokers?: 1 | 3
+  /** Of the clients' listener. SASL offers PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Default `plaintext`. */
+  readonly security?: Security
+  /** Nobody but `users.admin` may do anything until granted; needs SASL. Default false. */
+  readonly acls?: boolean
+  /** More broker properties; they win over the runner's own. Default none. */
+  readonly config?: Readonly<Record<string, string>>
+  /** Of the brokers' Java: `c1` starts with half the CPU time, `c2` serves faster once warm: for benchmarks. Default `c1`. */
+  readonly compiler?: Compiler
+  /** Bound of `start` and of each `restart`, from the launch of the processes to the cluster's answer. Default 3 minutes. */
+  readonly startTimeout?: Duration.Input
+}
+
+export interface Cluster {
+  /** `host:port` of each broker, in the order of the node ids 1, 2, 3. */
+  readonly bootstrap: ReadonlyArray<string>
+  /** The certificate authority of the brokers as PEM; undefined without TLS. */
+  readonly ca: string | undefined
+  /** Known to every cluster with SASL, under each mechanism. */
+  readonly users: Users
+  /** kill -9: the broker is gone when this returns. Its data stays for `restart`. */
+  readonly kill: (nodeId: number) => Effect.Effect<void>
+  /** An orderly stop (SIGTERM): the broker hands its partitions over first. */
+  readonly stop: (nodeId: number) => Effect.Effect<void>
+  /** Starts a killed or stopped broker on its old port and data, and waits until the cluster counts it in. */
+  readonly restart: (nodeId: number) => Effect.Effect<void, StartFailed>
+}
+
+export class RealKafka extends Context.Service<RealKafka, Cluster>()("@eventbus/kafka-runner/RealKafka") {}
+
+/** A cluster that is ready to serve; it ends with the Scope. */
+export const start = (options: Options = {}): Effect.Effect<Cluster, RealKafkaError, Scope.Scope> =>
+  // Processes follow the real clock, in a test on TestClock too.
+  Effect.provideService(startCluster(options), Clock.Clock, Clock.Clock.defaultValue())
+
+/** `start` as a Layer of the service `RealKafka`. */
+export const layer = (options: Options = {}): Layer.Layer<RealKafka, RealKafkaError> =>
+  Layer.effect(RealKafka, start(options))
+
+const startCluster = Effect.fnUntraced(function* (options: Options) {
+  const { brokers = 1, security = "plaintext", acls = false, config = {}, compiler = "c1" } = options
+  const startTimeout = options.startTimeout ?? "3 minutes"
+  if (acls && !usesSasl(security)) {
+    return yield* new InvalidOptions({ detail: "acls need users to grant to: choose security sasl or sasl_ssl." })
+  }
+  const installation = yield* install
+  const runFolder = yield* temporaryFolder
+  const request = { brokers, security, acls, config, compiler, firstPort: randomStart() }
+  const prepared = yield* prepareCluster(installation, runFolder, request)
+  const processes = yield* makeClusterProcesses(prepared, (command) => spawnGuarded(runFolder, command))
+  yield* Effect.forEach(prepared.brokers.keys(), processes.launch, { discard: true })
+  yield* processes.awaitReady(startTimeout)
+
+  return RealKafka.of({
+    bootstrap: [...prepared.brokers.values()].map((broker) => broker.address),
+    ca: prepared.access.ca,
+    users,
+    kill: (nodeId) => processes.end(nodeId, "SIGKILL"),
+    stop: (nodeId) => processes.end(nodeId, "SIGTERM"),
+    restart: (nodeId) => Effect.andThen(processes.launch(nodeId), processes.awaitReady(startTimeout))
+  })
+})
+
+const temporaryFolder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "eventbus-kafka-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+)

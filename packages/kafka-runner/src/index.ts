@@ -1,0 +1,2 @@
+export * as RealKafka from "./RealKafka.ts"
+export * as RealKafkaError from "./RealKafkaError.ts"

@@ -1,0 +1,43 @@
+/** The users that every secured cluster knows, under PLAIN and SCRAM alike. */
+export interface User {
+  readonly username: string
+  readonly password: string
+}
+
+export interface Users {
+  /** May do everything, also under ACLs. */
+  readonly admin: User
+  /** Under ACLs may do nothing until it is granted. */
+  readonly app: User
+}
+
+export const users: Users = {
+  admin: { username: "admin", password: "admin-secret" },
+  app: { username: "app", password: "app-secret" }
+}
+
+const mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-512"] as const
+
+/** SCRAM users live in the cluster's metadata, so `StorageTool format` writes them. */
+export const scramFormatArguments: ReadonlyArray<string> = mechanisms.flatMap((mechanism) =>
+  Object.values(users).flatMap((user: User) => [
+    "--add-scram",
+    `${mechanism}=[name=${user.username},password=${user.password}]`
+  ])
+)
+
+const loginModule = (name: string) => `org.apache.kafka.common.security.${name} required`
+
+/** Each enabled mechanism needs its own login module, or the broker refuses to start. */
+export const saslProperties = (listener: string): Record<string, string> => ({
+  [`listener.name.${listener}.sasl.enabled.mechanisms`]: ["PLAIN", ...mechanisms].join(","),
+  [`listener.name.${listener}.plain.sasl.jaas.config`]: `${loginModule("plain.PlainLoginModule")} ${Object.values(users)
+    .map((user: User) => `user_${user.username}="${user.password}"`)
+    .join(" ")};`,
+  ...Object.fromEntries(
+    mechanisms.map((mechanism) => [
+      `listener.name.${listener}.${mechanism.toLowerCase()}.sasl.jaas.config`,
+      `${loginModule("scram.ScramLoginModule")};`
+    ])
+  )
+})

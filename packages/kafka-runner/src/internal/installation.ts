@@ -1,0 +1,78 @@
+/** Where Java is, and the broker's jars: fetched once by Maven into the user's cache folder. */
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { mkdir, writeFile } from "node:fs/promises"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
+import { DownloadFailed, KafkaUnavailable } from "../RealKafkaError.ts"
+import { execute } from "./execute.ts"
+import { withFileLock } from "./fileLock.ts"
+
+export interface Installation {
+  readonly java: string
+  readonly keytool: string
+  readonly classPath: string
+}
+
+export const packageFile = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url))
+
+/** Outside the work tree, so that a fresh clone finds what an earlier one downloaded. */
+export const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "eventbus-kafka")
+
+const pom = packageFile("pom.xml")
+
+const jarFolder = (): string =>
+  join(cacheFolder(), `jars-${createHash("sha256").update(readFileSync(pom)).digest("hex").slice(0, 12)}`)
+
+const isDownloaded = (): boolean => existsSync(join(jarFolder(), ".done"))
+
+const javaTool = (name: string): string => {
+  const home = process.env.JAVA_HOME
+  return home ? join(home, "bin", name) : name
+}
+
+const requireJava = Effect.gen(function* () {
+  const version = yield* execute(javaTool("java"), ["-version"]).pipe(
+    Effect.mapError(() => new KafkaUnavailable({ missing: "Java was not found" }))
+  )
+  const major = Number(/version "(\d+)/.exec(version)?.[1])
+  if (!(major >= 17))
+    return yield* new KafkaUnavailable({ missing: `Java 17+ is needed, found ${version.split("\n")[0]}` })
+})
+
+/** Fails when this machine cannot run a broker; downloads nothing. */
+export const requireTools: Effect.Effect<void, KafkaUnavailable> = Effect.gen(function* () {
+  yield* requireJava
+  if (isDownloaded()) return
+  yield* execute("mvn", ["-version"]).pipe(
+    Effect.mapError(() => new KafkaUnavailable({ missing: "Maven was not found" }))
+  )
+})
+
+const download = Effect.gen(function* () {
+  if (isDownloaded()) return // another process did it while this one waited for the lock
+  const folder = jarFolder()
+  yield* execute("mvn", [
+    "-q",
+    "-B",
+    "-f",
+    pom,
+    "dependency:copy-dependencies",
+    `-DoutputDirectory=${folder}`,
+    "-DincludeScope=runtime"
+  ]).pipe(Effect.mapError((failure) => new DownloadFailed({ detail: failure.output })))
+  // Written last: an interrupted download is not taken for a whole one.
+  yield* Effect.promise(() => writeFile(join(folder, ".done"), ""))
+})
+
+/** Java and the class path of the broker; downloads the jars on first use (43 MB), never twice at once. */
+export const install: Effect.Effect<Installation, KafkaUnavailable | DownloadFailed> = Effect.gen(function* () {
+  yield* requireTools
+  if (!isDownloaded()) {
+    yield* Effect.promise(() => mkdir(cacheFolder(), { recursive: true }))
+    yield* withFileLock(join(cacheFolder(), "download.lock"), download)
+  }
+  return { java: javaTool("java"), keytool: javaTool("keytool"), classPath: join(jarFolder(), "*") }
+})

@@ -1,0 +1,108 @@
+/** Everything before the brokers start: ports, certificate, configuration files, formatted data folders. */
+import { randomBytes } from "node:crypto"
+import { mkdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { StartFailed } from "../RealKafkaError.ts"
+import { type BrokerCommand, brokerCommand, type Compiler } from "./brokerProcess.ts"
+import { makeCertificate } from "./certificate.ts"
+import { scramFormatArguments } from "./credentials.ts"
+import type { Access } from "./describeCluster.ts"
+import { type ExecuteFailure, execute } from "./execute.ts"
+import { freePorts } from "./freePorts.ts"
+import type { Installation } from "./installation.ts"
+import {
+  type ClusterShape,
+  type Node,
+  renderProperties,
+  type Security,
+  serverProperties,
+  usesSasl,
+  usesTls
+} from "./serverProperties.ts"
+
+export interface ClusterRequest {
+  readonly brokers: 1 | 3
+  readonly security: Security
+  readonly acls: boolean
+  readonly config: Readonly<Record<string, string>>
+  readonly compiler: Compiler
+  /** Ports are taken from here upwards. */
+  readonly firstPort: number
+}
+
+export interface PreparedBroker {
+  readonly address: string
+  readonly command: BrokerCommand
+}
+
+export interface PreparedCluster {
+  readonly access: Access
+  /** By node id, in ascending order. */
+  readonly brokers: ReadonlyMap<number, PreparedBroker>
+}
+
+const assignPorts = (brokers: number, ports: ReadonlyArray<number>): ReadonlyArray<Node> =>
+  Array.from({ length: brokers }, (_, index) => ({
+    nodeId: index + 1,
+    clientPort: ports[index]!,
+    internalPort: ports[brokers + index]!,
+    controllerPort: ports[2 * brokers + index]!
+  }))
+
+/** The heap is small, so that three brokers fit beside a test suite. */
+const heapMegabytes = { 1: 512, 3: 384 }
+
+export const prepareCluster = Effect.fnUntraced(function* (
+  installation: Installation,
+  runFolder: string,
+  request: ClusterRequest
+): Effect.fn.Return<PreparedCluster, StartFailed> {
+  const nodes = assignPorts(request.brokers, yield* freePorts(3 * request.brokers, request.firstPort))
+  const certificate = usesTls(request.security)
+    ? yield* makeCertificate(installation.keytool, runFolder).pipe(asStartFailure("the certificate was not made"))
+    : undefined
+  const shape: ClusterShape = { ...request, nodes, certificate }
+  const clusterId = randomBytes(16).toString("base64url")
+  const brokers = yield* Effect.forEach(
+    nodes,
+    (node) =>
+      prepareNode(installation, join(runFolder, `broker-${node.nodeId}`), node, shape, clusterId, request.compiler),
+    { concurrency: "unbounded" } // three at most
+  )
+  return {
+    access: { security: request.security, ca: certificate?.pem },
+    brokers: new Map(brokers)
+  }
+})
+
+const prepareNode = Effect.fnUntraced(function* (
+  installation: Installation,
+  folder: string,
+  node: Node,
+  shape: ClusterShape,
+  clusterId: string,
+  compiler: Compiler
+) {
+  const propertiesFile = join(folder, "server.properties")
+  yield* Effect.promise(async () => {
+    await mkdir(folder, { recursive: true })
+    await writeFile(propertiesFile, renderProperties(serverProperties(node, shape, join(folder, "data"))))
+  })
+  yield* execute(installation.java, [
+    "-XX:TieredStopAtLevel=1", // a second of work: not worth the optimising compiler
+    ...["-cp", installation.classPath, "kafka.tools.StorageTool", "format", "-t", clusterId, "-c", propertiesFile],
+    ...(usesSasl(shape.security) ? scramFormatArguments : [])
+  ]).pipe(asStartFailure("its data folder was not formatted"))
+  const command = brokerCommand({
+    ...installation,
+    propertiesFile,
+    logFile: join(folder, "broker.log"),
+    compiler,
+    heapMegabytes: heapMegabytes[shape.nodes.length === 1 ? 1 : 3]
+  })
+  return [node.nodeId, { address: `127.0.0.1:${node.clientPort}`, command }] as const
+})
+
+const asStartFailure = (detail: string) =>
+  Effect.mapError((failure: ExecuteFailure) => new StartFailed({ detail, log: failure.output }))

@@ -1,0 +1,110 @@
+/** The configuration of each broker, as a pure function of the cluster's shape. */
+import type { Certificate } from "./certificate.ts"
+import { saslProperties } from "./credentials.ts"
+
+export type Security = "plaintext" | "sasl" | "ssl" | "sasl_ssl"
+
+export interface Node {
+  readonly nodeId: number
+  readonly clientPort: number
+  readonly internalPort: number
+  readonly controllerPort: number
+}
+
+export interface ClusterShape {
+  readonly nodes: ReadonlyArray<Node>
+  readonly security: Security
+  readonly acls: boolean
+  readonly certificate: Certificate | undefined
+  /** Wins over everything that is set here. */
+  readonly config: Readonly<Record<string, string>>
+}
+
+const protocols: Record<Security, string> = {
+  plaintext: "PLAINTEXT",
+  sasl: "SASL_PLAINTEXT",
+  ssl: "SSL",
+  sasl_ssl: "SASL_SSL"
+}
+
+export const usesSasl = (security: Security): boolean => security === "sasl" || security === "sasl_ssl"
+export const usesTls = (security: Security): boolean => security === "ssl" || security === "sasl_ssl"
+
+/** Brokers talk among themselves in the clear on the loopback device; only the clients' listener is secured. */
+const listeners = (node: Node, shape: ClusterShape): Record<string, string> => {
+  const reachable = `CLIENT://127.0.0.1:${node.clientPort},INTERNAL://127.0.0.1:${node.internalPort}`
+  return {
+    "process.roles": "broker,controller",
+    "node.id": String(node.nodeId),
+    "controller.quorum.voters": shape.nodes.map((n) => `${n.nodeId}@127.0.0.1:${n.controllerPort}`).join(","),
+    listeners: `${reachable},CONTROLLER://127.0.0.1:${node.controllerPort}`,
+    "advertised.listeners": reachable,
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "INTERNAL",
+    "listener.security.protocol.map": `CLIENT:${protocols[shape.security]},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT`
+  }
+}
+
+/** Internal topics stay small: the default of 50 partitions makes start-up and failover slow on a small machine. */
+const topics = (brokers: number): Record<string, string> => {
+  const replicas = String(brokers)
+  const minIsr = brokers === 1 ? "1" : "2"
+  return {
+    "num.partitions": "3",
+    "default.replication.factor": replicas,
+    "min.insync.replicas": minIsr,
+    "offsets.topic.num.partitions": "5",
+    "offsets.topic.replication.factor": replicas,
+    "transaction.state.log.num.partitions": "5",
+    "transaction.state.log.replication.factor": replicas,
+    "transaction.state.log.min.isr": minIsr,
+    "share.coordinator.state.topic.num.partitions": "5",
+    "share.coordinator.state.topic.replication.factor": replicas,
+    "share.coordinator.state.topic.min.isr": minIsr,
+    // A missing topic must be seen, not made.
+    "auto.create.topics.enable": "false"
+  }
+}
+
+/** A dead broker is noticed after 6 s instead of 9. */
+const failover: Record<string, string> = {
+  "broker.session.timeout.ms": "6000",
+  "broker.heartbeat.interval.ms": "1500"
+}
+
+/** Tests use short sessions, and the first member of a group does not wait for others. */
+const groups: Record<string, string> = {
+  "group.initial.rebalance.delay.ms": "0",
+  "group.min.session.timeout.ms": "1000"
+}
+
+const tls = (certificate: Certificate): Record<string, string> => ({
+  "listener.name.client.ssl.keystore.type": "PKCS12",
+  "listener.name.client.ssl.keystore.location": certificate.keyStore,
+  "listener.name.client.ssl.keystore.password": certificate.password,
+  "listener.name.client.ssl.key.password": certificate.password
+})
+
+/** Anonymous are only the brokers themselves: ACLs are refused without SASL on the clients' listener. */
+const authorizer: Record<string, string> = {
+  "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+  "super.users": "User:ANONYMOUS;User:admin"
+}
+
+export const serverProperties = (node: Node, shape: ClusterShape, dataFolder: string): Record<string, string> => ({
+  ...listeners(node, shape),
+  "log.dirs": dataFolder,
+  ...topics(shape.nodes.length),
+  ...failover,
+  ...groups,
+  ...(usesSasl(shape.security) ? saslProperties("client") : {}),
+  ...(shape.certificate === undefined ? {} : tls(shape.certificate)),
+  ...(shape.acls ? authorizer : {}),
+  ...shape.config
+})
+
+/** In the format of a Java properties file, where a backslash starts an escape. */
+export const renderProperties = (properties: Readonly<Record<string, string>>): string =>
+  Object.entries(properties)
+    .map(([key, value]) => `${key}=${value.replaceAll("\\", "\\\\")}\n`)
+    .join("")

@@ -1,0 +1,42 @@
+/**
+ * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.4 and later (4.x included).
+ *
+ * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
+ * transactions are this package's own; `internal/kafkajsInternals.ts` says why.
+ */
+import { Broker, type BrokerError } from "@eventbus/core"
+import { Effect, Layer } from "effect"
+import { adminContext } from "./internal/adminContext.ts"
+import { connect } from "./internal/cluster.ts"
+import { makeConsumerSession } from "./internal/consumerSession.ts"
+import { groupAdmin } from "./internal/groupAdmin.ts"
+import type { Options } from "./internal/options.ts"
+import type { Orphans } from "./internal/orphans.ts"
+import { portErrors } from "./internal/portErrors.ts"
+import { makeProducer } from "./internal/producer.ts"
+import { topicAdmin } from "./internal/topicAdmin.ts"
+import { makeTransactionalProducer } from "./internal/transactions.ts"
+
+export type { Options, Sasl, Ssl } from "./internal/options.ts"
+
+/** A `Broker` for a cluster. Nothing is connected until it is used; each consumer, producer and admin has connections of its own. */
+export const make = (options: Options): Broker.Broker["Service"] => {
+  const errors = portErrors(options)
+  const orphans: Orphans = new Map()
+  return Broker.Broker.of({
+    consumer: (consumer) => makeConsumerSession(options, errors, orphans, consumer),
+    producer: (producer) => makeProducer(options, errors, producer ?? {}),
+    transactionalProducer: (producer) => makeTransactionalProducer(options, errors, producer),
+    admin: Effect.map(errors.map(connect(options), { operation: "connect" }), (cluster) => {
+      const context = adminContext(cluster, errors)
+      return { ...topicAdmin(context), ...groupAdmin(context) }
+    })
+  })
+}
+
+/** Provides a `Broker`. Fails when no broker of the cluster can be reached and authenticated to. */
+export const layer = (options: Options): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
+  Layer.effect(
+    Broker.Broker,
+    Effect.as(Effect.scoped(portErrors(options).map(connect(options), { operation: "connect" })), make(options))
+  )

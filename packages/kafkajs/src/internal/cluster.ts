@@ -1,0 +1,166 @@
+/**
+ * One connection to a cluster: nodes, metadata, coordinators. Owns the sockets: closing the scope closes every one of them, also
+ * when a node does not answer.
+ */
+import * as net from "node:net"
+import * as tls from "node:tls"
+import { Duration, Effect, Semaphore } from "effect"
+import { type ISocketFactory, Kafka, logLevel } from "kafkajs"
+import type { Apis, TopicMetadata } from "./apis.ts"
+import { type ClientFailure, check, clientFailure, failure, Local } from "./errors.ts"
+import { Encoder, type KafkaBroker, type KafkaCluster } from "./kafkajsInternals.ts"
+import { patchKafkajs } from "./kafkajsPatches.ts"
+import { logBridge } from "./logBridge.ts"
+import { defaults, type Options } from "./options.ts"
+import { scrubber, securityConfig } from "./security.ts"
+import { call } from "./wire.ts"
+
+export interface Cluster {
+  readonly node: (nodeId: number) => Effect.Effect<KafkaBroker, ClientFailure>
+  readonly anyNode: Effect.Effect<KafkaBroker, ClientFailure>
+  /** Topics by name; one that does not exist carries its error code. Also learns the nodes' addresses. */
+  readonly metadata: (topics: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, TopicMetadata>, ClientFailure>
+  readonly allTopics: Effect.Effect<ReadonlyArray<string>, ClientFailure>
+  /** Ids of the nodes that run. */
+  readonly nodes: Effect.Effect<ReadonlyArray<number>, ClientFailure>
+  readonly coordinator: (kind: "group" | "transaction", key: string) => Effect.Effect<KafkaBroker, ClientFailure>
+}
+
+const closeTimeout = Duration.seconds(1)
+
+const trackedSockets = (sockets: Set<net.Socket>): ISocketFactory => {
+  return ({ host, port, ssl, onConnect }) => {
+    const socket = ssl
+      ? tls.connect({ host, port, ...(net.isIP(host) === 0 && { servername: host }), ...ssl }, onConnect)
+      : net.connect({ host, port }, onConnect)
+    socket.setKeepAlive(true, 60_000)
+    // requests are small and answered one by one: Nagle's algorithm would hold them for a delayed ACK
+    socket.setNoDelay(true)
+    // kafkajs adds a listener each time it closes a socket that is closed already, which is when no broker answers
+    socket.setMaxListeners(0)
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+    return socket
+  }
+}
+
+/** kafkajs gives its cluster to the factory of a partition assigner: the public way to get hold of one. */
+const captureCluster = (kafka: Kafka): KafkaCluster => {
+  let captured: unknown
+  kafka.consumer({
+    groupId: "unused",
+    allowAutoTopicCreation: false,
+    partitionAssigners: [
+      ({ cluster }) => {
+        captured = cluster
+        return {
+          name: "unused",
+          version: 0,
+          assign: async () => [],
+          protocol: () => ({ name: "", metadata: Buffer.of() })
+        }
+      }
+    ]
+  })
+  return captured as KafkaCluster
+}
+
+/** kafkajs fails all topics for one that is missing, and asks for all topics when it is given none. */
+const askOnlyWhatIsMeant = (cluster: KafkaCluster): void => {
+  const createBroker = cluster.brokerPool.createBroker
+  cluster.brokerPool.createBroker = (options) => {
+    const broker = createBroker(options)
+    broker.metadata = (topics) =>
+      Effect.runPromise(
+        call(
+          broker,
+          "Metadata",
+          { topics, allowAutoTopicCreation: false },
+          {
+            encode: () => new Encoder().writeArray(topics).writeBoolean(false)
+          }
+        ).pipe(Effect.mapError((failed) => Object.assign(new Error(failed.detail), { type: failed.type })))
+      )
+    return broker
+  }
+}
+
+const open = Effect.fnUntraced(function* (options: Options, clientId: string | undefined) {
+  patchKafkajs()
+  const sockets = new Set<net.Socket>()
+  const context = yield* Effect.context<never>()
+  const scrub = scrubber(options)
+  const kafka = new Kafka({
+    brokers: [...options.brokers],
+    clientId: clientId ?? options.clientId ?? defaults.clientId,
+    connectionTimeout: Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis),
+    authenticationTimeout: Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis),
+    requestTimeout: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    retry: { retries: options.retries ?? defaults.retries, initialRetryTime: 100, maxRetryTime: 1_000 },
+    socketFactory: trackedSockets(sockets),
+    logLevel: logLevel.WARN,
+    logCreator: logBridge(context, scrub),
+    ...securityConfig(options)
+  })
+  const cluster = captureCluster(kafka)
+  askOnlyWhatIsMeant(cluster)
+  return { cluster, sockets }
+})
+
+const shut = (cluster: KafkaCluster, sockets: ReadonlySet<net.Socket>) =>
+  Effect.promise(() => cluster.disconnect().catch(() => undefined)).pipe(
+    // finalizers are uninterruptible, and a timeout waits for what it cannot interrupt
+    Effect.interruptible,
+    Effect.timeoutOption(closeTimeout),
+    Effect.andThen(
+      Effect.sync(() => {
+        for (const socket of [...sockets]) socket.destroy(new Error("closed"))
+      })
+    )
+  )
+
+/** Connects; fails within (retries + 1) connection timeouts and the pauses between them. */
+export const connect = Effect.fnUntraced(function* (options: Options, clientId?: string) {
+  const { cluster } = yield* Effect.acquireRelease(open(options, clientId), ({ cluster, sockets }) =>
+    shut(cluster, sockets)
+  )
+  const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, ClientFailure> =>
+    Effect.tryPromise({ try: evaluate, catch: clientFailure })
+  const pool = cluster.brokerPool as KafkaCluster["brokerPool"] & {
+    readonly findBroker: (node: { readonly nodeId: number }) => Promise<KafkaBroker>
+    readonly metadata: Apis["Metadata"]["response"]
+  }
+  // the pool keeps only the answer of the last request, so one at a time
+  const oneAtATime = yield* Semaphore.make(1)
+  const metadata = (topics: ReadonlyArray<string>) =>
+    attempt(async () => {
+      await pool.refreshMetadata(topics)
+      return new Map(pool.metadata.topicMetadata.map((topic) => [topic.topic, topic]))
+    }).pipe(oneAtATime.withPermits(1))
+  const node = (nodeId: number) =>
+    nodeId < 0
+      ? Effect.fail(failure(Local.connection, "the partition has no leader at the moment"))
+      : attempt(() => pool.findBroker({ nodeId }))
+  const anyNode = attempt(() => pool.findConnectedBroker())
+  const coordinator = Effect.fnUntraced(function* (kind: "group" | "transaction", key: string) {
+    const broker = yield* anyNode
+    const answer = yield* call(broker, "GroupCoordinator", { groupId: key, coordinatorType: kind === "group" ? 0 : 1 })
+    yield* check(answer.errorCode)
+    return yield* node(answer.coordinator.nodeId).pipe(
+      // a node that came after the last look at the cluster
+      Effect.catch(() => Effect.andThen(metadata([]), node(answer.coordinator.nodeId)))
+    )
+  })
+  const all = Effect.flatMap(anyNode, (broker) =>
+    call(broker, "Metadata", { topics: [], allowAutoTopicCreation: false })
+  )
+  const allTopics = Effect.map(all, ({ topicMetadata }) => topicMetadata.map(({ topic }) => topic))
+  const nodes = attempt(async () => {
+    await pool.refreshMetadata([])
+    return pool.metadata.brokers.map(({ nodeId }) => nodeId)
+  }).pipe(oneAtATime.withPermits(1))
+  yield* attempt(() => cluster.connect())
+  yield* metadata([])
+  const self: Cluster = { node, anyNode, metadata, allTopics, nodes, coordinator }
+  return self
+})

@@ -1,0 +1,264 @@
+/**
+ * A consumer session: joins what the membership says, what is owned and what is fetched into one queue of events, in the order in
+ * which it happened. The queue is not bounded by itself; what is in it is bounded by the consumer, which pauses partitions (one
+ * chunk of each may follow).
+ */
+import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Cause, Deferred, Duration, Effect, Exit, Queue } from "effect"
+import { type Cluster, connect } from "./cluster.ts"
+import { makeCommit } from "./commits.ts"
+import { fetchCommitted } from "./committedOffsets.ts"
+import { type ClientFailure, failureOfCode } from "./errors.ts"
+import { type Fetcher, isFatal, makeFetcher } from "./fetcher.ts"
+import { earliest, latest, listOffsets } from "./logBounds.ts"
+import { type Membership, makeMembership } from "./membership.ts"
+import { defaults, type Options } from "./options.ts"
+import { leaveOrRemember, type Orphans, removeOrphans } from "./orphans.ts"
+import { type Group, type Owned, Ownership } from "./ownership.ts"
+import type { PortErrors } from "./portErrors.ts"
+
+interface Settings {
+  readonly groupId: string
+  readonly groupInstanceId: string | null
+  readonly topics: ReadonlyArray<string>
+  readonly sessionTimeoutMillis: number
+  readonly rebalanceTimeoutMillis: number
+  readonly heartbeatIntervalMillis: number
+  readonly maxWaitMillis: number
+  readonly maxBytesPerPartition: number
+  readonly isolation: "read_committed" | "read_uncommitted"
+}
+
+const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number): Settings => ({
+  groupId: options.groupId,
+  groupInstanceId: options.groupInstanceId ?? null,
+  topics: [...new Set(options.topics)],
+  sessionTimeoutMillis,
+  rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
+  heartbeatIntervalMillis: Math.min(
+    Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
+    sessionTimeoutMillis / 3
+  ),
+  maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
+  maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
+  isolation: options.isolation ?? "read_committed"
+})
+
+const retryDelay = "100 millis"
+/** How often a topic that does not exist is looked for. */
+const missingTopicDelay = Duration.seconds(1)
+/** What waiting for a topic to appear does not cure. */
+const topicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])
+
+const coordinates = (partitions: ReadonlyArray<Owned>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
+  partitions.map(({ topic, partition }) => ({ topic, partition }))
+
+/** Takes chunks of a partition out of the queue; what else is there keeps its order. */
+const takeBack = (
+  events: Queue.Queue<Broker.ConsumerEvent, BrokerError.BrokerError>,
+  { topic, partition }: ConsumerRecord.TopicPartition
+): void => {
+  const kept: Array<Broker.ConsumerEvent> = []
+  for (let left = Queue.sizeUnsafe(events); left > 0; left--) {
+    const taken = Queue.takeUnsafe(events)
+    if (taken === undefined || Exit.isFailure(taken)) break
+    const event = taken.value
+    const stale = event._tag === "Fetched" && event.chunk.partition === partition && event.chunk.topic === topic
+    if (!stale) kept.push(event)
+  }
+  Queue.offerAllUnsafe(events, kept)
+}
+
+/** Silent members are noticed only when a request ends: a third of the session leaves time for two more tries. */
+const memberConnection = (options: Options, { sessionTimeoutMillis }: Settings): Options => ({
+  ...options,
+  requestTimeout: Math.min(
+    Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    Math.max(1_000, sessionTimeoutMillis / 3)
+  )
+})
+
+/** What the cluster knows of new partitions. */
+const lookUp = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  fetcher: Fetcher,
+  { groupId, isolation }: Settings,
+  added: ReadonlyArray<Owned>
+) {
+  const metadata = yield* fetcher.refresh
+  const bounds = (at: number) => listOffsets(cluster, metadata, added, at, isolation)
+  const committed = Effect.flatMap(cluster.coordinator("group", groupId), (broker) =>
+    fetchCommitted(broker, groupId, added)
+  )
+  const [offsets, starts, ends] = yield* Effect.all([committed, bounds(earliest), bounds(latest)], {
+    concurrency: "unbounded"
+  })
+  return added.map(({ topic, partition }): Broker.AssignedPartition => {
+    const key = ConsumerRecord.partitionKey(topic, partition)
+    return {
+      topic,
+      partition,
+      committed: offsets.get(key),
+      logStart: starts.get(key) ?? 0n,
+      logEnd: ends.get(key) ?? 0n
+    }
+  })
+})
+
+export const makeConsumerSession = Effect.fnUntraced(function* (
+  options: Options,
+  errors: PortErrors,
+  orphans: Orphans,
+  consumer: Broker.ConsumerOptions
+) {
+  const config = settings(consumer, Duration.toMillis(consumer.sessionTimeout ?? "45 seconds"))
+  const { groupId } = config
+  const subject = { operation: "consume", groupId, groupInstanceId: consumer.groupInstanceId }
+  const [memberCluster, cluster] = yield* errors.map(
+    Effect.all([connect(memberConnection(options, config), consumer.clientId), connect(options, consumer.clientId)], {
+      concurrency: "unbounded"
+    }),
+    { ...subject, operation: "connect" }
+  )
+  const scope = yield* Effect.scope
+  const events = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
+  const ownership = new Ownership()
+  const emit = (event: Broker.ConsumerEvent): void => void Queue.offerUnsafe(events, event)
+  const context = yield* Effect.context<never>()
+  const fork = (effect: Effect.Effect<void>): void => void Effect.runForkWith(context)(Effect.forkIn(effect, scope))
+
+  const emitLost = ({ generation, partitions }: Group) =>
+    emit({ _tag: "Lost", generation, partitions: coordinates(partitions) })
+
+  const death = yield* Deferred.make<never, BrokerError.BrokerError>()
+  const die = (failed: ClientFailure, topic = config.topics.join(", ")): Effect.Effect<void> =>
+    Effect.asVoid(Deferred.fail(death, errors.of(failed, { ...subject, topic })))
+
+  const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die)
+
+  /** Announces new partitions once their offsets are known; those that are gone by then were never announced. */
+  const announce = (generation: number, added: ReadonlyArray<Owned>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const held = added.filter((owned) => ownership.holds(owned))
+      if (held.length === 0) return Effect.void
+      return Effect.matchEffect(lookUp(cluster, fetcher, config, held), {
+        onSuccess: (partitions) =>
+          Effect.sync(() => {
+            const still = held.filter((owned) => ownership.holds(owned))
+            for (const owned of still) owned.phase = "waiting"
+            if (still.length > 0) {
+              emit({
+                _tag: "Assigned",
+                generation,
+                partitions: partitions.filter((found) => ownership.get(found)?.generation === generation)
+              })
+            }
+          }),
+        onFailure: (failed) =>
+          isFatal(failed) ? die(failed) : Effect.andThen(Effect.sleep(retryDelay), announce(generation, added))
+      })
+    })
+
+  const revoke = ({ generation, partitions }: Group): void => {
+    const letGo = Effect.sync(() => {
+      const held = ownership.remove(partitions)
+      if (held.length > 0) membership.rejoin()
+      return held
+    })
+    emit({ _tag: "Revoked", generation, partitions: coordinates(partitions), release: Effect.asVoid(letGo) })
+    fork(
+      Effect.sleep(config.rebalanceTimeoutMillis).pipe(
+        Effect.andThen(letGo),
+        Effect.andThen((late) =>
+          Effect.sync(() => {
+            if (late.length > 0) emitLost({ generation, partitions: late })
+          })
+        )
+      )
+    )
+  }
+
+  const membership: Membership = makeMembership(memberCluster, config, ownership, {
+    assigned: (generation, partitions) => {
+      const { added, revoked, dropped } = ownership.assign(generation, partitions)
+      for (const group of revoked) revoke(group)
+      if (dropped > 0) membership.rejoin()
+      if (added.length > 0) fork(announce(generation, added))
+    },
+    lost: () => {
+      for (const group of ownership.clear()) emitLost(group)
+    }
+  })
+
+  const look = Effect.gen(function* () {
+    const metadata = yield* fetcher.refresh
+    for (const { topic, topicErrorCode } of metadata.values()) {
+      const failed = failureOfCode(topicErrorCode)
+      if (failed !== undefined && topicErrors.has(failed.type)) yield* die(failed, topic)
+    }
+    return new Map([...metadata].map(([topic, found]) => [topic, found.partitionMetadata.length]))
+  })
+
+  /** Joins again when topics appear or grow: the classic protocol leaves that to the members. */
+  const watch = Effect.gen(function* () {
+    let counts = yield* Effect.orElseSucceed(look, () => new Map<string, number>())
+    while (true) {
+      const missing = config.topics.some((topic) => !counts.get(topic))
+      yield* Effect.sleep(missing ? missingTopicDelay : (options.metadataMaxAge ?? defaults.metadataMaxAgeMillis))
+      const now = yield* Effect.orElseSucceed(look, () => counts)
+      if (config.topics.some((topic) => now.get(topic) !== counts.get(topic))) membership.rejoin()
+      counts = now
+    }
+  })
+
+  const leaveGroup = Effect.suspend(() => {
+    const memberId = membership.memberId()
+    // a static member stays: it is expected back
+    return memberId === "" || config.groupInstanceId !== null
+      ? Effect.void
+      : leaveOrRemember(cluster, orphans, groupId, memberId)
+  })
+
+  const end = (reason: BrokerError.BrokerError) =>
+    Effect.andThen(
+      Effect.sync(() => {
+        for (const group of ownership.clear()) emitLost(group)
+        Queue.failCauseUnsafe(events, Cause.fail(reason))
+      }),
+      leaveGroup
+    )
+
+  yield* Effect.addFinalizer(() => {
+    ownership.clear()
+    return Effect.andThen(leaveGroup, Queue.shutdown(events))
+  })
+  yield* Effect.raceAllFirst([
+    watch,
+    Effect.mapError(Effect.andThen(removeOrphans(cluster, orphans, groupId), membership.run), (failed) =>
+      errors.of(failed, subject)
+    ),
+    Deferred.await(death)
+  ]).pipe(Effect.catch(end), Effect.forkScoped)
+
+  const commit = makeCommit(cluster, groupId, ownership, membership)
+  const session: Broker.ConsumerSession = {
+    events,
+    pause: (partitions) => Effect.sync(() => ownership.setPaused(partitions, true)),
+    resume: (partitions) =>
+      Effect.sync(() => {
+        ownership.setPaused(partitions, false)
+        fetcher.wake()
+      }),
+    seek: (partition, offset) =>
+      Effect.sync(() => {
+        if (!ownership.seek(partition, offset)) return
+        takeBack(events, partition)
+        fetcher.wake()
+      }),
+    commit: (offsets) =>
+      Effect.mapError(commit(offsets), (failed) =>
+        failed._tag === "ClientFailure" ? errors.of(failed, { ...subject, operation: "commit" }) : failed
+      )
+  }
+  return session
+})

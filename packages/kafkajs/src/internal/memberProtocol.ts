@@ -1,0 +1,81 @@
+/** What members of a group tell each other through the coordinator, as bytes in Kafka's consumer protocol. */
+import type { ConsumerRecord } from "@eventbus/core"
+import { Option, Schema } from "effect"
+import { AssignerProtocol } from "kafkajs"
+import type { Member } from "./assigner.ts"
+
+/** The name of the assignment protocol; all members of a group must use the same. */
+export const protocolName = "eventbus-cooperative-sticky"
+
+// pairs, not an object keyed by topic: `__proto__` is a legal topic name
+const PartitionsByTopic = Schema.Array(Schema.Tuple([Schema.String, Schema.Array(Schema.Int)]))
+const Claim = Schema.fromJsonString(Schema.Struct({ generation: Schema.Int, owned: PartitionsByTopic }))
+const AssignmentBody = Schema.fromJsonString(
+  Schema.Struct({ incomplete: Schema.Boolean, partitions: PartitionsByTopic })
+)
+const encodeClaim = Schema.encodeSync(Claim)
+const decodeClaim = Schema.decodeUnknownOption(Claim)
+const encodeAssignmentBody = Schema.encodeSync(AssignmentBody)
+const decodeAssignmentBody = Schema.decodeUnknownOption(AssignmentBody)
+
+const grouped = (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => {
+  const byTopic = new Map<string, Array<number>>()
+  for (const { topic, partition } of partitions) {
+    const of = byTopic.get(topic)
+    if (of === undefined) byTopic.set(topic, [partition])
+    else of.push(partition)
+  }
+  return [...byTopic]
+}
+
+const flat = (pairs: typeof PartitionsByTopic.Type): ReadonlyArray<ConsumerRecord.TopicPartition> =>
+  pairs.flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition })))
+
+export const encodeMember = (member: Omit<Member, "memberId">): Buffer =>
+  AssignerProtocol.MemberMetadata.encode({
+    version: 0,
+    topics: [...member.topics],
+    userData: Buffer.from(encodeClaim({ generation: member.generation, owned: grouped(member.owned) }))
+  })
+
+/** A member whose claim cannot be read owns nothing: it will see its partitions missing, and let go of them. */
+export const decodeMember = (memberId: string, metadata: Buffer): Member => {
+  const decoded = AssignerProtocol.MemberMetadata.decode(metadata)
+  const claim = Option.getOrElse(decodeClaim(decoded?.userData?.toString() ?? ""), () => ({
+    generation: -1,
+    owned: []
+  }))
+  return { memberId, topics: decoded?.topics ?? [], owned: flat(claim.owned), generation: claim.generation }
+}
+
+/** The partitions of a member in this round. */
+export interface Assignment {
+  readonly partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
+  readonly incomplete: boolean
+}
+
+export const encodeAssignment = ({ partitions, incomplete }: Assignment): Buffer =>
+  AssignerProtocol.MemberAssignment.encode({
+    version: 0,
+    // for tools that show who reads what; this adapter reads the body
+    assignment: Object.fromEntries(grouped(partitions)),
+    userData: Buffer.from(encodeAssignmentBody({ incomplete, partitions: grouped(partitions) }))
+  })
+
+export const decodeAssignment = (bytes: Buffer): Assignment => {
+  const decoded = bytes.length === 0 ? null : AssignerProtocol.MemberAssignment.decode(bytes)
+  const body = decodeAssignmentBody(decoded?.userData?.toString() ?? "")
+  return Option.match(body, {
+    onNone: () => ({ partitions: [], incomplete: false }),
+    onSome: ({ incomplete, partitions }) => ({ incomplete, partitions: flat(partitions) })
+  })
+}
+
+/** The partitions of an assignment that may come from any client, for showing it. */
+export const assignmentOf = (bytes: Buffer): ReadonlyArray<ConsumerRecord.TopicPartition> => {
+  if (bytes.length === 0) return []
+  const decoded = AssignerProtocol.MemberAssignment.decode(bytes)
+  return Object.entries(decoded?.assignment ?? {}).flatMap(([topic, partitions]) =>
+    partitions.map((partition) => ({ topic, partition }))
+  )
+}

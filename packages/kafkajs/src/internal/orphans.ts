@@ -1,0 +1,50 @@
+/** Members that could not leave their group. */
+import { Effect, Schedule } from "effect"
+import type { Cluster } from "./cluster.ts"
+import { isCoordinatorFailure, Local } from "./errors.ts"
+import { leave } from "./membership.ts"
+
+/**
+ * Members of sessions that ended while no broker could be reached, by group. They would hold their partitions for a whole session
+ * timeout once a broker is back, so the next session of the group takes them out.
+ */
+export type Orphans = Map<string, Set<string>>
+
+const retryDelay = "100 millis"
+const leaveTimeout = "2 seconds"
+
+/** A coordinator that has just come back needs a moment. */
+const removeOrphan = (cluster: Cluster, groupId: string, memberId: string) =>
+  Effect.retry(leave(cluster, groupId, memberId), {
+    schedule: Schedule.max([Schedule.spaced(retryDelay), Schedule.recurs(100)]),
+    while: ({ type }) => isCoordinatorFailure(type)
+  })
+
+const orphansOf = (orphans: Orphans, groupId: string): Set<string> => {
+  const members = orphans.get(groupId) ?? new Set()
+  orphans.set(groupId, members)
+  return members
+}
+
+/** Leaves, or remembers that it could not. */
+export const leaveOrRemember = (cluster: Cluster, orphans: Orphans, groupId: string, memberId: string) => {
+  const unreachable = Effect.sync(() => {
+    orphansOf(orphans, groupId).add(memberId)
+  })
+  return leave(cluster, groupId, memberId).pipe(
+    Effect.catch(({ type }) => (isCoordinatorFailure(type) || type === Local.timeout ? unreachable : Effect.void)),
+    // runs in a finalizer, which is uninterruptible, and a timeout waits for what it cannot interrupt
+    Effect.interruptible,
+    Effect.timeoutOrElse({ duration: leaveTimeout, orElse: () => unreachable })
+  )
+}
+
+/** Takes the members out that could not leave before. */
+export const removeOrphans = (cluster: Cluster, orphans: Orphans, groupId: string) =>
+  Effect.suspend(() => {
+    const members = [...orphansOf(orphans, groupId)]
+    orphans.delete(groupId)
+    return Effect.forEach(members, (memberId) => Effect.ignore(removeOrphan(cluster, groupId, memberId)), {
+      discard: true
+    })
+  })

@@ -1,0 +1,111 @@
+/**
+ * The partitions of one consumer session. Owns their state: phase, position, pause. Nothing here yields, so nothing needs a lock.
+ *
+ * `preparing` (assigned, its offsets are being looked up) > `waiting` (announced, or out of range; `seek` starts it) > `fetching` >
+ * `revoking` (to be given up, still ours until it is released). A partition that is gone is out of the map; its object is never
+ * used again, which makes late results of an old assignment recognisable.
+ */
+import { ConsumerRecord } from "@eventbus/core"
+
+export interface Owned extends ConsumerRecord.TopicPartition {
+  /** The generation in which it was assigned. */
+  readonly generation: number
+  phase: "preparing" | "waiting" | "fetching" | "revoking"
+  /** The next offset to fetch. */
+  position: bigint
+  paused: boolean
+  /** Grows with each seek: what was fetched for an older position is void. */
+  seeks: number
+}
+
+/** Partitions that were assigned in one generation. */
+export interface Group {
+  readonly generation: number
+  readonly partitions: ReadonlyArray<Owned>
+}
+
+const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Group> => {
+  const groups = new Map<number, Array<Owned>>()
+  for (const partition of partitions) {
+    const group = groups.get(partition.generation)
+    if (group === undefined) groups.set(partition.generation, [partition])
+    else group.push(partition)
+  }
+  return [...groups].map(([generation, partitions]) => ({ generation, partitions }))
+}
+
+export class Ownership {
+  readonly #partitions = new Map<string, Owned>()
+
+  get({ topic, partition }: ConsumerRecord.TopicPartition): Owned | undefined {
+    return this.#partitions.get(ConsumerRecord.partitionKey(topic, partition))
+  }
+
+  /** True while this very assignment lasts. */
+  holds(owned: Owned): boolean {
+    return this.get(owned) === owned
+  }
+
+  all(): ReadonlyArray<Owned> {
+    return [...this.#partitions.values()]
+  }
+
+  /** What may be fetched now. */
+  fetchable(): ReadonlyArray<Owned> {
+    return this.all().filter(({ phase, paused }) => phase === "fetching" && !paused)
+  }
+
+  /** Takes a new assignment over. `dropped` were never announced, so nobody has to let go of them. */
+  assign(
+    generation: number,
+    assignment: ReadonlyArray<ConsumerRecord.TopicPartition>
+  ): { readonly added: ReadonlyArray<Owned>; readonly revoked: ReadonlyArray<Group>; readonly dropped: number } {
+    const keys = new Set(assignment.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition)))
+    const gone = [...this.#partitions].filter(([key]) => !keys.has(key))
+    const dropped = gone.filter(([, { phase }]) => phase === "preparing")
+    for (const [key] of dropped) this.#partitions.delete(key)
+    const revoked = gone.flatMap(([, owned]) =>
+      owned.phase === "waiting" || owned.phase === "fetching" ? [owned] : []
+    )
+    for (const owned of revoked) owned.phase = "revoking"
+    const added = assignment.flatMap(({ topic, partition }) => {
+      const key = ConsumerRecord.partitionKey(topic, partition)
+      if (this.#partitions.has(key)) return []
+      const owned: Owned = { topic, partition, generation, phase: "preparing", position: 0n, paused: false, seeks: 0 }
+      this.#partitions.set(key, owned)
+      return [owned]
+    })
+    return { added, revoked: byGeneration(revoked), dropped: dropped.length }
+  }
+
+  /** Gives up those of `partitions` that are still held; returns them. */
+  remove(partitions: ReadonlyArray<Owned>): ReadonlyArray<Owned> {
+    const held = partitions.filter((owned) => this.holds(owned))
+    for (const { topic, partition } of held) this.#partitions.delete(ConsumerRecord.partitionKey(topic, partition))
+    return held
+  }
+
+  /** Gives up everything; returns what somebody has been told about. */
+  clear(): ReadonlyArray<Group> {
+    const announced = this.all().filter(({ phase }) => phase !== "preparing")
+    this.#partitions.clear()
+    return byGeneration(announced)
+  }
+
+  /** Sets a position, and starts fetching; false when the partition is not ours to move. */
+  seek(target: ConsumerRecord.TopicPartition, offset: bigint): boolean {
+    const owned = this.get(target)
+    if (owned === undefined || owned.phase === "revoking" || owned.phase === "preparing") return false
+    owned.position = offset
+    owned.seeks += 1
+    owned.phase = "fetching"
+    return true
+  }
+
+  setPaused(targets: ReadonlyArray<ConsumerRecord.TopicPartition>, paused: boolean): void {
+    for (const target of targets) {
+      const owned = this.get(target)
+      if (owned !== undefined) owned.paused = paused
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/** The producer of the port: `send` and `sendAll` on a `Sender`. */
+import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Duration, Effect } from "effect"
+import { type Cluster, connect } from "./cluster.ts"
+import { type ClientFailure, check, failure } from "./errors.ts"
+import { defaults, type Options } from "./options.ts"
+import type { Identity } from "./partitionLog.ts"
+import type { PortErrors } from "./portErrors.ts"
+import { makeSender, type Sender, type SenderOptions } from "./sender.ts"
+import { call } from "./wire.ts"
+
+/** What the options of a producer bound. */
+type Limits = Omit<SenderOptions, "kind" | "acks" | "transactionalId" | "identify" | "enlist">
+
+export const limits = (options: Options, producer: Broker.ProducerOptions): Limits => ({
+  lingerMillis: Duration.toMillis(producer.linger ?? 0),
+  maxBatchRecords: producer.maxBatchRecords ?? 1_000,
+  maxBatchBytes: producer.maxBatchBytes ?? 512 * 1024,
+  deliveryTimeoutMillis: Duration.toMillis(producer.deliveryTimeout ?? "120 seconds"),
+  requestTimeoutMillis: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+  metadataMaxAgeMillis: Duration.toMillis(options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)
+})
+
+const isError = (
+  outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError
+): outcome is BrokerError.BrokerError => "_tag" in outcome
+
+const isMetadata = (
+  outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError
+): outcome is ConsumerRecord.RecordMetadata => !isError(outcome)
+
+/** `send` and `sendAll` on a sender. */
+export const sending = (sender: Sender): Broker.Producer => ({
+  send: (record) =>
+    Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => {
+      const cancel = sender.send(record, (outcome) =>
+        resume(isError(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome))
+      )
+      return Effect.sync(cancel)
+    }),
+  sendAll: (records) =>
+    records.length === 0
+      ? Effect.succeed([])
+      : Effect.callback<ReadonlyArray<ConsumerRecord.RecordMetadata>, BrokerError.BrokerError>((resume) => {
+          const outcomes = new Array<ConsumerRecord.RecordMetadata | BrokerError.BrokerError>(records.length)
+          let open = records.length
+          const finish = () => {
+            const failed = outcomes.find(isError)
+            resume(failed === undefined ? Effect.succeed(outcomes.filter(isMetadata)) : Effect.fail(failed))
+          }
+          const cancels = records.map((record, i) =>
+            sender.send(record, (outcome) => {
+              outcomes[i] = outcome
+              open -= 1
+              if (open === 0) finish()
+            })
+          )
+          return Effect.sync(() => {
+            for (const cancel of cancels) cancel()
+          })
+        })
+})
+
+/** A producer id for idempotence; any node gives one. */
+const initProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure> =>
+  Effect.gen(function* () {
+    const broker = yield* cluster.anyNode
+    const answer = yield* call(broker, "InitProducerId", { transactionTimeout: 60_000 })
+    yield* check(answer.errorCode)
+    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+  })
+
+const kindOf = (producer: Broker.ProducerOptions) =>
+  (producer.idempotent ?? producer.acks !== "leader") ? ("idempotent" as const) : ("plain" as const)
+
+export const makeProducer = Effect.fnUntraced(function* (
+  options: Options,
+  errors: PortErrors,
+  producer: Broker.ProducerOptions
+) {
+  const kind = kindOf(producer)
+  if (kind === "idempotent" && producer.acks === "leader") {
+    const failed = failure("INVALID_CONFIG", "an idempotent producer needs acks 'all'")
+    return yield* Effect.fail(errors.of(failed, { operation: "producer" }))
+  }
+  const cluster = yield* errors.map(connect(options, producer.clientId), { operation: "connect" })
+  const bounds = limits(options, producer)
+  const sender = yield* makeSender(
+    cluster,
+    {
+      ...bounds,
+      kind,
+      acks: producer.acks === "leader" ? 1 : -1,
+      transactionalId: undefined,
+      identify: initProducerId(cluster),
+      enlist: () => Effect.void
+    },
+    errors,
+    yield* Effect.scope
+  )
+  yield* Effect.addFinalizer(() =>
+    Effect.timeoutOption(Effect.interruptible(sender.drained), bounds.deliveryTimeoutMillis)
+  )
+  return sending(sender)
+})

@@ -1,0 +1,94 @@
+/**
+ * A fetched record: where its fields are in the fetched bytes, read when they are asked for. One small object per record keeps the
+ * fetch path about as cheap as the network.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import { VarintReader } from "./varint.ts"
+
+/** What the records of one record batch share. */
+export interface BatchContext {
+  readonly topic: string
+  readonly partition: number
+  readonly bytes: Buffer
+  readonly baseOffset: bigint
+  /** Epoch milliseconds that a record's delta is added to. */
+  readonly baseTimestamp: number
+}
+
+const noHeaders: ReadonlyArray<ConsumerRecord.Header> = []
+
+/** Fields are offsets into `batch.bytes`; a length of -1 is null. */
+export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
+  readonly #batch: BatchContext
+  readonly #offsetDelta: number
+  readonly #timestampDelta: number
+  readonly #keyAt: number
+  readonly #keyLength: number
+  readonly #valueAt: number
+  readonly #valueLength: number
+  #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
+
+  /** Reads a record's fields from a reader that stands behind its length and attributes; headers stay unread. */
+  constructor(batch: BatchContext, reader: VarintReader, time: "create" | "append") {
+    this.#batch = batch
+    const delta = reader.number()
+    this.#timestampDelta = time === "append" ? 0 : delta
+    this.#offsetDelta = reader.number()
+    this.#keyLength = reader.number()
+    this.#keyAt = reader.at
+    if (this.#keyLength > 0) reader.at += this.#keyLength
+    this.#valueLength = reader.number()
+    this.#valueAt = reader.at
+    if (this.#valueLength > 0) reader.at += this.#valueLength
+  }
+
+  get topic(): string {
+    return this.#batch.topic
+  }
+
+  get partition(): number {
+    return this.#batch.partition
+  }
+
+  get offset(): bigint {
+    return this.#batch.baseOffset + BigInt(this.#offsetDelta)
+  }
+
+  get timestamp(): number {
+    return this.#batch.baseTimestamp + this.#timestampDelta
+  }
+
+  get key(): Uint8Array | null {
+    return this.#slice(this.#keyAt, this.#keyLength)
+  }
+
+  get value(): Uint8Array | null {
+    return this.#slice(this.#valueAt, this.#valueLength)
+  }
+
+  get headers(): ReadonlyArray<ConsumerRecord.Header> {
+    this.#headers ??= this.#readHeaders()
+    return this.#headers
+  }
+
+  #slice(at: number, length: number): Uint8Array | null {
+    return length < 0 ? null : this.#batch.bytes.subarray(at, at + length)
+  }
+
+  #readHeaders(): ReadonlyArray<ConsumerRecord.Header> {
+    const { bytes } = this.#batch
+    const reader = new VarintReader(bytes, this.#valueAt + Math.max(0, this.#valueLength))
+    const count = reader.number()
+    if (count <= 0) return noHeaders
+    const headers: Array<ConsumerRecord.Header> = []
+    for (let i = 0; i < count; i++) {
+      const keyLength = reader.number()
+      const key = bytes.toString("utf8", reader.at, reader.at + keyLength)
+      reader.at += keyLength
+      const valueLength = reader.number()
+      headers.push({ key, value: this.#slice(reader.at, valueLength) })
+      if (valueLength > 0) reader.at += valueLength
+    }
+    return headers
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * Transactions. Owns the producer's epoch: after anything whose outcome is not certain, and to abort, it takes a new one. That
+ * ends what is open on the broker's side and shuts out what may still be on its way under the old epoch.
+ *
+ * The protocol has no group generation in these requests (KIP-447 needs newer ones than kafkajs encodes): what keeps a zombie out is
+ * its transactional id, so give each input partition, or each consumer, one of its own.
+ */
+import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Clock, Duration, Effect, Exit, Schedule, Scope, Semaphore } from "effect"
+import { type Cluster, connect } from "./cluster.ts"
+import { type ClientFailure, check, failure, isCoordinatorFailure, Local, type Subject } from "./errors.ts"
+import { byTopic } from "./logBounds.ts"
+import type { Options } from "./options.ts"
+import type { Identity } from "./partitionLog.ts"
+import type { PortErrors } from "./portErrors.ts"
+import { limits, sending } from "./producer.ts"
+import { makeSender, type Sender } from "./sender.ts"
+import { call } from "./wire.ts"
+
+type Transactional = Broker.ProducerOptions & {
+  readonly transactionalId: string
+  readonly transactionTimeout?: Duration.Input
+}
+
+/** One epoch of the producer, and what its current transaction holds. */
+interface Epoch {
+  readonly identity: Identity
+  readonly sender: Sender
+  readonly scope: Scope.Closeable
+  /** Partitions that the coordinator has taken into the current transaction. */
+  readonly enlisted: Set<string>
+  hasOffsets: boolean
+  /** True once anything was asked of the coordinator for the current transaction, whatever came of it. */
+  started: boolean
+}
+
+const retryable = (failed: ClientFailure): boolean =>
+  isCoordinatorFailure(failed.type) || failed.type === Local.timeout || failed.type === "REQUEST_TIMED_OUT"
+
+/** Repeats what the coordinator is not ready for, for at most `millis`. */
+const persistently =
+  (millis: number) =>
+  <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
+    Effect.flatMap(Clock.currentTimeMillis, (start) =>
+      Effect.retry(effect, {
+        schedule: Schedule.spaced("50 millis"),
+        while: (failed) => Effect.map(Clock.currentTimeMillis, (now) => retryable(failed) && now - start < millis)
+      })
+    )
+
+/** The requests of a transaction, for one epoch. */
+const requests = (cluster: Cluster, transactionalId: string, identity: Identity, millis: number) => {
+  const producer = {
+    transactionalId,
+    producerId: String(identity.producerId),
+    producerEpoch: identity.producerEpoch
+  }
+  const coordinator = cluster.coordinator("transaction", transactionalId)
+  return {
+    addPartitions: (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) =>
+      Effect.gen(function* () {
+        const topics = byTopic(partitions, ({ partition }) => partition)
+        const answer = yield* call(yield* coordinator, "AddPartitionsToTxn", { ...producer, topics })
+        const codes = answer.errors.flatMap(({ partitionErrors }) => partitionErrors.map(({ errorCode }) => errorCode))
+        // OPERATION_NOT_ATTEMPTED (55) only says that another partition failed
+        yield* check(...codes.filter((code) => code !== 55))
+      }).pipe(persistently(millis)),
+    sendOffsets: (
+      groupId: string,
+      offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+    ) =>
+      Effect.gen(function* () {
+        yield* check((yield* call(yield* coordinator, "AddOffsetsToTxn", { ...producer, groupId })).errorCode)
+        const group = yield* cluster.coordinator("group", groupId)
+        const topics = byTopic(offsets, ({ partition, offset }) => ({
+          partition,
+          offset: String(offset),
+          metadata: null
+        }))
+        const answer = yield* call(group, "TxnOffsetCommit", { ...producer, groupId, topics })
+        yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
+      }).pipe(persistently(millis)),
+    commit: Effect.gen(function* () {
+      yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult: true })).errorCode)
+    }).pipe(persistently(millis))
+  }
+}
+
+/** How long ending a failed transaction may hold its caller up; what is left then is ended by the next one, or by its timeout. */
+const abortTimeout = "10 seconds"
+
+/** Failures after which it is not known what is in the transaction. */
+const isUncertain = (error: BrokerError.BrokerError): boolean =>
+  error._tag !== "RecordTooLarge" &&
+  error._tag !== "RecordRejected" &&
+  error._tag !== "InvalidTopic" &&
+  error._tag !== "UnknownTopic"
+
+export const makeTransactionalProducer = Effect.fnUntraced(function* (
+  options: Options,
+  errors: PortErrors,
+  producer: Transactional
+) {
+  const { transactionalId } = producer
+  const subject: Subject = { operation: "use", transactionalId }
+  const bounds = limits(options, producer)
+  const cluster = yield* errors.map(connect(options, producer.clientId), { operation: "connect" })
+  const parent = yield* Effect.scope
+  const oneAtATime = yield* Semaphore.make(1)
+
+  const initialise = Effect.gen(function* () {
+    const coordinator = yield* cluster.coordinator("transaction", transactionalId)
+    const answer = yield* call(coordinator, "InitProducerId", {
+      transactionalId,
+      transactionTimeout: Duration.toMillis(producer.transactionTimeout ?? "60 seconds")
+    })
+    yield* check(answer.errorCode)
+    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+  }).pipe(persistently(bounds.deliveryTimeoutMillis))
+
+  const begin = Effect.gen(function* () {
+    const identity = yield* initialise
+    const scope = yield* Scope.fork(parent)
+    const enlisted = new Set<string>()
+    const { addPartitions } = requests(cluster, transactionalId, identity, bounds.deliveryTimeoutMillis)
+    const enlist = Effect.fnUntraced(function* (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) {
+      const fresh = partitions.filter(
+        ({ topic, partition }) => !enlisted.has(ConsumerRecord.partitionKey(topic, partition))
+      )
+      if (fresh.length === 0) return
+      epoch.started = true
+      yield* addPartitions(fresh)
+      for (const { topic, partition } of fresh) enlisted.add(ConsumerRecord.partitionKey(topic, partition))
+    })
+    const sender = yield* makeSender(
+      cluster,
+      { ...bounds, kind: "transactional", acks: -1, transactionalId, identify: Effect.succeed(identity), enlist },
+      errors,
+      scope
+    )
+    const epoch: Epoch = { identity, sender, scope, enlisted, hasOffsets: false, started: false }
+    return epoch
+  })
+
+  const over = errors.of(failure("INVALID_TXN_STATE", "the transaction has ended"), subject)
+
+  /** undefined when a new epoch is needed before the next transaction. */
+  let current: Epoch | undefined = yield* errors.map(begin, subject)
+  let fenced: BrokerError.ProducerFenced | undefined
+
+  const noteFencing = <A, R>(effect: Effect.Effect<A, BrokerError.BrokerError, R>) =>
+    Effect.tapError(effect, (error) =>
+      Effect.sync(() => {
+        if (error._tag === "ProducerFenced") fenced = error
+      })
+    )
+
+  const discard = (epoch: Epoch) =>
+    Effect.suspend(() => {
+      if (current === epoch) current = undefined
+      return Scope.close(epoch.scope, Exit.void)
+    })
+
+  /** Ends what is open by taking a new epoch. A failure is met again, and reported, by the next transaction. */
+  const abort = (epoch: Epoch) =>
+    Effect.gen(function* () {
+      yield* discard(epoch)
+      if (fenced !== undefined || !epoch.started) return
+      const next = yield* noteFencing(errors.map(begin, subject)).pipe(
+        Effect.interruptible,
+        Effect.timeout(abortTimeout),
+        Effect.option
+      )
+      if (next._tag === "Some") current = next.value
+    })
+
+  const commit = Effect.fnUntraced(function* (epoch: Epoch) {
+    if (epoch.enlisted.size > 0 || epoch.hasOffsets) {
+      const { commit } = requests(cluster, transactionalId, epoch.identity, bounds.deliveryTimeoutMillis)
+      yield* errors.map(commit, { ...subject, operation: "commit a transaction of" })
+    }
+    epoch.enlisted.clear()
+    epoch.hasOffsets = false
+    epoch.started = false
+  })
+
+  const take = Effect.suspend(() => {
+    if (fenced !== undefined) return Effect.fail(fenced)
+    return current === undefined ? noteFencing(errors.map(begin, subject)) : Effect.succeed(current)
+  })
+
+  const transaction: Broker.TransactionalProducer["transaction"] = (use) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const epoch = yield* restore(take)
+        current = epoch
+        let active = true
+        let uncertain: BrokerError.BrokerError | undefined
+        const within = <A, R>(effect: Effect.Effect<A, BrokerError.BrokerError, R>) =>
+          Effect.suspend(() => (active ? effect : Effect.fail(over))).pipe(
+            noteFencing,
+            Effect.tapError((error) =>
+              Effect.sync(() => {
+                if (isUncertain(error)) uncertain ??= error
+              })
+            )
+          )
+        const records = sending(epoch.sender)
+        const { sendOffsets } = requests(cluster, transactionalId, epoch.identity, bounds.deliveryTimeoutMillis)
+        const handle: Broker.Transaction = {
+          send: (record) => within(records.send(record)),
+          sendAll: (all) => within(records.sendAll(all)),
+          sendOffsets: (groupId, offsets) =>
+            Effect.suspend(() => {
+              epoch.hasOffsets = true
+              epoch.started = true
+              return within(
+                errors.map(sendOffsets(groupId, offsets), { ...subject, operation: "commit offsets of", groupId })
+              )
+            })
+        }
+        const finish = Effect.gen(function* () {
+          yield* restore(epoch.sender.drained)
+          active = false
+          if (uncertain !== undefined) yield* Effect.fail(uncertain)
+          yield* noteFencing(commit(epoch))
+        })
+        return yield* restore(use(handle)).pipe(
+          Effect.tap(() => finish),
+          Effect.onError(() => {
+            active = false
+            return abort(epoch)
+          })
+        )
+      })
+    ).pipe(oneAtATime.withPermits(1))
+
+  return { transaction } satisfies Broker.TransactionalProducer
+})

@@ -1,0 +1,116 @@
+/** What goes wrong when connecting, and what a broker refuses: told by type, within a bounded time. */
+import { assert, describe, it } from "@effect/vitest"
+import { Broker, type BrokerError } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Queue, Redacted, type Scope } from "effect"
+
+type Use<A> = (broker: Broker.Broker["Service"]) => Effect.Effect<A, BrokerError.BrokerError, Scope.Scope>
+
+const listTopics: Use<ReadonlyArray<string>> = ({ admin }) => Effect.flatMap(admin, (one) => one.listTopics)
+
+const withBroker = <A>(options: KafkaJs.Options, use: Use<A>) =>
+  Effect.scoped(Effect.flatMap(Broker.Broker, use)).pipe(
+    Effect.provide(KafkaJs.layer(options)),
+    Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.die(new Error("took too long")) })
+  )
+
+const failureOf = <A>(options: KafkaJs.Options, use: Use<A>) => Effect.flip(withBroker(options, use))
+
+describe("without a broker", () => {
+  it.live("connecting fails with BrokerUnavailable", () =>
+    Effect.gen(function* () {
+      const error = yield* failureOf({ brokers: ["127.0.0.1:1"], retries: 1 }, listTopics)
+      assert.strictEqual(error._tag, "BrokerUnavailable")
+      assert.isTrue(error.retryable)
+    })
+  )
+
+  it.live("a host that does not exist is BrokerUnavailable", () =>
+    Effect.gen(function* () {
+      const error = yield* failureOf({ brokers: ["no-such-host.invalid:9092"], retries: 0 }, listTopics)
+      assert.strictEqual(error._tag, "BrokerUnavailable")
+    })
+  )
+})
+
+KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, (it) => {
+  const options = Effect.map(RealKafka.RealKafka, ({ bootstrap, ca, users }) => {
+    const sasl = (user: typeof users.app, mechanism: "plain" | "scram-sha-256" | "scram-sha-512" = "plain") => ({
+      mechanism,
+      username: user.username,
+      password: Redacted.make(user.password)
+    })
+    return { brokers: bootstrap, ssl: { ca: ca! }, users, sasl }
+  })
+
+  it.effect("every mechanism authenticates", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl, sasl, users } = yield* options
+      for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"] as const) {
+        yield* withBroker({ brokers, ssl, sasl: sasl(users.admin, mechanism) }, listTopics)
+      }
+    })
+  )
+
+  it.effect("SEC-01: a wrong password is AuthenticationFailed, and shows no password", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl, sasl, users } = yield* options
+      for (const mechanism of ["plain", "scram-sha-512"] as const) {
+        const wrong = { ...users.app, password: "not-the-password" }
+        const error = yield* failureOf({ brokers, ssl, sasl: sasl(wrong, mechanism) }, listTopics)
+        assert.strictEqual(error._tag, "AuthenticationFailed")
+        assert.notInclude(`${error.message} ${JSON.stringify(error)}`, "not-the-password")
+      }
+    })
+  )
+
+  it.effect("a mechanism that the listener does not offer is AuthenticationFailed", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl } = yield* options
+      const token = Effect.succeed(Redacted.make("token"))
+      const error = yield* failureOf({ brokers, ssl, sasl: { mechanism: "oauthbearer", token } }, listTopics)
+      assert.strictEqual(error._tag, "AuthenticationFailed")
+    })
+  )
+
+  it.effect("an unknown authority, and a name that the certificate does not have, are TlsFailed", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl, sasl, users } = yield* options
+      const unknown = yield* failureOf({ brokers, ssl: true, sasl: sasl(users.admin) }, listTopics)
+      assert.strictEqual(unknown._tag, "TlsFailed")
+      const misnamed = { ...ssl, servername: "other.example" }
+      const other = yield* failureOf({ brokers, ssl: misnamed, sasl: sasl(users.admin) }, listTopics)
+      assert.strictEqual(other._tag, "TlsFailed")
+    })
+  )
+
+  it.effect("what an ACL denies is AuthorizationFailed and names the thing", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl, sasl, users } = yield* options
+      const topic = "secured"
+      yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
+        Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 1 }]))
+      )
+      const app = { brokers, ssl, sasl: sasl(users.app) }
+      const attempts: ReadonlyArray<readonly [string, Use<unknown>]> = [
+        [topic, ({ producer }) => Effect.flatMap(producer(), ({ send }) => send({ topic, key: null, value: null }))],
+        [topic, ({ admin }) => Effect.flatMap(admin, (one) => one.describeTopic(topic))],
+        ["new", ({ admin }) => Effect.flatMap(admin, (one) => one.createTopics([{ topic: "new", partitions: 1 }]))],
+        ["group", ({ admin }) => Effect.flatMap(admin, (one) => one.describeGroup("group"))],
+        ["tx", ({ transactionalProducer }) => transactionalProducer({ transactionalId: "tx" })],
+        [
+          topic,
+          ({ consumer }) =>
+            Effect.flatMap(consumer({ groupId: "group", topics: [topic] }), ({ events }) => Queue.take(events))
+        ]
+      ]
+      for (const [name, use] of attempts) {
+        const error = yield* failureOf(app, use)
+        assert.strictEqual(error._tag, "AuthorizationFailed")
+        if (error._tag === "AuthorizationFailed") assert.strictEqual(error.name, name)
+      }
+    })
+  )
+})

@@ -1,0 +1,209 @@
+/** Outcomes: publishing records. */
+import { Broker, Partitioner } from "@eventbus/core"
+import { Effect } from "effect"
+import { assert } from "vitest"
+import { admin, assertTag, failure, type Outcome, producer, record, texts, topic, unique, utf8 } from "./harness.ts"
+import { join } from "./probe.ts"
+
+export const publishing: ReadonlyArray<Outcome> = [
+  {
+    title: "send answers with where the record is",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const { send } = yield* producer
+      assert.deepStrictEqual(yield* send(record(name, "a", { partition: 1 })), {
+        topic: name,
+        partition: 1,
+        offset: 0n
+      })
+      assert.deepStrictEqual(yield* send(record(name, "b", { partition: 1 })), {
+        topic: name,
+        partition: 1,
+        offset: 1n
+      })
+    })
+  },
+  {
+    title: "a key chooses its partition by murmur2, as every Kafka client does",
+    run: Effect.gen(function* () {
+      const name = yield* topic(7)
+      const { sendAll } = yield* producer
+      const keys = [...texts("key", 40), "", "ä€"].map(utf8)
+      const sent = yield* sendAll(keys.map((key) => ({ topic: name, key, value: null })))
+      assert.deepStrictEqual(
+        sent.map((one) => one.partition),
+        keys.map((key) => Partitioner.partitionFor(key, 7))
+      )
+    })
+  },
+  {
+    title: "records without a key spread over the partitions",
+    run: Effect.gen(function* () {
+      const name = yield* topic(3)
+      const { send } = yield* producer
+      const sent = yield* Effect.forEach(texts("v", 60), (value) =>
+        send({ topic: name, key: null, value: utf8(value) })
+      )
+      assert.deepStrictEqual([...new Set(sent.map((one) => one.partition))].sort(), [0, 1, 2])
+    })
+  },
+  {
+    title: "an explicit partition overrides the key",
+    run: Effect.gen(function* () {
+      const name = yield* topic(4)
+      const { sendAll } = yield* producer
+      const key = utf8("some key")
+      const sent = yield* sendAll([0, 1, 2, 3].map((partition) => ({ topic: name, key, value: null, partition })))
+      assert.deepStrictEqual(
+        sent.map((one) => one.partition),
+        [0, 1, 2, 3]
+      )
+    })
+  },
+  {
+    title: "concurrent sends are all acknowledged, and keep the order of their calls per partition",
+    run: Effect.gen(function* () {
+      const name = yield* topic(3)
+      const { send } = yield* producer
+      const sent = yield* Effect.forEach(
+        texts("v", 600),
+        (value, index) => send(record(name, value, { partition: index % 3 })),
+        { concurrency: "unbounded" }
+      )
+      for (const partition of [0, 1, 2]) {
+        assert.deepStrictEqual(
+          sent.filter((one) => one.partition === partition).map((one) => one.offset),
+          Array.from({ length: 200 }, (_, index) => BigInt(index))
+        )
+      }
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(600)
+      assert.strictEqual(new Set(probe.values).size, 600)
+    })
+  },
+  {
+    title: "sendAll answers in the order of its records, over several topics",
+    run: Effect.gen(function* () {
+      const [first, second] = [yield* topic(), yield* topic()]
+      const { sendAll } = yield* producer
+      const sent = yield* sendAll([record(first, "a"), record(second, "b"), record(first, "c")])
+      assert.deepStrictEqual(sent, [
+        { topic: first, partition: 0, offset: 0n },
+        { topic: second, partition: 0, offset: 0n },
+        { topic: first, partition: 0, offset: 1n }
+      ])
+      assert.deepStrictEqual(yield* sendAll([]), [])
+    })
+  },
+  {
+    title: "sendAll with a record that cannot be published fails with that failure, and publishes the others",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { sendAll } = yield* producer
+      const error = yield* failure(
+        sendAll([record(name, "a"), record(name, "x".repeat(5000)), record(unique("topic"), "b"), record(name, "c")])
+      )
+      assertTag(error, "RecordTooLarge")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, ["a", "c"])
+    })
+  },
+  {
+    title: "a record that is too large fails alone",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { send } = yield* producer
+      const [large, small] = yield* Effect.all(
+        [failure(send(record(name, "x".repeat(5000)))), send(record(name, "small"))],
+        { concurrency: "unbounded" }
+      )
+      assertTag(large, "RecordTooLarge")
+      if (large._tag === "RecordTooLarge") assert.strictEqual(large.topic, name)
+      assert.strictEqual(small.topic, name)
+    })
+  },
+  {
+    title: "many small records are not too large together",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { send } = yield* producer
+      const sent = yield* Effect.forEach(texts("v", 30), (value) => send(record(name, value.padEnd(500))), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        sent.map((one) => one.offset),
+        Array.from({ length: 30 }, (_, index) => BigInt(index))
+      )
+    })
+  },
+  {
+    title: "a topic that does not exist is UnknownTopic and is not created; its neighbours succeed",
+    run: Effect.gen(function* () {
+      const [known, unknown] = [yield* topic(), unique("topic")]
+      const { send } = yield* producer
+      const [error, sent] = yield* Effect.all(
+        [failure(send({ topic: unknown, key: null, value: utf8("a") })), send(record(known, "b"))],
+        { concurrency: "unbounded" }
+      )
+      assertTag(error, "UnknownTopic")
+      if (error._tag === "UnknownTopic") assert.strictEqual(error.topic, unknown)
+      assert.strictEqual(sent.topic, known)
+      const administrator = yield* admin
+      assert.notInclude(yield* administrator.listTopics, unknown)
+    })
+  },
+  {
+    title: "an illegal topic name is InvalidTopic",
+    run: Effect.gen(function* () {
+      const { send } = yield* producer
+      assertTag(yield* failure(send({ topic: "not legal!", key: null, value: null })), "InvalidTopic")
+    })
+  },
+  {
+    title: "a partition that does not exist is refused",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const { send } = yield* producer
+      assertTag(yield* failure(send(record(name, "a", { partition: 2 }))), "RecordRejected", "UnknownTopic")
+    })
+  },
+  {
+    title: "a producer without idempotence publishes too",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const plain = yield* broker.producer({ idempotent: false, acks: "leader" })
+      assert.strictEqual((yield* plain.send(record(name, "a"))).offset, 0n)
+    })
+  },
+  {
+    title: "closing a producer sends what is waiting",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const lingering = yield* broker.producer({ linger: "500 millis" })
+          yield* Effect.forkDetach(Effect.ignore(lingering.send(record(name, "a"))), { startImmediately: true })
+        })
+      )
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+    })
+  },
+  {
+    title: "a record larger than maxBatchBytes travels alone, and the order stays",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const { send } = yield* broker.producer({ maxBatchBytes: 1000, maxBatchRecords: 3 })
+      const values = [...texts("a", 8), "x".repeat(5000), ...texts("b", 8)]
+      const sent = yield* Effect.forEach(values, (value) => send(record(name, value)), { concurrency: "unbounded" })
+      assert.deepStrictEqual(
+        sent.map((one) => one.offset),
+        values.map((_, index) => BigInt(index))
+      )
+    })
+  }
+]

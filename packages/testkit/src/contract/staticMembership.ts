@@ -1,0 +1,46 @@
+/** Outcomes: members with a `groupInstanceId` (KIP-345). */
+import { Effect } from "effect"
+import { assert } from "vitest"
+import { eventually, eventuallyTrue, type Outcome, quietTime, topic, unique } from "./harness.ts"
+import { failedWith, join, shared } from "./probe.ts"
+
+export const staticMembership: ReadonlyArray<Outcome> = [
+  {
+    title: "REB-08: a static member that comes back in time gets its partitions back, and the others notice nothing",
+    needs: ({ staticMembership }) => staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const groupId = unique("group")
+      const stays = yield* join({ groupId, topics: [name], groupInstanceId: "stays", sessionTimeout: "12 seconds" })
+      yield* stays.owns(2)
+      const options = { groupId, topics: [name], groupInstanceId: "returns", sessionTimeout: "12 seconds" } as const
+      const before = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const returns = yield* join(options)
+          yield* shared([stays, returns], [1, 1])
+          return returns.partitions
+        })
+      )
+      const events = stays.events.length
+      const back = yield* join(options)
+      yield* back.owns(1)
+      assert.deepStrictEqual(back.partitions, before)
+      yield* quietTime
+      assert.strictEqual(stays.events.length, events)
+    })
+  },
+  {
+    title: "REB-08: of two members with one groupInstanceId the older is fenced",
+    needs: ({ staticMembership }) => staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1)
+      const options = { groupId: unique("group"), topics: [name], groupInstanceId: "twin" }
+      const older = yield* join(options)
+      yield* older.owns(1)
+      const newer = yield* join(options)
+      yield* newer.owns(1)
+      yield* eventuallyTrue(() => assert.strictEqual(failedWith(older)?._tag, "InstanceFenced"))
+      yield* eventually(newer.commit(name, 0, 1n))
+    })
+  }
+]

@@ -1,0 +1,259 @@
+/** Outcomes: records and offsets that become visible together, or never. */
+import { Broker } from "@eventbus/core"
+import { Effect, Exit } from "effect"
+import { assert } from "vitest"
+import {
+  admin,
+  assertTag,
+  eventually,
+  eventuallyTrue,
+  failure,
+  type Outcome,
+  publish,
+  quietTime,
+  record,
+  texts,
+  topic,
+  unique
+} from "./harness.ts"
+import { join } from "./probe.ts"
+
+const transactional = (transactionalId = unique("tx")) =>
+  Effect.flatMap(Broker.Broker, (broker) => eventually(broker.transactionalProducer({ transactionalId })))
+
+export const transactions: ReadonlyArray<Outcome> = [
+  {
+    title: "OFF-17: records of a committed transaction are read, over several partitions",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.owns(2)
+      const producer = yield* transactional()
+      const sent = yield* producer.transaction((tx) =>
+        tx.sendAll([record(name, "a"), record(name, "b", { partition: 1 })])
+      )
+      assert.deepStrictEqual(
+        sent.map((one) => one.offset),
+        [0n, 0n]
+      )
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values.toSorted(), ["a", "b"])
+    })
+  },
+  {
+    title:
+      "OFF-17: records of an aborted transaction are not read under read_committed, and nothing behind them is held up",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      yield* publish(name, ["before"])
+      const producer = yield* transactional()
+      const exit = yield* Effect.exit(
+        producer.transaction((tx) =>
+          Effect.andThen(tx.sendAll(texts("x", 3).map((one) => record(name, one))), Effect.fail("no"))
+        )
+      )
+      assert.deepStrictEqual(exit, Exit.fail("no"))
+      yield* publish(name, ["after"])
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["before", "after"])
+    })
+  },
+  {
+    title: "read_uncommitted reads records of open and aborted transactions",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      yield* Effect.exit(producer.transaction((tx) => Effect.andThen(tx.send(record(name, "x")), Effect.fail("no"))))
+      const probe = yield* join({ groupId: unique("group"), topics: [name], isolation: "read_uncommitted" })
+      yield* probe.collects(1)
+      assert.deepStrictEqual(probe.values, ["x"])
+    })
+  },
+  {
+    title: "records of an open transaction are held back, and so is what follows them, until it ends",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.owns(1)
+      yield* producer.transaction((tx) =>
+        Effect.gen(function* () {
+          yield* tx.send(record(name, "a"))
+          yield* publish(name, ["plain"])
+          yield* quietTime
+          assert.deepStrictEqual(probe.values, [])
+        })
+      )
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, ["a", "plain"])
+    })
+  },
+  {
+    title: "an interrupted or dying transaction is aborted, and the producer goes on",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      yield* producer
+        .transaction((tx) => Effect.andThen(tx.send(record(name, "cut")), Effect.never))
+        .pipe(Effect.timeout("2 seconds"), Effect.ignore)
+      yield* Effect.exit(
+        producer.transaction((tx) => Effect.andThen(tx.send(record(name, "died")), Effect.die(new Error("bug"))))
+      )
+      yield* producer.transaction((tx) => tx.send(record(name, "good")))
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["good"])
+    })
+  },
+  {
+    title: "control records move nextOffset to the end, so that lag reaches 0",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      yield* producer.transaction((tx) => tx.send(record(name, "a")))
+      yield* Effect.exit(producer.transaction((tx) => Effect.andThen(tx.send(record(name, "x")), Effect.fail("no"))))
+      const administrator = yield* admin
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+      yield* eventually(
+        Effect.map(administrator.topicOffsets(name), ([ends]) => {
+          assert.strictEqual(ends?.logEnd, 4n)
+          assert.strictEqual(probe.positions.get(`${name}/0`), 4n)
+        })
+      )
+      assert.strictEqual(probe.of("Fetched").at(-1)?.chunk.highWatermark, 4n)
+      assert.deepStrictEqual(probe.values, ["a"])
+    })
+  },
+  {
+    title: "OFF-17: offsets sent within a transaction are committed with it",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const groupId = unique("group")
+      const producer = yield* transactional()
+      const administrator = yield* admin
+      yield* producer.transaction((tx) =>
+        Effect.gen(function* () {
+          yield* tx.send(record(name, "out"))
+          yield* tx.sendOffsets(groupId, [{ topic: name, partition: 0, offset: 7n }])
+          assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [])
+        })
+      )
+      yield* eventually(
+        Effect.map(administrator.committedOffsets(groupId, [name]), (offsets) =>
+          assert.deepStrictEqual(offsets, [{ topic: name, partition: 0, offset: 7n }])
+        )
+      )
+    })
+  },
+  {
+    title: "OFF-17: offsets sent within an aborted transaction are not committed",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const groupId = unique("group")
+      const producer = yield* transactional()
+      const administrator = yield* admin
+      yield* Effect.exit(
+        producer.transaction((tx) =>
+          Effect.gen(function* () {
+            yield* tx.send(record(name, "out"))
+            yield* tx.sendOffsets(groupId, [{ topic: name, partition: 0, offset: 7n }])
+            return yield* Effect.fail("no")
+          })
+        )
+      )
+      yield* quietTime
+      assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [])
+    })
+  },
+  {
+    title: "a transaction without records is committed too",
+    run: Effect.gen(function* () {
+      const producer = yield* transactional()
+      assert.strictEqual(yield* producer.transaction(() => Effect.succeed(42)), 42)
+    })
+  },
+  {
+    title: "a newer producer of the same transactional id fences the older one, and aborts what it left open",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const transactionalId = unique("tx")
+      const older = yield* transactional(transactionalId)
+      yield* older.transaction((tx) => tx.send(record(name, "first")))
+      const error = yield* failure(
+        older.transaction((tx) =>
+          Effect.gen(function* () {
+            yield* tx.send(record(name, "left open"))
+            const newer = yield* transactional(transactionalId)
+            yield* newer.transaction((tx) => tx.send(record(name, "second")))
+          })
+        )
+      )
+      assertTag(error, "ProducerFenced")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["first", "second"])
+    })
+  },
+  {
+    title: "one transaction at a time: a second waits for the first",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      const log: Array<string> = []
+      const step = (label: string) =>
+        producer.transaction((tx) =>
+          Effect.gen(function* () {
+            log.push(`${label} begins`)
+            yield* tx.send(record(name, label))
+            yield* Effect.sleep("300 millis")
+            log.push(`${label} ends`)
+          })
+        )
+      yield* Effect.all([step("a"), step("b")], { concurrency: 2 })
+      assert.strictEqual(log[1], log[0]?.replace("begins", "ends"))
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* eventuallyTrue(() => assert.deepStrictEqual(probe.values.toSorted(), ["a", "b"]))
+    })
+  },
+  {
+    title: "logEnd and highWatermark under read_committed are the last stable offset",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      yield* publish(name, ["a", "b"])
+      yield* producer.transaction((tx) =>
+        Effect.gen(function* () {
+          yield* tx.send(record(name, "open"))
+          const committed = yield* join({ groupId: unique("group"), topics: [name] })
+          const uncommitted = yield* join({ groupId: unique("group"), topics: [name], isolation: "read_uncommitted" })
+          yield* Effect.all([committed.collects(2), uncommitted.collects(3)])
+          assert.strictEqual(committed.own(name).logEnd, 2n)
+          assert.strictEqual(committed.of("Fetched")[0]?.chunk.highWatermark, 2n)
+          assert.strictEqual(uncommitted.own(name).logEnd, 3n)
+        })
+      )
+    })
+  },
+  {
+    title: "a transaction that is open longer than its timeout is aborted by the cluster, and cannot be committed",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const options = { transactionalId: unique("tx"), transactionTimeout: "2 seconds" } as const
+      const producer = yield* eventually(broker.transactionalProducer(options))
+      // A cluster looks for such transactions every 10 seconds.
+      yield* failure(
+        producer.transaction((tx) => Effect.andThen(tx.send(record(name, "late")), Effect.sleep("16 seconds")))
+      )
+      yield* publish(name, ["after"])
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+      assert.deepStrictEqual(probe.values, ["after"])
+    })
+  }
+]

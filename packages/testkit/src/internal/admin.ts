@@ -1,0 +1,155 @@
+/**
+ * Administration of an in-memory cluster: each call is one request, carried out in one step.
+ */
+import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import type { Cluster } from "./cluster.ts"
+import type { Connection } from "./network.ts"
+import type { Topic } from "./topicRegistry.ts"
+
+type Failure = BrokerError.BrokerError
+
+export const make = (cluster: Cluster, connection: Connection): Broker.Admin => {
+  const { topics } = cluster.kernel
+  const call = <A>(handle: () => Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
+    cluster.network.request(connection, { operation: "admin", clientId: connection.clientId }, handle)
+  const onTopic = <A>(name: string, handle: (topic: Topic) => Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
+    call(() => {
+      const topic = topics.get(name)
+      return topic ? handle(topic) : Effect.fail(new BrokerError.UnknownTopic({ topic: name }))
+    })
+  return {
+    createTopics: (requests) => call(() => settle(requests.map((request) => createTopic(cluster, request)))),
+    deleteTopics: (names) => call(() => settle(names.map((name) => deleteTopic(cluster, name)))),
+    createPartitions: (name, total) =>
+      onTopic(name, (topic) => {
+        if (total <= topic.partitions.length) return Effect.fail(tooFew(name, topic.partitions.length, total))
+        return Effect.sync(() => topics.grow(topic, total))
+      }),
+    listTopics: call(() => Effect.succeed(topics.names())),
+    describeTopic: (name) =>
+      onTopic(name, ({ partitions, replicationFactor }) =>
+        Effect.succeed({ topic: name, partitions: partitions.length, replicationFactor })
+      ),
+    topicConfig: (name) => onTopic(name, (topic) => Effect.succeed(topics.config(topic))),
+    alterTopicConfig: (name, config) =>
+      onTopic(name, (topic) =>
+        Effect.sync(() => {
+          for (const [key, value] of config) topic.config.set(key, value)
+        })
+      ),
+    topicOffsets: (name) =>
+      onTopic(name, (topic) =>
+        Effect.succeed(topic.partitions.map(({ partition, logStart, logEnd }) => ({ partition, logStart, logEnd })))
+      ),
+    offsetsForTimestamp: (name, timestamp) =>
+      onTopic(name, (topic) =>
+        Effect.succeed(topic.partitions.map((log) => ({ partition: log.partition, offset: log.offsetAt(timestamp) })))
+      ),
+    committedOffsets: (groupId, names) => call(() => Effect.succeed(committedOffsets(cluster, groupId, names))),
+    setCommittedOffsets: (groupId, offsets) => call(() => settle([setCommittedOffsets(cluster, groupId, offsets)])),
+    listGroups: call(() => Effect.succeed([...cluster.groups.keys()].filter((id) => exists(cluster, id)).sort())),
+    describeGroup: (groupId) => call(() => Effect.succeed(describeGroup(cluster, groupId))),
+    deleteGroups: (groupIds) => call(() => settle(groupIds.map((groupId) => deleteGroup(cluster, groupId)))),
+    deleteRecords: (name, requests) =>
+      onTopic(name, (topic) => settle(requests.map((request) => deleteRecords(topic, request))))
+  }
+}
+
+/** Everything was tried; the first problem is the answer. */
+const settle = (problems: ReadonlyArray<Failure | undefined>): Effect.Effect<void, Failure> => {
+  const problem = problems.find((one) => one !== undefined)
+  return problem ? Effect.fail(problem) : Effect.void
+}
+
+const refused = (operation: string, code: string, detail: string): BrokerError.UnexpectedBrokerError =>
+  new BrokerError.UnexpectedBrokerError({ operation, code, detail, retryable: false })
+
+const createTopic = (cluster: Cluster, request: Broker.NewTopic): Failure | undefined => {
+  const { settings, topics } = cluster.kernel
+  const partitions = request.partitions ?? settings.defaultPartitions
+  const replicationFactor = request.replicationFactor ?? 1
+  if (!Number.isInteger(partitions) || partitions < 1) {
+    return refused("createTopics", "INVALID_PARTITIONS", `topic '${request.topic}' with ${partitions} partitions`)
+  }
+  if (!Number.isInteger(replicationFactor) || replicationFactor < 1 || replicationFactor > settings.brokerCount) {
+    const detail = `${replicationFactor} replicas on ${settings.brokerCount} brokers`
+    return refused("createTopics", "INVALID_REPLICATION_FACTOR", detail)
+  }
+  const config = request.config ?? new Map<string, string>()
+  return topics.create(request.topic, { partitions, replicationFactor, config, firstOffset: 0n })
+}
+
+const deleteTopic = (cluster: Cluster, topic: string): Failure | undefined => {
+  if (!cluster.kernel.topics.remove(topic)) return new BrokerError.UnknownTopic({ topic })
+  for (const group of cluster.groups.values()) group.offsets.forgetTopic(topic)
+  return undefined
+}
+
+const tooFew = (topic: string, partitions: number, total: number): Failure =>
+  refused("createPartitions", "INVALID_PARTITIONS", `topic '${topic}' has ${partitions} partitions, asked for ${total}`)
+
+const committedOffsets = (
+  cluster: Cluster,
+  groupId: string,
+  topics: ReadonlyArray<string>
+): ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }> =>
+  [...(cluster.groups.get(groupId)?.offsets.entries.values() ?? [])]
+    .filter(({ topic, offset }) => topics.includes(topic) && offset !== -1n)
+    .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
+    .sort((a, b) => (a.topic === b.topic ? a.partition - b.partition : a.topic < b.topic ? -1 : 1))
+
+const setCommittedOffsets = (
+  cluster: Cluster,
+  groupId: string,
+  offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+): Failure | undefined => {
+  const group = cluster.group(groupId)
+  if (group.members.size > 0) return nonEmpty("setCommittedOffsets", groupId, group.members.size)
+  const unknown = offsets.find(({ topic, partition }) => !cluster.kernel.topics.log(topic, partition))
+  if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
+  for (const entry of offsets) group.offsets.record({ ...entry, memberId: "admin", generation: -1, metadata: "" })
+  return undefined
+}
+
+const nonEmpty = (operation: string, groupId: string, members: number): Failure =>
+  refused(operation, "NON_EMPTY_GROUP", `group '${groupId}' has ${members} members`)
+
+/** A group that was only asked about does not exist. */
+const exists = (cluster: Cluster, groupId: string): boolean => {
+  const group = cluster.groups.get(groupId)
+  return group !== undefined && (group.generation > 0 || group.offsets.entries.size > 0)
+}
+
+export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDescription => {
+  const group = cluster.groups.get(groupId)
+  if (!group || !exists(cluster, groupId)) return { groupId, state: "Dead", members: [] }
+  const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, holdings }) => ({
+    memberId,
+    groupInstanceId,
+    clientId,
+    assignment: [...holdings.values()].map(({ topic, partition }) => ({ topic, partition }))
+  }))
+  return { groupId, state: group.state, members }
+}
+
+const deleteGroup = (cluster: Cluster, groupId: string): Failure | undefined => {
+  const members = cluster.groups.get(groupId)?.members.size ?? 0
+  if (members > 0) return nonEmpty("deleteGroups", groupId, members)
+  if (!exists(cluster, groupId)) return refused("deleteGroups", "GROUP_ID_NOT_FOUND", `there is no group '${groupId}'`)
+  cluster.groups.delete(groupId)
+  return undefined
+}
+
+const deleteRecords = (
+  topic: Topic,
+  { partition, before }: { readonly partition: number; readonly before: bigint }
+): Failure | undefined => {
+  const log = topic.partitions[partition]
+  if (!log) return new BrokerError.UnknownTopic({ topic: topic.name, partition })
+  if (before > log.logEnd || before < -1n) {
+    return refused("deleteRecords", "OFFSET_OUT_OF_RANGE", `offset ${before} of a log that ends at ${log.logEnd}`)
+  }
+  log.deleteBefore(before === -1n ? log.logEnd : before)
+  return undefined
+}

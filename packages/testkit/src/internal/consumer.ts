@@ -1,0 +1,151 @@
+/**
+ * Joins a group: the scope of a session, its heartbeat, its pump, and its requests.
+ */
+import { type Broker, BrokerError } from "@eventbus/core"
+import { Duration, Effect, Queue, type Scope } from "effect"
+import { type Cluster, connectionDropped } from "./cluster.ts"
+import type { ConsumerGroup } from "./consumerGroup.ts"
+import { EventOutlet, makeQueue } from "./eventOutlet.ts"
+import type { Connection } from "./network.ts"
+import { Session } from "./session.ts"
+
+/** Which connection is under a session, for tests that cut it. */
+export const connectionOf = new WeakMap<Broker.ConsumerSession, Connection>()
+
+export const make =
+  (cluster: Cluster) =>
+  (options: Broker.ConsumerOptions): Effect.Effect<Broker.ConsumerSession, BrokerError.BrokerError, Scope.Scope> =>
+    Effect.gen(function* () {
+      const clientId = cluster.clientId(options.clientId)
+      const { groupId } = options
+      const group = cluster.group(groupId)
+      const outlet = new EventOutlet(yield* Effect.acquireRelease(makeQueue, Queue.shutdown))
+      let session: Session | undefined
+      const connection = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          cluster.network.connect(clientId, "consumer", (change) => {
+            if (change === "restored") return session?.wake()
+            connection.cut = true
+            session?.die(connectionDropped)
+          })
+        ),
+        (connection) => Effect.sync(() => cluster.network.disconnect(connection))
+      )
+      const opened = yield* Effect.acquireRelease(
+        cluster.network.request(connection, { operation: "join", clientId, groupId }, () =>
+          Effect.sync(() => open(cluster, group, connection, options, outlet))
+        ),
+        (session) => Effect.sync(() => close(cluster, group, connection, session))
+      )
+      session = opened
+      yield* Effect.forkScoped(opened.pump(paceMillis(cluster, clientId, groupId)))
+      yield* Effect.forkScoped(heartbeats(cluster, group, connection, opened, options))
+      const port = sessionPort(cluster, group, connection, opened, outlet.queue)
+      connectionOf.set(port, connection)
+      return port
+    })
+
+const open = (
+  cluster: Cluster,
+  group: ConsumerGroup,
+  connection: Connection,
+  options: Broker.ConsumerOptions,
+  outlet: EventOutlet
+): Session => {
+  const { kernel, network } = cluster
+  const limits = {
+    isolation: options.isolation ?? "read_committed",
+    maxBytes: options.maxBytesPerPartition ?? 1_048_576,
+    maxRecords: kernel.settings.maxRecordsPerChunk
+  }
+  const session = new Session(
+    { kernel, group, outlet, limits, reaches: () => network.reaches(connection) },
+    {
+      clientId: connection.clientId,
+      groupInstanceId: options.groupInstanceId,
+      topics: new Set(options.topics),
+      sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
+      rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds")
+    }
+  )
+  kernel.topics.listeners.add(session.rewatch)
+  return session
+}
+
+const close = (cluster: Cluster, group: ConsumerGroup, connection: Connection, session: Session): void => {
+  cluster.kernel.topics.listeners.delete(session.rewatch)
+  const heard = cluster.network.reaches(connection)
+  session.close()
+  if (heard && session.member.groupInstanceId === undefined) group.leave(session.member)
+}
+
+const heartbeats = (
+  cluster: Cluster,
+  group: ConsumerGroup,
+  connection: Connection,
+  session: Session,
+  options: Broker.ConsumerOptions
+): Effect.Effect<void> => {
+  const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
+  const asked = Duration.toMillis(options.heartbeatInterval ?? "10 seconds")
+  const intervalMillis = Math.min(asked, sessionTimeoutMillis / 3)
+  const { clientId } = connection
+  const beat = cluster.network.request(
+    connection,
+    { operation: "heartbeat", clientId, groupId: group.groupId },
+    () =>
+      Effect.sync(() => {
+        if (session.member.state === "joined") group.heartbeat(session.member)
+        session.sync()
+      }),
+    intervalMillis
+  )
+  return Effect.whileLoop({
+    while: () => session.open,
+    body: () => Effect.ignore(Effect.delay(beat, intervalMillis)),
+    step: () => {}
+  })
+}
+
+/** How long one fetch takes, with what the fault plan adds to it. A lost fetch is one that is sent again after a while. */
+const paceMillis =
+  (cluster: Cluster, clientId: string, groupId: string) =>
+  (topic: string): number => {
+    const verdict = cluster.faults.judge({ operation: "fetch", clientId, topic, groupId })
+    const repeatMillis = verdict.lost === "no" && verdict.refusal === undefined ? 0 : 500
+    return cluster.kernel.settings.latencyMillis.fetch + verdict.delayMillis + repeatMillis
+  }
+
+const sessionPort = (
+  cluster: Cluster,
+  group: ConsumerGroup,
+  connection: Connection,
+  session: Session,
+  events: Broker.ConsumerSession["events"]
+): Broker.ConsumerSession => ({
+  events,
+  pause: (partitions) => Effect.sync(() => session.pause(partitions)),
+  resume: (partitions) => Effect.sync(() => session.resume(partitions)),
+  seek: (partition, offset) => Effect.sync(() => session.seek(partition, offset)),
+  commit: (offsets) =>
+    Effect.suspend(() => {
+      const { groupId } = group
+      const partitions = session.stale(offsets)
+      if (partitions.length > 0) return Effect.fail(new BrokerError.StaleAssignment({ groupId, partitions }))
+      const negative = offsets.find((entry) => entry.offset < 0n)
+      if (negative) return Effect.fail(illegalOffset(negative.offset))
+      const call = { operation: "commit", clientId: connection.clientId, groupId } as const
+      return cluster.network.request(connection, call, () => {
+        const problem = group.commit(session.member, offsets)
+        return problem ? Effect.fail(problem) : Effect.void
+      })
+    })
+})
+
+const illegalOffset = (offset: bigint): BrokerError.UnexpectedBrokerError =>
+  new BrokerError.UnexpectedBrokerError({
+    operation: "commit",
+    code: "INVALID_OFFSET",
+    detail: `${offset} is not an offset to read from`,
+    retryable: false
+  })

@@ -1,0 +1,248 @@
+/**
+ * The coordinator of one group: members, generations, and who holds which partition. Owns all of those.
+ *
+ * A rebalance computes a target and then moves each partition on its own: its holder is asked to give it up, and only when it did,
+ * or when its time is over, the partition is free for the member that the target names.
+ */
+import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { assign } from "./assignor.ts"
+import { CommittedOffsets } from "./committedOffsets.ts"
+import type { Kernel } from "./kernel.ts"
+
+type TopicPartition = ConsumerRecord.TopicPartition
+
+/** A partition as its member holds it. */
+export interface Holding extends TopicPartition {
+  /** The generation in which it was assigned. */
+  readonly generation: number
+  phase: "held" | "revoking"
+}
+
+export interface JoinRequest {
+  readonly clientId: string
+  readonly groupInstanceId: string | undefined
+  readonly topics: ReadonlySet<string>
+  readonly sessionTimeoutMillis: number
+  readonly rebalanceTimeoutMillis: number
+  /** Tells the session that the coordinator's view of it has changed. */
+  readonly notify: () => void
+}
+
+export interface Member extends JoinRequest {
+  readonly memberId: string
+  state: "joined" | "left" | "expired" | "fenced"
+  /** By partition key. */
+  readonly holdings: Map<string, Holding>
+  lastSeenMillis: number
+  cancelExpiry: () => void
+}
+
+interface Coordinator {
+  /** True while members cannot be heard, so that silence means nothing. */
+  readonly deaf: () => boolean
+}
+
+export class ConsumerGroup {
+  readonly groupId: string
+  generation = 0
+  readonly members = new Map<string, Member>()
+  readonly offsets: CommittedOffsets
+  private target: ReadonlyMap<string, string> = new Map()
+  private joins = 0
+  private readonly kernel: Kernel
+  private readonly coordinator: Coordinator
+
+  constructor(groupId: string, kernel: Kernel, coordinator: Coordinator) {
+    this.groupId = groupId
+    this.kernel = kernel
+    this.offsets = new CommittedOffsets(groupId, kernel)
+    this.coordinator = coordinator
+  }
+
+  get state(): Broker.GroupDescription["state"] {
+    if (this.members.size === 0) return "Empty"
+    return this.moving() ? "PreparingRebalance" : "Stable"
+  }
+
+  join(request: JoinRequest): Member {
+    const before = this.staticMember(request.groupInstanceId)
+    const member: Member = {
+      ...request,
+      memberId: `${request.groupInstanceId ?? request.clientId}-${++this.joins}`,
+      state: "joined",
+      holdings: new Map(before?.holdings),
+      lastSeenMillis: this.kernel.nowMillis(),
+      cancelExpiry: () => {}
+    }
+    if (before) this.fence(before)
+    this.members.set(member.memberId, member)
+    this.watchExpiry(member)
+    this.kernel.journal({ _tag: "Joined", groupId: this.groupId, memberId: member.memberId })
+    // A static member that comes back as it was takes over where it left: nobody else notices (KIP-345).
+    const asItWas = before && sameTopics(before.topics, member.topics) && !this.moving()
+    if (before && asItWas) {
+      this.target = new Map([...this.target].map(([key, id]) => [key, id === before.memberId ? member.memberId : id]))
+      this.settle()
+    } else {
+      this.rebalance()
+    }
+    return member
+  }
+
+  heartbeat(member: Member): void {
+    member.lastSeenMillis = this.kernel.nowMillis()
+  }
+
+  leave(member: Member): void {
+    if (this.drop(member, "left")) this.rebalance()
+  }
+
+  /** Removes a member as one that was silent too long. It is not told: it asks at its next heartbeat. */
+  expire(member: Member): void {
+    if (this.drop(member, "expired")) this.rebalance()
+  }
+
+  /** Takes a partition away from whoever holds it. */
+  lose(key: string): void {
+    for (const member of this.members.values()) {
+      if (!member.holdings.delete(key)) continue
+      member.notify()
+      this.rebalance()
+    }
+  }
+
+  /** A member gives up partitions that it was asked for. */
+  release(member: Member, keys: ReadonlyArray<string>): void {
+    const released = keys.filter((key) => member.holdings.get(key)?.phase === "revoking")
+    for (const key of released) member.holdings.delete(key)
+    if (released.length === 0) return
+    this.kernel.journal({
+      _tag: "Released",
+      groupId: this.groupId,
+      memberId: member.memberId,
+      generation: this.generation,
+      partitions: released
+    })
+    this.settle()
+  }
+
+  /** All or nothing; the entries whose assignment is over are named. */
+  commit(member: Member, entries: ReadonlyArray<Broker.OffsetCommit>): BrokerError.BrokerError | undefined {
+    const stale = entries
+      .map((entry) => ({ key: ConsumerRecord.partitionKey(entry.topic, entry.partition), entry }))
+      .filter(
+        ({ key, entry }) => member.state !== "joined" || member.holdings.get(key)?.generation !== entry.generation
+      )
+    if (stale.length > 0) {
+      return new BrokerError.StaleAssignment({ groupId: this.groupId, partitions: stale.map(({ key }) => key) })
+    }
+    const unknown = entries.find(({ topic, partition }) => !this.kernel.topics.log(topic, partition))
+    if (unknown) return new BrokerError.UnknownTopic({ topic: unknown.topic, partition: unknown.partition })
+    for (const entry of entries) {
+      this.offsets.record({ ...entry, memberId: member.memberId, metadata: entry.metadata ?? "" })
+    }
+    return undefined
+  }
+
+  /** A new generation: decides who should hold what, and starts moving what has to move. */
+  rebalance(): void {
+    this.generation++
+    this.target = assign(
+      [...this.members.values()].map((member) => ({
+        memberId: member.memberId,
+        topics: member.topics,
+        holds: new Set(member.holdings.keys())
+      })),
+      this.subscribed()
+    )
+    const all = this.kernel.settings.assignment === "eager"
+    const revocations = [...this.members.values()].map((member) => ({
+      member,
+      leaving: [...member.holdings].filter(
+        ([key, holding]) => holding.phase === "held" && (all || this.target.get(key) !== member.memberId)
+      )
+    }))
+    for (const { leaving } of revocations) for (const [, holding] of leaving) holding.phase = "revoking"
+    for (const { member, leaving } of revocations) if (leaving.length > 0) this.revoke(member, leaving)
+    this.settle()
+  }
+
+  /** Hands out partitions that are free: under eager when all are, otherwise each as soon as it is. */
+  private settle(): void {
+    if (this.kernel.settings.assignment === "eager" && this.moving()) return
+    const held = new Set([...this.members.values()].flatMap((member) => [...member.holdings.keys()]))
+    const grown = new Set<Member>()
+    for (const at of this.subscribed()) {
+      const key = ConsumerRecord.partitionKey(at.topic, at.partition)
+      const member = held.has(key) ? undefined : this.members.get(this.target.get(key) ?? "")
+      if (!member) continue
+      member.holdings.set(key, { ...at, generation: this.generation, phase: "held" })
+      grown.add(member)
+    }
+    for (const member of grown) member.notify()
+  }
+
+  private revoke(member: Member, leaving: ReadonlyArray<[string, Holding]>): void {
+    member.notify()
+    if (leaving.every(([key, holding]) => member.holdings.get(key) !== holding)) return
+    this.kernel.after(member.rebalanceTimeoutMillis, () => {
+      const overdue = leaving.filter(([key, holding]) => member.holdings.get(key) === holding)
+      if (overdue.length === 0) return
+      for (const [key] of overdue) member.holdings.delete(key)
+      member.notify()
+      this.settle()
+    })
+  }
+
+  private moving(): boolean {
+    for (const member of this.members.values()) {
+      for (const holding of member.holdings.values()) if (holding.phase === "revoking") return true
+    }
+    return false
+  }
+
+  private subscribed(): ReadonlyArray<TopicPartition> {
+    const topics = new Set([...this.members.values()].flatMap((member) => [...member.topics]))
+    return [...topics]
+      .sort()
+      .flatMap((topic) =>
+        Array.from({ length: this.kernel.topics.partitionCount(topic) }, (_, partition) => ({ topic, partition }))
+      )
+  }
+
+  private staticMember(groupInstanceId: string | undefined): Member | undefined {
+    if (groupInstanceId === undefined) return undefined
+    return [...this.members.values()].find((member) => member.groupInstanceId === groupInstanceId)
+  }
+
+  /** The older of two members with one instance id is out. */
+  private fence(before: Member): void {
+    this.members.delete(before.memberId)
+    before.cancelExpiry()
+    before.state = "fenced"
+    this.kernel.journal({ _tag: "Fenced", groupId: this.groupId, memberId: before.memberId })
+    before.notify()
+  }
+
+  private drop(member: Member, state: "left" | "expired"): boolean {
+    if (!this.members.delete(member.memberId)) return false
+    member.state = state
+    member.holdings.clear()
+    member.cancelExpiry()
+    const _tag = state === "left" ? "Left" : "Expired"
+    this.kernel.journal({ _tag, groupId: this.groupId, memberId: member.memberId })
+    return true
+  }
+
+  private watchExpiry(member: Member): void {
+    const silentMillis = this.kernel.nowMillis() - member.lastSeenMillis
+    member.cancelExpiry = this.kernel.after(member.sessionTimeoutMillis - silentMillis, () => {
+      if (this.coordinator.deaf()) this.heartbeat(member)
+      if (this.kernel.nowMillis() - member.lastSeenMillis >= member.sessionTimeoutMillis) this.expire(member)
+      else this.watchExpiry(member)
+    })
+  }
+}
+
+const sameTopics = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
+  a.size === b.size && [...a].every((topic) => b.has(topic))

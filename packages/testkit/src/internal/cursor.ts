@@ -1,0 +1,32 @@
+/**
+ * A partition as a session fetches it: where it is, and whether anything may be read from there.
+ */
+import type { Broker, ConsumerRecord } from "@eventbus/core"
+import type { PartitionLog, ReadLimits } from "./partitionLog.ts"
+
+export interface Cursor extends ConsumerRecord.TopicPartition {
+  readonly generation: number
+  /** undefined until `seek`: nothing is fetched. */
+  position: bigint | undefined
+  paused: boolean
+  phase: "held" | "revoking" | "released"
+}
+
+/** True when a fetch would bring something: records, a move of the position, or the news that the position does not exist. */
+export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: ReadLimits): boolean => {
+  if (cursor.phase !== "held" || cursor.paused || cursor.position === undefined) return false
+  const outside = cursor.position < log.logStart || cursor.position > log.logEnd
+  return outside || cursor.position < log.readableEnd(isolation)
+}
+
+/** Fetches one chunk and moves the position behind it; a position that does not exist is forgotten. */
+export const fetch = (cursor: Cursor, log: PartitionLog, limits: ReadLimits): Broker.ConsumerEvent | undefined => {
+  const { topic, partition, generation, position } = cursor
+  if (position === undefined || !readable(cursor, log, limits)) return undefined
+  const highWatermark = log.readableEnd(limits.isolation)
+  const read = log.read(position, limits)
+  cursor.position = read?.nextOffset
+  return read
+    ? { _tag: "Fetched", chunk: { topic, partition, generation, highWatermark, ...read } }
+    : { _tag: "OutOfRange", generation, topic, partition, position, logStart: log.logStart, logEnd: highWatermark }
+}

@@ -1,0 +1,116 @@
+/**
+ * The way behind the scenes of an in-memory cluster: reads and changes its state without being a client of it.
+ */
+import { ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import type * as MemoryBroker from "../MemoryBroker.ts"
+import { describeGroup } from "./admin.ts"
+import type { Cluster } from "./cluster.ts"
+import { connectionOf } from "./consumer.ts"
+import { type NewRecord, type PartitionLog, recordBytes, type TransactionMark } from "./partitionLog.ts"
+
+type Inspection = Omit<MemoryBroker.MemoryBroker["Service"], "broker">
+
+export const make = (cluster: Cluster): Inspection => {
+  const { kernel } = cluster
+  const { topics } = kernel
+  const onLog = <A>(topic: string, partition: number, use: (log: PartitionLog) => A): Effect.Effect<A> =>
+    Effect.suspend(() => {
+      const log = topics.log(topic, partition)
+      return log
+        ? Effect.sync(() => use(log))
+        : Effect.die(new Error(`There is no partition ${partition} of topic '${topic}'.`))
+    })
+  const complete = (record: MemoryBroker.NewRecord): NewRecord => ({
+    key: record.key ?? null,
+    value: record.value ?? null,
+    headers: record.headers ?? [],
+    timestamp: record.timestamp ?? kernel.nowMillis()
+  })
+  return {
+    createTopic: (
+      topic,
+      { partitions = kernel.settings.defaultPartitions, config = new Map(), firstOffset = 0n } = {}
+    ) =>
+      Effect.suspend(() => {
+        const problem = topics.create(topic, { partitions, config, firstOffset, replicationFactor: 1 })
+        return problem ? Effect.die(problem) : Effect.void
+      }),
+    append: (topic, partition, records) => onLog(topic, partition, (log) => log.append(records.map(complete))),
+    appendAborted: (topic, partition, records) =>
+      onLog(topic, partition, (log) => {
+        const mark: TransactionMark = { state: "open" }
+        log.append(records.map(complete), undefined, mark)
+        mark.state = "aborted"
+        log.endTransaction(mark)
+      }),
+    appendControl: (topic, partition, count) => onLog(topic, partition, (log) => log.appendControl(count)),
+    compact: (topic, partition, remove) => onLog(topic, partition, (log) => log.compact(remove)),
+    enforceRetention: Effect.sync(() => {
+      for (const name of topics.names()) enforceRetention(cluster, name)
+    }),
+    log: (topic, partition, isolation = "read_committed") => onLog(topic, partition, (log) => log.snapshot(isolation)),
+    offsets: (topic, partition) => onLog(topic, partition, ({ logStart, logEnd }) => ({ partition, logStart, logEnd })),
+    committed: (groupId, topic, partition) =>
+      Effect.sync(
+        () => cluster.groups.get(groupId)?.offsets.entries.get(ConsumerRecord.partitionKey(topic, partition))?.offset
+      ),
+    setCommitted: (groupId, topic, partition, offset) =>
+      Effect.sync(() =>
+        cluster
+          .group(groupId)
+          .offsets.record({ topic, partition, offset, memberId: "test", generation: -1, metadata: "" })
+      ),
+    commits: (groupId) => Effect.sync(() => [...(cluster.groups.get(groupId)?.offsets.history ?? [])]),
+    group: (groupId) =>
+      Effect.sync(() => ({
+        ...describeGroup(cluster, groupId),
+        generation: cluster.groups.get(groupId)?.generation ?? 0
+      })),
+    usage: Effect.map(kernel.timers, (timers) => usage(cluster, timers)),
+    inject: (effect) => Effect.sync(() => cluster.strike(effect)),
+    addFault: (fault) => Effect.sync(() => cluster.add(fault)),
+    kill: (client) =>
+      Effect.sync(() => {
+        if (typeof client === "string") return cluster.strike({ _tag: "Kill", clientId: client })
+        const connection = connectionOf.get(client)
+        if (connection) connection.cut = true
+      })
+  }
+}
+
+const usage = (cluster: Cluster, timers: number): MemoryBroker.Usage => {
+  const connections = [...cluster.network.connections]
+  const count = (kind: string): number => connections.filter((connection) => connection.kind === kind).length
+  return {
+    consumers: count("consumer"),
+    producers: count("producer"),
+    admins: count("admin"),
+    members: [...cluster.groups.values()].reduce((sum, group) => sum + group.members.size, 0),
+    timers
+  }
+}
+
+const enforceRetention = (cluster: Cluster, name: string): void => {
+  const { topics, nowMillis } = cluster.kernel
+  const topic = topics.get(name)
+  if (!topic) return
+  const setting = (key: string): number => Number(topics.setting(topic, key))
+  const retentionMillis = setting("retention.ms")
+  const retentionBytes = setting("retention.bytes")
+  for (const log of topic.partitions) {
+    const records = log.snapshot("read_uncommitted")
+    if (retentionMillis >= 0) {
+      const oldest = nowMillis() - retentionMillis
+      const kept = records.find((record) => record.timestamp >= oldest)
+      log.deleteBefore(kept?.offset ?? log.logEnd)
+    }
+    if (retentionBytes < 0) continue
+    let bytes = 0
+    const last = records.findLast((record) => {
+      bytes += recordBytes(record)
+      return bytes > retentionBytes
+    })
+    if (last) log.deleteBefore(last.offset + 1n)
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * One partition: records in offset order, its start, its end, and what transactions hide.
+ *
+ * Control markers and compacted records are holes in the offsets: they take an offset and have no record. Owns the records.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+
+type Stored = ConsumerRecord.ConsumerRecord
+export type Isolation = "read_committed" | "read_uncommitted"
+
+/** What a record of an open or aborted transaction points at; its `state` decides whether the record can be read. */
+export interface TransactionMark {
+  state: "open" | "committed" | "aborted"
+}
+
+/** A record before it has an offset. */
+export interface NewRecord {
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+  readonly headers: ReadonlyArray<ConsumerRecord.Header>
+  readonly timestamp: number
+}
+
+/** A producer's number for the first record of a batch; the rest follow on. */
+export interface BatchSequence {
+  readonly producerId: number
+  readonly first: number
+}
+
+interface LastBatch {
+  readonly firstSequence: number
+  readonly lastSequence: number
+  readonly firstOffset: bigint
+}
+
+export interface ReadLimits {
+  readonly maxBytes: number
+  readonly maxRecords: number
+  readonly isolation: Isolation
+}
+
+export interface ReadResult {
+  readonly records: ReadonlyArray<Stored>
+  readonly nextOffset: bigint
+  readonly bytes: number
+}
+
+/** Size of what a record carries, in bytes. */
+export const recordBytes = (record: Pick<NewRecord, "key" | "value" | "headers">): number => {
+  let bytes = (record.key?.length ?? 0) + (record.value?.length ?? 0)
+  for (const header of record.headers) bytes += header.key.length + (header.value?.length ?? 0)
+  return bytes
+}
+
+export class PartitionLog {
+  readonly topic: string
+  readonly partition: number
+  logStart: bigint
+  logEnd: bigint
+  /** Called after anything that may let a waiting fetch go on. */
+  readonly watchers = new Set<() => void>()
+  private records: Array<Stored> = []
+  private readonly marks = new Map<Stored, TransactionMark>()
+  private readonly openSince = new Map<TransactionMark, bigint>()
+  private readonly lastBatches = new Map<number, LastBatch>()
+
+  constructor(topic: string, partition: number, firstOffset: bigint) {
+    this.topic = topic
+    this.partition = partition
+    this.logStart = firstOffset
+    this.logEnd = firstOffset
+  }
+
+  /** One past the last offset that a reader of this isolation can see. */
+  readableEnd(isolation: Isolation): bigint {
+    if (isolation === "read_uncommitted") return this.logEnd
+    let end = this.logEnd
+    for (const since of this.openSince.values()) if (since < end) end = since
+    return end
+  }
+
+  /** Appends a batch and returns the offset of its first record; a batch that the producer has sent before is not written again. */
+  append(batch: ReadonlyArray<NewRecord>, sequence?: BatchSequence, mark?: TransactionMark): bigint {
+    const known = sequence && this.lastBatches.get(sequence.producerId)
+    if (known && sequence.first <= known.lastSequence) {
+      return known.firstOffset + BigInt(sequence.first - known.firstSequence)
+    }
+    const firstOffset = this.logEnd
+    if (mark && !this.openSince.has(mark)) this.openSince.set(mark, firstOffset)
+    for (const input of batch) {
+      const record: Stored = {
+        topic: this.topic,
+        partition: this.partition,
+        offset: this.logEnd,
+        timestamp: input.timestamp,
+        key: input.key,
+        value: input.value,
+        headers: input.headers
+      }
+      this.records.push(record)
+      if (mark) this.marks.set(record, mark)
+      this.logEnd += 1n
+    }
+    if (sequence) {
+      this.lastBatches.set(sequence.producerId, {
+        firstSequence: sequence.first,
+        lastSequence: sequence.first + batch.length - 1,
+        firstOffset
+      })
+    }
+    this.wake()
+    return firstOffset
+  }
+
+  /** Takes an offset without a record, as transaction markers do. */
+  appendControl(count = 1): void {
+    this.logEnd += BigInt(count)
+    this.wake()
+  }
+
+  /** Ends a transaction here: the marker takes an offset, records become readable or stay hidden for good. */
+  endTransaction(mark: TransactionMark): void {
+    if (!this.openSince.delete(mark)) return
+    if (mark.state === "committed") {
+      for (const [record, owner] of this.marks) if (owner === mark) this.marks.delete(record)
+    }
+    this.appendControl()
+  }
+
+  /** Reads on from a position; undefined when the position does not exist. */
+  read(position: bigint, limits: ReadLimits): ReadResult | undefined {
+    if (position < this.logStart || position > this.logEnd) return undefined
+    const end = this.readableEnd(limits.isolation)
+    if (position >= end) return { records: [], nextOffset: position, bytes: 0 }
+    const from = this.indexOf(position)
+    let to = from
+    let bytes = 0
+    while (to < this.records.length && this.records[to]!.offset < end && to - from < limits.maxRecords) {
+      const size = recordBytes(this.records[to]!)
+      // Like Kafka, a first record larger than the limit is handed over all the same, or the reader could never get past it.
+      if (to > from && bytes + size > limits.maxBytes) break
+      bytes += size
+      to++
+    }
+    const cut = to < this.records.length && this.records[to]!.offset < end
+    const nextOffset = cut ? this.records[to - 1]!.offset + 1n : end
+    const slice = this.records.slice(from, to)
+    const records =
+      this.marks.size === 0 || limits.isolation === "read_uncommitted" ? slice : slice.filter(this.visible)
+    return { records, nextOffset, bytes }
+  }
+
+  /** Moves the start up to `before`; what lies below is gone. */
+  deleteBefore(before: bigint): void {
+    if (before <= this.logStart) return
+    for (const record of this.records.splice(0, this.indexOf(before))) this.marks.delete(record)
+    this.logStart = before
+    this.wake()
+  }
+
+  /** Removes single records and keeps their offsets, as compaction does. */
+  compact(remove: (record: Stored) => boolean): void {
+    this.records = this.records.filter((record) => {
+      const gone = remove(record)
+      if (gone) this.marks.delete(record)
+      return !gone
+    })
+    this.wake()
+  }
+
+  /** The first offset whose timestamp is at or after `timestamp`; the end when there is none. */
+  offsetAt(timestamp: number): bigint {
+    return this.records.find((record) => record.timestamp >= timestamp)?.offset ?? this.logEnd
+  }
+
+  /** Every record that a reader of this isolation would get, oldest first. */
+  snapshot(isolation: Isolation): ReadonlyArray<Stored> {
+    const end = this.readableEnd(isolation)
+    return this.records.filter(
+      (record) => record.offset < end && (isolation === "read_uncommitted" || this.visible(record))
+    )
+  }
+
+  wake(): void {
+    for (const watcher of this.watchers) watcher()
+  }
+
+  private readonly visible = (record: Stored): boolean => this.marks.get(record)?.state !== "aborted"
+
+  /** Index of the first record at or after an offset. Offsets are dense unless there are holes, so the guess is mostly right. */
+  private indexOf(offset: bigint): number {
+    const records = this.records
+    if (records.length === 0 || offset <= records[0]!.offset) return 0
+    const guess = Number(offset - records[0]!.offset)
+    if (guess < records.length && records[guess]!.offset === offset) return guess
+    let low = 0
+    let high = Math.min(guess, records.length)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (records[middle]!.offset < offset) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * A produce request at the broker: each record is accepted or refused by itself; accepted ones of a partition are one batch.
+ */
+import { BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Exit } from "effect"
+import type { Cluster } from "./cluster.ts"
+import type { Verdict } from "./faultRuntime.ts"
+import type { BatchSequence, NewRecord } from "./partitionLog.ts"
+import type { Pending } from "./producer.ts"
+import type { Topic } from "./topicRegistry.ts"
+import type { Claim } from "./transactionCoordinator.ts"
+
+type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
+
+/** Who sends. */
+export interface Source {
+  readonly clientId: string
+  /** undefined: not idempotent, a resend is written again. */
+  readonly producerId: number | undefined
+  readonly claim: Claim | undefined
+}
+
+/** What Kafka adds to a lone record: the batch header (61 bytes) and the record's own lengths. */
+const batchOverheadBytes = 70
+
+export const appendBatch = (
+  cluster: Cluster,
+  topicName: string,
+  batch: ReadonlyArray<Pending>,
+  verdict: Verdict,
+  source: Source
+): ReadonlyArray<Result> => {
+  const { topics } = cluster.kernel
+  const topic = topics.get(topicName)
+  if (!topic) return batch.map(() => Exit.fail(new BrokerError.UnknownTopic({ topic: topicName })))
+  const open = source.claim && cluster.transactions.current(source.claim)
+  if (open instanceof BrokerError.ProducerFenced) return batch.map(() => Exit.fail(open))
+
+  const maxBytes = Number(topics.setting(topic, "max.message.bytes"))
+  const results: Array<Result> = new Array(batch.length)
+  const runs = new Map<number, Array<number>>()
+  batch.forEach((pending, index) => {
+    const bytes = pending.bytes + batchOverheadBytes
+    if (bytes > maxBytes) results[index] = Exit.fail(new BrokerError.RecordTooLarge({ topic: topicName, bytes }))
+    else if (runs.has(pending.partition)) runs.get(pending.partition)!.push(index)
+    else runs.set(pending.partition, [index])
+  })
+  for (const [partition, indexes] of runs) {
+    const log = topic.partitions[partition]!
+    if (open) open.logs.add(log)
+    const records = indexes.map((index) => stored(cluster, topic, batch[index]!, verdict))
+    const sequence: BatchSequence | undefined =
+      source.producerId === undefined
+        ? undefined
+        : { producerId: source.producerId, first: batch[indexes[0]!]!.sequence }
+    const first = log.append(records, sequence, open?.mark)
+    if (verdict.copies === 2) log.append(records, undefined, open?.mark)
+    cluster.kernel.journal({
+      _tag: "Appended",
+      clientId: source.clientId,
+      topic: topicName,
+      partition,
+      firstOffset: first,
+      records: records.length
+    })
+    indexes.forEach((index, position) => {
+      results[index] = Exit.succeed({ topic: topicName, partition, offset: first + BigInt(position) })
+    })
+  }
+  return results
+}
+
+const stored = (cluster: Cluster, topic: Topic, pending: Pending, verdict: Verdict): NewRecord => {
+  const appendTime = cluster.kernel.topics.setting(topic, "message.timestamp.type") === "LogAppendTime"
+  return {
+    key: pending.key,
+    value: verdict.corrupt ? corrupted(pending.value, cluster) : pending.value,
+    headers: pending.headers,
+    timestamp: appendTime ? cluster.kernel.nowMillis() : pending.timestamp
+  }
+}
+
+const corrupted = (value: Uint8Array | null, cluster: Cluster): Uint8Array | null => {
+  if (value === null || value.length === 0) return value
+  const copy = value.slice()
+  const at = cluster.kernel.random.below(copy.length)
+  copy[at] = copy[at]! ^ 0xff
+  return copy
+}

@@ -1,0 +1,226 @@
+/**
+ * The client side of publishing: records wait per topic, one request per topic is out, and a request without an answer is sent
+ * again until the records in it are too old. Owns the waiting records and their sequence numbers.
+ */
+import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
+import { Clock, Duration, Effect, Exit, FiberSet, type Scope } from "effect"
+import type { Cluster } from "./cluster.ts"
+import type { Connection } from "./network.ts"
+import { type NewRecord, recordBytes } from "./partitionLog.ts"
+import { appendBatch } from "./produceRequest.ts"
+import type { Claim } from "./transactionCoordinator.ts"
+
+type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
+
+/** A record on its way. */
+export interface Pending extends NewRecord {
+  readonly partition: number
+  readonly sequence: number
+  readonly bytes: number
+  readonly deadlineMillis: number
+  readonly answer: (result: Result) => void
+}
+
+export interface ProducerSettings {
+  readonly idempotence: "on" | "off"
+  readonly lingerMillis: number
+  readonly maxBatchRecords: number
+  readonly maxBatchBytes: number
+  readonly deliveryTimeoutMillis: number
+}
+
+export const settings = (options: Broker.ProducerOptions): ProducerSettings => ({
+  idempotence: options.idempotent === false || options.acks === "leader" ? "off" : "on",
+  lingerMillis: Duration.toMillis(options.linger ?? 0),
+  maxBatchRecords: options.maxBatchRecords ?? 1000,
+  maxBatchBytes: options.maxBatchBytes ?? 524_288,
+  deliveryTimeoutMillis: Duration.toMillis(options.deliveryTimeout ?? "120 seconds")
+})
+
+/** What is waiting for one topic. Its fiber lives only while something waits. */
+interface Lane {
+  readonly topic: string
+  waiting: Array<Pending>
+  running: boolean
+  /** Next partition for a record without a key. */
+  turn: number
+  readonly sequences: Map<number, number>
+}
+
+/** First pause before a request is sent again; doubles up to a second, as `retry.backoff.ms` and `retry.backoff.max.ms` do. */
+const firstBackoffMillis = 100
+const maxBackoffMillis = 1000
+
+export const make = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  connection: Connection,
+  settings: ProducerSettings,
+  claim?: Claim
+): Effect.fn.Return<Broker.Producer & { readonly flush: Effect.Effect<void> }, never, Scope.Scope> {
+  const producerId = cluster.producerId()
+  const lanes = new Map<string, Lane>()
+  const clock = yield* Clock.Clock
+  const senders = yield* FiberSet.make<void>()
+  const fork = yield* FiberSet.runtime(senders)()
+  yield* Effect.addFinalizer(() => FiberSet.awaitEmpty(senders))
+
+  const laneOf = (topic: string): Lane => {
+    const known = lanes.get(topic)
+    if (known) return known
+    const lane: Lane = { topic, waiting: [], running: false, turn: 0, sequences: new Map() }
+    lanes.set(topic, lane)
+    return lane
+  }
+
+  const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (result: Result) => void): void => {
+    const lane = laneOf(record.topic)
+    const target = choosePartition(cluster, lane, record)
+    if (typeof target !== "number") {
+      answer(Exit.fail(target))
+      return
+    }
+    const sequence = lane.sequences.get(target) ?? 0
+    lane.sequences.set(target, sequence + 1)
+    const nowMillis = clock.currentTimeMillisUnsafe()
+    const content = snapshot(record, nowMillis)
+    lane.waiting.push({
+      ...content,
+      partition: target,
+      sequence,
+      bytes: recordBytes(content),
+      deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
+      answer
+    })
+    if (lane.running) return
+    lane.running = true
+    fork(drain(lane))
+  }
+
+  const drain = (lane: Lane): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      // What is sent in the same step travels together.
+      yield* settings.lingerMillis > 0 ? Effect.sleep(settings.lingerMillis) : Effect.yieldNow
+      while (lane.waiting.length > 0) yield* deliver(lane, takeBatch(lane, settings))
+      lane.running = false
+    })
+
+  const deliver = Effect.fnUntraced(function* (lane: Lane, batch: ReadonlyArray<Pending>) {
+    let waiting = batch
+    let backoffMillis = firstBackoffMillis
+    const call = { operation: "produce", clientId: connection.clientId, topic: lane.topic } as const
+    while (waiting.length > 0) {
+      const timeoutMillis = Math.min(
+        cluster.kernel.settings.requestTimeoutMillis,
+        Math.max(1, waiting[0]!.deadlineMillis - clock.currentTimeMillisUnsafe())
+      )
+      const sent = waiting
+      const exchange = cluster.network.exchange(
+        connection,
+        call,
+        (verdict) => Effect.sync(() => appendBatch(cluster, lane.topic, sent, verdict, source)),
+        timeoutMillis
+      )
+      const answered = yield* Effect.option(exchange)
+      if (answered._tag === "Some") {
+        answerAll(sent, answered.value)
+        return
+      }
+      waiting = expire(sent, clock.currentTimeMillisUnsafe(), settings.deliveryTimeoutMillis)
+      yield* Effect.sleep(backoffMillis)
+      backoffMillis = Math.min(maxBackoffMillis, backoffMillis * 2)
+    }
+  })
+
+  const source = {
+    clientId: connection.clientId,
+    producerId: settings.idempotence === "on" ? producerId : undefined,
+    claim
+  }
+  const send = (record: ConsumerRecord.ProducerRecord) =>
+    Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => enqueue(record, resume))
+  return { send, sendAll: (records) => sendAll(records, enqueue), flush: FiberSet.awaitEmpty(senders) }
+})
+
+/** All records at once, in order; waits for every answer, and fails with the first failure in the order of the records. */
+const sendAll = (
+  records: ReadonlyArray<ConsumerRecord.ProducerRecord>,
+  enqueue: (record: ConsumerRecord.ProducerRecord, answer: (result: Result) => void) => void
+): Effect.Effect<ReadonlyArray<ConsumerRecord.RecordMetadata>, BrokerError.BrokerError> =>
+  Effect.callback((resume) => {
+    const results: Array<Result> = new Array(records.length)
+    let open = records.length
+    const done = (): void => {
+      const failure = results.find(Exit.isFailure)
+      resume(
+        failure
+          ? Exit.failCause(failure.cause)
+          : Exit.succeed(results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : [])))
+      )
+    }
+    if (open === 0) return done()
+    records.forEach((record, index) => {
+      enqueue(record, (result) => {
+        results[index] = result
+        if (--open === 0) done()
+      })
+    })
+  })
+
+/** A request is answered record by record, or refused as a whole. */
+const answerAll = (
+  batch: ReadonlyArray<Pending>,
+  answer: Exit.Exit<ReadonlyArray<Result>, BrokerError.BrokerError>
+): void => {
+  batch.forEach((pending, index) => {
+    pending.answer(Exit.isSuccess(answer) ? answer.value[index]! : Exit.failCause(answer.cause))
+  })
+}
+
+const choosePartition = (
+  cluster: Cluster,
+  lane: Lane,
+  record: ConsumerRecord.ProducerRecord
+): number | BrokerError.BrokerError => {
+  const { topic } = record
+  const problem = cluster.topicProblem(topic)
+  if (problem) return problem
+  const partitions = cluster.kernel.topics.partitionCount(topic)
+  if (record.partition !== undefined) {
+    if (Number.isInteger(record.partition) && record.partition >= 0 && record.partition < partitions)
+      return record.partition
+    return new BrokerError.RecordRejected({ topic, detail: `it names partition ${record.partition} of ${partitions}` })
+  }
+  if (record.key !== null) return Partitioner.partitionFor(record.key, partitions)
+  return lane.turn++ % partitions
+}
+
+/** The bytes as they are now: the caller may use its buffers again, as with a client that serialises. */
+const snapshot = (record: ConsumerRecord.ProducerRecord, nowMillis: number): NewRecord => ({
+  key: record.key?.slice() ?? null,
+  value: record.value?.slice() ?? null,
+  headers: record.headers?.map(({ key, value }) => ({ key, value: value?.slice() ?? null })) ?? [],
+  timestamp: record.timestamp ?? nowMillis
+})
+
+const takeBatch = (lane: Lane, settings: ProducerSettings): ReadonlyArray<Pending> => {
+  let count = 0
+  let bytes = 0
+  while (count < lane.waiting.length && count < settings.maxBatchRecords) {
+    bytes += lane.waiting[count]!.bytes
+    if (count > 0 && bytes > settings.maxBatchBytes) break
+    count++
+  }
+  const batch = lane.waiting.slice(0, count)
+  lane.waiting = lane.waiting.slice(count)
+  return batch
+}
+
+/** Answers the records that are too old and returns the rest. Deadlines grow with the order of sending. */
+const expire = (batch: ReadonlyArray<Pending>, nowMillis: number, millis: number): ReadonlyArray<Pending> => {
+  const alive = batch.filter((pending) => pending.deadlineMillis > nowMillis)
+  for (const pending of batch) {
+    if (pending.deadlineMillis > nowMillis) continue
+    pending.answer(Exit.fail(new BrokerError.RequestTimedOut({ operation: "send", millis })))
+  }
+  return alive
+}

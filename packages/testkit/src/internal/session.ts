@@ -1,0 +1,276 @@
+/**
+ * The client side of a group member: what it holds, where it reads, and the events that tell of it.
+ *
+ * `sync` is the one place where it learns what the coordinator thinks, and turns the difference into events. Owns the cursors.
+ */
+import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Effect, Latch, Queue } from "effect"
+import type { ConsumerGroup, Holding, JoinRequest, Member } from "./consumerGroup.ts"
+import { type Cursor, fetch, readable } from "./cursor.ts"
+import type { EventOutlet } from "./eventOutlet.ts"
+import type { Kernel } from "./kernel.ts"
+import type { PartitionLog, ReadLimits } from "./partitionLog.ts"
+
+type TopicPartition = ConsumerRecord.TopicPartition
+
+/** What a session is made with. */
+export interface SessionParts {
+  readonly kernel: Kernel
+  readonly group: ConsumerGroup
+  readonly outlet: EventOutlet
+  readonly limits: ReadLimits
+  /** True while the broker can be reached. */
+  readonly reaches: () => boolean
+}
+
+export class Session {
+  private readonly parts: SessionParts
+  private readonly request: JoinRequest
+  private membership: Member
+  private readonly cursors = new Map<string, Cursor>()
+  private readonly wakeUp = Latch.makeUnsafe()
+  private phase: "joining" | "open" | "ended" = "joining"
+  /** Whose turn it is to be fetched. */
+  private turn = 0
+
+  constructor(parts: SessionParts, request: Omit<JoinRequest, "notify">) {
+    this.parts = parts
+    this.request = { ...request, notify: () => this.sync() }
+    this.membership = parts.group.join(this.request)
+    this.phase = "open"
+    this.sync()
+  }
+
+  get open(): boolean {
+    return this.phase !== "ended"
+  }
+
+  get member(): Member {
+    return this.membership
+  }
+
+  readonly wake = (): void => {
+    this.wakeUp.openUnsafe()
+  }
+
+  /** Learns the coordinator's view, if it can be reached, and reports what changed. */
+  sync(): void {
+    if (this.phase !== "open" || !this.parts.reaches()) return
+    if (this.member.state === "joined") {
+      this.reportLost()
+      this.reportRevoked()
+      this.reportAssigned()
+    } else {
+      this.dropOut()
+    }
+    this.wake()
+  }
+
+  /** The client dies: what it held is lost, then the events fail. */
+  die(error: BrokerError.BrokerError): void {
+    if (this.phase === "ended") return
+    this.lose([...this.cursors.values()])
+    this.parts.outlet.failWith(error)
+    this.phase = "ended"
+    this.wake()
+  }
+
+  /** The session is over without a word. */
+  close(): void {
+    this.phase = "ended"
+    for (const cursor of this.cursors.values()) this.unwatch(cursor)
+    this.cursors.clear()
+    this.wake()
+  }
+
+  /** Registers again for a topic whose partitions are new objects. */
+  readonly rewatch = (topic: string): void => {
+    for (const cursor of this.cursors.values()) if (cursor.topic === topic) this.watch(cursor)
+    this.wake()
+  }
+
+  pause(partitions: ReadonlyArray<TopicPartition>): void {
+    for (const cursor of this.held(partitions)) cursor.paused = true
+  }
+
+  resume(partitions: ReadonlyArray<TopicPartition>): void {
+    for (const cursor of this.held(partitions)) cursor.paused = false
+    this.wake()
+  }
+
+  seek(at: TopicPartition, offset: bigint): void {
+    for (const cursor of this.held([at])) {
+      cursor.position = offset
+      this.parts.outlet.forgetFetches(cursor)
+    }
+    this.wake()
+  }
+
+  /** Keys of entries whose assignment this session knows to be over. */
+  stale(entries: ReadonlyArray<Broker.OffsetCommit>): ReadonlyArray<string> {
+    return entries
+      .filter((entry) => {
+        const cursor = this.cursors.get(keyOf(entry))
+        return cursor?.generation !== entry.generation || cursor.phase === "released"
+      })
+      .map(keyOf)
+  }
+
+  /** Hands over events and chunks for as long as the session lives; waits without any timer when there is nothing. */
+  readonly pump = (paceMillis: (topic: string) => number): Effect.Effect<void> =>
+    Effect.gen({ self: this }, function* () {
+      const { outlet } = this.parts
+      while (true) {
+        this.wakeUp.closeUnsafe()
+        yield* outlet.flush
+        if (this.phase === "ended") return
+        const cursor = this.nextReadable()
+        if (!cursor) {
+          yield* this.wakeUp.await
+          continue
+        }
+        const millis = paceMillis(cursor.topic)
+        if (millis > 0) yield* Effect.sleep(millis)
+        const fetched = this.fetch(cursor)
+        if (fetched) yield* Queue.offer(outlet.queue, fetched)
+      }
+    })
+
+  /** The cursors of those partitions that this session knows. */
+  private held(partitions: ReadonlyArray<TopicPartition>): ReadonlyArray<Cursor> {
+    return partitions.flatMap((at) => this.cursors.get(keyOf(at)) ?? [])
+  }
+
+  private dropOut(): void {
+    const { groupInstanceId, state } = this.member
+    const { group } = this.parts
+    if (state === "fenced" && groupInstanceId !== undefined) {
+      this.die(new BrokerError.InstanceFenced({ groupId: group.groupId, groupInstanceId }))
+      return
+    }
+    this.lose([...this.cursors.values()])
+    this.phase = "joining"
+    this.membership = group.join(this.request)
+    this.phase = "open"
+    this.sync()
+  }
+
+  private reportLost(): void {
+    const { holdings } = this.member
+    const gone = [...this.cursors].filter(([key, { generation }]) => holdings.get(key)?.generation !== generation)
+    this.lose(gone.map(([, cursor]) => cursor))
+  }
+
+  private lose(gone: ReadonlyArray<Cursor>): void {
+    for (const cursor of gone) this.forget(cursor)
+    for (const [generation, cursors] of byGeneration(gone.filter((cursor) => cursor.phase !== "released"))) {
+      this.parts.outlet.emit({ _tag: "Lost", generation, partitions: cursors.map(coordinates) })
+      this.report("Lost", generation, cursors)
+    }
+  }
+
+  private reportRevoked(): void {
+    const leaving: Array<Cursor> = []
+    for (const [key, holding] of this.member.holdings) {
+      const cursor = this.cursors.get(key)
+      if (holding.phase !== "revoking" || !cursor) continue
+      if (cursor.phase === "held") leaving.push(cursor)
+      // A release that could not be delivered when it happened is delivered now.
+      else if (cursor.phase === "released") this.release([cursor])
+    }
+    for (const [generation, cursors] of byGeneration(leaving)) {
+      for (const cursor of cursors) cursor.phase = "revoking"
+      const release = Effect.sync(() => this.release(cursors))
+      this.parts.outlet.emit({ _tag: "Revoked", generation, partitions: cursors.map(coordinates), release })
+      this.report("Revoked", generation, cursors)
+    }
+  }
+
+  private release(cursors: ReadonlyArray<Cursor>): void {
+    const mine = cursors.filter((cursor) => this.cursors.get(keyOf(cursor)) === cursor)
+    for (const cursor of mine) cursor.phase = "released"
+    if (mine.length === 0 || !this.parts.reaches()) return
+    for (const cursor of mine) this.forget(cursor)
+    this.parts.group.release(this.member, mine.map(keyOf))
+  }
+
+  private reportAssigned(): void {
+    const fresh = [...this.member.holdings].filter(
+      ([key, holding]) => holding.phase === "held" && !this.cursors.has(key)
+    )
+    for (const [generation, holdings] of byGeneration(fresh.map(([, holding]) => holding))) {
+      const partitions = holdings.map((holding) => this.admit(holding))
+      this.parts.outlet.emit({ _tag: "Assigned", generation, partitions })
+      this.report("Assigned", generation, partitions)
+    }
+  }
+
+  private admit({ topic, partition, generation }: Holding): Broker.AssignedPartition {
+    const cursor: Cursor = { topic, partition, generation, position: undefined, paused: false, phase: "held" }
+    this.cursors.set(keyOf(cursor), cursor)
+    this.watch(cursor)
+    const log = this.log(cursor)
+    return {
+      topic,
+      partition,
+      committed: this.parts.group.offsets.committed(keyOf(cursor)),
+      logStart: log?.logStart ?? 0n,
+      logEnd: log?.readableEnd(this.parts.limits.isolation) ?? 0n
+    }
+  }
+
+  private nextReadable(): Cursor | undefined {
+    if (!this.parts.reaches()) return undefined
+    const cursors = [...this.cursors.values()]
+    for (let i = 0; i < cursors.length; i++) {
+      const cursor = cursors[(this.turn + i) % cursors.length]!
+      const log = this.log(cursor)
+      if (!log || !readable(cursor, log, this.parts.limits)) continue
+      this.turn = (this.turn + i + 1) % cursors.length
+      return cursor
+    }
+    return undefined
+  }
+
+  /** Looks again whether the cursor is still there, since a fetch takes time. */
+  private fetch(cursor: Cursor): Broker.ConsumerEvent | undefined {
+    const log = this.log(cursor)
+    if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return undefined
+    return fetch(cursor, log, this.parts.limits)
+  }
+
+  private log({ topic, partition }: TopicPartition): PartitionLog | undefined {
+    return this.parts.kernel.topics.log(topic, partition)
+  }
+
+  private forget(cursor: Cursor): void {
+    this.cursors.delete(keyOf(cursor))
+    this.unwatch(cursor)
+  }
+
+  private watch(cursor: Cursor): void {
+    this.log(cursor)?.watchers.add(this.wake)
+  }
+
+  private unwatch(cursor: Cursor): void {
+    this.log(cursor)?.watchers.delete(this.wake)
+  }
+
+  private report(
+    _tag: "Assigned" | "Revoked" | "Lost",
+    generation: number,
+    partitions: ReadonlyArray<TopicPartition>
+  ): void {
+    const { groupId } = this.parts.group
+    const { memberId } = this.member
+    this.parts.kernel.journal({ _tag, groupId, memberId, generation, partitions: partitions.map(keyOf) })
+  }
+}
+
+const keyOf = (at: TopicPartition): string => ConsumerRecord.partitionKey(at.topic, at.partition)
+
+const coordinates = ({ topic, partition }: TopicPartition): TopicPartition => ({ topic, partition })
+
+const byGeneration = <A extends { readonly generation: number }>(
+  values: ReadonlyArray<A>
+): ReadonlyMap<number, ReadonlyArray<A>> => Map.groupBy(values, ({ generation }) => generation)

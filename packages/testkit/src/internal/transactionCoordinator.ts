@@ -1,0 +1,89 @@
+/**
+ * Transactional ids: who the current producer of each is, and what its open transaction has touched. Owns epochs and open transactions.
+ */
+import { BrokerError, type ConsumerRecord } from "@eventbus/core"
+import type { ConsumerGroup } from "./consumerGroup.ts"
+import type { Kernel } from "./kernel.ts"
+import type { PartitionLog, TransactionMark } from "./partitionLog.ts"
+
+export interface PendingOffset extends ConsumerRecord.TopicPartition {
+  readonly groupId: string
+  readonly offset: bigint
+}
+
+export interface OpenTransaction {
+  readonly mark: TransactionMark
+  readonly logs: Set<PartitionLog>
+  readonly offsets: Array<PendingOffset>
+}
+
+interface Identity {
+  epoch: number
+  open: OpenTransaction | undefined
+  cancelTimeout: () => void
+}
+
+/** One producer's claim to a transactional id. */
+export interface Claim {
+  readonly transactionalId: string
+  readonly epoch: number
+  readonly timeoutMillis: number
+}
+
+export class TransactionCoordinator {
+  private readonly identities = new Map<string, Identity>()
+  private readonly kernel: Kernel
+  private readonly group: (groupId: string) => ConsumerGroup
+
+  constructor(kernel: Kernel, group: (groupId: string) => ConsumerGroup) {
+    this.kernel = kernel
+    this.group = group
+  }
+
+  /** Makes a producer the current one: older ones are fenced, what they left open is aborted. */
+  claim(transactionalId: string, timeoutMillis: number): Claim {
+    const identity = this.identities.get(transactionalId) ?? { epoch: -1, open: undefined, cancelTimeout: () => {} }
+    this.identities.set(transactionalId, identity)
+    this.finish(transactionalId, identity, "aborted")
+    identity.epoch++
+    return { transactionalId, epoch: identity.epoch, timeoutMillis }
+  }
+
+  /** The open transaction of a claim, begun when there is none. A transaction that is open too long is aborted and its producer fenced. */
+  current(claim: Claim): OpenTransaction | BrokerError.ProducerFenced {
+    const identity = this.identities.get(claim.transactionalId)
+    if (!identity || identity.epoch !== claim.epoch) return fenced(claim)
+    if (!identity.open) {
+      identity.open = { mark: { state: "open" }, logs: new Set(), offsets: [] }
+      identity.cancelTimeout = this.kernel.after(claim.timeoutMillis, () => {
+        this.finish(claim.transactionalId, identity, "aborted")
+        identity.epoch++
+      })
+    }
+    return identity.open
+  }
+
+  end(claim: Claim, outcome: "committed" | "aborted"): BrokerError.ProducerFenced | undefined {
+    const identity = this.identities.get(claim.transactionalId)
+    if (!identity || identity.epoch !== claim.epoch) return fenced(claim)
+    this.finish(claim.transactionalId, identity, outcome)
+    return undefined
+  }
+
+  private finish(transactionalId: string, identity: Identity, outcome: "committed" | "aborted"): void {
+    const { open } = identity
+    if (!open) return
+    identity.open = undefined
+    identity.cancelTimeout()
+    open.mark.state = outcome
+    for (const log of open.logs) log.endTransaction(open.mark)
+    if (outcome === "aborted") return
+    for (const { groupId, topic, partition, offset } of open.offsets) {
+      const memberId = `transaction:${transactionalId}`
+      this.group(groupId).offsets.record({ topic, partition, offset, memberId, generation: -1, metadata: "" })
+    }
+  }
+}
+
+const fenced = ({ transactionalId }: Claim): BrokerError.ProducerFenced =>
+  new BrokerError.ProducerFenced({ transactionalId })

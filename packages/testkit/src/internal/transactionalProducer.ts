@@ -1,0 +1,83 @@
+/**
+ * Runs transactions: one at a time, committed when the program succeeds, aborted on every other way out.
+ */
+import { type Broker, BrokerError } from "@eventbus/core"
+import { Duration, Effect, Exit, type Scope, Semaphore } from "effect"
+import type { Cluster } from "./cluster.ts"
+import type { Connection } from "./network.ts"
+import * as Producer from "./producer.ts"
+import type { Claim } from "./transactionCoordinator.ts"
+
+type Options = Parameters<Broker.Broker["Service"]["transactionalProducer"]>[0]
+
+export const make = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  connection: Connection,
+  options: Options
+): Effect.fn.Return<Broker.TransactionalProducer, BrokerError.BrokerError, Scope.Scope> {
+  const { transactionalId } = options
+  const timeoutMillis = Duration.toMillis(options.transactionTimeout ?? "60 seconds")
+  const call = { operation: "endTransaction", clientId: connection.clientId } as const
+  const claim = yield* cluster.network.request(connection, call, () =>
+    Effect.sync(() => cluster.transactions.claim(transactionalId, timeoutMillis))
+  )
+  const producer = yield* Producer.make(cluster, connection, Producer.settings(options), claim)
+  const turns = yield* Semaphore.make(1)
+
+  const end = (outcome: "committed" | "aborted"): Effect.Effect<void, BrokerError.BrokerError> =>
+    cluster.network.request(connection, call, () => {
+      const problem = cluster.transactions.end(claim, outcome)
+      return problem ? Effect.fail(problem) : Effect.void
+    })
+
+  const transaction = <A, E, R>(use: (transaction: Broker.Transaction) => Effect.Effect<A, E, R>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const { port, close } = open(cluster, connection, claim, producer)
+        const exit = yield* Effect.exit(restore(use(port)))
+        close()
+        yield* producer.flush
+        if (Exit.isSuccess(exit)) yield* end("committed")
+        else yield* Effect.ignore(end("aborted"))
+        return yield* exit
+      })
+    )
+  return { transaction: (use) => Semaphore.withPermits(turns, 1, transaction(use)) }
+})
+
+/** A transaction as its program sees it; of no use any more once it is closed. */
+const open = (
+  cluster: Cluster,
+  connection: Connection,
+  claim: Claim,
+  producer: Broker.Producer
+): { readonly port: Broker.Transaction; readonly close: () => void } => {
+  let closed = false
+  const whileOpen = <A>(effect: Effect.Effect<A, BrokerError.BrokerError>): Effect.Effect<A, BrokerError.BrokerError> =>
+    Effect.suspend(() => (closed ? Effect.fail(overError(claim.transactionalId)) : effect))
+  const sendOffsets: Broker.Transaction["sendOffsets"] = (groupId, offsets) =>
+    cluster.network.request(connection, { operation: "sendOffsets", clientId: connection.clientId, groupId }, () => {
+      const current = cluster.transactions.current(claim)
+      if (current instanceof BrokerError.ProducerFenced) return Effect.fail(current)
+      for (const { topic, partition, offset } of offsets) current.offsets.push({ groupId, topic, partition, offset })
+      return Effect.void
+    })
+  return {
+    port: {
+      send: (record) => whileOpen(producer.send(record)),
+      sendAll: (records) => whileOpen(producer.sendAll(records)),
+      sendOffsets: (groupId, offsets) => whileOpen(sendOffsets(groupId, offsets))
+    },
+    close: () => {
+      closed = true
+    }
+  }
+}
+
+const overError = (transactionalId: string): BrokerError.UnexpectedBrokerError =>
+  new BrokerError.UnexpectedBrokerError({
+    operation: "transaction",
+    code: "INVALID_TXN_STATE",
+    detail: `this transaction of '${transactionalId}' is over`,
+    retryable: false
+  })

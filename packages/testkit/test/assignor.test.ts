@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ConsumerRecord } from "@eventbus/core"
+import * as fc from "fast-check"
+import { assign, type Candidate } from "../src/internal/assignor.ts"
+
+const topics = ["a", "b", "c"]
+
+const partitionsOf = (counts: ReadonlyArray<number>): ReadonlyArray<ConsumerRecord.TopicPartition> =>
+  counts.flatMap((count, index) =>
+    Array.from({ length: count }, (_, partition) => ({ topic: topics[index]!, partition }))
+  )
+
+const world = fc.record({
+  counts: fc.array(fc.nat(6), { minLength: 3, maxLength: 3 }),
+  subscriptions: fc.array(fc.subarray(topics, { minLength: 1 }), { minLength: 1, maxLength: 5 })
+})
+
+const candidates = (
+  subscriptions: ReadonlyArray<ReadonlyArray<string>>,
+  before: ReadonlyMap<string, string> = new Map()
+): ReadonlyArray<Candidate> =>
+  subscriptions.map((subscribed, index) => {
+    const memberId = `m${index}`
+    const holds = new Set([...before].flatMap(([key, id]) => (id === memberId ? [key] : [])))
+    return { memberId, topics: new Set(subscribed), holds }
+  })
+
+const loads = (target: ReadonlyMap<string, string>): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>()
+  for (const memberId of target.values()) counts.set(memberId, (counts.get(memberId) ?? 0) + 1)
+  return counts
+}
+
+describe("assign", () => {
+  it("gives every partition that somebody subscribes to, and only to a subscriber", () => {
+    fc.assert(
+      fc.property(world, ({ counts, subscriptions }) => {
+        const members = candidates(subscriptions)
+        const target = assign(members, partitionsOf(counts))
+        for (const { topic, partition } of partitionsOf(counts)) {
+          const memberId = target.get(ConsumerRecord.partitionKey(topic, partition))
+          const subscribers = members.filter((member) => member.topics.has(topic))
+          if (subscribers.length === 0) assert.isUndefined(memberId)
+          else
+            assert.include(
+              subscribers.map((member) => member.memberId),
+              memberId
+            )
+        }
+      })
+    )
+  })
+
+  it("spreads evenly among members that subscribe to the same topics", () => {
+    fc.assert(
+      fc.property(fc.nat(40), fc.integer({ min: 1, max: 6 }), (partitions, members) => {
+        const target = assign(candidates(Array.from({ length: members }, () => ["a"])), partitionsOf([partitions]))
+        const counts = Array.from({ length: members }, (_, index) => loads(target).get(`m${index}`) ?? 0)
+        assert.isAtMost(Math.max(...counts) - Math.min(...counts), 1)
+      })
+    )
+  })
+
+  it("REB-11: moves nothing when nothing changed, and little when a member joins", () => {
+    fc.assert(
+      fc.property(fc.nat(40), fc.integer({ min: 1, max: 6 }), (partitions, members) => {
+        const all = partitionsOf([partitions])
+        const subscriptions = Array.from({ length: members }, () => ["a"])
+        const before = assign(candidates(subscriptions), all)
+        assert.deepStrictEqual(assign(candidates(subscriptions, before), all), before)
+        const after = assign(candidates([...subscriptions, ["a"]], before), all)
+        const moved = [...after].filter(([key, memberId]) => before.get(key) !== memberId)
+        assert.isAtMost(moved.length, Math.ceil(partitions / (members + 1)))
+      })
+    )
+  })
+})

@@ -1,0 +1,111 @@
+/**
+ * Who may import whom, as rules for dependency-cruiser. Dependencies point one way; a cycle counts type imports too.
+ *
+ * A new package gets a row here.
+ */
+
+/** The sibling packages whose public modules a package's `src` may import. */
+const siblings = {
+  core: [],
+  kafkajs: ["core"],
+  "platformatic-kafka": ["core"],
+  outbox: ["core"],
+  messaging: ["core"],
+  testkit: ["core", "outbox"],
+  "admin-api": [],
+  admin: ["admin-api", "core", "outbox"],
+  console: ["admin-api"],
+  cli: ["admin-api", "core"],
+  "kafka-runner": []
+}
+
+/** Programs that run in CI: they may import everything, and nobody imports them. */
+const programs = ["examples", "benchmarks"]
+
+/** Each Kafka client, with the packages that may import it (tests included). */
+const clients = {
+  kafkajs: ["kafkajs", "benchmarks", "kafka-runner"],
+  "@platformatic/kafka": ["platformatic-kafka", "benchmarks"]
+}
+
+const oneOf = (names) => `(?:${names.join("|")})`
+const moduleOf = (name) => `(?:^|node_modules/)${name}(?:/|$)`
+
+const siblingRules = Object.entries(siblings).map(([name, allowed]) => ({
+  name: `${name}-imports-upwards`,
+  comment: `src of ${name} may import of its siblings only: ${allowed.join(", ") || "none"}.`,
+  severity: "error",
+  from: { path: `^packages/${name}/src/` },
+  to: { path: "^packages/", pathNot: `^packages/${oneOf([name, ...allowed])}/` }
+}))
+
+const clientRules = Object.entries(clients).map(([client, owners]) => ({
+  name: `${client.replace(/\W+/g, "-")}-outside-its-adapter`,
+  comment: `${client} is imported only by ${owners.join(", ")}: everything else knows Kafka as the Broker port.`,
+  severity: "error",
+  from: { path: "^(packages|test|scripts)/", pathNot: `^packages/${oneOf(owners)}/` },
+  // The whole of the specifier: packages/kafkajs is not the client.
+  to: { path: moduleOf(client), pathNot: "^packages/" }
+}))
+
+export default {
+  forbidden: [
+    {
+      name: "cycle",
+      comment: "No module depends on itself, by types neither.",
+      severity: "error",
+      from: {},
+      to: { circular: true }
+    },
+    ...siblingRules,
+    ...clientRules,
+    {
+      name: "core-imports-more-than-effect",
+      comment: "core runs wherever Effect runs: it imports effect and nothing else.",
+      severity: "error",
+      from: { path: "^packages/core/src/" },
+      to: { pathNot: ["^packages/", moduleOf("effect")] }
+    },
+    {
+      name: "program-imported",
+      comment: "examples and benchmarks are imported by nobody.",
+      severity: "error",
+      from: { pathNot: `^packages/${oneOf(programs)}/` },
+      to: { path: `^packages/${oneOf(programs)}/` }
+    },
+    {
+      name: "internal-of-another-package",
+      comment: "src/internal belongs to its package alone.",
+      severity: "error",
+      from: { path: "^packages/([^/]+)/" },
+      to: { path: "^packages/[^/]+/src/internal/", pathNot: "^packages/$1/" }
+    },
+    {
+      name: "source-imports-test",
+      comment: "src does not know its tests.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/" },
+      to: { path: ["^packages/[^/]+/test/", "^test/"] }
+    },
+    {
+      name: "package-without-a-row",
+      comment: "A new package states in scripts/dependencyRules.mjs what it may import.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/", pathNot: `^packages/${oneOf([...Object.keys(siblings), ...programs])}/` },
+      to: {}
+    },
+    {
+      name: "unresolvable",
+      comment: "The import leads nowhere, or to a module that the package's exports close.",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true }
+    }
+  ],
+  options: {
+    parser: "swc", // the one that needs no classic TypeScript API; it keeps type imports
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: ["/dist/", "^packages/[^/]+/node_modules/\\."] },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["import", "node", "types", "default"] }
+  }
+}

@@ -1,0 +1,102 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { start } from "./program.ts"
+
+/** What Effect's runMain exits with after a signal. */
+const interrupted = 130
+
+/** Starting a process takes its time on a busy machine. */
+const timeout = 90_000
+
+/** Runs a service until it has written `last`, and stops it with SIGTERM. */
+const runUntil = Effect.fnUntraced(function* (file: string, last: string) {
+  const program = yield* start(file)
+  yield* program.writes(last)
+  yield* program.signal("SIGTERM")
+  assert.strictEqual(yield* program.exit, interrupted)
+  return program
+})
+
+describe.concurrent("example programs", () => {
+  it.live(
+    "handler: orders are charged; one that does not decode never reaches the handler (SER-02)",
+    () =>
+      Effect.gen(function* () {
+        const { lines, output } = yield* runUntil("handler.ts", "charged o-3")
+        assert.deepStrictEqual(lines(), ["charging o-1", "charged o-1", "charging o-3", "charged o-3"])
+        assert.include(output(), "dead-lettered after 0 attempts: DecodeFailure")
+      }),
+    timeout
+  )
+
+  it.live(
+    "errorRoutes: retried, dead-lettered, skipped, and paused in front of what must not be lost",
+    () =>
+      Effect.gen(function* () {
+        const { lines, output } = yield* runUntil("errorRoutes.ts", "halted its partition")
+        assert.deepStrictEqual(lines(), [
+          "charged plain with call 1",
+          "charged hiccup with call 3",
+          "charged last with call 1"
+        ])
+        assert.include(output(), "dead-lettered after 1 attempts: CardDeclined")
+        assert.include(output(), "skipped after 1 attempts: AlreadyCharged")
+        assert.include(output(), "PAUSED (operator)")
+      }),
+    timeout
+  )
+
+  it.live(
+    "batches: one call for many records, and only the refused one is dead-lettered",
+    () =>
+      Effect.gen(function* () {
+        const { lines, output } = yield* runUntil("batches.ts", "insert s4=7 s5=8")
+        assert.deepStrictEqual(lines(), ["insert s0=4 s1=5 s2=-300 s3=6", "insert s4=7 s5=8"])
+        assert.strictEqual(output().split("dead-lettered").length - 1, 1)
+      }),
+    timeout
+  )
+
+  it.live(
+    "keyOrder: a slow customer holds up nobody else, and keeps her order",
+    () =>
+      Effect.gen(function* () {
+        const { lines } = yield* runUntil("keyOrder.ts", "ann paid")
+        assert.deepStrictEqual(lines(), ["bob ordered", "bob paid", "ann signed up", "ann ordered", "ann paid"])
+      }),
+    timeout
+  )
+
+  it.live(
+    "lifecycle: commands move the binding, and one that makes no sense says why (LIF-07)",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("lifecycle.ts")
+        assert.strictEqual(yield* program.exit, 0)
+        assert.deepStrictEqual(program.lines(), [
+          "orders is CREATED",
+          "handled o-1",
+          "orders is RUNNING",
+          "orders is PAUSED",
+          "Cannot resume binding 'orders': current state is RUNNING, resume requires PAUSED",
+          "orders is STOPPED"
+        ])
+      }),
+    timeout
+  )
+
+  it.live(
+    "events: what became of each record, as a stream",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("events.ts")
+        assert.strictEqual(yield* program.exit, 0)
+        assert.deepStrictEqual(program.lines(), [
+          "orders-0@0: Handled after 1 attempts",
+          "orders-0@1: DeadLettered after 2 attempts",
+          "orders-0@2: Handled after 1 attempts"
+        ])
+      }),
+    timeout
+  )
+})

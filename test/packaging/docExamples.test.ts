@@ -1,0 +1,54 @@
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "vitest"
+import { markdownBlocks } from "../../scripts/markdownBlocks.ts"
+
+const script = fileURLToPath(new URL("../../scripts/checkDocs.ts", import.meta.url))
+
+describe("markdownBlocks", () => {
+  it("finds each fenced block with the line of its code", () => {
+    const markdown = ["# Title", "```ts", "const a = 1", "```", "- item", "  ~~~sh", "  ls", "  ~~~"].join("\n")
+    expect(markdownBlocks(markdown)).toEqual([
+      { language: "ts", code: "const a = 1", line: 3 },
+      { language: "sh", code: "ls", line: 7 }
+    ])
+  })
+
+  it("does not end a block at a shorter fence inside it", () => {
+    expect(markdownBlocks("````md\n```ts\n```\n````\n").map((block) => block.code)).toEqual(["```ts\n```"])
+  })
+})
+
+describe("the check of the documentation", () => {
+  const check = (markdown: string) => {
+    const folder = mkdtempSync(join(tmpdir(), "docs-"))
+    writeFileSync(join(folder, "page.md"), markdown)
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, join(folder, "page.md")], {
+      encoding: "utf8"
+    })
+    rmSync(folder, { recursive: true })
+    return { status, output: stdout + stderr }
+  }
+
+  it("names file and line of a type error and of a failed command", () => {
+    const { status, output } = check(
+      ["```ts", 'import { Effect } from "effect"', 'const a: Effect.Effect<number> = Effect.succeed("a")', "```"]
+        .concat(["```sh", "# runs in CI", "exit 3", "```"])
+        .join("\n")
+    )
+    expect(status).toBe(1)
+    expect(output).toMatch(/page\.md:3:7: error TS\d+: Type 'Effect<string, never, never>'/)
+    expect(output).toMatch(/page\.md:6: the block exited with 3/)
+  })
+
+  it("passes what is right, and runs only what is marked", () => {
+    const { status, output } = check(
+      '```ts\nimport { Broker } from "@eventbus/core"\nexport type B = Broker.Broker\n```\n```sh\nexit 3\n```\n'
+    )
+    expect(output).toContain("1 ts blocks with 0 type errors; 0 sh blocks run")
+    expect(status).toBe(0)
+  })
+})
