@@ -15,7 +15,7 @@ import * as BucketLeases from "./BucketLeases.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { aggregateKey, bucketCount } from "./internal/bucketOf.ts"
 import { makeBucketReads } from "./internal/bucketReads.ts"
-import { decideFailure, makeDelivery } from "./internal/delivery.ts"
+import { decideFailure, type FailureOutcome, makeDelivery } from "./internal/delivery.ts"
 import { makeFinisher, patience } from "./internal/finisher.ts"
 import { type Lane, Lanes } from "./internal/lanes.ts"
 import { checkOptions, positive, text, whole } from "./internal/options.ts"
@@ -186,29 +186,42 @@ export const make: (
       dueNanos: now() + BigInt(Math.ceil(delayMillis * 1e6))
     })
 
-  const onFailure = Effect.fnUntraced(function* (lane: Lane<Held>, item: Held, cause: Cause.Cause<unknown>) {
-    const { eventId, envelope, attempts } = item.event
-    const outcome = decideFailure(cause, attempts, settings, yield* Random.next)
-    if (outcome._tag === "Dead") {
-      yield* Effect.logError(
-        `outbox: ${envelope.eventType} ${eventId} is DEAD after ${attempts + 1} deliveries: ${outcome.error}`
-      )
+  const holdBack = (lane: Lane<Held>, item: Held, delayMillis: number): void => {
+    waitFor(item, delayMillis)
+    if (settings.afterFailure === "hold") {
+      for (const behind of lanes.remove(lane, (other) => other.key === item.key)) settled(behind)
     }
+    signal.raise()
+  }
+
+  const markFailed = Effect.fnUntraced(function* (item: Held, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>) {
+    const { eventId, envelope, attempts } = item.event
     const fence = fenceOf([item])
+    if (outcome._tag === "Dead") {
+      const after = `${attempts + 1} deliveries: ${outcome.error}`
+      yield* Effect.logError(`outbox: ${envelope.eventType} ${eventId} is DEAD after ${after}`)
+    }
     const mark =
       outcome._tag === "Dead"
         ? store.markDead(eventId, outcome.error, fence)
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence)
     const marked = yield* Effect.result(Effect.retry(mark, patience))
-    if (marked._tag === "Failure")
-      yield* Effect.logError(`outbox: marking ${eventId} as ${outcome._tag} failed`, marked.failure)
-    if (outcome._tag === "Retry" || marked._tag === "Failure") {
-      waitFor(item, outcome._tag === "Retry" ? outcome.delayMillis : 1000)
-      if (settings.afterFailure === "hold") {
-        for (const behind of lanes.remove(lane, (other) => other.key === item.key)) settled(behind)
-      }
-      signal.raise()
+    if (marked._tag === "Success") return true
+    yield* Effect.logError(`outbox: marking ${eventId} as ${outcome._tag} failed`, marked.failure)
+    return false
+  })
+
+  const onFailure = Effect.fnUntraced(function* (lane: Lane<Held>, item: Held, cause: Cause.Cause<unknown>) {
+    const outcome = decideFailure(cause, item.event.attempts, settings, yield* Random.next)
+    if (outcome._tag === "Postpone") {
+      yield* Effect.logWarning(`outbox: ${item.event.envelope.eventType} ${item.event.eventId} waits: ${outcome.error}`)
+      holdBack(lane, item, outcome.delayMillis)
+      settled(item)
+      return
     }
+    const marked = yield* markFailed(item, outcome)
+    if (outcome._tag === "Retry") holdBack(lane, item, outcome.delayMillis)
+    else if (!marked) holdBack(lane, item, 1000)
     if (outcome._tag === "Dead") metrics.incrementDispatchDead()
     else metrics.incrementDispatchFailure()
     settled(item)

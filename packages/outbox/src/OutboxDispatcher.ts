@@ -161,10 +161,15 @@ export const make: (
       settled
     })
 
-    const markFailed = (event: Held, cause: Cause.Cause<unknown>) =>
+    /** A postponed event keeps its worker: while the destination is down, nothing else would get through either. */
+    const markFailed = (event: Held, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
       Effect.gen(function* () {
         const outcome = decideFailure(cause, event.attempts, settings, yield* Random.next)
         const { eventId, eventType } = event.envelope
+        if (outcome._tag === "Postpone") {
+          yield* Effect.logWarning(`outbox: ${eventType} ${eventId} waits: ${outcome.error}`)
+          return yield* Effect.andThen(Effect.sleep(outcome.delayMillis), handle(event))
+        }
         if (outcome._tag === "Dead") {
           yield* Effect.logError(
             `outbox: ${eventType} ${eventId} is DEAD after ${event.attempts + 1} deliveries: ${outcome.error}`

@@ -132,3 +132,16 @@ export class PoisonEvent extends Schema.TaggedError<PoisonEvent>()("PoisonEvent"
     return `The event can never be delivered: ${this.reason}`
   }
 }
+
+/**
+ * A listener fails with this when what it delivers to is down: the event is tried again later and no attempt is counted, so that an
+ * outage of any length kills nothing.
+ */
+export class DownstreamUnavailable extends Schema.TaggedError<DownstreamUnavailable>()("DownstreamUnavailable", {
+  cause: Schema.Defect()
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `The destination is not available: ${describe(this.cause)}`
+  }
+}

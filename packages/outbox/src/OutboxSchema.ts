@@ -6,6 +6,7 @@
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { type DialectName, dialectOf } from "./internal/dialect.ts"
 import { checkTableName } from "./internal/identifier.ts"
 import { tableNames } from "./internal/tableNames.ts"
 import { type InvalidIdentifier, OutboxStoreError, SchemaMismatch } from "./OutboxError.ts"
@@ -29,7 +30,7 @@ const requiredColumns = [
  * Every statement may be run again.
  */
 export const statements = (
-  dialect: "pg" | "mysql" | "sqlite",
+  dialect: DialectName,
   options: SchemaOptions = {}
 ): Effect.Effect<ReadonlyArray<string>, InvalidIdentifier> =>
   Effect.map(checkTableName(options.table ?? defaultTable, "table name"), (table) =>
@@ -42,12 +43,7 @@ export const migrate: (
 ) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> = Effect.fnUntraced(
   function* (options) {
     const sql = yield* SqlClient.SqlClient
-    const dialect = sql.onDialectOrElse({
-      mysql: () => "mysql" as const,
-      sqlite: () => "sqlite" as const,
-      orElse: () => "pg" as const
-    })
-    for (const text of yield* statements(dialect, options)) {
+    for (const text of yield* statements(dialectOf(sql).name, options)) {
       yield* sql
         .unsafe(text)
         .unprepared.pipe(

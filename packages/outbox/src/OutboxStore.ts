@@ -9,7 +9,7 @@ import { Context, Duration, Effect, Layer, Result } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { DEAD, DONE, NEW, RETRY } from "./EventStatus.ts"
-import { type Dialect, dialectOf } from "./internal/dialect.ts"
+import { affectedRows, type Dialect, dialectOf } from "./internal/dialect.ts"
 import { checkTableName } from "./internal/identifier.ts"
 import { type InsertStatement, insertStatement } from "./internal/insertStatement.ts"
 import { decodeRow, eventColumns, type PolledEvent } from "./internal/rows.ts"
@@ -126,11 +126,7 @@ export const make: (options?: StoreOptions) => Effect.Effect<Shape, InvalidIdent
   Effect.fnUntraced(function* (options: StoreOptions = {}) {
     const sql = yield* SqlClient.SqlClient
     const names = tableNames(yield* checkTableName(options.table ?? defaultTable, "table name"))
-    const dialect = sql.onDialectOrElse({
-      mysql: () => dialectOf("mysql", sql.driver),
-      sqlite: () => dialectOf("sqlite", sql.driver),
-      orElse: () => dialectOf("pg", sql.driver)
-    })
+    const dialect = dialectOf(sql)
     return build(sql, dialect, names, options.codec ?? defaultCodec, options.onDone ?? "keep")
   })
 
@@ -440,16 +436,6 @@ const build = (
 
 const oldestFirst = (a: PolledEvent, b: PolledEvent): number =>
   a.availableAtMicros - b.availableAtMicros || a.seq - b.seq
-
-/** What a driver reports of a change: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
-const affectedRows = (raw: unknown): number => {
-  const result = raw as {
-    readonly rowCount?: number
-    readonly affectedRows?: number
-    readonly changes?: number | bigint
-  }
-  return Number(result.rowCount ?? result.affectedRows ?? result.changes ?? 0)
-}
 
 /** Events whose headers could be read, and those that cannot be delivered as they are. */
 export const partition = (polled: ReadonlyArray<PolledEvent>) => {

@@ -36,8 +36,9 @@ const underWriterSpan = <E>(event: EventEnvelope, delivery: Effect.Effect<unknow
   return Effect.withParentSpan(delivery, Tracer.externalSpan({ traceId, spanId, sampled }))
 }
 
-/** What becomes of an event whose delivery failed. */
+/** What becomes of an event whose delivery failed. `Postpone`: nothing is marked, and no attempt counts. */
 export type FailureOutcome =
+  | { readonly _tag: "Postpone"; readonly delayMillis: number; readonly error: string }
   | { readonly _tag: "Retry"; readonly delayMillis: number; readonly error: string }
   | { readonly _tag: "Dead"; readonly error: string }
 
@@ -49,17 +50,22 @@ export const decideFailure = (
   random: number
 ): FailureOutcome => {
   const error = errorText(cause)
-  if (isHopeless(cause) || attempts + 1 >= policy.maxAttempts) return { _tag: "Dead", error }
+  if (isTagged(cause, outage)) return { _tag: "Postpone", delayMillis: outagePauseMillis, error }
+  if (isTagged(cause, hopeless) || attempts + 1 >= policy.maxAttempts) return { _tag: "Dead", error }
   const delay = policy.retryPolicy(attempts + 1, random)
   // A policy of the user's that returns no usable number must not strand the event.
   return { _tag: "Retry", delayMillis: Number.isFinite(delay) ? Math.max(0, delay) : 60_000, error }
 }
 
 const hopeless = new Set(["UnroutableEvent", "PoisonEvent"])
+const outage = new Set(["DownstreamUnavailable"])
 
-const isHopeless = (cause: Cause.Cause<unknown>): boolean => {
+/** Between two tries while the destination is down. The destination's client has waited for its own timeout before each. */
+const outagePauseMillis = 1000
+
+const isTagged = (cause: Cause.Cause<unknown>, tags: ReadonlySet<string>): boolean => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return typeof error === "object" && error !== null && "_tag" in error && hopeless.has(String(error._tag))
+  return typeof error === "object" && error !== null && "_tag" in error && tags.has(String(error._tag))
 }
 
 const errorText = (cause: Cause.Cause<unknown>): string => {

@@ -1,4 +1,5 @@
 /** What differs between the databases, as text. Statements are written once, in terms of this. */
+import type { SqlClient } from "effect/sql"
 
 export type DialectName = "pg" | "mysql" | "sqlite"
 
@@ -54,12 +55,23 @@ const sqlite = (now: string): Dialect => ({
   skipLocked: ""
 })
 
-/** `node-sqlite` clients of this package bring their clock as a function; any other SQLite client tells the system's time. */
-export const dialectOf = (name: DialectName, driver: string | undefined): Dialect =>
-  name === "pg"
-    ? pg
-    : name === "mysql"
-      ? mysql
-      : sqlite(
-          driver === "node-sqlite" ? "(SELECT outbox_now_micros())" : "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-        )
+/** The dialect of a client. `node-sqlite` clients of this package bring their clock as a function; any other SQLite tells the system's time. */
+export const dialectOf = (sql: SqlClient.SqlClient): Dialect =>
+  sql.onDialectOrElse({
+    mysql: () => mysql,
+    sqlite: () =>
+      sqlite(
+        sql.driver === "node-sqlite" ? "(SELECT outbox_now_micros())" : "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+      ),
+    orElse: () => pg
+  })
+
+/** What a driver reports of a change: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
+export const affectedRows = (raw: unknown): number => {
+  const result = raw as {
+    readonly rowCount?: number
+    readonly affectedRows?: number
+    readonly changes?: number | bigint
+  }
+  return Number(result.rowCount ?? result.affectedRows ?? result.changes ?? 0)
+}
