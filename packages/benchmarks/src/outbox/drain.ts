@@ -54,7 +54,7 @@ const bucketReadAndDelete = Effect.gen(function* () {
   }
 })
 
-type Shape = (onDone: "keep" | "delete") => ReturnType<typeof Outbox.singleNode>
+type Shape = (onDone: "keep" | "delete") => ReturnType<typeof Outbox.singleNode | typeof Outbox.multiNode>
 
 const outboxDrain = (rows: number, shape: Shape, onDone: "keep" | "delete") =>
   Effect.gen(function* () {
@@ -76,18 +76,18 @@ const multi: Shape = (onDone) =>
   Outbox.multiNode({ onDone, batchSize: 500, coldQueueCapacity: 4000, claimLocking: { lockTimeout: "1 minute" } })
 const nodes: Shape = (onDone) => Outbox.orderedNodes({ onDone, maxInMemory: 8000, batchSize: 1000 })
 
-const onTable = <E>(
+const onTable = (
   rows: number,
   hotShare: number,
-  work: Effect.Effect<unknown, E, SqlClient.SqlClient | OutboxStore.OutboxStore>
-) =>
+  work: Effect.Effect<unknown, unknown, SqlClient.SqlClient | OutboxStore.OutboxStore>
+): Effect.Effect<number, unknown> =>
   Effect.gen(function* () {
     yield* fill(rows, 1000, hotShare)
     return yield* rate(rows, work)
   }).pipe(Effect.provide(OutboxStore.layer()), Effect.provide(Layer.fresh(freshSchema)))
 
 /** Cases by name: events per second over `rows` rows. */
-export const drain = (rows: number) => ({
+export const drain = (rows: number): Readonly<Record<string, Effect.Effect<number, unknown>>> => ({
   "bare lock and mark": onTable(rows, 0, lockAndMark),
   "single node, rows kept": onTable(rows, 0, outboxDrain(rows, single, "keep")),
   "multi node, rows kept": onTable(rows, 0, outboxDrain(rows, multi, "keep")),

@@ -20,6 +20,8 @@ export interface Finisher<A> {
   readonly awaitRoom: Effect.Effect<void>
   /** Waits until everything added so far has been marked (or given up on). */
   readonly flush: Effect.Effect<void>
+  /** Writes, for as long as it runs: once per finisher, in the background. */
+  readonly run: Effect.Effect<never>
 }
 
 export interface FinisherOptions<A> {
@@ -28,7 +30,7 @@ export interface FinisherOptions<A> {
   readonly settled: (item: A) => void
 }
 
-export const makeFinisher = Effect.fnUntraced(function* <A>(options: FinisherOptions<A>) {
+export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
   const pending: Array<A> = []
   let inFlight = 0
   let wakeWriter: (() => void) | undefined
@@ -80,9 +82,7 @@ export const makeFinisher = Effect.fnUntraced(function* <A>(options: FinisherOpt
     )
   })
 
-  // It yields before it writes: workers that finish in this same turn travel together.
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.andThen(awaitWork, Effect.yieldNow), writeBatch)))
-  const finisher: Finisher<A> = {
+  return {
     add: (item) => {
       pending.push(item)
       // The writer may run, and wait anew, before the call returns: the slot is cleared first.
@@ -91,7 +91,8 @@ export const makeFinisher = Effect.fnUntraced(function* <A>(options: FinisherOpt
       wake?.()
     },
     awaitRoom: until(2 * batchSize),
-    flush: until(0)
+    flush: until(0),
+    // It yields before it writes: workers that finish in this same turn travel together.
+    run: Effect.forever(Effect.andThen(Effect.andThen(awaitWork, Effect.yieldNow), writeBatch))
   }
-  return finisher
-})
+}

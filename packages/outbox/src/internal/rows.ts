@@ -75,16 +75,27 @@ const decodeEnvelope = (
 
 export const decodeRow = (row: Record<string, unknown>, codec: JsonCodec): PolledEvent => {
   const eventId = String(row.event_id)
+  const micros = (column: string) => Math.round(Number(row[column]))
+  const [created, available, now] = [micros("created_micros"), micros("available_micros"), micros("now_micros")]
   return {
     eventId,
     seq: Number(row.seq),
     bucket: Number(row.bucket),
     attempts: Number(row.attempts),
-    createdAtMicros: Number(row.created_micros),
-    availableAtMicros: Number(row.available_micros),
-    ageMillis: Math.max(0, (Number(row.now_micros) - Number(row.created_micros)) / 1000),
-    dueInMillis: (Number(row.available_micros) - Number(row.now_micros)) / 1000,
+    createdAtMicros: created,
+    availableAtMicros: available,
+    ageMillis: Math.max(0, (now - created) / 1000),
+    dueInMillis: (available - now) / 1000,
     lastError: textOrNull(row.last_error) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
+}
+
+/** Events whose headers could be read, and those that cannot be delivered as they are. */
+export const partition = (polled: ReadonlyArray<PolledEvent>) => {
+  const undecodable = polled.flatMap((p) =>
+    Result.isFailure(p.envelope) ? [{ ...p, envelope: p.envelope.failure }] : []
+  )
+  const events = polled.flatMap((p) => (Result.isSuccess(p.envelope) ? [{ ...p, envelope: p.envelope.success }] : []))
+  return { events, undecodable }
 }
