@@ -17,6 +17,9 @@ export interface Tenure {
   readonly epoch: number
   /** On the monotonic clock. Past it, nothing of this bucket may be started. */
   validUntilNanos: bigint
+  /** Nothing more is started: the bucket is given up as soon as what is under way has ended. Never taken back. */
+  stopped: boolean
+  /** No longer ours. */
   lost: boolean
 }
 
@@ -31,16 +34,17 @@ export interface BucketLeases {
   readonly held: () => ReadonlyArray<Tenure>
   /**
    * One round: announce, renew, give up what exceeds the share, take what is free. Returns milliseconds until the next round is
-   * useful. `drain` runs before a bucket is given up.
+   * useful. A bucket is given up once `isIdle` says that nothing of it is under way; until then its lease is kept.
    */
-  readonly round: (
-    drain: (tenures: ReadonlyArray<Tenure>) => Effect.Effect<void>
-  ) => Effect.Effect<number, OutboxStoreError>
+  readonly round: (isIdle: (tenure: Tenure) => boolean) => Effect.Effect<number, OutboxStoreError>
   /** Gives everything back, so that other nodes need not wait for the expiry. */
   readonly leave: Effect.Effect<void, OutboxStoreError>
 }
 
 type Row = Record<string, unknown>
+
+/** While a bucket to give up still has events under way. */
+const drainingPauseMillis = 20
 
 /** What node number `rank` of `nodes` should hold. */
 export const fairShare = (rank: number, nodes: number): number =>
@@ -143,7 +147,7 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
         )
       for (const row of taken) {
         const bucket = Number(row.bucket)
-        held.set(bucket, { bucket, epoch: Number(row.epoch), validUntilNanos, lost: false })
+        held.set(bucket, { bucket, epoch: Number(row.epoch), validUntilNanos, stopped: false, lost: false })
       }
     })
 
@@ -157,21 +161,29 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
       row?.ahead === null || row?.ahead === undefined ? leaseMillis : Math.max(0, Number(row.ahead) / 1000) + 20
   )
 
-  const round: BucketLeases["round"] = Effect.fnUntraced(function* (drain) {
+  /** Stops what exceeds the share, and gives up what has come to rest. Returns whether something is still under way. */
+  const shrink = Effect.fnUntraced(function* (share: number, isIdle: (tenure: Tenure) => boolean) {
+    const going = [...held.values()].filter((tenure) => !tenure.stopped)
+    for (const tenure of going.slice(share)) tenure.stopped = true
+    const stopped = [...held.values()].filter((tenure) => tenure.stopped)
+    const idle = stopped.filter(isIdle)
+    yield* giveUp(idle)
+    return idle.length < stopped.length
+  })
+
+  const round: BucketLeases["round"] = Effect.fnUntraced(function* (isIdle) {
     yield* announce
     yield* renew
     const nodes = yield* liveNodes
     const share = fairShare(Math.max(0, nodes.indexOf(options.owner)), Math.max(1, nodes.length))
-    if (held.size > share) {
-      const surplus = [...held.values()].slice(share)
-      yield* drain(surplus)
-      yield* giveUp(surplus)
-    }
+    const draining = yield* shrink(share, isIdle)
     if (held.size < share) {
       yield* forgetDeadNodes
       yield* take(share - held.size)
     }
-    return held.size < share ? Math.min(leaseMillis / 3, yield* nextExpiry) : leaseMillis / 3
+    const usual = leaseMillis / 3
+    if (draining) return Math.min(usual, drainingPauseMillis)
+    return held.size < share ? Math.min(usual, yield* nextExpiry) : usual
   })
 
   const leave = Effect.gen(function* () {

@@ -9,7 +9,7 @@
  *
  * Owns the events in memory (at most `maxInMemory`), their lanes and the cursors.
  */
-import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
+import { Clock, Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as BucketLeases from "./BucketLeases.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
@@ -102,6 +102,7 @@ const allBuckets: ReadonlyArray<BucketLeases.Tenure> = Array.from({ length: buck
   bucket,
   epoch: 0,
   validUntilNanos: 2n ** 63n,
+  stopped: false,
   lost: false
 }))
 
@@ -137,25 +138,14 @@ const makeHalves = Effect.fnUntraced(function* (
   return { delivery, reading }
 })
 
-/** Keeps the leases; what is given up is drained first, for at most a third of the lease. */
+/** Keeps the leases. */
 const leaseLoop = (
   holder: BucketLeases.BucketLeases,
-  lease: Duration.Input,
   { delivery, reading }: { readonly delivery: OrderedDelivery; readonly reading: OrderedReading }
 ): Effect.Effect<never> => {
-  const third = Duration.toMillis(Duration.fromInputUnsafe(lease)) / 3
-  const drain = (leaving: ReadonlyArray<BucketLeases.Tenure>) => {
-    const set = new Set(leaving)
-    for (const tenure of leaving) tenure.validUntilNanos = 0n
-    return Effect.sleep("5 millis").pipe(
-      Effect.repeat({ while: () => delivery.isUnderWay(set) }),
-      Effect.timeoutOption(third),
-      Effect.asVoid
-    )
-  }
   const round = Effect.gen(function* () {
     const before = holder.held()
-    const waitMillis = yield* holder.round(drain)
+    const waitMillis = yield* holder.round((tenure) => delivery.isIdle(tenure))
     const after = holder.held()
     if (after.length !== before.length || after.some((tenure, i) => tenure !== before[i])) reading.signal.raise()
     yield* Effect.sleep(waitMillis)
@@ -187,10 +177,7 @@ export const make: (
     Effect.forkIn(delivery.worker, scope)
   )
   const reader = yield* Effect.forkIn(reading.loop, scope)
-  const keeper =
-    holder === undefined || leases === "none"
-      ? undefined
-      : yield* Effect.forkIn(leaseLoop(holder, leases.lease, halves), scope)
+  const keeper = holder === undefined ? undefined : yield* Effect.forkIn(leaseLoop(holder, halves), scope)
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

@@ -77,8 +77,9 @@ export class OrderedDelivery {
     return this.#held.size
   }
 
-  isUnderWay(tenures: ReadonlySet<Tenure>): boolean {
-    return [...this.#held.values()].some((item) => tenures.has(item.tenure))
+  isIdle(tenure: Tenure): boolean {
+    for (const item of this.#held.values()) if (item.tenure === tenure) return false
+    return true
   }
 
   now(): bigint {
@@ -86,7 +87,7 @@ export class OrderedDelivery {
   }
 
   isValid(tenure: Tenure): boolean {
-    return !tenure.lost && this.now() < tenure.validUntilNanos
+    return !tenure.lost && !tenure.stopped && this.now() < tenure.validUntilNanos
   }
 
   close(): void {
@@ -198,10 +199,10 @@ export class OrderedDelivery {
     )
   }
 
-  /** An event of a lease that ran out is not started, and neither is anything behind it: the lease stays lost. */
+  /** An event of a lease that ran out is not started, and neither is anything behind it: such a lease is never taken up again. */
   #startable(item: Held): boolean {
     if (this.isValid(item.tenure)) return true
-    item.tenure.lost = true
+    item.tenure.stopped = true
     this.#settled(item)
     return false
   }
