@@ -19,9 +19,10 @@ const lockAndMark = Effect.gen(function* () {
         rows.length === 0
           ? Effect.succeed(true)
           : Effect.as(
-              sql.unsafe("UPDATE outbox_event SET status = 1, done_at = statement_timestamp() WHERE event_id = ANY($1::text[])", [
-                rows.map((row) => row.event_id)
-              ]),
+              sql.unsafe(
+                "UPDATE outbox_event SET status = 1, done_at = statement_timestamp() WHERE event_id = ANY($1::text[])",
+                [rows.map((row) => row.event_id)]
+              ),
               false
             )
       )
