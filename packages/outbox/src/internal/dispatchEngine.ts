@@ -156,7 +156,13 @@ export class DispatchEngine {
           )
         }
         case "Retry": {
-          const mark = this.#parts.store.markRetry(eventId, outcome.delayMillis, outcome.error, this.#fence)
+          const mark = this.#parts.store.markRetry(
+            eventId,
+            outcome.delayMillis,
+            outcome.error,
+            this.#fence,
+            event.attempts
+          )
           return Effect.tap(this.#mark(event, mark), () =>
             Effect.sync(() => {
               this.#parts.metrics.incrementDispatchFailure()

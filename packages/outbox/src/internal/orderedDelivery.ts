@@ -280,7 +280,7 @@ export class OrderedDelivery {
             ),
             store.markDead(eventId, outcome.error, fence)
           )
-        : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence)
+        : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
     return Effect.retry(mark, patience).pipe(
       Effect.as(true),
       Effect.catchCause((cause) => Effect.as(Effect.logError(`outbox: marking ${eventId} failed`, cause), false))

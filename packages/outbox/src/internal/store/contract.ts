@@ -62,8 +62,17 @@ export interface StoreShape {
   readonly insertNew: (events: ReadonlyArray<EventEnvelope>, claimedBy?: string) => Stored<void>
   /** DONE (or gone, with `onDone: "delete"`). Acts on NEW and RETRY rows only; returns how many changed. */
   readonly markDone: (eventIds: ReadonlyArray<string>, fence?: Fence) => Stored<number>
-  /** RETRY: attempts + 1, available again after the delay on the database's clock. */
-  readonly markRetry: (eventId: string, delay: Duration.Input, error: string, fence?: Fence) => Stored<number>
+  /**
+   * RETRY: attempts + 1, available again after the delay on the database's clock. With `attempts`, only a row that still has so many:
+   * a mark whose answer got lost is repeated without counting twice.
+   */
+  readonly markRetry: (
+    eventId: string,
+    delay: Duration.Input,
+    error: string,
+    fence?: Fence,
+    attempts?: number
+  ) => Stored<number>
   /** DEAD, with the time of it. */
   readonly markDead: (eventId: string, error: string, fence?: Fence) => Stored<number>
   /** Due rows, oldest first, from behind a cursor. */

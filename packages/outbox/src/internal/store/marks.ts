@@ -34,12 +34,13 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     return change("mark done", `${verb} WHERE ${where}`, p.values)
   }
 
-  const markRetry: StoreShape["markRetry"] = (eventId, delay, error, fence = openFence) => {
+  const markRetry: StoreShape["markRetry"] = (eventId, delay, error, fence = openFence, attempts) => {
     const p = parameters(dialect)
     const set = `status = ${RETRY}, attempts = attempts + 1, available_at = ${dialect.plusMillis(dialect.now, p.bind(millis(delay)))},
       last_error = ${p.bind(storableError(error))}, locked_by = NULL, locked_at = NULL`
     const where = `event_id = ${p.bind(eventId)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
-    return change("mark retry", `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
+    const counted = attempts === undefined ? "" : ` AND attempts = ${p.bind(attempts)}`
+    return change("mark retry", `UPDATE ${table} SET ${set} WHERE ${where}${counted}`, p.values)
   }
 
   const markDead: StoreShape["markDead"] = (eventId, error, fence = openFence) => {
