@@ -90,9 +90,12 @@ const mariadb = withSchema(mysqlIn("test"), "DATABASE", mysqlIn)
 
 const sqlite = Layer.orDie(NodeSqlite.layer({ filename: ":memory:" }))
 
+/** Whether PostgreSQL is there. */
+export const postgresAnswers = await answers(pgAddress)
+
 const all: ReadonlyArray<Database & { readonly up: boolean }> = [
   { name: "SQLite", empty: sqlite, migrated: migratedFrom(sqlite), up: true },
-  { name: "PostgreSQL", empty: postgres, migrated: migratedFrom(postgres), up: await answers(pgAddress) },
+  { name: "PostgreSQL", empty: postgres, migrated: migratedFrom(postgres), up: postgresAnswers },
   { name: "MariaDB", empty: mariadb, migrated: migratedFrom(mariadb), up: await answers(mysqlAddress) }
 ]
 

@@ -1,42 +1,11 @@
 /** kill -9 and broken connections, with real processes on a real PostgreSQL. */
-import { type ChildProcess, spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
-import { EventEnvelope, ListenerRegistry, Outbox, OutboxSchema, OutboxStore, RetryPolicy } from "@eventbus/outbox"
+import { ListenerRegistry, Outbox, OutboxSchema, OutboxStore, RetryPolicy } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { freshName, onDatabases, pgAddress, pgIn } from "./databases.ts"
-
-const script = fileURLToPath(new URL("./processes/node.ts", import.meta.url))
-
-/** A schema known by name, so that other processes can use it. */
-const namedSchema = Effect.gen(function* () {
-  const schema = freshName()
-  const admin = pgIn("public", 1)
-  const run = (text: string) =>
-    SqlClient.SqlClient.use((sql) => sql.unsafe(text)).pipe(Effect.provide(admin, { local: true }), Effect.orDie)
-  yield* Effect.acquireRelease(run(`CREATE SCHEMA ${schema}`), () => run(`DROP SCHEMA ${schema} CASCADE`))
-  return schema
-})
-
-const startNode = (schema: string, shape: string, name: string) =>
-  Effect.acquireRelease(
-    Effect.callback<ChildProcess>((resume) => {
-      const args = [script, schema, shape, name, pgAddress.host, String(pgAddress.port)]
-      const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] })
-      child.stdout.once("data", () => resume(Effect.succeed(child)))
-    }),
-    (child) => Effect.sync(() => child.kill("SIGKILL"))
-  )
-
-const insert = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
-  const store = yield* OutboxStore.OutboxStore
-  const events = yield* Effect.forEach(ids, (eventId) =>
-    EventEnvelope.make({ eventType: "E", eventId, aggregateType: "a", aggregateId: eventId.split("/")[0]!, payload: 1 })
-  )
-  yield* store.insertNew(events)
-})
+import { onDatabases, pgAddress, pgIn } from "./databases.ts"
+import { insert, namedSchema, perAggregate, startProcess } from "./processes.ts"
 
 interface Delivered {
   readonly event_id: string
@@ -65,8 +34,8 @@ const scenario = (shape: "ordered" | "multi") =>
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE delivered (n bigserial, event_id text, node text, at timestamptz DEFAULT clock_timestamp())`
       const ids = Array.from({ length: 800 }, (_, i) => `a${i % 20}/${i}`)
-      const a = yield* startNode(schema, shape, "A")
-      yield* startNode(schema, shape, "B")
+      const a = yield* startProcess("node", schema, shape, "A")
+      yield* startProcess("node", schema, shape, "B")
       yield* Effect.sleep("1500 millis")
       yield* insert(ids)
       yield* Effect.sleep("600 millis")
@@ -79,8 +48,6 @@ const scenario = (shape: "ordered" | "multi") =>
       Effect.provide(Layer.effectDiscard(Effect.orDie(OutboxSchema.migrate())).pipe(Layer.provideMerge(pgIn(schema))))
     )
   })
-
-const perAggregate = (ids: ReadonlyArray<string>) => ({ ...Object.groupBy(ids, (id) => id.split("/")[0]!) })
 
 onDatabases("kill -9", () => {
   it.live("OUT-O-01 OUT-K-03: ordered: the other node goes on within lease + 1 s, in order, nothing lost", () =>
