@@ -102,7 +102,15 @@ describe("Outbox", () => {
         )
         const missing = yield* Effect.flip(Effect.scoped(Layer.build(Outbox.multiNode({} as Outbox.MultiNodeOptions))))
         assert.strictEqual(missing._tag, "InvalidState")
-      }).pipe(Effect.scoped, Effect.provide(ListenerRegistry.layerAll(() => Effect.void)), Effect.provide(database))
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(
+          Layer.provideMerge(
+            ListenerRegistry.layerAll(() => Effect.void),
+            database
+          )
+        )
+      )
     }
   )
 
@@ -256,7 +264,7 @@ describe("MetricsExporter", () => {
       assert.isTrue(has("Error", "is DEAD"))
       assert.isTrue(has("Fatal", "cannot be decoded"))
       assert.isTrue(has("Info", "purged 0 events"))
-    }).pipe(Effect.provide(layer), Effect.provide(logged(lines)))
+    }).pipe(Effect.provide(Layer.provideMerge(layer, logged(lines))))
   })
 })
 
@@ -296,7 +304,7 @@ describe("PurgeScheduler", () => {
         yield* scheduler.close
         assert.strictEqual((yield* Effect.flip(scheduler.start))._tag, "InvalidState")
         assert.deepStrictEqual(yield* statuses, ["pending NEW"])
-      }).pipe(Effect.scoped, Effect.provide(storeOnly), Effect.provide(logged(lines)))
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(storeOnly, logged(lines))))
     }
   )
 
@@ -375,7 +383,7 @@ describe("DeadEventManager", () => {
       const stops = yield* DeadEventManager.make().pipe(Effect.provideService(OutboxStore.OutboxStore, half))
       assert.strictEqual(yield* stops.replayAll(), 2)
       assert.isTrue(lines.every((l) => l.startsWith("Fatal")) && lines.length === 5, lines.join("\n"))
-    }).pipe(Effect.provide(storeOnly), Effect.provide(logged(lines)))
+    }).pipe(Effect.provide(Layer.provideMerge(storeOnly, logged(lines))))
   })
 })
 

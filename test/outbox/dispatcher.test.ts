@@ -81,7 +81,15 @@ describe("OutboxDispatcher", () => {
         refused.issues.map((i) => i.path),
         ["maxAttempts", "workerCount", "hotQueueCapacity", "coldQueueCapacity"]
       )
-    }).pipe(Effect.scoped, Effect.provide(listen(() => Effect.void)), Effect.provide(base))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.provideMerge(
+          listen(() => Effect.void),
+          base
+        )
+      )
+    )
   )
 
   it.effect("OUT-D-02: what the hot way lost arrives by the cold way, once each", () => {
@@ -95,7 +103,15 @@ describe("OutboxDispatcher", () => {
       yield* dispatcher.awaitIdle
       assert.sameMembers(seen, ["a", "b", "c"])
       assert.deepStrictEqual(yield* statuses, { a: "DONE 0", b: "DONE 0", c: "DONE 0" })
-    }).pipe(Effect.scoped, Effect.provide(listen((e) => Effect.sync(() => seen.push(e.eventId)))), Effect.provide(base))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.provideMerge(
+          listen((e) => Effect.sync(() => seen.push(e.eventId))),
+          base
+        )
+      )
+    )
   })
 
   it.effect("OUT-D-03 OUT-D-16 OUT-P-03 OUT-P-04: full queues refuse, the rest waits in the database", () =>
@@ -174,7 +190,7 @@ describe("OutboxDispatcher", () => {
         ...["1 before blocked", "2 before blocked", "2 after blocked failed", "1 after blocked failed"]
       ])
       assert.deepStrictEqual(yield* statuses, { good: "DONE 0", bad: "RETRY 1", blocked: "RETRY 1" })
-    }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
   it.effect(
@@ -205,7 +221,7 @@ describe("OutboxDispatcher", () => {
         yield* once.dispatcher.awaitIdle
         assert.strictEqual((yield* statuses).bad2, "DEAD 0")
         assert.strictEqual(calls.get("bad2"), 1)
-      }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
     }
   )
 
@@ -226,7 +242,7 @@ describe("OutboxDispatcher", () => {
       yield* poller.poll
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual([peak, dispatcher.inFlight()], [3, 0])
-    }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
   it.effect("OUT-D-10 OUT-D-11: one listener per key; an unroutable event is DEAD without a retry; poison too", () => {
@@ -265,7 +281,7 @@ describe("OutboxDispatcher", () => {
       assert.deepStrictEqual(seen, ["global", "order"])
       assert.deepStrictEqual(yield* statuses, { a: "DONE 0", b: "DONE 0", c: "DEAD 0", d: "DEAD 0" })
       assert.include((yield* store.queryDead({}, 1))[0]!.lastError!, "user:E")
-    }).pipe(Effect.scoped, Effect.provide(registry), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(registry, base)))
   })
 
   it.effect("OUT-D-13: the tracker holds a mark once, and with a TTL gives it again", () =>
@@ -305,7 +321,15 @@ describe("OutboxDispatcher", () => {
       )
       yield* settle
       assert.deepStrictEqual(seen, ["a"])
-    }).pipe(Effect.scoped, Effect.provide(listen((e) => Effect.sync(() => seen.push(e.eventId)))), Effect.provide(base))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.provideMerge(
+          listen((e) => Effect.sync(() => seen.push(e.eventId))),
+          base
+        )
+      )
+    )
   })
 
   it("OUT-D-15: backoff is finite and within its bounds for every n", () => {
@@ -349,7 +373,7 @@ describe("OutboxDispatcher", () => {
       const after = yield* statuses
       for (const id of seen) assert.strictEqual(after[id], "DONE 0")
       for (const id of ["hangs", "f", "g", "late"]) assert.strictEqual(after[id], "NEW 0")
-    }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
   it.effect("OUT-D-18: a database that fails in between does not stop the worker nor repeat the delivery", () => {
@@ -376,7 +400,15 @@ describe("OutboxDispatcher", () => {
       yield* TestClock.adjust("20 seconds")
       assert.deepStrictEqual(seen, ["a", "b"])
       assert.deepStrictEqual(yield* statuses, { a: "DONE 0", b: "DONE 0" })
-    }).pipe(Effect.scoped, Effect.provide(listen((e) => Effect.sync(() => seen.push(e.eventId)))), Effect.provide(base))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.provideMerge(
+          listen((e) => Effect.sync(() => seen.push(e.eventId))),
+          base
+        )
+      )
+    )
   })
 
   it.effect("a listener that throws, throws undefined, interrupts itself or runs too long has failed", () => {
@@ -403,7 +435,7 @@ describe("OutboxDispatcher", () => {
         interrupts: "RETRY 1",
         hangs: "RETRY 1"
       })
-    }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 })
 
@@ -456,7 +488,7 @@ describe("OutboxPoller", () => {
       yield* until(() => delivered.length === 3002)
       assert.strictEqual(delivered.length, 3002)
       assert.isAtMost(queries - before, 20)
-    }).pipe(Effect.scoped, Effect.provide(listen(listener)), Effect.provide(base))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
   it.effect("OUT-P-05: skipRecent leaves young events out", () =>
@@ -575,8 +607,12 @@ describe("the hot path", () => {
     }).pipe(
       Effect.scoped,
       Effect.provideService(MetricsExporter.Current, exporter),
-      Effect.provide(listen((e) => Effect.sync(() => seen.push(e.eventId)))),
-      Effect.provide(base)
+      Effect.provide(
+        Layer.provideMerge(
+          listen((e) => Effect.sync(() => seen.push(e.eventId))),
+          base
+        )
+      )
     )
   })
 })

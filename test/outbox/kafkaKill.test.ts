@@ -54,10 +54,12 @@ KafkaSuite.shared("outbox to Kafka to inbox", (bootstrap) => {
           assert.strictEqual(all.length, 1500)
           assert.deepStrictEqual(perAggregate(all), perAggregate(ids))
         }).pipe(
-          Effect.provide(Layer.orDie(OutboxStore.layer())),
           Effect.provide(
-            Layer.effectDiscard(Effect.orDie(Effect.andThen(OutboxSchema.migrate(), Inbox.migrate()))).pipe(
-              Layer.provideMerge(pgIn(schema))
+            Layer.provideMerge(
+              Layer.orDie(OutboxStore.layer()),
+              Layer.effectDiscard(Effect.orDie(Effect.andThen(OutboxSchema.migrate(), Inbox.migrate()))).pipe(
+                Layer.provideMerge(pgIn(schema))
+              )
             )
           )
         )

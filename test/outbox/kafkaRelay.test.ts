@@ -145,7 +145,9 @@ describe("KafkaRelay", () => {
               ["gone/1", "DEAD 2"]
             ]
           )
-        }).pipe(Effect.provide(MemoryBroker.layer()), Effect.provide(database), Effect.provide(VirtualClock.layer))
+        }).pipe(
+          Effect.provide(Layer.provideMerge(Layer.provideMerge(MemoryBroker.layer(), database), VirtualClock.layer))
+        )
     )
 
     it.effect(`OUT-D-16 ${name}: a long outage of the cluster kills nothing, counts nothing, and keeps the order`, () =>
@@ -176,7 +178,9 @@ describe("KafkaRelay", () => {
               own
             )
         }
-      }).pipe(Effect.provide(MemoryBroker.layer()), Effect.provide(database), Effect.provide(VirtualClock.layer))
+      }).pipe(
+        Effect.provide(Layer.provideMerge(Layer.provideMerge(MemoryBroker.layer(), database), VirtualClock.layer))
+      )
     )
   }
 
@@ -192,7 +196,7 @@ describe("KafkaRelay", () => {
       const [ids] = yield* published("orders")
       assert.deepStrictEqual([...new Set(ids)], ["a/1", "a/2"])
       assert.deepStrictEqual(yield* statuses, { "a/1": "DONE 0", "a/2": "DONE 0" })
-    }).pipe(Effect.provide(MemoryBroker.layer()), Effect.provide(database), Effect.provide(VirtualClock.layer))
+    }).pipe(Effect.provide(Layer.provideMerge(Layer.provideMerge(MemoryBroker.layer(), database), VirtualClock.layer)))
   )
 })
 

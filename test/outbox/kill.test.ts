@@ -44,8 +44,12 @@ const scenario = (shape: "ordered" | "multi") =>
       yield* untilDone
       return { ids, killedAt, log: yield* delivered }
     }).pipe(
-      Effect.provide(Layer.orDie(OutboxStore.layer())),
-      Effect.provide(Layer.effectDiscard(Effect.orDie(OutboxSchema.migrate())).pipe(Layer.provideMerge(pgIn(schema))))
+      Effect.provide(
+        Layer.provideMerge(
+          Layer.orDie(OutboxStore.layer()),
+          Layer.effectDiscard(Effect.orDie(OutboxSchema.migrate())).pipe(Layer.provideMerge(pgIn(schema)))
+        )
+      )
     )
   })
 

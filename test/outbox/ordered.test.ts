@@ -259,7 +259,7 @@ onDatabases(
           assert.deepStrictEqual(seen, ["y/0", "x/0", "x/2", "x/1"])
           yield* Deferred.succeed(go, undefined)
           yield* Fiber.join(stranger)
-        }).pipe(Effect.scoped, Effect.provide(Layer.orDie(OutboxStore.layer())), Effect.provide(db.migrated))
+        }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Layer.orDie(OutboxStore.layer()), db.migrated)))
       }
     )
 
@@ -284,7 +284,7 @@ onDatabases(
             Array.from({ length: 80 }, (_, i) => `${name}/${i}`)
           )
         }
-      }).pipe(Effect.scoped, Effect.provide(Layer.orDie(OutboxStore.layer())), Effect.provide(db.migrated))
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Layer.orDie(OutboxStore.layer()), db.migrated)))
     })
   },
   ["PostgreSQL", "MariaDB"]

@@ -150,7 +150,7 @@ onDatabases("OutboxWriter", (db) => {
         events.map((e) => e.attempts),
         events.map(() => 0)
       )
-    }).pipe(Effect.provide(withWriter()), Effect.provide(db.migrated))
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 
   it.effect("OUT-W-09 OUT-W-10: ids in order; nothing without a transaction", () =>
@@ -168,7 +168,7 @@ onDatabases("OutboxWriter", (db) => {
         (yield* stored).map((e) => e.eventId),
         ids
       )
-    }).pipe(Effect.provide(withWriter()), Effect.provide(db.migrated))
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 
   it.effect("OUT-W-11 OUT-W-16: rollbacks, savepoints included, leave no row and fire nothing", () => {
@@ -197,7 +197,7 @@ onDatabases("OutboxWriter", (db) => {
       yield* Effect.exit(sql.withTransaction(Effect.andThen(writer.write("plain", "{}"), Effect.die("no"))))
       assert.deepStrictEqual(yield* storedTypes, ["kept", "inner"])
       assert.deepStrictEqual(fired, ["rollback savepoint", "commit kept", "commit inner", "rollback outer"])
-    }).pipe(Effect.provide(withWriter({ hook })), Effect.provide(db.migrated))
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
   })
 
   it.effect("OUT-W-12 OUT-W-13 OUT-W-15: one callback per batch, in the order of the life cycle", () => {
@@ -221,7 +221,7 @@ onDatabases("OutboxWriter", (db) => {
         ...["beforeWrite 3", "afterWrite 2", "afterRollback 2"]
       ])
       assert.deepStrictEqual(yield* storedTypes, ["b", "c"])
-    }).pipe(Effect.provide(withWriter({ hook })), Effect.provide(db.migrated))
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
   })
 
   it.effect("OUT-W-14 C29: failing hooks never touch a committed write; beforeWrite decides", () =>
@@ -264,8 +264,7 @@ onDatabases("OutboxWriter", (db) => {
       assert.strictEqual((yield* stored).filter((e) => e.envelope.tenantId === "changed").length, 5)
       yield* sql`SELECT 1`
     }).pipe(
-      Effect.provide(Layer.mergeAll(Layer.orDie(OutboxStore.layer()), TxContext.layer)),
-      Effect.provide(db.migrated)
+      Effect.provide(Layer.provideMerge(Layer.mergeAll(Layer.orDie(OutboxStore.layer()), TxContext.layer), db.migrated))
     )
   )
 
@@ -309,7 +308,7 @@ onDatabases("OutboxWriter", (db) => {
           ["COMMIT", "helper"]
         )
         assert.deepStrictEqual(fired, ["commit", "rollback", "commit", "rollback"])
-      }).pipe(Effect.scoped, Effect.provide(withWriter({ hook })), Effect.provide(db.migrated))
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
     }
   )
 
@@ -326,6 +325,6 @@ onDatabases("OutboxWriter", (db) => {
       const [plain, traced] = yield* stored
       assert.isFalse(plain!.envelope.headers.has("traceparent"))
       assert.strictEqual(traced!.envelope.headers.get("traceparent")?.split("-")[1], traceId)
-    }).pipe(Effect.provide(withWriter()), Effect.provide(db.migrated))
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 })

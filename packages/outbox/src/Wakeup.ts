@@ -51,7 +51,7 @@ export const listen = (wake: () => void): Effect.Effect<void, never, SqlClient.S
       const queue = yield* client.listen(names.channel)
       // What was written while nobody listened is found at once.
       wake()
-      yield* Effect.forever(Effect.tap(Queue.take(queue), () => Effect.sync(wake)))
+      return yield* Effect.forever(Effect.tap(Queue.take(queue), () => Effect.sync(wake)))
     })
     yield* Effect.scoped(session).pipe(
       Effect.tapError((error) => Effect.logWarning("outbox: listening for wake-ups broke; trying again", error)),

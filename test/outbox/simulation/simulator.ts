@@ -218,9 +218,14 @@ export const simulate = (world: World): Effect.Effect<History> =>
     return { deliveries, faults, transitions, deadAt, rows: yield* run.observe }
   }).pipe(
     Effect.scoped,
-    Effect.provide(OutboxStore.layer()),
-    Effect.provide(NodeSqlite.layer({ filename: ":memory:" })),
-    Effect.provide(Logger.layer([])),
-    Effect.provide(VirtualClock.layer),
+    Effect.provide(
+      Layer.provideMerge(
+        Layer.provideMerge(
+          Layer.provideMerge(OutboxStore.layer(), NodeSqlite.layer({ filename: ":memory:" })),
+          Logger.layer([])
+        ),
+        VirtualClock.layer
+      )
+    ),
     Effect.orDie
   )

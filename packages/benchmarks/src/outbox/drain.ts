@@ -85,7 +85,7 @@ const onTable = (
   Effect.gen(function* () {
     yield* fill(rows, 1000, hotShare)
     return yield* rate(rows, work)
-  }).pipe(Effect.provide(OutboxStore.layer()), Effect.provide(Layer.fresh(freshSchema)))
+  }).pipe(Effect.provide(Layer.provideMerge(OutboxStore.layer(), Layer.fresh(freshSchema))))
 
 /** Cases by name: events per second over `rows` rows. */
 export const drain = (rows: number): Readonly<Record<string, Effect.Effect<number, unknown>>> => ({

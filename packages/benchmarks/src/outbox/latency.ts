@@ -35,8 +35,12 @@ export const hotPath = (events: number): Effect.Effect<Quantiles, unknown> => {
   const sentAt = new Map<string, number>()
   const latencies: Array<number> = []
   return measure(events, sentAt, latencies).pipe(
-    Effect.provide(Outbox.singleNode().pipe(Layer.provide(recording(sentAt, latencies)))),
-    Effect.provide(Layer.fresh(freshSchema))
+    Effect.provide(
+      Layer.provideMerge(
+        Outbox.singleNode().pipe(Layer.provide(recording(sentAt, latencies))),
+        Layer.fresh(freshSchema)
+      )
+    )
   )
 }
 

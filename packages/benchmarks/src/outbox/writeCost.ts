@@ -34,4 +34,4 @@ export const writeCost = (
     }
     const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[slices / 2]!
     return { plain: middle(plain), event: middle(event) }
-  }).pipe(Effect.provide(Outbox.writerOnly()), Effect.provide(Layer.fresh(freshSchema)))
+  }).pipe(Effect.provide(Layer.provideMerge(Outbox.writerOnly(), Layer.fresh(freshSchema))))
