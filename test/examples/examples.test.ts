@@ -17,7 +17,7 @@ const runUntil = Effect.fnUntraced(function* (file: string, last: string) {
   return program
 })
 
-describe.concurrent("example programs", () => {
+describe("example programs", () => {
   it.live(
     "handler: orders are charged; one that does not decode never reaches the handler (SER-02)",
     () =>

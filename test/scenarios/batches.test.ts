@@ -1,10 +1,9 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, EventBusError, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, type BindingOptions, EventBusError, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
-import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import { advance, append, layer, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
+import { advance, append, orders, runScenario, scenario, settle, start, until, valuesOf } from "./bus.ts"
 
 class Bad extends Schema.TaggedError<Bad>()("Bad", {}) {}
 class Worse extends Schema.TaggedError<Worse>()("Worse", {}) {}
@@ -55,8 +54,7 @@ describe("listenerType BATCH", () => {
             onError: { Bad: Route.retry }
           })
         )
-        committedMeanwhile = yield* memory.committed("billing", "orders", 0)
-        assert.strictEqual(committedMeanwhile, 6n)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 6n)
         assert.deepStrictEqual(handled, offsets(7))
         yield* advance("5 seconds")
         assert.deepStrictEqual(handled, offsets(10))
@@ -212,7 +210,7 @@ describe("listenerType BATCH", () => {
           fc.constantFrom("SEEK_TO_FAILED" as const, "DLQ_AND_CONTINUE" as const),
           fc.constantFrom("MANUAL" as const, "MANUAL_IMMEDIATE" as const),
           (failures, maxPollRecords, batchFailureStrategy, ackMode) =>
-            Effect.runPromise(randomBatches(failures, { maxPollRecords, batchFailureStrategy, ackMode }))
+            runScenario(randomBatches(failures, { maxPollRecords, batchFailureStrategy, ackMode }))
         ),
         { numRuns: 25 }
       )
@@ -223,7 +221,10 @@ describe("listenerType BATCH", () => {
 /** `failures[partition][offset]`: how often the record fails; 2 is once more than the attempts allow. */
 const randomBatches = (
   failures: ReadonlyArray<ReadonlyArray<number>>,
-  settings: Pick<Binding.Options<null, string, never, never>, "maxPollRecords" | "batchFailureStrategy" | "ackMode">
+  settings: Pick<
+    BindingOptions.Options<null, string, never, never>,
+    "maxPollRecords" | "batchFailureStrategy" | "ackMode"
+  >
 ) =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
@@ -268,7 +269,7 @@ const randomBatches = (
       const committed = yield* memory.committed("billing", "orders", partition)
       assert.strictEqual(committed ?? 0n, BigInt(values.length))
     }
-  }).pipe(Effect.scoped, Effect.provide(layer()), Effect.provide(TestClock.layer()))
+  })
 
 describe("makeBatch", () => {
   const chunked = { ...orders, retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second", jitter: 0 }) }

@@ -4,11 +4,12 @@
 import { it } from "@effect/vitest"
 import { type Binding, type Broker, EventBusConnector, type EventBusEvent, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Clock, Context, type Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Clock, Context, type Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
 type Event = EventBusEvent.EventBusEvent
 type Tag = Event["_tag"]
+type Refusal = Effect.Error<ReturnType<EventBusConnector.EventBusConnector["Service"]["register"]>>
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 export const text = (value: Uint8Array | null | undefined): string | null =>
@@ -20,6 +21,18 @@ export const scenario = <E>(
   body: () => Effect.Effect<void, E, MemoryBroker.MemoryBroker | Broker.Broker | Scope.Scope>,
   options?: MemoryBroker.Options
 ): void => it.effect(title, () => Effect.provide(body(), layer(options)))
+
+/** The same outside of a test function, for properties and seeds: many runs in one test, without log lines. */
+export const runScenario = <E>(
+  body: Effect.Effect<void, E, MemoryBroker.MemoryBroker | Broker.Broker | Scope.Scope>,
+  options?: MemoryBroker.Options
+): Promise<void> =>
+  Effect.runPromise(
+    body.pipe(
+      Effect.scoped,
+      Effect.provide(Layer.mergeAll(layer(options).pipe(Layer.provideMerge(TestClock.layer())), Logger.layer([])))
+    )
+  )
 
 /** What most bindings of these tests share: topic `orders`, group `billing`, text values. */
 export const orders = { topic: "orders", groupId: "billing", value: Serde.string } as const
@@ -33,7 +46,9 @@ export interface App {
 }
 
 /** Starts the bindings in one process; closing it is a graceful shutdown. Closed with the test otherwise. */
-export const start = Effect.fnUntraced(function* <R>(...bindings: ReadonlyArray<Binding.Binding<R>>) {
+export const start = Effect.fnUntraced(function* <R = never>(
+  ...bindings: ReadonlyArray<Binding.Binding<R>>
+): Effect.fn.Return<App, Refusal, R | Broker.Broker | Scope.Scope> {
   const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
   const context = yield* Layer.buildWithScope(EventBusConnector.layer, scope)
   const connector = Context.get(context, EventBusConnector.EventBusConnector)
@@ -53,8 +68,13 @@ export const start = Effect.fnUntraced(function* <R>(...bindings: ReadonlyArray<
   return app
 })
 
-/** Lets everything that is due now happen: no chain of fibers here is longer than so many hops. */
-export const settle: Effect.Effect<void> = Effect.repeat(Effect.yieldNow, { times: 300 }).pipe(Effect.asVoid)
+/** No chain of fibers in these tests is longer than so many turns of the scheduler. Many short runs may do with less. */
+export const Turns = Context.Reference<number>("test/Turns", { defaultValue: () => 300 })
+
+/** Lets everything that is due now happen. */
+export const settle: Effect.Effect<void> = Effect.flatMap(Turns, (times) =>
+  Effect.repeat(Effect.yieldNow, { times })
+).pipe(Effect.asVoid)
 
 /** Moves the clock on, and lets what became due happen. */
 export const advance = (duration: Duration.Input): Effect.Effect<void> =>

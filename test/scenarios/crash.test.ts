@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Binding } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect } from "effect"
+import { Effect, Random } from "effect"
 import { advance, append, orders, scenario, settle, start, until } from "./bus.ts"
 
 const noting = (handled: Array<string>, name = "orders", groupId = "billing") =>
@@ -115,5 +115,38 @@ describe("a client that dies", () => {
       assert.strictEqual(calls, 2)
       assert.deepStrictEqual(app.of("AttemptFailed"), [])
     })
+  )
+
+  scenario(
+    "LIF-17 CARD-07 a defect of the machinery ends no partition silently: the session is made anew, nothing is lost",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["a", "b"])
+        const random = yield* Random.Random
+        let broken = true
+        const hostile: typeof random = {
+          nextIntUnsafe: () => random.nextIntUnsafe(),
+          nextDoubleUnsafe: () => {
+            if (!broken) return random.nextDoubleUnsafe()
+            broken = false
+            throw new Error("no chance")
+          }
+        }
+        const handled: Array<string> = []
+        let calls = 0
+        const app = yield* start(
+          Binding.make("orders", {
+            ...orders,
+            handler: ({ value }) =>
+              Effect.suspend(() => (++calls === 1 ? Effect.die("once") : Effect.sync(() => handled.push(value))))
+          })
+        ).pipe(Effect.provideService(Random.Random, hostile))
+        yield* until(() => handled.length === 2, "1 second")
+        assert.deepStrictEqual(handled, ["a", "b"])
+        assert.strictEqual(app.of("SessionCrashed").length, 1)
+        assert.include(app.of("SessionCrashed")[0]?.error.message ?? "", "no chance")
+      })
   )
 })

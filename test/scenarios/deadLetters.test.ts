@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, BrokerError, RetryPolicy, TopicName } from "@eventbus/core"
+import { Binding, type BindingOptions, BrokerError, RetryPolicy, TopicName } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import {
@@ -18,7 +18,7 @@ import {
   valuesOf
 } from "./bus.ts"
 
-const failing = (settings: Partial<Binding.Settings<Uint8Array | null, string>> = {}) =>
+const failing = (settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {}) =>
   Binding.make("orders", {
     ...orders,
     retry: RetryPolicy.none,

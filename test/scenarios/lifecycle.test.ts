@@ -1,12 +1,12 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, EventBusConnector, EventBusError } from "@eventbus/core"
+import { Binding, type BindingOptions, EventBusConnector, EventBusError } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Deferred, Effect, Layer } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until } from "./bus.ts"
 
 const values = (count: number) => Array.from({ length: count }, (_, index) => `v${index}`)
 
-const noting = (handled: Array<string>, settings: Partial<Binding.Settings<Uint8Array | null, string>> = {}) =>
+const noting = (handled: Array<string>, settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {}) =>
   Binding.make("orders", { ...orders, ...settings, handler: ({ value }) => Effect.sync(() => handled.push(value)) })
 
 type State = EventBusError.ContainerState

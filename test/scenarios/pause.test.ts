@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, type BindingOptions, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import { advance, append, bytes, inTime, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
@@ -10,7 +10,7 @@ const values = (count: number) => Array.from({ length: count }, (_, index) => `v
 
 const noting = (
   handled: Array<string>,
-  settings: Partial<Binding.Settings<Uint8Array | null, string>> = {}
+  settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {}
 ): Binding.Binding<never> =>
   Binding.make("orders", {
     ...orders,

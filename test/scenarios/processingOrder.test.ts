@@ -2,9 +2,20 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Deferred, Effect, Schema } from "effect"
-import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import { advance, append, bytes, layer, orders, publish, scenario, settle, start, until, valuesOf } from "./bus.ts"
+import {
+  advance,
+  append,
+  bytes,
+  orders,
+  publish,
+  runScenario,
+  scenario,
+  settle,
+  start,
+  until,
+  valuesOf
+} from "./bus.ts"
 
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
@@ -124,7 +135,7 @@ describe("processingOrder key", () => {
             { minLength: 1, maxLength: 30 }
           ),
           fc.integer({ min: 1, max: 5 }),
-          (plan, maxInFlight) => Effect.runPromise(randomRun(plan, maxInFlight))
+          (plan, maxInFlight) => runScenario(randomRun(plan, maxInFlight))
         ),
         { numRuns: 25 }
       )
@@ -198,7 +209,7 @@ const randomRun = (plan: ReadonlyArray<Planned>, maxInFlight: number) =>
       [...done, ...dead].sort((x, y) => x - y),
       plan.map((_, index) => index)
     )
-  }).pipe(Effect.scoped, Effect.provide(layer()), Effect.provide(TestClock.layer()))
+  })
 
 describe("processingOrder unordered", () => {
   const unordered = { ...orders, processingOrder: "unordered" } as const

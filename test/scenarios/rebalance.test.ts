@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, type BindingOptions, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
@@ -21,7 +21,7 @@ const fill = Effect.fnUntraced(function* (partitions: number, count: number) {
 /** Handles each record in 100 ms and notes it. */
 const slowly = (
   handled: Array<string>,
-  settings: Partial<Binding.Settings<Uint8Array | null, string>> = {}
+  settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {}
 ): Binding.Binding<never> =>
   Binding.make("orders", {
     ...orders,

@@ -2,10 +2,18 @@
 import { Binding, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
-import { make, type Participant, type Role, type Round, ratioAtMost, type TopicPlan } from "./harness/Benchmark.ts"
+import {
+  type Measure,
+  make,
+  type Participant,
+  type Role,
+  type Round,
+  ratioAtMost,
+  type TopicPlan
+} from "./harness/Benchmark.ts"
 import { runBindings, runKafkaJs } from "./harness/consumers.ts"
 import { client, numbered, numberOf } from "./harness/kafka.ts"
-import { wallMillis } from "./harness/stopwatch.ts"
+import { now, since, wallMillis } from "./harness/stopwatch.ts"
 
 type Parameters = Readonly<Record<"rate" | "seconds" | "warmup" | "bytes", number>>
 
@@ -46,16 +54,18 @@ const consumer = (
     const { rate, seconds, warmup } = round.parameters
     const arrivals = new Arrivals(rate * (seconds + warmup))
     const millis: Array<number> = []
+    let start = now()
     const handle = (value: Uint8Array | null) => {
       const bytes = Buffer.from(value!.buffer, value!.byteOffset, value!.byteLength)
       if (numberOf(bytes) >= rate * warmup) millis.push(wallMillis() - bytes.readDoubleBE(4))
+      else start = now()
       arrivals.add(value)
     }
     yield* run(round, handle)
     const { samples } = yield* round.start("publisher")
     yield* samples
     yield* arrivals.all("30 seconds")
-    return { millis }
+    return { millis, cpu: [since(start).cpuMicros / millis.length] }
   }, Effect.scoped)
 })
 
@@ -87,11 +97,14 @@ export const latency = make({
       })
     )
   },
-  measures: ["MANUAL", "MANUAL_IMMEDIATE"].flatMap((participant) =>
-    [0.5, 0.99].map((quantile) => ({
-      ...{ participant, quantile, label: `p${quantile * 100}`, series: "millis", unit: "ms" },
-      against: "kafkajs eachMessage",
-      target: ratioAtMost(1.3)
-    }))
-  )
+  measures: ["MANUAL", "MANUAL_IMMEDIATE"].flatMap((participant): ReadonlyArray<Measure> => {
+    const against = "kafkajs eachMessage"
+    return [
+      ...[0.5, 0.99].map((quantile) => ({
+        ...{ participant, against, quantile, label: `p${quantile * 100}`, series: "millis", unit: "ms" },
+        target: ratioAtMost(1.3)
+      })),
+      { participant, against, series: "cpu", label: "CPU", unit: "µs/record" }
+    ]
+  })
 })

@@ -39,6 +39,7 @@ const member =
       const partition: Array<number> = []
       const at: Array<number> = []
       const handled: Handled = (from, value) => {
+        if (number.length === 0) round.begin()
         number.push(numberOf(value!))
         partition.push(from)
         at.push(wallMillis())
@@ -83,16 +84,16 @@ const group = (helper: string): Participant<Parameters> => ({
   topic,
   role: Effect.fnUntraced(function* ({ brokers, topic, groupId, parameters, start }) {
     const residents = [yield* start(helper), yield* start(helper)]
+    yield* Effect.forEach(residents, ({ begun }) => begun)
     const visits: Array<Samples> = []
     for (let visit = 0; visit < 2; visit++) {
       yield* Effect.sleep(parameters.awayMillis)
       const visitor = yield* start(helper)
+      yield* Effect.timeout(visitor.begun, "20 seconds")
       yield* Effect.sleep(parameters.presentMillis)
       yield* visitor.stop
       visits.push(yield* visitor.samples)
     }
-    if (visits.some(({ number = [] }) => number.length === 0))
-      return yield* Effect.fail("the third member got no record")
     yield* countCommitted(brokers, groupId, topic).pipe(
       Effect.repeat({
         schedule: Schedule.spaced("200 millis"),
@@ -146,8 +147,8 @@ export const rebalance = make({
     records: 60_000,
     bytes: 200,
     handlerMillis: 1,
-    awayMillis: 1_500,
-    presentMillis: 2_500,
+    awayMillis: 1_000,
+    presentMillis: 1_500,
     sessionMillis: 6_000,
     heartbeatMillis: 500
   },

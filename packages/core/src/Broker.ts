@@ -106,7 +106,7 @@ export interface OffsetCommit extends TopicPartition {
  * Heartbeats go on by themselves, whatever the consumer does, for as long as the event loop runs.
  */
 export interface ConsumerSession {
-  /** Events in order. Fails when the session is dead; a session that is closing ends it. */
+  /** Events in order. Fails when the session is dead; closing the session shuts the queue down, which interrupts whoever takes from it. */
   readonly events: Queue.Dequeue<ConsumerEvent, BrokerError>
   /** Stops fetching from partitions. What is already in `events` stays there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
   readonly pause: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
@@ -136,9 +136,11 @@ export interface ProducerOptions {
   readonly maxBatchBytes?: number
   /** `delivery.timeout.ms`: after this long an unacknowledged record fails with `RequestTimedOut`. Default 120 seconds. */
   readonly deliveryTimeout?: Duration.Input
+  /** How long closing may take to send what is waiting; what is not acknowledged by then is given up. Default: the delivery timeout. */
+  readonly closeTimeout?: Duration.Input
 }
 
-/** Publishes records. Closing its scope sends what is waiting, bounded by the delivery timeout. */
+/** Publishes records. Closing its scope sends what is waiting, bounded by the close timeout. */
 export interface Producer {
   /**
    * Succeeds when the broker has acknowledged this record. Batched underneath, so call it concurrently. Records for one partition

@@ -12,6 +12,7 @@ import {
   InvalidContainerState
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
+import { bounded } from "./internal/bounded.ts"
 import * as Container from "./internal/container.ts"
 import { CurrentHandler } from "./internal/currentHandler.ts"
 import type { Described } from "./internal/definition.ts"
@@ -63,6 +64,9 @@ export class EventBusConnector extends Context.Service<
   }
 >()("@eventbus/core/EventBusConnector") {}
 
+/** How long the dead letter producer of a removed binding may take to close: a broker that is away must not hold up a stop. */
+const releaseBoundMillis = 3_000
+
 interface Registered {
   readonly container: Container.Container
   /** What outlives the consumers: the dead letter producer. */
@@ -93,7 +97,7 @@ const make = Effect.gen(function* () {
 
   /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
   const remove = Effect.fnUntraced(function* (name: string, registered: Registered) {
-    yield* Scope.close(registered.scope, Exit.void).pipe(
+    yield* bounded(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
       Effect.andThen(Effect.sync(() => registry.delete(name))),
       Effect.andThen(Deferred.succeed(registered.removed, undefined)),
       Effect.uninterruptible,

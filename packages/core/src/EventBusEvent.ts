@@ -44,8 +44,13 @@ export type EventBusEvent =
       readonly reasons: ReadonlyArray<PauseReason>
     })
   | (OfConsumer & { readonly _tag: "SessionStarted" })
-  /** The client died. It is started again after `restartInMillis`. */
-  | (OfConsumer & { readonly _tag: "SessionCrashed"; readonly error: BrokerError; readonly restartInMillis: number })
+  /** The client died, for the `attempt`th time (from 1) since it last held for a minute. It is started again after `restartInMillis`. */
+  | (OfConsumer & {
+      readonly _tag: "SessionCrashed"
+      readonly error: BrokerError
+      readonly attempt: number
+      readonly restartInMillis: number
+    })
   | (OfConsumer & { readonly _tag: "SessionClosed" })
   /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
   | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })

@@ -4,7 +4,8 @@
  * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
  * transactions are this package's own; `internal/kafkajsInternals.ts` says why.
  */
-import { Broker, type BrokerError } from "@eventbus/core"
+import { hostname } from "node:os"
+import { Broker, type BrokerError, Hostname } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import { adminContext } from "./internal/adminContext.ts"
 import { connect } from "./internal/cluster.ts"
@@ -34,9 +35,15 @@ export const make = (options: Options): Broker.Broker["Service"] => {
   })
 }
 
-/** Provides a `Broker`. Fails when no broker of the cluster can be reached and authenticated to. */
-export const layer = (options: Options): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
-  Layer.effect(
-    Broker.Broker,
-    Effect.as(Effect.scoped(portErrors(options).map(connect(options), { operation: "connect" })), make(options))
+/** Provides a `Broker`, and this host's name. Connects when it is used: a cluster that is away is waited for, binding by binding, and never ends the program. */
+export const layer = (options: Options): Layer.Layer<Broker.Broker> =>
+  Layer.merge(
+    Layer.sync(Broker.Broker, () => make(options)),
+    Layer.sync(Hostname.Hostname, hostname)
+  )
+
+/** The same for programs that rather end than wait: fails when no broker of the cluster can be reached and authenticated to. */
+export const layerConnected = (options: Options): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
+  layer(options).pipe(
+    Layer.tap(() => Effect.scoped(portErrors(options).map(connect(options), { operation: "connect" })))
   )

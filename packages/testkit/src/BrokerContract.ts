@@ -6,7 +6,7 @@
 
 import { describe, it } from "@effect/vitest"
 import type { Broker } from "@eventbus/core"
-import { Effect, type Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { errors } from "./contract/errors.ts"
@@ -71,7 +71,7 @@ export const suite = <E>(name: string, options: Options<E>): void => {
       describe(behaviour, () => {
         for (const outcome of list) {
           it.effect.skipIf(missing(outcome))(outcome.title, () =>
-            outcome.run.pipe(Effect.scoped, Effect.provide(options.layer), Effect.provide(VirtualClock.layer))
+            outcome.run.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(options.layer, VirtualClock.layer)))
           )
         }
       })

@@ -4,19 +4,20 @@
  * A model, not a mock: logs with offsets, groups with generations, transactions with markers. Time is Effect's `Clock`, so a
  * `TestClock` drives session timeouts and faults. Each `make` is a cluster of its own.
  */
-import { Broker, type ConsumerRecord } from "@eventbus/core"
+import { Broker } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as AdminClient from "./internal/admin.ts"
 import * as Cluster from "./internal/cluster.ts"
 import type { AcceptedCommit } from "./internal/committedOffsets.ts"
 import * as Consumer from "./internal/consumer.ts"
-import * as Inspection from "./internal/inspection.ts"
+import { type Inspection, make as makeInspection } from "./internal/inspection.ts"
 import type { Journal, JournalEntry, Settings } from "./internal/kernel.ts"
 import type { Connection } from "./internal/network.ts"
 import * as ProducerClient from "./internal/producer.ts"
 import * as TransactionalProducerClient from "./internal/transactionalProducer.ts"
 
+export type { AppendedRecord, Inspection, Usage } from "./internal/inspection.ts"
 export type { AcceptedCommit, Journal, JournalEntry }
 
 export interface Options {
@@ -45,87 +46,21 @@ export interface Options {
   readonly onEvent?: Journal
 }
 
-/** A record that a test writes straight into a log. */
-export interface NewRecord {
-  readonly key?: Uint8Array | null
-  readonly value?: Uint8Array | null
-  readonly headers?: ReadonlyArray<ConsumerRecord.Header>
-  /** Epoch milliseconds; default: now. */
-  readonly timestamp?: number
+/** What `MemoryBroker` is: the port, and the way behind the scenes. */
+export interface Service extends Inspection {
+  readonly broker: Broker.Broker["Service"]
 }
 
-/** How much the cluster keeps alive at the moment. */
-export interface Usage {
-  readonly consumers: number
-  readonly producers: number
-  readonly admins: number
-  /** Members of all groups. */
-  readonly members: number
-  /** Timers of the broker itself, such as session expiry. */
-  readonly timers: number
-}
-
-export class MemoryBroker extends Context.Service<
-  MemoryBroker,
-  {
-    readonly broker: Broker.Broker["Service"]
-    /** Creates a topic; dies when it cannot. `firstOffset` (default 0) is where its logs begin, for offsets beyond 2^53. */
-    readonly createTopic: (
-      topic: string,
-      options?: {
-        readonly partitions?: number
-        readonly config?: ReadonlyMap<string, string>
-        readonly firstOffset?: bigint
-      }
-    ) => Effect.Effect<void>
-    /** Writes records without a producer; the answer is the offset of the first. */
-    readonly append: (topic: string, partition: number, records: ReadonlyArray<NewRecord>) => Effect.Effect<bigint>
-    /** Writes records of a transaction that was aborted, and its marker. */
-    readonly appendAborted: (topic: string, partition: number, records: ReadonlyArray<NewRecord>) => Effect.Effect<void>
-    /** Takes `count` offsets (default 1) without records, as transaction markers do. */
-    readonly appendControl: (topic: string, partition: number, count?: number) => Effect.Effect<void>
-    /** Removes records and leaves holes in the offsets, as compaction does. */
-    readonly compact: (
-      topic: string,
-      partition: number,
-      remove: (record: ConsumerRecord.ConsumerRecord) => boolean
-    ) => Effect.Effect<void>
-    /** Applies `retention.ms` and `retention.bytes` of every topic now; nothing does it by itself. */
-    readonly enforceRetention: Effect.Effect<void>
-    /** Records that a `read_committed` reader would get. */
-    readonly log: (
-      topic: string,
-      partition: number,
-      isolation?: "read_committed" | "read_uncommitted"
-    ) => Effect.Effect<ReadonlyArray<ConsumerRecord.ConsumerRecord>>
-    readonly offsets: (topic: string, partition: number) => Effect.Effect<Broker.PartitionOffsets>
-    /** The committed offset as it is kept, negative ones included; undefined when there is none. */
-    readonly committed: (groupId: string, topic: string, partition: number) => Effect.Effect<bigint | undefined>
-    /** Writes a committed offset whatever the group thinks of it. */
-    readonly setCommitted: (groupId: string, topic: string, partition: number, offset: bigint) => Effect.Effect<void>
-    /** Every commit that a group accepted, oldest first (the newest 200000). */
-    readonly commits: (groupId: string) => Effect.Effect<ReadonlyArray<AcceptedCommit>>
-    readonly group: (groupId: string) => Effect.Effect<Broker.GroupDescription & { readonly generation: number }>
-    readonly usage: Effect.Effect<Usage>
-    /** Makes a cluster effect happen now. */
-    readonly inject: (effect: FaultPlan.ClusterEffect) => Effect.Effect<void>
-    /** Adds a fault to the plan; its counting starts now. */
-    readonly addFault: (fault: FaultPlan.Fault) => Effect.Effect<void>
-    /** kill -9 of every client with this id, or of the client under this session: nothing that it sends arrives any more. */
-    readonly kill: (client: string | Broker.ConsumerSession) => Effect.Effect<void>
-  }
->()("@eventbus/testkit/MemoryBroker") {}
+export class MemoryBroker extends Context.Service<MemoryBroker, Service>()("@eventbus/testkit/MemoryBroker") {}
 
 /** A cluster that lives as long as the scope. */
-export const make = Effect.fnUntraced(function* (
-  options: Options = {}
-): Effect.fn.Return<MemoryBroker["Service"], never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (options: Options = {}): Effect.fn.Return<Service, never, Scope.Scope> {
   const cluster = yield* Cluster.make({
     settings: settings(options),
     plan: options.faults ?? FaultPlan.none,
     onEvent: options.onEvent
   })
-  return MemoryBroker.of({ broker: port(cluster), ...Inspection.make(cluster) })
+  return MemoryBroker.of({ broker: port(cluster), ...makeInspection(cluster) })
 })
 
 /** `MemoryBroker` and core's `Broker` on one cluster. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker, BrokerError } from "@eventbus/core"
 import { FaultPlan, MemoryBroker, VirtualClock } from "@eventbus/testkit"
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Effect, Exit, Layer } from "effect"
 import { eventuallyTrue, publish, record, text, texts } from "../src/contract/harness.ts"
 import { failedWith, join } from "../src/contract/probe.ts"
 
@@ -10,8 +10,9 @@ const onBroker =
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
     test.pipe(
       Effect.scoped,
-      Effect.provide(MemoryBroker.layer({ ...options, faults: FaultPlan.make(faults) })),
-      Effect.provide(VirtualClock.layer)
+      Effect.provide(
+        Layer.provideMerge(MemoryBroker.layer({ ...options, faults: FaultPlan.make(faults) }), VirtualClock.layer)
+      )
     )
 
 const values = (topic: string) =>
@@ -318,8 +319,9 @@ describe("TST-01: seeds", () => {
       return journal
     }).pipe(
       Effect.scoped,
-      Effect.provide(MemoryBroker.layer({ faults: FaultPlan.random(seed, 0.8), onEvent })),
-      Effect.provide(VirtualClock.layer)
+      Effect.provide(
+        Layer.provideMerge(MemoryBroker.layer({ faults: FaultPlan.random(seed, 0.8), onEvent }), VirtualClock.layer)
+      )
     )
   }
 

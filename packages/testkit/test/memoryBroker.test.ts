@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import { MemoryBroker, VirtualClock } from "@eventbus/testkit"
-import { Effect, Queue } from "effect"
+import { Effect, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { publish, record, texts, utf8 } from "../src/contract/harness.ts"
+import { eventuallyTrue, publish, record, texts, utf8 } from "../src/contract/harness.ts"
 import { join } from "../src/contract/probe.ts"
 
 const onBroker =
   (options: MemoryBroker.Options = {}) =>
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    test.pipe(Effect.scoped, Effect.provide(MemoryBroker.layer(options)), Effect.provide(VirtualClock.layer))
+    test.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(MemoryBroker.layer(options), VirtualClock.layer)))
 
 describe("MemoryBroker", () => {
   it.effect("TST-01: a test writes to a log and reads it, past every client", () =>
@@ -200,6 +200,26 @@ describe("MemoryBroker", () => {
       assert.strictEqual(records, 5000)
     }).pipe(onBroker({ maxRecordsPerChunk: 10 }))
   )
+
+  for (const assignment of ["cooperative-sticky", "eager"] as const) {
+    it.effect(
+      `REB-08: a static member that dies while it gives a partition up blocks nobody when it is back (${assignment})`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("t", { partitions: 2 })
+          const options = { groupId: "g", topics: ["t"], groupInstanceId: "returns", onRevoked: "hold" } as const
+          const before = yield* join(options)
+          yield* before.owns(2)
+          const other = yield* join({ groupId: "g", topics: ["t"] })
+          yield* eventuallyTrue(() => assert.lengthOf(before.of("Revoked"), 1))
+          yield* memory.kill(before.session)
+          const back = yield* join(options)
+          yield* back.owns(1)
+          yield* other.owns(1)
+        }).pipe(onBroker({ assignment }))
+    )
+  }
 
   it.effect("what a caller does with its buffers after send changes nothing", () =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import { FaultPlan, MemoryBroker, VirtualClock } from "@eventbus/testkit"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Layer } from "effect"
 import { record, text } from "../src/contract/harness.ts"
 import { failedWith, join, type Probe } from "../src/contract/probe.ts"
 
@@ -61,8 +61,9 @@ const run = (seed: number, options: MemoryBroker.Options) =>
     assert.isAbove(acknowledged.length, 100)
   }).pipe(
     Effect.scoped,
-    Effect.provide(MemoryBroker.layer({ ...options, faults: FaultPlan.random(seed, 0.7) })),
-    Effect.provide(VirtualClock.layer)
+    Effect.provide(
+      Layer.provideMerge(MemoryBroker.layer({ ...options, faults: FaultPlan.random(seed, 0.7) }), VirtualClock.layer)
+    )
   )
 
 describe("TST-01: nothing that was acknowledged is lost, whatever goes wrong", () => {

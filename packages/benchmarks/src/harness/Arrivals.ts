@@ -17,6 +17,7 @@ export class RecordsAmiss extends Schema.TaggedError<RecordsAmiss>()("RecordsAmi
 
 export class Arrivals {
   readonly #expected: number
+  readonly #first: number
   readonly #seen: Uint8Array
   readonly #all = Deferred.makeUnsafe<void>()
   #arrived = 0
@@ -24,15 +25,17 @@ export class Arrivals {
   #started = now()
   #spent = now()
 
-  constructor(expected: number) {
+  /** Of the records numbered from `first` on, `expected` are counted; others are ignored. */
+  constructor(expected: number, first = 0) {
     this.#expected = expected
+    this.#first = first
     this.#seen = new Uint8Array(expected)
   }
 
-  /** A record is handled. Records behind the expected ones are ignored. */
+  /** A record is handled. */
   add(value: Uint8Array | null): void {
-    const number = numberOf(value!)
-    if (number >= this.#expected) return
+    const number = numberOf(value!) - this.#first
+    if (number < 0 || number >= this.#expected) return
     if (this.#arrived === 0) this.#started = now()
     if (this.#seen[number] !== 0) {
       this.#repeated++

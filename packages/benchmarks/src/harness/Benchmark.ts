@@ -24,6 +24,8 @@ export type Place = typeof Place.Type
 
 /** A process that a participant has started. */
 export interface Helper {
+  /** Waits until the helper says that it has begun. */
+  readonly begun: Effect.Effect<void, ProcessFailed>
   /** Asks the helper to end. */
   readonly stop: Effect.Effect<void>
   readonly samples: Effect.Effect<Samples, ProcessFailed>
@@ -34,6 +36,8 @@ export interface Round<P extends Parameters> extends Place {
   readonly parameters: P
   /** Starts another process of this benchmark; it does not outlive the round. */
   readonly start: (helper: string) => Effect.Effect<Helper>
+  /** Tells whoever started this process that its work has begun. */
+  readonly begin: () => void
   /** Waits until whoever started this process asks it to end. */
   readonly stopped: Effect.Effect<void>
 }

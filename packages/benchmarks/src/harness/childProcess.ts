@@ -22,6 +22,7 @@ const run = (place: Place) =>
     return yield* role({
       ...place,
       stopped: Deferred.await(stopped),
+      begin: () => void answer({ _tag: "Begun" }),
       start: (helper) => Effect.provideService(start(benchmarkName, helper, place, undefined), Scope.Scope, scope)
     })
   }).pipe(

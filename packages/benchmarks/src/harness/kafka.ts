@@ -67,12 +67,18 @@ export const numbered = (number: number, bytes: number): Buffer => {
 export const numberOf = (value: Uint8Array): number =>
   ((value[0]! << 24) | (value[1]! << 16) | (value[2]! << 8) | value[3]!) >>> 0
 
+const maxBatchBytes = 750_000
+const maxSendBytes = 4_000_000
+
 /** Writes the content of a topic in big batches, each partition in turn unless there are keys. */
 export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
   Effect.promise(async () => {
     const producer = client(brokers).producer()
     await producer.connect()
-    const batch = Math.ceil(Math.min(6_000, (4 * 1024 * 1024) / content.bytes))
+    // One send has a batch for each partition, and a batch must fit into max.message.bytes.
+    const batch = Math.ceil(
+      Math.min(1_000 * partitions, (maxBatchBytes / content.bytes) * partitions, maxSendBytes / content.bytes)
+    )
     for (let from = 0; from < content.records; from += batch) {
       const messages = Array.from({ length: Math.min(batch, content.records - from) }, (_, index) => {
         const number = from + index

@@ -10,8 +10,9 @@ import { type Helper, Place, ProcessFailed, Samples } from "./Benchmark.ts"
 export const Order = Schema.Union([Schema.TaggedStruct("Begin", { place: Place }), Schema.TaggedStruct("Stop", {})])
 export type Order = typeof Order.Type
 
-/** What a process answers. */
+/** What a process answers: that it has begun (at most once, and not all do), and how it ended. */
 export const Answer = Schema.Union([
+  Schema.TaggedStruct("Begun", {}),
   Schema.TaggedStruct("Measured", { samples: Samples }),
   Schema.TaggedStruct("Failed", { detail: Schema.String })
 ])
@@ -39,26 +40,31 @@ export const start = (
       ),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
     )
+    const begun = yield* Deferred.make<void, ProcessFailed>()
     const samples = yield* Deferred.make<Samples, ProcessFailed>()
-    const name = `${benchmark} ${role}`
     listen(child, (answer) => {
-      const outcome =
-        answer._tag === "Measured"
-          ? Effect.succeed(answer.samples)
-          : Effect.fail(new ProcessFailed({ process: name, detail: answer.detail }))
-      Deferred.doneUnsafe(samples, outcome)
+      if (answer._tag === "Begun") return Deferred.doneUnsafe(begun, Effect.void)
+      const failed = (detail: string) => Effect.fail(new ProcessFailed({ process: `${benchmark} ${role}`, detail }))
+      Deferred.doneUnsafe(begun, failed("has ended"))
+      Deferred.doneUnsafe(samples, answer._tag === "Measured" ? Effect.succeed(answer.samples) : failed(answer.detail))
     })
     const tell = (order: Order) => child.connected && child.send(order)
     tell({ _tag: "Begin", place })
-    return { stop: Effect.sync(() => void tell({ _tag: "Stop" })), samples: Deferred.await(samples) }
+    return {
+      begun: Deferred.await(begun),
+      stop: Effect.sync(() => void tell({ _tag: "Stop" })),
+      samples: Deferred.await(samples)
+    }
   })
 
-/** The process's answer, once it has ended: its own, or that it died without one. */
-const listen = (child: ChildProcess, done: (answer: Answer) => void): void => {
-  let answer: Answer | undefined
+/** Hears a process's answers. The last one counts when the process has ended: its own, or that it died without one. */
+const listen = (child: ChildProcess, hear: (answer: Answer) => void): void => {
+  let last: Answer | undefined
   child.on("message", (message) => {
-    answer = decodeAnswer(message)
+    const answer = decodeAnswer(message)
+    if (answer._tag === "Begun") hear(answer)
+    else last = answer
   })
-  child.on("error", (error) => done({ _tag: "Failed", detail: error.message }))
-  child.on("exit", (code, signal) => done(answer ?? { _tag: "Failed", detail: `ended with ${signal ?? code}` }))
+  child.on("error", (error) => hear({ _tag: "Failed", detail: error.message }))
+  child.on("exit", (code, signal) => hear(last ?? { _tag: "Failed", detail: `ended with ${signal ?? code}` }))
 }

@@ -10,7 +10,7 @@ export const asTable = (benchmark: Benchmark, judged: ReadonlyArray<Judged>): st
     measurement.case,
     formatNumber(measurement.median),
     measurement.unit,
-    measurement.against === null ? "" : `${formatNumber(measurement.ratio ?? Number.NaN)} x ${measurement.against}`,
+    measurement.against === null ? "" : `${formatRatio(measurement.ratio)} x ${measurement.against}`,
     target === undefined ? "" : formatTarget(target),
     met === undefined ? "" : met ? "reached" : "MISSED"
   ])
@@ -27,6 +27,8 @@ export const asTable = (benchmark: Benchmark, judged: ReadonlyArray<Judged>): st
 
 const formatTarget = ({ of, bound, value }: Target): string =>
   `${bound === "at least" ? ">=" : "<="} ${formatNumber(value)}${of === "ratio" ? " x" : ""}`
+
+const formatRatio = (ratio: number | null): string => (ratio === null ? "-" : formatNumber(ratio))
 
 const formatNumber = (value: number): string =>
   Math.abs(value) >= 1_000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3)))

@@ -110,8 +110,7 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number =
 }
 
 const measure = (benchmark: Benchmark, results: Results): ReadonlyArray<Judged> => {
-  const took = (name: string | undefined) => name === undefined || results.has(name)
-  const wanted = benchmark.measures.filter(({ participant, against }) => took(participant) && took(against))
+  const takesPart = benchmark.measures.filter(({ participant }) => results.has(participant))
   const medianOf = (name: string, measure: Measure): number =>
     quantile(
       (results.get(name) ?? []).map((samples) => quantile(samples[measure.series] ?? [], measure.quantile ?? 0.5)),
@@ -121,7 +120,7 @@ const measure = (benchmark: Benchmark, results: Results): ReadonlyArray<Judged> 
   const add = (name: string, measure: Measure, target?: Target): void => {
     const { against, unit } = measure
     const median = medianOf(name, measure)
-    const ratio = against === undefined ? null : median / medianOf(against, measure)
+    const ratio = against === undefined ? null : ratioOf(median, medianOf(against, measure))
     const measurement: Measurement = {
       bench: benchmark.name,
       case: measure.label === undefined ? name : `${name} ${measure.label}`,
@@ -134,11 +133,17 @@ const measure = (benchmark: Benchmark, results: Results): ReadonlyArray<Judged> 
     const met = target && isMet(target, target.of === "ratio" ? (ratio ?? Number.NaN) : median)
     lines.set(`${measurement.case}/${measurement.against}`, { measurement, target, met })
   }
-  for (const measure of wanted) add(measure.participant, measure, measure.target)
+  for (const { against, target, ...alone } of takesPart) {
+    if (against !== undefined && !results.has(against)) add(alone.participant, alone)
+    else add(alone.participant, { ...alone, ...(against !== undefined && { against }) }, target)
+  }
   // The opponents' own figures.
-  for (const { against, ...alone } of wanted) if (against !== undefined) add(against, alone)
+  for (const { against, ...alone } of takesPart) if (against !== undefined && results.has(against)) add(against, alone)
   return [...lines.values()]
 }
+
+/** null when there is nothing to compare with. */
+const ratioOf = (median: number, against: number): number | null => (against === 0 ? null : median / against)
 
 const isMet = ({ bound, value }: Target, actual: number): boolean =>
   bound === "at least" ? actual >= value : actual <= value

@@ -87,6 +87,13 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
 const runWithin = <R>({ handling, partition, open }: BatchRun<R>, indices: ReadonlyArray<number>, timer: Timer) =>
   handling.places.within(partition, timer, () => Effect.suspend(() => open.run(indices)))
 
+/** One call for a single record. What its verdict says about a batch of one is the failure of that record, and routed as such. */
+const runAlone = <R>(batch: BatchRun<R>, index: number, timer: Timer) =>
+  Effect.catchCause(runWithin(batch, [index], timer), (cause) => {
+    const failed = readVerdict(cause, [index])?.failed[0]
+    return Effect.failCause(failed === undefined ? cause : Cause.fail(failed[1]))
+  })
+
 const handled: Settled = { settlement: "Handled", attempts: 1, failure: undefined }
 
 /** Books an outcome; false when the record is not finished. */
@@ -104,7 +111,7 @@ const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: Re
     yield* partition.runnable
     if (partition.stopping) return
     const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(runWithin(batch, [index], timer), timer)
+    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
     if (Exit.isSuccess(exit)) settle(batch, index, handled)
     else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, startedMillis: timer.startedMillis })))
       return
@@ -118,7 +125,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   failed: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean; readonly startedMillis: number }
 ) {
   const { handling, partition, records } = batch
-  const again = (timer: Timer) => runWithin(batch, [index], timer)
+  const again = (timer: Timer) => runAlone(batch, index, timer)
   let run = failed
   while (true) {
     const outcome = yield* settleFailed(handling, partition, records[index]!, run, again)

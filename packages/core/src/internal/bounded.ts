@@ -1,14 +1,20 @@
 /**
  * Waiting with a bound where the waiting fiber itself cannot be interrupted, or is being interrupted: in finalizers and drains.
  */
-import { type Duration, Effect, Fiber, type Option } from "effect"
+import { type Duration, Effect, Fiber, Option } from "effect"
 
-/** Runs the effect in a fiber of its own; None when it did not end in time, and then it was interrupted. */
+/** Runs the effect in a fiber of its own; None when it did not end in time. It is told to stop then, but what resists interruption is not waited for. */
 export const bounded = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   bound: Duration.Input
 ): Effect.Effect<Option.Option<A>, E, R> =>
-  Effect.flatMap(
-    Effect.forkDetach(Effect.interruptible(Effect.timeoutOption(effect, bound)), { startImmediately: true }),
-    Fiber.join
-  )
+  Effect.gen(function* () {
+    const running = yield* Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true })
+    const waiting = yield* Effect.forkDetach(Effect.interruptible(Effect.timeoutOption(Fiber.await(running), bound)), {
+      startImmediately: true
+    })
+    const ended = yield* Fiber.join(waiting)
+    if (Option.isSome(ended)) return Option.some(yield* ended.value)
+    running.interruptUnsafe()
+    return Option.none()
+  })

@@ -9,6 +9,7 @@ import type { Broker } from "../Broker.ts"
 import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
 import { bounded } from "./bounded.ts"
+import type { Consumer } from "./consumer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import * as DeadLetters from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -17,6 +18,9 @@ import * as Halts from "./halts.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Places from "./places.ts"
 import * as Supervisor from "./supervisor.ts"
+
+/** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 type Command = Effect.Effect<void, InvalidContainerState>
 
@@ -45,6 +49,34 @@ const closeBoundMillis = 10_000
 /** How long a pause waits for its commit: a broker that is down must not hold the command up. */
 const flushBoundMillis = 5_000
 
+/** The reasons that a binding shows, its own and those of single partitions (a halt). */
+const shownReasons = (
+  own: PauseReasons.PauseReasons,
+  consumers: ReadonlyArray<Consumer>
+): ReadonlyArray<PauseReasons.PauseReason> => {
+  const everywhere = consumers.flatMap((consumer) => consumer.partitions().map((partition) => partition.reasons))
+  const union = everywhere.reduce((all, some) => all | some, own)
+  return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
+}
+
+const invalid = (
+  refused: Pick<InvalidContainerState, "binding" | "operation" | "current" | "required">,
+  heldBy: ReadonlyArray<PauseReasons.PauseReason>
+) =>
+  new InvalidContainerState(
+    heldBy.length === 0 ? refused : { ...refused, detail: `it is held by ${heldBy.join(" and ")}` }
+  )
+
+/** Leaves the group and closes the sessions. Not in the binding's scope, which may be closing already. */
+const close = Effect.fnUntraced(function* (ending: Run) {
+  const closing = yield* Effect.forkDetach(Scope.close(ending.scope, Exit.void), { startImmediately: true })
+  yield* bounded(Fiber.await(closing), closeBoundMillis)
+})
+
+/** A command that comes from inside a handler of its own binding must not wait for that handler. */
+const fromInside = <E>(name: string, inside: Effect.Effect<void>, outside: Effect.Effect<void, E>) =>
+  Effect.flatMap(CurrentHandler, (binding): Effect.Effect<void, E> => (binding === name ? inside : outside))
+
 export const make = Effect.fnUntraced(function* <R>(
   definition: BindingDefinition<R>,
   broker: Broker["Service"],
@@ -66,15 +98,10 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const live = () =>
     Array.from(statuses.values()).flatMap((status) => (status._tag === "Running" ? [status.consumer] : []))
-  const onLive = (each: (consumer: ReturnType<typeof live>[number]) => Effect.Effect<void>) =>
+  const onLive = (each: (consumer: Consumer) => Effect.Effect<void>) =>
     Effect.suspend(() => Effect.forEach(live(), each, { concurrency: "unbounded", discard: true }))
 
-  const pausedBy = (): ReadonlyArray<PauseReasons.PauseReason> => {
-    if (lifecycle !== "STARTED") return []
-    const everywhere = live().flatMap((consumer) => consumer.partitions().map((partition) => partition.reasons))
-    const union = everywhere.reduce((all, some) => all | some, reasons)
-    return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
-  }
+  const pausedBy = () => (lifecycle === "STARTED" ? shownReasons(reasons, live()) : [])
 
   const state = (): ContainerState => {
     if (lifecycle !== "STARTED") return lifecycle
@@ -88,12 +115,8 @@ export const make = Effect.fnUntraced(function* <R>(
     shown = to
   })
 
-  const refuse = (operation: string, required: ReadonlyArray<ContainerState>): Command => {
-    const detail = pausedBy().length === 0 ? {} : { detail: `it is held by ${pausedBy().join(" and ")}` }
-    return Effect.fail(
-      new InvalidContainerState({ binding: definition.name, operation, current: state(), required, ...detail })
-    )
-  }
+  const refuse = (operation: string, required: ReadonlyArray<ContainerState>): Command =>
+    Effect.fail(invalid({ binding: definition.name, operation, current: state(), required }, pausedBy()))
 
   const hold = Effect.suspend(() => {
     reasons = PauseReasons.add(reasons, "operator")
@@ -128,30 +151,32 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   /** Drain, final commit, then leave the group and close. From inside a handler of this binding it goes on behind the caller's back. */
-  const finish = (ending: Run) =>
-    Effect.gen(function* () {
-      // A partition that is assigned from now on must not start to handle.
-      reasons = PauseReasons.add(reasons, "shutdown")
-      yield* onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
-      // Not in the binding's scope, which may be closing already.
-      const closing = yield* Effect.forkDetach(Scope.close(ending.scope, Exit.void), { startImmediately: true })
-      yield* bounded(Fiber.await(closing), closeBoundMillis)
-      statuses.clear()
-      if (run === ending) run = undefined
-      yield* Deferred.succeed(ending.ended, undefined)
-    }).pipe(Effect.uninterruptible, Effect.forkIn(scope), Effect.andThen(ended(ending)))
-
-  const ended = (ending: Run) =>
-    Effect.flatMap(CurrentHandler, (binding) =>
-      binding === definition.name ? Effect.void : Effect.interruptible(Deferred.await(ending.ended))
+  const finish = (ending: Run, restore: Restore) => {
+    // A partition that is assigned from now on must not start to handle.
+    reasons = PauseReasons.add(reasons, "shutdown")
+    const drained = onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
+    return Effect.andThen(drained, close(ending)).pipe(
+      Effect.andThen(
+        Effect.sync(() => {
+          statuses.clear()
+          run = undefined
+          Deferred.doneUnsafe(ending.ended, Effect.void)
+        })
+      ),
+      Effect.uninterruptible,
+      // Started at once: closing the binding's scope waits for what has begun, and drops what has not.
+      Effect.forkIn(scope, { startImmediately: true }),
+      Effect.andThen(ended(ending, restore))
     )
+  }
+
+  const ended = (ending: Run, restore: Restore) =>
+    fromInside(definition.name, Effect.void, restore(Deferred.await(ending.ended)))
 
   /** Goes on when the run has ended; from inside a handler of this binding, behind the caller's back. */
   const afterwards = (ending: Run, next: Command): Command => {
     const rest = Effect.andThen(Deferred.await(ending.ended), next)
-    return Effect.flatMap(CurrentHandler, (binding) =>
-      binding === definition.name ? Effect.asVoid(Effect.forkIn(Effect.ignore(rest), scope)) : rest
-    )
+    return fromInside(definition.name, Effect.asVoid(Effect.forkIn(Effect.ignore(rest), scope)), rest)
   }
 
   const start: Command = Effect.suspend(() => {
@@ -166,7 +191,8 @@ export const make = Effect.fnUntraced(function* <R>(
   const stop: Command = Effect.suspend(() => {
     if (lifecycle !== "STARTED" || run === undefined) return refuse("stop", ["RUNNING", "PAUSED"])
     lifecycle = "STOPPED"
-    return Effect.uninterruptible(Effect.andThen(announce, finish(run)))
+    const ending = run
+    return Effect.uninterruptibleMask((restore) => Effect.andThen(announce, finish(ending, restore)))
   })
 
   const pause: Command = Effect.suspend(() => {
@@ -192,8 +218,13 @@ export const make = Effect.fnUntraced(function* <R>(
     if (lifecycle === "DESTROYED") return refuse("destroy", ["CREATED", "RUNNING", "PAUSED", "STOPPED"])
     const started = lifecycle === "STARTED"
     lifecycle = "DESTROYED"
-    const rest = run === undefined ? Effect.void : started ? finish(run) : ended(run)
-    return Effect.uninterruptible(Effect.andThen(announce, rest))
+    const ending = run
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(
+        announce,
+        ending === undefined ? Effect.void : started ? finish(ending, restore) : ended(ending, restore)
+      )
+    )
   })
 
   return {

@@ -39,6 +39,9 @@ export interface DeadLetters {
 /** Waits between attempts of a publish: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
+/** At the end of a binding nobody waits for a dead letter any more: a copy that is not acknowledged does not count. */
+const closeMillis = 1_000
+
 /** The producer is made when the first dead letter is published, and closed with the binding, after its consumers. */
 export const make = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
@@ -54,7 +57,7 @@ export const make = Effect.fnUntraced(function* (
     acquiring,
     Effect.suspend(() => {
       if (producer !== undefined) return Effect.succeed(producer)
-      return broker.producer({ acks: "all", idempotent: true }).pipe(
+      return broker.producer({ acks: "all", idempotent: true, closeTimeout: closeMillis }).pipe(
         Scope.provide(scope),
         Effect.tap((made) => Effect.sync(() => (producer = made)))
       )

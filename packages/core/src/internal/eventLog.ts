@@ -23,13 +23,10 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
       const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
       return Effect.logInfo(`Binding is ${event.to}${reasons}, was ${event.from}`)
     }
-    case "SessionStarted":
-      lastCrash.delete(`${event.binding}/${event.consumer}`)
-      return undefined
     case "SessionCrashed": {
-      // A broker that stays away would say the same at every attempt.
+      // A broker that stays away, or refuses every session that starts, would say the same at every attempt.
       const key = `${event.binding}/${event.consumer}`
-      if (lastCrash.get(key) === event.error.message) return undefined
+      if (event.attempt > 1 && lastCrash.get(key) === event.error.message) return undefined
       lastCrash.set(key, event.error.message)
       return Effect.logError(`Consumer cannot run and is started again until it can: ${event.error.message}`)
     }

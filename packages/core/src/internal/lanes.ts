@@ -3,7 +3,8 @@
  *
  * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
  * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
- * so a stuck key becomes back-pressure.
+ * so a stuck key becomes back-pressure. A stop lets the records end that have a started one behind them: the prefix then covers everything that was
+ * handled, and the next owner repeats nothing.
  */
 import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../Broker.ts"
@@ -13,7 +14,7 @@ import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { type Handling, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
-import type { Timer } from "./places.ts"
+import type { Gate, Timer } from "./places.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -44,6 +45,25 @@ export const make = Effect.fnUntraced(function* <R>(
   const room = Latch.makeUnsafe(true)
   const keyed = handling.definition.processingOrder === "key"
 
+  let lastStarted = -1
+
+  const gateOf = (task: Task): Gate => ({
+    get stopping() {
+      return partition.stopping && !(partition.drainable && task.slot < lastStarted)
+    },
+    get open() {
+      return partition.open || partition.stopping
+    },
+    get runnable() {
+      return partition.runnable
+    },
+    onStop: (listener) => partition.onStop(listener)
+  })
+  const onStarted = (task: Task) => {
+    lastStarted = Math.max(lastStarted, task.slot)
+    started(handling, partition, task.record)
+  }
+
   const finish = (task: Task) => {
     partition.tracker.finish(task.slot)
     if (!partition.tracker.isFull()) room.openUnsafe()
@@ -54,10 +74,11 @@ export const make = Effect.fnUntraced(function* <R>(
   /** Handles one record until it is settled; false when the partition stopped first. */
   const handle = Effect.fnUntraced(function* (task: Task) {
     const { record } = task
+    const gate = gateOf(task)
     while (true) {
       yield* partition.runnable
-      if (partition.stopping) return false
-      const outcome = yield* run(handling, handler, partition, task)
+      if (gate.stopping) return false
+      const outcome = yield* run(handling, handler, partition, task, gate, () => onStarted(task))
       settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
       if (outcome.settlement === "Unfinished") return false
       if (outcome.settlement === "Halted") continue
@@ -112,7 +133,9 @@ const run = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   handler: PerRecord<R>,
   partition: Partition,
-  task: Task
+  task: Task,
+  gate: Gate,
+  onStarted: () => void
 ): Effect.fn.Return<Settled, never, R> {
   const { record } = task
   const timer: Timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
@@ -123,9 +146,9 @@ const run = Effect.fnUntraced(function* <R>(
     undecodable = invoked
     return Effect.fail(invoked)
   }
-  const again = (timer: Timer) => handling.places.within(partition, timer, invoke)
-  const first = handling.places.within(partition, timer, () => {
-    started(handling, partition, record)
+  const again = (timer: Timer) => handling.places.within(gate, timer, invoke)
+  const first = handling.places.within(gate, timer, () => {
+    onStarted()
     return invoke()
   })
   const { exit, cutOff } = yield* partition.guard(first, timer)

@@ -151,6 +151,11 @@ export class Partition implements Committable {
     return this.open ? Effect.void : this.#gate.await
   }
 
+  /** Whether a stopping partition may still handle what a record behind it makes necessary: it is ours, and nobody has paused it. */
+  get drainable(): boolean {
+    return !this.#over && PauseReasons.handlingAllowed(this.#reasons)
+  }
+
   /** Waits for something, but not longer than the partition runs. */
   until(effect: Effect.Effect<void>): Effect.Effect<void> {
     return Effect.raceFirst(effect, this.#stopSignal.await)

@@ -4,7 +4,16 @@
  * Waiting for a place is not handling: it uses up no processing budget, a pause that arrives meanwhile holds the record, and a stop sends it away.
  */
 import { type Clock, Effect } from "effect"
-import type { Partition } from "./partition.ts"
+
+/** Whether a record may start: a partition, or what it says about one of its records. */
+export interface Gate {
+  /** No record that waits here will start any more. */
+  readonly stopping: boolean
+  readonly open: boolean
+  /** Returns when it is open, or stopping. */
+  readonly runnable: Effect.Effect<void>
+  readonly onStop: (listener: () => void) => () => void
+}
 
 /** Since when a run counts against the processing budget. */
 export interface Timer {
@@ -12,16 +21,12 @@ export interface Timer {
 }
 
 export interface Places {
-  /** Runs a handler in a place. When the partition stops before there is one, the effect interrupts itself: nothing has started. */
-  readonly within: <A, E, R>(
-    partition: Partition,
-    timer: Timer,
-    run: () => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R>
+  /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */
+  readonly within: <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /** A place for everybody. */
-export const unbounded: Places = { within: (_partition, _timer, run) => run() }
+export const unbounded: Places = { within: (_gate, _timer, run) => run() }
 
 interface Ticket {
   held: boolean
@@ -45,7 +50,7 @@ export const make = (count: number, clock: Clock.Clock): Places => {
   }
 
   /** Returns when the ticket got a place, or the partition stops. */
-  const queue = (partition: Partition, ticket: Ticket) =>
+  const queue = (gate: Gate, ticket: Ticket) =>
     Effect.callback<void>((resume) => {
       // Whoever is called runs in a turn of its own: a long queue of quick handlers must not become a deep stack.
       const leaveQueue = () => {
@@ -53,28 +58,28 @@ export const make = (count: number, clock: Clock.Clock): Places => {
         unsubscribe()
         resume(Effect.yieldNow)
       }
-      const unsubscribe = partition.onStop(leaveQueue)
+      const unsubscribe = gate.onStop(leaveQueue)
       ticket.call = leaveQueue
       waiting.add(ticket)
       return Effect.sync(leaveQueue)
     })
 
-  const enter = (partition: Partition, ticket: Ticket): Effect.Effect<void> =>
+  const enter = (gate: Gate, ticket: Ticket): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (partition.stopping) return Effect.interrupt
-      if (!partition.open) {
+      if (gate.stopping) return Effect.interrupt
+      if (!gate.open) {
         leave(ticket)
-        return Effect.andThen(partition.runnable, enter(partition, ticket))
+        return Effect.andThen(gate.runnable, enter(gate, ticket))
       }
       if (ticket.held) return Effect.void
-      if (free === 0) return Effect.andThen(queue(partition, ticket), enter(partition, ticket))
+      if (free === 0) return Effect.andThen(queue(gate, ticket), enter(gate, ticket))
       free--
       ticket.held = true
       return Effect.void
     })
 
   return {
-    within: (partition, timer, run) =>
+    within: (gate, timer, run) =>
       Effect.suspend(() => {
         const { startedMillis } = timer
         const sinceMillis = clock.currentTimeMillisUnsafe()
@@ -85,7 +90,7 @@ export const make = (count: number, clock: Clock.Clock): Places => {
           return run()
         })
         return Effect.ensuring(
-          Effect.andThen(enter(partition, ticket), inside),
+          Effect.andThen(enter(gate, ticket), inside),
           Effect.sync(() => leave(ticket))
         )
       })

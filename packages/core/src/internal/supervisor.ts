@@ -34,19 +34,25 @@ export const supervise = <R>(
   )
   return Effect.gen(function* () {
     let nextDelay = yield* Schedule.toStep(restarts)
+    let attempt = 0
     while (true) {
       onStatus({ _tag: "Connecting" })
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
       onStatus({ _tag: "Crashed", error })
       const now = yield* Clock.currentTimeMillis
-      if (now - startedMillis > steadyMillis) nextDelay = yield* Schedule.toStep(restarts)
+      if (now - startedMillis > steadyMillis) {
+        nextDelay = yield* Schedule.toStep(restarts)
+        attempt = 0
+      }
+      attempt++
       const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
       options.hub.emit({
         _tag: "SessionCrashed",
         binding: options.definition.name,
         consumer: options.index,
         error,
+        attempt,
         restartInMillis: Duration.toMillis(delay)
       })
       yield* Effect.sleep(delay)

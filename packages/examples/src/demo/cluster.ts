@@ -34,7 +34,7 @@ export const layer: Layer.Layer<Cluster | Broker.Broker, Config.ConfigError | Br
       onNone: () => cluster("a broker in this process", "").pipe(Layer.provideMerge(MemoryBroker.layer())),
       onSome: (list) =>
         cluster(`Kafka at ${list}`, `demo-${crypto.randomUUID().slice(0, 8)}.`).pipe(
-          Layer.provideMerge(KafkaJs.layer({ brokers: list.split(","), clientId: "eventbus-demo" }))
+          Layer.provideMerge(KafkaJs.layerConnected({ brokers: list.split(","), clientId: "eventbus-demo" }))
         )
     })
   )

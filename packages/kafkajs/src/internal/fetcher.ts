@@ -169,7 +169,7 @@ export const makeFetcher = (
           )
         )) ?? failed
     }
-    if (failed !== undefined) yield* Effect.fail(failed)
+    if (failed !== undefined) return yield* Effect.fail(failed)
   })
 
   const loop = (node: number, latch: Latch.Latch): Effect.Effect<never> =>

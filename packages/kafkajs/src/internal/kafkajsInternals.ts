@@ -152,6 +152,10 @@ export const requestQueue = required<RequestQueueClass>(
 )
 
 export interface KafkaConnection {
+  readonly requestQueue: {
+    readonly inflight: ReadonlyMap<number, unknown>
+    readonly rejectAll: (error: Error) => void
+  }
   chunks: Array<Buffer>
   bytesBuffered: number
   bytesNeeded: number
@@ -160,10 +164,13 @@ export interface KafkaConnection {
 }
 
 interface ConnectionClass {
-  readonly prototype: KafkaConnection & { connect: (this: KafkaConnection) => Promise<unknown> }
+  readonly prototype: KafkaConnection & {
+    connect: (this: KafkaConnection) => Promise<unknown>
+    disconnect: (this: KafkaConnection) => Promise<unknown>
+  }
 }
 
 export const connection = required<ConnectionClass>(
   "kafkajs/src/network/connection",
-  (m) => typeof m?.prototype?.connect === "function"
+  (m) => typeof m?.prototype?.connect === "function" && typeof m.prototype.disconnect === "function"
 )

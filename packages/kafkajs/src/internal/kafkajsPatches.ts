@@ -18,8 +18,28 @@ const restBetweenRequests = (): void => {
   }
 }
 
+const rejectUnanswered = (self: KafkaConnection): void => {
+  if (self.requestQueue.inflight.size === 0) return
+  const closed = Object.assign(new Error("Closed connection"), { name: "KafkaJSConnectionClosedError" })
+  self.requestQueue.rejectAll(closed)
+}
+
+/**
+ * A request that is sent while its connection waits to be closed gets no answer, and kafkajs forgets about it: whoever waits for it
+ * waits for ever, and so does the next one who closes the connection.
+ */
+const rejectWhenClosed = (): void => {
+  const disconnect = connection.prototype.disconnect
+  connection.prototype.disconnect = async function () {
+    const closed = await disconnect.call(this)
+    rejectUnanswered(this)
+    return closed
+  }
+}
+
 /** The last socket's half-read answer and late events must not reach the next one. */
 const forgetLastSocket = (self: KafkaConnection): void => {
+  rejectUnanswered(self)
   self.chunks = []
   self.bytesBuffered = 0
   self.bytesNeeded = 4
@@ -53,4 +73,5 @@ export const patchKafkajs = (): void => {
   applied = true
   restBetweenRequests()
   connectOnceAndAfresh()
+  rejectWhenClosed()
 }

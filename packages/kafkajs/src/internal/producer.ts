@@ -1,6 +1,6 @@
 /** The producer of the port: `send` and `sendAll` on a `Sender`. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { type ClientFailure, check, failure } from "./errors.ts"
 import { defaults, type Options } from "./options.ts"
@@ -98,8 +98,8 @@ export const makeProducer = Effect.fnUntraced(function* (
     errors,
     yield* Effect.scope
   )
-  yield* Effect.addFinalizer(() =>
-    Effect.timeoutOption(Effect.interruptible(sender.drained), bounds.deliveryTimeoutMillis)
-  )
+  // In a fiber of its own: whoever closes may be interrupted or uninterruptible, and neither may change how long is waited.
+  const closing = Effect.timeoutOption(sender.drained, producer.closeTimeout ?? bounds.deliveryTimeoutMillis)
+  yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(closing), Fiber.join))
   return sending(sender)
 })

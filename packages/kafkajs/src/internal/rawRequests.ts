@@ -37,7 +37,7 @@ export const incrementalAlterTopicConfig = Effect.fnUntraced(function* (
   )
   for (const { errorCode, errorMessage } of answers) {
     const failed = failureOfCode(errorCode, errorMessage)
-    if (failed !== undefined) yield* Effect.fail(failed)
+    if (failed !== undefined) return yield* Effect.fail(failed)
   }
 })
 

@@ -97,7 +97,7 @@ const createPartitions =
         })
         for (const { errorCode, errorMessage } of answer.topicErrors) {
           const failed = failureOfCode(errorCode, errorMessage)
-          if (failed !== undefined) yield* Effect.fail(failed)
+          if (failed !== undefined) return yield* Effect.fail(failed)
         }
       }),
       { operation: "add partitions to", topic }

@@ -222,7 +222,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
         const finish = Effect.gen(function* () {
           yield* restore(epoch.sender.drained)
           active = false
-          if (uncertain !== undefined) yield* Effect.fail(uncertain)
+          if (uncertain !== undefined) return yield* Effect.fail(uncertain)
           yield* noteFencing(commit(epoch))
         })
         return yield* restore(use(handle)).pipe(

@@ -70,7 +70,8 @@ export class ConsumerGroup {
       ...request,
       memberId: `${request.groupInstanceId ?? request.clientId}-${++this.joins}`,
       state: "joined",
-      holdings: new Map(before?.holdings),
+      // What the one before was asked to give up is free with its end: nobody else could still release it.
+      holdings: new Map([...(before?.holdings ?? [])].filter(([, { phase }]) => phase === "held")),
       lastSeenMillis: this.kernel.nowMillis(),
       cancelExpiry: () => {}
     }

@@ -6,11 +6,19 @@ import { Exit } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Verdict } from "./faultRuntime.ts"
 import type { BatchSequence, NewRecord } from "./partitionLog.ts"
-import type { Pending } from "./producer.ts"
 import type { Topic } from "./topicRegistry.ts"
 import type { Claim } from "./transactionCoordinator.ts"
 
 type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
+
+/** A record on its way. */
+export interface Pending extends NewRecord {
+  readonly partition: number
+  readonly sequence: number
+  readonly bytes: number
+  readonly deadlineMillis: number
+  readonly answer: (result: Result) => void
+}
 
 /** Who sends. */
 export interface Source {

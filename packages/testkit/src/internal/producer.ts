@@ -3,23 +3,14 @@
  * again until the records in it are too old. Owns the waiting records and their sequence numbers.
  */
 import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
-import { Clock, Duration, Effect, Exit, FiberSet, type Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, FiberSet, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
-import { appendBatch } from "./produceRequest.ts"
+import { appendBatch, type Pending } from "./produceRequest.ts"
 import type { Claim } from "./transactionCoordinator.ts"
 
 type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
-
-/** A record on its way. */
-export interface Pending extends NewRecord {
-  readonly partition: number
-  readonly sequence: number
-  readonly bytes: number
-  readonly deadlineMillis: number
-  readonly answer: (result: Result) => void
-}
 
 export interface ProducerSettings {
   readonly idempotence: "on" | "off"
@@ -27,6 +18,7 @@ export interface ProducerSettings {
   readonly maxBatchRecords: number
   readonly maxBatchBytes: number
   readonly deliveryTimeoutMillis: number
+  readonly closeTimeoutMillis: number
 }
 
 export const settings = (options: Broker.ProducerOptions): ProducerSettings => ({
@@ -34,7 +26,8 @@ export const settings = (options: Broker.ProducerOptions): ProducerSettings => (
   lingerMillis: Duration.toMillis(options.linger ?? 0),
   maxBatchRecords: options.maxBatchRecords ?? 1000,
   maxBatchBytes: options.maxBatchBytes ?? 524_288,
-  deliveryTimeoutMillis: Duration.toMillis(options.deliveryTimeout ?? "120 seconds")
+  deliveryTimeoutMillis: Duration.toMillis(options.deliveryTimeout ?? "120 seconds"),
+  closeTimeoutMillis: Duration.toMillis(options.closeTimeout ?? options.deliveryTimeout ?? "120 seconds")
 })
 
 /** What is waiting for one topic. Its fiber lives only while something waits. */
@@ -62,7 +55,9 @@ export const make = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const senders = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(senders)()
-  yield* Effect.addFinalizer(() => FiberSet.awaitEmpty(senders))
+  // In a fiber of its own: whoever closes may be interrupted or uninterruptible, and neither may change how long is waited.
+  const closing = Effect.timeoutOption(FiberSet.awaitEmpty(senders), settings.closeTimeoutMillis)
+  yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(closing), Fiber.join))
 
   const laneOf = (topic: string): Lane => {
     const known = lanes.get(topic)

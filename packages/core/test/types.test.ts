@@ -1,0 +1,98 @@
+/**
+ * What must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Binding, type Broker, type EventBusConnector, Route, Serde } from "@eventbus/core"
+import { Context, Effect, Layer, Schema } from "effect"
+
+class Declined extends Schema.TaggedError<Declined>()("Declined", { code: Schema.Int }) {}
+class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {}) {}
+class Ledger extends Context.Service<Ledger, { readonly book: (value: string) => Effect.Effect<void> }>()(
+  "test/Ledger"
+) {}
+
+const orders = { topic: "orders", groupId: "billing", value: Serde.string } as const
+const charge = (value: string): Effect.Effect<void, Declined | Unreachable> =>
+  Effect.fail(value === "" ? new Declined({ code: 1 }) : new Unreachable())
+
+describe("onError", () => {
+  it("CARD-10 is demanded as soon as the handler can fail", () => {
+    // @ts-expect-error: the handler can fail, and nothing says what to do then
+    Binding.make("orders", { ...orders, handler: ({ value }) => charge(value) })
+  })
+
+  it("CARD-10 must have a rule for every error of the handler", () => {
+    Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      // @ts-expect-error: no rule for Unreachable
+      onError: { Declined: Route.deadLetter("declined") }
+    })
+  })
+
+  it("CARD-10 a rule gets the error of its tag", () => {
+    const binding = Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      onError: {
+        Declined: ({ code }) => (code === 1 ? Route.skip : Route.deadLetter()),
+        Unreachable: Route.retry
+      }
+    })
+    assert.strictEqual(binding.name, "orders")
+  })
+
+  it("CARD-10 a rule answers with a route", () => {
+    Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      onError: {
+        // @ts-expect-error: a text is no route
+        Declined: () => "dead-letter",
+        Unreachable: Route.retry
+      }
+    })
+  })
+
+  it("CARD-10 is not asked for when the handler cannot fail", () => {
+    const binding = Binding.make("orders", { ...orders, handler: () => Effect.void })
+    assert.strictEqual(binding.name, "orders")
+  })
+})
+
+describe("requirements", () => {
+  const booking = Binding.make("orders", {
+    ...orders,
+    handler: ({ value }) => Effect.flatMap(Ledger, (ledger) => ledger.book(value))
+  })
+
+  it("CARD-10 what the handler requires is demanded by the binding's layer", () => {
+    // @ts-expect-error: the layer still needs a Ledger
+    const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(booking)
+    assert.isDefined(incomplete)
+  })
+
+  it("CARD-11 given the service, only the broker is left to provide", () => {
+    const complete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(
+      booking
+    ).pipe(Layer.provide(Layer.succeed(Ledger, { book: () => Effect.void })))
+    assert.isDefined(complete)
+  })
+})
+
+describe("settings", () => {
+  it("OFF-01 no option switches auto commit on", () => {
+    // @ts-expect-error: offsets are the connector's
+    Binding.make("orders", { ...orders, autoCommit: true, handler: () => Effect.void })
+  })
+
+  it("BND-05 ack modes are those that acknowledge", () => {
+    // @ts-expect-error: there is no such mode
+    Binding.make("orders", { ...orders, ackMode: "AUTO", handler: () => Effect.void })
+  })
+
+  it("BND-01 topic and groupId have no default", () => {
+    // @ts-expect-error: no groupId
+    Binding.make("orders", { topic: "orders", value: Serde.string, handler: () => Effect.void })
+  })
+})

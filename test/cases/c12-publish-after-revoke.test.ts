@@ -1,0 +1,52 @@
+import { assert, describe } from "@effect/vitest"
+import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect, Schema } from "effect"
+import { advance, append, orders, scenario, start, until } from "../scenarios/bus.ts"
+
+class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
+
+describe("C12 a dead letter publish after the partition was revoked (without tiers)", () => {
+  scenario(
+    "REB-05 REB-06 RTY-24 the old owner stops its retries at once; the new one runs the whole cycle; one copy",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        yield* append("orders", 0, ["a"])
+        yield* append("orders", 1, ["b"])
+        const failing = Binding.make("orders", {
+          ...orders,
+          retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "1 second", multiplier: 1, jitter: 0 }),
+          handler: () => Effect.andThen(Effect.sleep("500 millis"), Effect.fail(new Boom())),
+          onError: { Boom: Route.retry }
+        })
+        const old = yield* start(failing)
+        // 500 ms run, 1 s wait, 500 ms run, and now in the second wait.
+        for (let step = 0; step < 5; step++) yield* advance("500 millis")
+        const fresh = yield* start(failing)
+        const moved = old.of("PartitionRevoked")[0]!.partition
+        const attemptsOf = (app: typeof old) =>
+          app
+            .of("AttemptFailed")
+            .filter(({ partition }) => partition === moved)
+            .map(({ attempt }) => attempt)
+        assert.deepStrictEqual(
+          old.of("PartitionReleased").map(({ partition }) => partition),
+          [moved]
+        )
+        yield* until(() => fresh.of("Settled").length === 1, "250 millis")
+        assert.deepStrictEqual(attemptsOf(old), [1, 2])
+        assert.deepStrictEqual(attemptsOf(fresh), [1, 2, 3])
+        yield* advance("10 seconds")
+        const letters = [...(yield* memory.log("orders.DLT", 0)), ...(yield* memory.log("orders.DLT", 1))]
+        assert.strictEqual(letters.length, 2)
+        const commits = (yield* memory.commits("billing")).filter(({ partition }) => partition === moved)
+        assert.deepStrictEqual(
+          commits.filter(({ offset }) => offset > 0n).map(({ offset }) => offset),
+          [1n]
+        )
+        assert.strictEqual(yield* old.connector.getState("orders"), "RUNNING")
+      })
+  )
+})

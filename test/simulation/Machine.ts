@@ -1,0 +1,143 @@
+/**
+ * A machine that runs the application: one process at a time, each with a connector of its own. Processes start, stop gracefully, or are killed.
+ */
+import { type Binding, Broker, EventBusConnector } from "@eventbus/core"
+import type { MemoryBroker } from "@eventbus/testkit"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import type { History } from "./History.ts"
+import { makeBinding, type Workshop } from "./handlers.ts"
+import * as Port from "./port.ts"
+import type { BindingPlan } from "./Scenario.ts"
+
+export interface MachineOptions {
+  readonly name: string
+  readonly concurrency: number
+  readonly plans: ReadonlyArray<BindingPlan>
+  readonly memory: MemoryBroker.MemoryBroker["Service"]
+  readonly history: History
+  readonly workshop: Workshop
+  readonly plant: Plant | undefined
+}
+
+/** A bug to put between the connector and the world, for proof that the rules see it. */
+export interface Plant {
+  readonly sabotage?: Port.Sabotage
+  /** What the connector is told to run, in place of what the rules believe it runs. */
+  readonly binding?: (plan: BindingPlan) => BindingPlan
+  readonly runs?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
+  readonly pause?: "forgotten"
+  readonly stop?: "forgotten"
+}
+
+interface Running {
+  readonly process: string
+  readonly connector: EventBusConnector.EventBusConnector["Service"]
+  readonly scope: Scope.Closeable
+}
+
+export class Machine {
+  private readonly options: MachineOptions
+  private lives = 0
+  private running: Running | undefined
+  /** Stops and burials that are under way. */
+  private ending = 0
+  private resumes = 0
+
+  constructor(options: MachineOptions) {
+    this.options = options
+  }
+
+  get isUp(): boolean {
+    return this.running !== undefined
+  }
+
+  get isQuiet(): boolean {
+    return this.running === undefined && this.ending === 0
+  }
+
+  start(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.running !== undefined) return
+      const { name, history, memory, plans, concurrency, workshop, plant } = this.options
+      const process = `${name}.${++this.lives}`
+      const scope = yield* Scope.make()
+      const listening = yield* Scope.make()
+      // What is added first closes last: the connector is heard while it closes.
+      yield* Scope.addFinalizer(scope, Scope.close(listening, Exit.void))
+      const connector = Context.get(
+        yield* Layer.buildWithScope(Layer.fresh(EventBusConnector.layer), scope),
+        EventBusConnector.EventBusConnector
+      )
+      this.running = { process, connector, scope }
+      history.add({ _tag: "ProcessStarted", process })
+      const listen = connector.subscribe((event) => history.add({ _tag: "Connector", process, event }))
+      yield* Scope.provide(listen, listening)
+      const port = Port.ofProcess(memory.broker, history, process, plant?.sabotage)
+      for (const plan of plans) {
+        const binding = makeBinding(plant?.binding?.(plan) ?? plan, concurrency, process, workshop)
+        const register = connector.register(plant?.runs?.(binding) ?? binding)
+        yield* Effect.orDie(Effect.provideService(register, Broker.Broker, port))
+      }
+    })
+  }
+
+  /** A graceful shutdown. */
+  stop(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const running = this.takeDown()
+      if (running === undefined) return Effect.void
+      const { history, plant } = this.options
+      const { process, scope } = running
+      history.add({ _tag: "ProcessStopping", process })
+      const stopped = Effect.sync(() => history.add({ _tag: "ProcessStopped", process }))
+      if (plant?.stop === "forgotten") return Effect.andThen(stopped, this.ended)
+      return Effect.andThen(Effect.andThen(Scope.close(scope, Exit.void), stopped), this.ended)
+    })
+  }
+
+  /** kill -9: from now on nothing that it does is heard. What is left of it in memory is swept up unseen. */
+  kill(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const running = this.takeDown()
+      if (running === undefined) return Effect.void
+      this.options.history.add({ _tag: "ProcessKilled", process: running.process })
+      const sweep = Effect.andThen(Scope.close(running.scope, Exit.void), this.ended)
+      return Effect.andThen(this.options.memory.kill(running.process), sweep)
+    })
+  }
+
+  pause(binding: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      const command = this.options.plant?.pause === "forgotten" ? Effect.void : connector.pause(binding)
+      const turn = this.resumes
+      // A resume that came while the pause was still committing has the last word.
+      const note = Effect.sync(() => {
+        if (turn === this.resumes) this.options.history.add({ _tag: "Paused", process, binding })
+      })
+      return Effect.ignore(Effect.andThen(command, note))
+    })
+  }
+
+  resume(binding: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      this.resumes++
+      this.options.history.add({ _tag: "Resumed", process, binding })
+      return Effect.ignore(connector.resume(binding))
+    })
+  }
+
+  private readonly ended: Effect.Effect<void> = Effect.sync(() => {
+    this.ending--
+  })
+
+  private takeDown(): Running | undefined {
+    const running = this.running
+    this.running = undefined
+    if (running !== undefined) this.ending++
+    return running
+  }
+}

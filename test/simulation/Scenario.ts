@@ -1,0 +1,283 @@
+/**
+ * What one seed decides: bindings, records and how their handling goes, processes, what operators and machines do, and what breaks. A value, so that
+ * it can be told in words and run again.
+ */
+import { FaultPlan } from "@eventbus/testkit"
+import * as Chance from "./Chance.ts"
+
+/** How handling one record goes. Failures are counted over the whole group, so a record that was failing elsewhere goes on from there. */
+export type Behaviour =
+  | { readonly _tag: "Fine"; readonly millis: number }
+  /** Fails so many calls, then succeeds. */
+  | { readonly _tag: "Flaky"; readonly failures: number; readonly how: Failing; readonly millis: number }
+  | { readonly _tag: "Broken"; readonly how: Failing; readonly millis: number }
+  /** Fails with an error that is routed to the dead letter topic, or dropped, at once. */
+  | { readonly _tag: "Rejected" | "Ignorable" }
+  /** Its first failure pauses the binding. */
+  | { readonly _tag: "Alarming" }
+  /** Bytes that are no value. */
+  | { readonly _tag: "Undecodable" }
+  /** Never returns. */
+  | { readonly _tag: "Stuck" }
+  /** Cannot be interrupted for so long. */
+  | { readonly _tag: "Stubborn"; readonly millis: number }
+
+export type Failing = "fail" | "die" | "throw" | "interrupt"
+
+export interface RecordPlan {
+  readonly id: string
+  readonly partition: number
+  readonly key: string | null
+  readonly behaviour: Behaviour
+}
+
+export interface BindingPlan {
+  readonly name: string
+  readonly topic: string
+  readonly groupId: string
+  readonly partitions: number
+  readonly listener: "single" | "batch" | "whole-batch"
+  /** What a whole-batch handler says when a record fails. */
+  readonly verdict: "from" | "these" | "none"
+  readonly processingOrder: "partition" | "key" | "unordered"
+  readonly ackMode: "MANUAL_IMMEDIATE" | "MANUAL"
+  readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  readonly onExhausted: "dead-letter" | "halt"
+  readonly membership: "dynamic" | "static"
+  readonly maxAttempts: number
+  readonly maxPollRecords: number
+  readonly maxInFlight: number | undefined
+  readonly maxBufferedRecords: number
+  readonly commitIntervalMillis: number
+  readonly shutdownTimeoutMillis: number
+}
+
+/** What happens from outside, so long after the beginning. */
+export type Action = { readonly atMillis: number } & (
+  | { readonly _tag: "Publish"; readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }
+  /** Offsets without a readable record: transaction markers, or records of an aborted transaction. */
+  | {
+      readonly _tag: "Hole"
+      readonly binding: number
+      readonly partition: number
+      readonly kind: "control" | "aborted"
+    }
+  | { readonly _tag: "Compact" | "Truncate"; readonly binding: number; readonly partition: number }
+  | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }
+  | { readonly _tag: "Start" | "Stop" | "Kill"; readonly process: number }
+  | { readonly _tag: "Pause" | "Resume"; readonly process: number; readonly binding: number }
+)
+
+export interface Scenario {
+  readonly seed: number
+  readonly interleaving: "first-come" | "shuffled"
+  readonly assignment: "cooperative-sticky" | "eager"
+  readonly latencyMillis: number
+  readonly maxRecordsPerChunk: number
+  readonly bindings: ReadonlyArray<BindingPlan>
+  /** Sessions of each binding in each process. */
+  readonly processes: ReadonlyArray<{ readonly concurrency: number }>
+  readonly actions: ReadonlyArray<Action>
+  readonly faults: FaultPlan.FaultPlan
+  /** How many faults the plan draws on: none, some or many. */
+  readonly intensity: number
+  readonly troubleMillis: number
+}
+
+export const sessionTimeoutMillis = 12_000
+export const rebalanceTimeoutMillis = 20_000
+export const maxPollIntervalMillis = 60_000
+
+export const generate = (seed: number): Scenario => {
+  const chance = Chance.make(seed)
+  const troubleMillis = chance.between(20, 90) * 1000
+  const intensity = chance.weighted([
+    [4, 0],
+    [3, 0.3],
+    [3, 1]
+  ])
+  const bindings = Array.from(
+    {
+      length: chance.weighted([
+        [4, 1],
+        [1, 2]
+      ])
+    },
+    (_, index) => binding(chance, index)
+  )
+  const processes = topology(chance)
+  const actions = [
+    ...bindings.flatMap((plan, index) => workload(chance, plan, index, troubleMillis)),
+    ...processes.flatMap((_, index) => lifecycle(chance, index, troubleMillis, bindings.length))
+  ].sort((a, b) => a.atMillis - b.atMillis)
+  return {
+    seed,
+    interleaving: chance.happens(0.3) ? "shuffled" : "first-come",
+    assignment: chance.happens(0.25) ? "eager" : "cooperative-sticky",
+    latencyMillis: chance.pick([0, 0, 5, 40]),
+    maxRecordsPerChunk: chance.pick([3, 10, 40, 500]),
+    bindings,
+    processes,
+    actions,
+    faults: faults(chance, seed, intensity, troubleMillis),
+    intensity,
+    troubleMillis
+  }
+}
+
+/** Two to five sessions of each binding, in one to five processes. */
+const topology = (chance: Chance.Chance): Scenario["processes"] => {
+  let left = chance.between(2, 5)
+  const processes: Array<{ readonly concurrency: number }> = []
+  while (left > 0) {
+    const concurrency = left > 1 && chance.happens(0.3) ? 2 : 1
+    processes.push({ concurrency })
+    left -= concurrency
+  }
+  return processes
+}
+
+const binding = (chance: Chance.Chance, index: number): BindingPlan => {
+  const listener = chance.weighted([
+    [5, "single"],
+    [2, "batch"],
+    [2, "whole-batch"]
+  ] as const)
+  const processingOrder = listener === "single" ? chance.pick(["partition", "key", "unordered"] as const) : "partition"
+  const name = index === 0 ? "orders" : "bills"
+  const halts = listener !== "whole-batch" && processingOrder === "partition" && chance.happens(0.15)
+  return {
+    name,
+    topic: name,
+    groupId: `${name}-readers`,
+    partitions: chance.between(1, 6),
+    listener,
+    verdict: chance.pick(["from", "these", "none"] as const),
+    processingOrder,
+    ackMode: chance.pick(["MANUAL_IMMEDIATE", "MANUAL"] as const),
+    batchFailureStrategy: chance.pick(["SEEK_TO_FAILED", "DLQ_AND_CONTINUE"] as const),
+    onExhausted: halts ? "halt" : "dead-letter",
+    membership: chance.happens(0.15) ? "static" : "dynamic",
+    maxAttempts: chance.between(1, 4),
+    maxPollRecords: chance.pick([1, 4, 10]),
+    maxInFlight: chance.weighted([
+      [2, undefined],
+      [1, 2],
+      [1, 5]
+    ] as const),
+    maxBufferedRecords: chance.pick([1, 20, 50_000]),
+    commitIntervalMillis: chance.pick([0, 200, 2000]),
+    shutdownTimeoutMillis: chance.pick([2_000, 10_000])
+  }
+}
+
+const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
+  const millis = chance.weighted([
+    [6, 0],
+    [3, 20],
+    [1, 400],
+    [0.3, 4_000]
+  ] as const)
+  const how = chance.pick(["fail", "die", "throw", "interrupt"] as const)
+  return chance.weighted<Behaviour>([
+    [60, { _tag: "Fine", millis }],
+    [6, { _tag: "Flaky", failures: chance.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
+    [plan.onExhausted === "halt" ? 0 : 3, { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }],
+    [2, { _tag: "Rejected" }],
+    [2, { _tag: "Ignorable" }],
+    [0.5, { _tag: "Alarming" }],
+    [2, { _tag: "Undecodable" }],
+    [plan.onExhausted === "halt" ? 0 : 0.2, { _tag: "Stuck" }],
+    [0.3, { _tag: "Stubborn", millis: chance.pick([1_000, 12_000, 25_000]) }]
+  ])
+}
+
+const workload = (chance: Chance.Chance, plan: BindingPlan, index: number, troubleMillis: number): Array<Action> => {
+  const actions: Array<Action> = []
+  const keys = chance.pick([1, 3, 20])
+  let partitions = plan.partitions
+  let left = chance.between(10, 120)
+  let serial = 0
+  const at = (): number => chance.between(0, troubleMillis)
+  if (chance.happens(0.25)) {
+    partitions += chance.between(1, 3)
+    actions.push({ _tag: "Grow", atMillis: chance.between(1_000, troubleMillis), binding: index, partitions })
+  }
+  const grownAt = actions[0]?.atMillis ?? 0
+  while (left > 0) {
+    const atMillis = chance.happens(0.4) ? 0 : at()
+    const count = Math.min(left, chance.between(1, 30))
+    left -= count
+
+    const within = grownAt > 0 && atMillis > grownAt ? partitions : plan.partitions
+    const records = Array.from({ length: count }, (): RecordPlan => {
+      const key = chance.happens(0.1) ? null : `k${chance.between(1, keys)}`
+      const partition = chance.between(0, within - 1)
+      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: behaviour(chance, plan) }
+    })
+    actions.push({ _tag: "Publish", atMillis, binding: index, records })
+  }
+  const somewhere = (): number => chance.between(0, plan.partitions - 1)
+  for (let holes = chance.pick([0, 0, 1, 4]); holes > 0; holes--) {
+    const kind = chance.pick(["control", "aborted"] as const)
+    actions.push({ _tag: "Hole", atMillis: at(), binding: index, partition: somewhere(), kind })
+  }
+  if (chance.happens(0.15)) actions.push({ _tag: "Compact", atMillis: at(), binding: index, partition: somewhere() })
+  if (chance.happens(0.1)) actions.push({ _tag: "Truncate", atMillis: at(), binding: index, partition: somewhere() })
+  return actions
+}
+
+const lifecycle = (chance: Chance.Chance, process: number, troubleMillis: number, bindings: number): Array<Action> => {
+  const actions: Array<Action> = []
+  let atMillis = chance.happens(0.6) ? 0 : chance.between(0, troubleMillis / 2)
+  actions.push({ _tag: "Start", atMillis, process })
+  for (
+    let turns = chance.weighted([
+      [4, 0],
+      [3, 1],
+      [2, 2],
+      [1, 4]
+    ]);
+    turns > 0;
+    turns--
+  ) {
+    atMillis += chance.between(1, troubleMillis / 3)
+    actions.push({ _tag: chance.happens(0.4) ? "Kill" : "Stop", atMillis, process })
+    atMillis += chance.between(0, 15_000)
+    actions.push({ _tag: "Start", atMillis, process })
+  }
+  for (
+    let pauses = chance.weighted([
+      [5, 0],
+      [2, 1],
+      [1, 3]
+    ]);
+    pauses > 0;
+    pauses--
+  ) {
+    const from = chance.between(0, troubleMillis)
+    const binding = chance.between(0, bindings - 1)
+    actions.push({ _tag: "Pause", atMillis: from, process, binding })
+    actions.push({ _tag: "Resume", atMillis: from + chance.between(1, 30_000), process, binding })
+  }
+  return actions
+}
+
+/**
+ * `FaultPlan.random`, squeezed into the time of trouble. Chances become numbered requests, so that every fault is spent at some time: what must settle
+ * afterwards then has nothing left against it.
+ */
+const faults = (chance: Chance.Chance, seed: number, intensity: number, troubleMillis: number): FaultPlan.FaultPlan => {
+  const drawn = FaultPlan.random(seed, intensity)
+  const finite = drawn.faults.flatMap((fault): ReadonlyArray<FaultPlan.Fault> => {
+    if (fault._tag === "At") return [{ ...fault, after: (Number(fault.after) / 600_000) * troubleMillis }]
+    const { trigger, effect } = fault
+    if (trigger._tag === "Nth") return [fault]
+    const strikes: Array<FaultPlan.Fault> = []
+    for (let nth = 1; nth <= 60; nth++) {
+      if (chance.happens(trigger.probability)) strikes.push(FaultPlan.nth(nth, trigger.match, effect))
+    }
+    return strikes
+  })
+  return { seed: drawn.seed, faults: finite }
+}

@@ -1,0 +1,157 @@
+/**
+ * A failed run, told so that somebody can start to think: the scenario in words, what happened around the violation, and how to see it again.
+ */
+import type { EventBusEvent } from "@eventbus/core"
+import type { MemoryBroker } from "@eventbus/testkit"
+import type { Entry } from "./History.ts"
+import type { Action, BindingPlan, Scenario } from "./Scenario.ts"
+import type { Outcome } from "./simulate.ts"
+
+/** How many entries before the violation are told. */
+const lookBack = 40
+
+export const tell = ({ scenario, history, violation }: Outcome): string => {
+  if (violation === undefined) return `Seed ${scenario.seed}: nothing went wrong in ${history.length} steps.`
+  const partition = /\b[a-z]+\/\d+\b/.exec(violation.message)?.[0]
+  const until = history.slice(0, violation.at + 1)
+  const told = until.filter((entry) => concerns(entry, partition)).slice(-lookBack)
+  return [
+    `Seed ${scenario.seed} broke the rule '${violation.rule}': ${violation.message}.`,
+    "",
+    ...describe(scenario),
+    "",
+    partition === undefined ? "What happened last:" : `What happened last around ${partition}:`,
+    ...told.map((entry) => `  ${seconds(entry.atMillis)}  ${sentence(entry)}`),
+    "",
+    `See it again: pnpm sim --seeds 1 --from ${scenario.seed}`
+  ].join("\n")
+}
+
+const seconds = (millis: number): string => `${(millis / 1000).toFixed(3).padStart(9)} s`
+
+const describe = (scenario: Scenario): ReadonlyArray<string> => [
+  `A ${scenario.assignment} cluster, ${scenario.latencyMillis} ms per request, chunks of ${scenario.maxRecordsPerChunk}, tasks ${scenario.interleaving}, ${scenario.faults.faults.length} faults within ${scenario.troubleMillis / 1000} s.`,
+  ...scenario.bindings.map(describeBinding),
+  `Processes: ${scenario.processes.map(({ concurrency }, index) => `p${index + 1} with ${concurrency} ${concurrency === 1 ? "consumer" : "consumers"}`).join(", ")}.`,
+  ...scenario.actions.flatMap((action) => describeAction(action, scenario))
+]
+
+const describeBinding = (plan: BindingPlan): string => {
+  const listener = plan.listener === "whole-batch" ? `whole batches, verdict '${plan.verdict}'` : plan.listener
+  const bounds = `maxInFlight ${plan.maxInFlight ?? "default"}, ${plan.maxBufferedRecords} buffered, polls of ${plan.maxPollRecords}`
+  const failing = `${plan.maxAttempts} attempts, then ${plan.onExhausted}`
+  return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop.`
+}
+
+const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<string> => {
+  const at = `  ${seconds(action.atMillis)}  `
+  switch (action._tag) {
+    case "Publish":
+      return []
+    case "Start":
+    case "Stop":
+    case "Kill":
+      return [`${at}${action._tag.toLowerCase()} p${action.process + 1}`]
+    case "Pause":
+    case "Resume":
+      return [`${at}${action._tag.toLowerCase()} ${scenario.bindings[action.binding]?.name} in p${action.process + 1}`]
+    case "Grow":
+      return [`${at}${scenario.bindings[action.binding]?.topic} grows to ${action.partitions} partitions`]
+    default:
+      return [`${at}${action._tag.toLowerCase()} in ${scenario.bindings[action.binding]?.topic}/${action.partition}`]
+  }
+}
+
+/** Everything of a partition, and what moves all of them. */
+const concerns = (entry: Entry, partition: string | undefined): boolean => {
+  switch (entry._tag) {
+    case "Published":
+    case "LogEnd":
+    case "Compacted":
+    case "Truncated":
+    case "Called":
+      return partition === undefined || entry.partition === partition
+    case "Returned":
+    case "CommitSent":
+    case "CommitAccepted":
+      return partition === undefined
+    case "Broker":
+      return partition === undefined || concernsPartition(entry.entry, partition)
+    case "Connector":
+      return !("topic" in entry.event && "partition" in entry.event) || partition === undefined
+        ? true
+        : `${entry.event.topic}/${entry.event.partition}` === partition
+    default:
+      return true
+  }
+}
+
+const concernsPartition = (entry: MemoryBroker.JournalEntry, partition: string): boolean => {
+  if ("partitions" in entry) return entry.partitions.includes(partition)
+  if (entry._tag === "Committed") return entry.offsets.some((at) => `${at.topic}/${at.partition}` === partition)
+  return entry._tag !== "Appended"
+}
+
+export const sentence = (entry: Entry): string => {
+  switch (entry._tag) {
+    case "Published":
+      return `${entry.records.length} records published to ${entry.partition} from ${entry.firstOffset}: ${entry.records.map(({ id, key, behaviour }) => `${id}(${key ?? "-"} ${behaviour._tag})`).join(" ")}`
+    case "LogEnd":
+      return `${entry.partition} ends at ${entry.logEnd}: ${entry.why}`
+    case "Compacted":
+      return `${entry.partition} compacted, without ${entry.offsets.join(" ")}`
+    case "Truncated":
+      return `${entry.partition} deleted before ${entry.before}`
+    case "Called":
+      return `${entry.process} handler ${entry.call} gets ${entry.partition} at ${entry.offsets.join(" ")}`
+    case "Returned":
+      return `${entry.process} handler ${entry.call} ${entry.outcome}, done: ${entry.done.join(" ") || "nothing"}`
+    case "Paused":
+    case "Resumed":
+      return `${entry.process} ${entry.binding} ${entry._tag.toLowerCase()} by the operator`
+    case "CommitSent":
+    case "CommitAccepted":
+    case "CommitFailed":
+      return `${entry.process} ${entry._tag} for ${entry.groupId}`
+    case "Broker":
+      return `broker: ${brokerSentence(entry.entry)}`
+    case "Connector":
+      return `${entry.process}: ${eventSentence(entry.event)}`
+    case "TroubleOver":
+      return "the trouble is over"
+    case "Ended":
+      return "everything is stopped"
+    case "Closed":
+      return `the broker is closed, ${entry.fibers} fibers run on`
+    default:
+      return `${entry._tag} ${entry.process}`
+  }
+}
+
+const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
+  switch (entry._tag) {
+    case "Appended":
+      return `${entry.records} records of ${entry.clientId} appended to ${entry.topic}/${entry.partition} at ${entry.firstOffset}`
+    case "Committed":
+      return `${entry.memberId} (${entry.generation}) committed ${entry.offsets.map((at) => `${at.topic}/${at.partition} to ${at.offset}`).join(", ")}`
+    case "Struck":
+      return `${entry.effect} strikes`
+    case "Assigned":
+    case "Revoked":
+    case "Lost":
+    case "Released":
+      return `${entry.memberId} (${entry.generation}) ${entry._tag} ${entry.partitions.join(" ")}`
+    default:
+      return `${entry.memberId} ${entry._tag}`
+  }
+}
+
+const eventSentence = (event: EventBusEvent.EventBusEvent): string => {
+  const fields = Object.entries(event).flatMap(([name, value]) => {
+    if (name === "_tag" || name === "binding" || value === undefined) return []
+    if (name === "record" && "record" in event) return [`record ${event.record.offset}`]
+    if (typeof value === "object" && value !== null && "message" in value) return [`${name} ${value.message}`]
+    return [`${name} ${Array.isArray(value) ? value.join("+") : String(value)}`]
+  })
+  return `${event.binding} ${event._tag} ${fields.join(", ")}`
+}

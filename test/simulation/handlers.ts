@@ -1,0 +1,220 @@
+/**
+ * Bindings made from their plans, with handlers that do what the plan of each record says and write it into the history.
+ */
+import { Binding, type Delivery, EventBusError, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Cause, Effect, Exit, Schema } from "effect"
+import type { History } from "./History.ts"
+import {
+  type Behaviour,
+  type BindingPlan,
+  type Failing,
+  maxPollIntervalMillis,
+  type RecordPlan,
+  rebalanceTimeoutMillis,
+  sessionTimeoutMillis
+} from "./Scenario.ts"
+
+class Transient extends Schema.TaggedError<Transient>()("Transient", {}) {}
+class Unwanted extends Schema.TaggedError<Unwanted>()("Unwanted", {}) {}
+class Harmless extends Schema.TaggedError<Harmless>()("Harmless", {}) {}
+class Alarm extends Schema.TaggedError<Alarm>()("Alarm", {}) {}
+
+type HandlerError = Transient | Unwanted | Harmless | Alarm
+
+/** What all handlers of a run share. */
+export interface Workshop {
+  readonly history: History
+  readonly plans: Map<string, RecordPlan>
+  /** Failed calls so far, by record id. */
+  readonly failures: Map<string, number>
+  calls: number
+}
+
+export const makeWorkshop = (history: History): Workshop => ({
+  history,
+  plans: new Map(),
+  failures: new Map(),
+  calls: 0
+})
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export const encode = (plan: RecordPlan): Uint8Array =>
+  encoder.encode(plan.behaviour._tag === "Undecodable" ? `!${plan.id}` : plan.id)
+
+const recordId = Serde.make<string>({
+  name: "record id",
+  encode: (id) => encoder.encode(id),
+  decode: (bytes) => {
+    const id = decoder.decode(bytes)
+    if (id.startsWith("!")) throw new Error("this value was made to be unreadable")
+    return id
+  }
+})
+
+type Record = Delivery.Delivery<Uint8Array | null, string>
+
+export const makeBinding = (plan: BindingPlan, concurrency: number, process: string, workshop: Workshop) => {
+  const settings = {
+    topic: plan.topic,
+    groupId: plan.groupId,
+    value: recordId,
+    concurrency,
+    ackMode: plan.ackMode,
+    commitInterval: plan.commitIntervalMillis,
+    processingOrder: plan.processingOrder,
+    membership: plan.membership,
+    maxPollRecords: plan.maxPollRecords,
+    maxBufferedRecords: plan.maxBufferedRecords,
+    ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
+    retry: RetryPolicy.blocking({ maxAttempts: plan.maxAttempts, initialInterval: 50, maxInterval: 500 }),
+    sessionTimeout: sessionTimeoutMillis,
+    heartbeatInterval: sessionTimeoutMillis / 4,
+    rebalanceTimeout: rebalanceTimeoutMillis,
+    maxPollInterval: maxPollIntervalMillis,
+    shutdownTimeout: plan.shutdownTimeoutMillis,
+    ...(plan.onExhausted === "halt" ? ({ orderingMode: "STRICT", onExhausted: "halt" } as const) : {}),
+    onError: {
+      Transient: Route.retry,
+      Unwanted: Route.deadLetter("unwanted"),
+      Harmless: Route.skip,
+      Alarm: Route.pause
+    }
+  } as const
+  if (plan.listener === "whole-batch") {
+    return Binding.makeBatch(plan.name, {
+      ...settings,
+      handleBatch: ({ deliveries }) => handleBatch(plan, process, workshop, deliveries)
+    })
+  }
+  return Binding.make(plan.name, {
+    ...settings,
+    listenerType: plan.listener === "batch" ? "BATCH" : "SINGLE",
+    batchFailureStrategy: plan.batchFailureStrategy,
+    handler: (delivery: Record) => handleOne(plan, process, workshop, delivery)
+  })
+}
+
+const handleOne = (plan: BindingPlan, process: string, workshop: Workshop, delivery: Record) =>
+  observed(plan, process, workshop, [delivery], work(workshop, delivery.value), (exit) =>
+    Exit.isSuccess(exit) ? [delivery.record.offset] : []
+  )
+
+/** Handles a batch record by record; what a failure says about the others is the plan's verdict. */
+const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, batch: ReadonlyArray<Record>) => {
+  const done: Array<bigint> = []
+  const run = Effect.gen(function* () {
+    const failures: Array<{ readonly index: number; readonly error: unknown }> = []
+    for (const [index, delivery] of batch.entries()) {
+      const exit = yield* Effect.exit(work(workshop, delivery.value))
+      if (Exit.isSuccess(exit)) {
+        done.push(delivery.record.offset)
+        continue
+      }
+      // Only typed failures have a verdict; what dies or is interrupted takes the batch along.
+      const reason = exit.cause.reasons.find(Cause.isFailReason)
+      if (reason === undefined || plan.verdict === "none") return yield* Effect.failCause(exit.cause)
+      if (plan.verdict === "from") return yield* EventBusError.BatchProcessing.from(index, reason.error)
+      failures.push({ index, error: reason.error })
+    }
+    const [first, ...rest] = failures
+    if (first !== undefined) return yield* EventBusError.BatchProcessing.these([first, ...rest])
+  })
+  return observed(plan, process, workshop, batch, run, (exit) => {
+    if (Exit.isSuccess(exit)) return done
+    const reason = exit.cause.reasons.find(Cause.isFailReason)
+    return reason?.error instanceof EventBusError.BatchProcessing ? done : []
+  })
+}
+
+/** Writes down when the handler begins and how it ends. A killed process does nothing any more. */
+const observed = <E>(
+  plan: BindingPlan,
+  process: string,
+  workshop: Workshop,
+  deliveries: ReadonlyArray<Record>,
+  run: Effect.Effect<void, E>,
+  doneBy: (exit: Exit.Exit<void, E>) => ReadonlyArray<bigint>
+): Effect.Effect<void, E> =>
+  Effect.suspend(() => {
+    const { history } = workshop
+    const [first] = deliveries
+    if (first === undefined || history.isKilled(process)) return Effect.never
+    const call = ++workshop.calls
+    history.add({
+      _tag: "Called",
+      process,
+      binding: plan.name,
+      consumer: consumerOf(first),
+      call,
+      partition: `${first.record.topic}/${first.record.partition}`,
+      offsets: deliveries.map(({ record }) => record.offset)
+    })
+    return Effect.onExit(run, (exit) =>
+      Effect.sync(() => {
+        const outcome = Exit.isSuccess(exit) ? "done" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
+        history.add({ _tag: "Returned", call, process, outcome, done: doneBy(exit) })
+      })
+    )
+  })
+
+/** The index behind the last dash of `x-eventbus-consumer-instance`. */
+const consumerOf = (delivery: Record): number => {
+  const header = delivery.headers.find(({ key }) => key === "x-eventbus-consumer-instance")
+  return Number(/\d+$/.exec(decoder.decode(header?.value ?? encoder.encode("0")))?.[0])
+}
+
+const work = (workshop: Workshop, id: string): Effect.Effect<void, HandlerError> => {
+  const plan = workshop.plans.get(id)
+  if (plan === undefined) return Effect.die(new Error(`a handler got '${id}', which nobody published`))
+  return behave(plan.behaviour, () => {
+    const before = workshop.failures.get(id) ?? 0
+    workshop.failures.set(id, before + 1)
+    return before
+  })
+}
+
+/** `failure` counts one more failed call and answers how many there were before. */
+const behave = (behaviour: Behaviour, failure: () => number): Effect.Effect<void, HandlerError> => {
+  switch (behaviour._tag) {
+    case "Fine":
+      return pause(behaviour.millis)
+    case "Flaky":
+      return Effect.andThen(
+        pause(behaviour.millis),
+        Effect.suspend(() => (failure() < behaviour.failures ? fail(behaviour.how) : Effect.void))
+      )
+    case "Broken":
+      return Effect.andThen(pause(behaviour.millis), fail(behaviour.how))
+    case "Rejected":
+      return Effect.fail(new Unwanted())
+    case "Ignorable":
+      return Effect.fail(new Harmless())
+    case "Alarming":
+      return failure() === 0 ? Effect.fail(new Alarm()) : Effect.void
+    case "Undecodable":
+      return Effect.die(new Error("a handler was called with a value that cannot be read"))
+    case "Stuck":
+      return Effect.never
+    case "Stubborn":
+      return Effect.uninterruptible(Effect.sleep(behaviour.millis))
+  }
+}
+
+const pause = (millis: number): Effect.Effect<void> => (millis === 0 ? Effect.void : Effect.sleep(millis))
+
+const fail = (how: Failing): Effect.Effect<never, Transient> => {
+  switch (how) {
+    case "fail":
+      return Effect.fail(new Transient())
+    case "die":
+      return Effect.die("a handler died")
+    case "throw":
+      return Effect.sync(() => {
+        throw "a handler threw a string"
+      })
+    case "interrupt":
+      return Effect.interrupt
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * `pnpm sim --seeds N [--from S] [--workers W]`: simulates N seeds from S on (default: a fresh one, which is printed), on all cores. Ends with 1 and the story
+ * of the first seed that broke a rule.
+ */
+import { availableParallelism } from "node:os"
+import { parseArgs } from "node:util"
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
+import { generate } from "./Scenario.ts"
+import { tell } from "./Story.ts"
+import { simulate } from "./simulate.ts"
+
+/** What a worker reports about one seed. */
+interface Report {
+  readonly seed: number
+  readonly steps: number
+  /** undefined: no rule was broken. */
+  readonly story: string | undefined
+}
+
+interface Share {
+  readonly from: number
+  readonly seeds: number
+  readonly step: number
+}
+
+const work = ({ from, seeds, step }: Share): void => {
+  // Stack traces of errors that are thrown on purpose cost more than all the rest.
+  Error.stackTraceLimit = 0
+  for (let seed = from; seed < from + seeds; seed += step) {
+    const outcome = simulate(generate(seed))
+    const story = outcome.violation === undefined ? undefined : tell(outcome)
+    parentPort?.postMessage({ seed, steps: outcome.history.length, story } satisfies Report)
+  }
+}
+
+const wholeNumber = (name: string, text: string, least: number): number => {
+  const value = Number(text)
+  if (Number.isSafeInteger(value) && value >= least) return value
+  console.error(`--${name} is '${text}'; a whole number, ${least} or more, is allowed.`)
+  process.exit(2)
+}
+
+const readOptions = () => {
+  const { values } = parseArgs({
+    options: { seeds: { type: "string" }, from: { type: "string" }, workers: { type: "string" } }
+  })
+  return {
+    seeds: wholeNumber("seeds", values.seeds ?? "500", 1),
+    from: wholeNumber("from", values.from ?? String(Date.now() % 1_000_000_000), 0),
+    workers: wholeNumber("workers", values.workers ?? String(availableParallelism()), 1)
+  }
+}
+
+const main = async (): Promise<void> => {
+  const { seeds, from, workers } = readOptions()
+  console.log(`Simulating ${seeds} seeds from ${from} on ${Math.min(workers, seeds)} workers.`)
+  const began = performance.now()
+  const failed: Array<Report> = []
+  let done = 0
+  let steps = 0
+  const perMinute = (): number => Math.round((done * 60_000) / (performance.now() - began))
+  const note = (report: Report): void => {
+    done++
+    steps += report.steps
+    if (report.story !== undefined) failed.push(report)
+    if (done % 500 === 0) console.log(`${done} seeds, ${failed.length} failed, ${perMinute()} per minute`)
+  }
+  await Promise.all(
+    Array.from({ length: Math.min(workers, seeds) }, (_, index) => {
+      const workerShare: Share = { from: from + index, seeds: seeds - index, step: Math.min(workers, seeds) }
+      const worker = new Worker(new URL(import.meta.url), { workerData: workerShare })
+      worker.on("message", note)
+      return new Promise<void>((resolve, reject) => {
+        worker.on("error", reject)
+        worker.on("exit", () => resolve())
+      })
+    })
+  )
+  console.log(`${done} seeds, ${failed.length} failed, ${steps} steps, ${perMinute()} seeds per minute.`)
+  failed.sort((a, b) => a.seed - b.seed)
+  const [first] = failed
+  if (first === undefined) return
+  for (const { story } of failed) console.log(story?.slice(0, story.indexOf("\n")))
+  console.log(`\n${first.story}`)
+  process.exitCode = 1
+}
+
+if (isMainThread) await main()
+else work(workerData as Share)

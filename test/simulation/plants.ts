@@ -1,0 +1,182 @@
+/**
+ * Bugs put in on purpose, between the connector and the world: each stands for a way in which a connector could lose, repeat or mix up records. The rules
+ * must see every one of them, or they prove nothing.
+ */
+import type { Binding, Broker } from "@eventbus/core"
+import { Effect } from "effect"
+import type { Plant } from "./Machine.ts"
+import type { Scenario } from "./Scenario.ts"
+
+export interface PlantedBug extends Plant {
+  readonly title: string
+  /** Rules that may be the first to see it. */
+  readonly seenBy: ReadonlyArray<string>
+  /** What a scenario needs for the bug to matter; seeds without it are passed over. */
+  readonly needs?: (scenario: Scenario) => boolean
+}
+
+type Event = Broker.ConsumerEvent
+
+/** Rewrites chunks that hold records; everything else passes. `odd` changes with every chunk. */
+const chunks = (rewrite: (chunk: Broker.RecordChunk, odd: boolean) => ReadonlyArray<Broker.RecordChunk>) => () => {
+  let odd = false
+  return (event: Event): Effect.Effect<ReadonlyArray<Event>> => {
+    if (event._tag !== "Fetched" || event.chunk.records.length === 0) return Effect.succeed([event])
+    odd = !odd
+    return Effect.succeed(rewrite(event.chunk, odd).map((chunk): Event => ({ _tag: "Fetched", chunk })))
+  }
+}
+
+/** Handlers that are called in the background: the connector believes that they are done. */
+const withoutWaiting = <R>(binding: Binding.Binding<R>): Binding.Binding<R> => {
+  const { handler } = binding.definition
+  if (handler._tag !== "PerRecord") return binding
+  const invoke: typeof handler.invoke = (...args) => {
+    const invoked = handler.invoke(...args)
+    return Effect.isEffect(invoked) ? Effect.forkDetach(Effect.ignore(Effect.delay(invoked, 1))) : invoked
+  }
+  return { ...binding, definition: { ...binding.definition, handler: { ...handler, invoke } } }
+}
+
+const some = (wanted: (plan: Scenario["bindings"][number]) => boolean) => (scenario: Scenario) =>
+  scenario.bindings.some(wanted)
+
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    title: "commits one too far",
+    seenBy: ["commits"],
+    sabotage: { commit: (offsets) => offsets.map((entry) => ({ ...entry, offset: entry.offset + 1n })) }
+  },
+  {
+    title: "commits one too little",
+    seenBy: ["immediate", "handovers", "settling"],
+    sabotage: {
+      commit: (offsets) => offsets.map((entry) => ({ ...entry, offset: entry.offset > 0n ? entry.offset - 1n : 0n }))
+    }
+  },
+  {
+    title: "goes back to the beginning with a commit",
+    seenBy: ["commits"],
+    sabotage: {
+      commit: (() => {
+        let sent = 0
+        return (offsets) => (++sent % 5 === 0 ? offsets.map((entry) => ({ ...entry, offset: 0n })) : offsets)
+      })()
+    }
+  },
+  {
+    title: "commits nothing",
+    seenBy: ["immediate", "handovers", "settling"],
+    sabotage: { commit: () => [] }
+  },
+  {
+    title: "releases a revoked partition without draining it",
+    seenBy: ["handovers", "calls"],
+    sabotage: {
+      events: () => (event) =>
+        event._tag === "Revoked"
+          ? Effect.as(event.release, [{ ...event, release: Effect.void }])
+          : Effect.succeed([event])
+    }
+  },
+  {
+    title: "never releases a revoked partition",
+    seenBy: ["settling", "losses", "handovers", "calls"],
+    sabotage: {
+      events: () => (event) => Effect.succeed(event._tag === "Revoked" ? [] : [event])
+    }
+  },
+  {
+    title: "does not notice that a partition is lost",
+    seenBy: ["calls", "commits", "settling", "losses"],
+    needs: ({ intensity }) => intensity === 1,
+    sabotage: { events: () => (event) => Effect.succeed(event._tag === "Lost" ? [] : [event]) }
+  },
+  {
+    title: "starts one record behind the committed offset",
+    seenBy: ["commits"],
+    sabotage: { seek: (offset) => offset + 1n }
+  },
+  {
+    title: "starts one record before the committed offset",
+    seenBy: ["calls"],
+    sabotage: { seek: (offset) => (offset > 0n ? offset - 1n : offset) }
+  },
+  {
+    title: "never fetches again after back-pressure",
+    seenBy: ["losses", "settling"],
+    needs: some((plan) => plan.maxBufferedRecords === 1),
+    sabotage: { resume: "ignored" }
+  },
+  {
+    title: "drops a chunk",
+    seenBy: ["commits"],
+    sabotage: { events: chunks((chunk, odd) => (odd ? [chunk] : [])) }
+  },
+  {
+    title: "forgets the last record of a chunk",
+    seenBy: ["commits"],
+    sabotage: { events: chunks((chunk) => [{ ...chunk, records: chunk.records.slice(0, -1) }]) }
+  },
+  {
+    title: "hands a chunk over twice",
+    seenBy: ["calls", "routes"],
+    sabotage: { events: chunks((chunk) => [chunk, chunk]) }
+  },
+  {
+    title: "turns the order of a chunk around",
+    seenBy: ["order", "commits", "immediate"],
+    needs: some((plan) => plan.processingOrder === "partition"),
+    sabotage: { events: chunks((chunk) => [{ ...chunk, records: chunk.records.toReversed() }]) }
+  },
+  {
+    title: "runs records of one partition side by side",
+    seenBy: ["order"],
+    needs: some((plan) => plan.processingOrder === "partition" && plan.listener === "single"),
+    binding: (plan) =>
+      plan.listener === "single" && plan.processingOrder === "partition" && plan.onExhausted !== "halt"
+        ? { ...plan, processingOrder: "unordered" }
+        : plan
+  },
+  {
+    title: "runs records of one key side by side",
+    seenBy: ["order"],
+    needs: some((plan) => plan.processingOrder === "key"),
+    binding: (plan) => (plan.processingOrder === "key" ? { ...plan, processingOrder: "unordered" } : plan)
+  },
+  {
+    title: "forgets the bound of handlers in flight",
+    seenBy: ["in-flight"],
+    needs: some((plan) => plan.maxInFlight !== undefined),
+    binding: (plan) => ({ ...plan, maxInFlight: 1_000 })
+  },
+  {
+    title: "does not wait for the commit of a record",
+    seenBy: ["immediate"],
+    needs: some((plan) => plan.ackMode === "MANUAL_IMMEDIATE" && plan.processingOrder === "partition"),
+    binding: (plan) => ({ ...plan, ackMode: "MANUAL" })
+  },
+  {
+    title: "counts a record as handled before its handler has run",
+    seenBy: ["routes", "commits", "immediate"],
+    needs: some((plan) => plan.listener !== "whole-batch"),
+    runs: withoutWaiting
+  },
+  {
+    title: "gives up after the first attempt",
+    seenBy: ["routes"],
+    needs: some((plan) => plan.maxAttempts > 1 && plan.onExhausted === "dead-letter"),
+    binding: (plan) => ({ ...plan, maxAttempts: 1 })
+  },
+  {
+    title: "forgets that the operator paused",
+    seenBy: ["pauses"],
+    needs: ({ actions }) => actions.some((action) => action._tag === "Pause"),
+    pause: "forgotten"
+  },
+  {
+    title: "stops without stopping",
+    seenBy: ["calls", "leftovers", "settling", "losses", "progress"],
+    stop: "forgotten"
+  }
+]

@@ -1,0 +1,274 @@
+/**
+ * What must hold, whatever happens. A rule looks at the next entry of a history and at what the entries before it amount to; it answers with a
+ * sentence when the entry breaks it.
+ */
+import type { Entry, PartitionName, Remains } from "./History.ts"
+import { type Assignment, type Call, isSettled, type Ledger } from "./Ledger.ts"
+import type { Behaviour, BindingPlan } from "./Scenario.ts"
+
+export interface Rule {
+  readonly name: string
+  readonly check: (entry: Entry, ledger: Ledger) => string | undefined
+}
+
+type EntryOf<T extends Entry["_tag"]> = Extract<Entry, { readonly _tag: T }>
+
+const on =
+  <T extends Entry["_tag"]>(tag: T, check: (entry: EntryOf<T>, ledger: Ledger) => string | undefined): Rule["check"] =>
+  (entry, ledger) =>
+    entry._tag === tag ? check(entry as EntryOf<T>, ledger) : undefined
+
+const planOf = (ledger: Ledger, binding: string): BindingPlan => {
+  const plan = ledger.scenario.bindings.find((candidate) => candidate.name === binding)
+  if (plan === undefined) throw new Error(`There is no binding '${binding}' in this scenario.`)
+  return plan
+}
+
+/** Rulings 3 to 5: a commit covers finished records only, lies inside the log and never goes back. */
+const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
+  if (entry._tag !== "Committed") return undefined
+  for (const { topic, partition: number, offset } of entry.offsets) {
+    const partition = `${topic}/${number}`
+    const before = ledger.committed.get(partition)
+    if (before !== undefined && offset < before) return `${partition} went back from ${before} to ${offset}`
+    const end = ledger.logEnds.get(partition) ?? 0n
+    if (offset > end) return `${partition} was committed to ${offset}, and its log ends at ${end}`
+    for (const record of ledger.records.get(partition)?.values() ?? []) {
+      if (record.offset >= offset) break
+      if (record.offset >= (before ?? 0n) && !isSettled(record)) {
+        return `${partition} was committed to ${offset} while ${record.offset} (${record.plan.id}) is not finished`
+      }
+    }
+  }
+  return undefined
+})
+
+/** Records are handled under an assignment, once in it, from where it starts. */
+const calls: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
+  if (ledger.stopped.has(process)) return `${process} was stopped and handles ${partition}`
+  const assignment = ledger.current(process, consumer, partition)
+  if (assignment === undefined || !(assignment.state === "active" || assignment.state === "revoked")) {
+    return `${process} handles ${partition}, which is not its own (${assignment?.state ?? "never assigned"})`
+  }
+  for (const offset of offsets) {
+    const record = ledger.record(partition, offset)
+    if (record === undefined) return `${partition} has no readable record at ${offset}`
+    if (record.binding !== binding) return `${partition} belongs to ${record.binding}, not to ${binding}`
+    if (offset < assignment.position)
+      return `${partition}: ${offset} lies before ${assignment.position}, where it starts`
+    if (assignment.finished.has(offset))
+      return `${partition}: ${offset} (${record.plan.id}) was finished in this assignment`
+    const twice = (call: Call) => call.assignment === assignment && call.offsets.includes(offset)
+    if (ledger.openCalls(process, partition).some(twice)) {
+      return `${partition}: ${offset} (${record.plan.id}) is being handled already`
+    }
+  }
+  return undefined
+})
+
+/** Order per partition or key, within an assignment. */
+const order: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
+  const assignment = ledger.current(process, consumer, partition)
+  const first = offsets[0]
+  if (assignment === undefined || first === undefined) return undefined
+  const plan = planOf(ledger, binding)
+  const name = (offset: bigint) => `${offset} (${ledger.record(partition, offset)?.plan.id ?? "?"})`
+  const unfinished = [...assignment.begun].filter((offset) => !offsets.includes(offset))
+  if (plan.listener === "whole-batch") {
+    const again = offsets.every((offset) => assignment.begun.has(offset))
+    if (again || unfinished.length === 0) return undefined
+    return `${partition}: a batch from ${name(first)} began before ${name(unfinished[0]!)} was finished`
+  }
+  if (plan.processingOrder === "unordered") return undefined
+  const key = ledger.record(partition, first)?.plan.key
+  const sameLane = (offset: bigint): boolean =>
+    plan.processingOrder === "partition" || ledger.record(partition, offset)?.plan.key === key
+  const overtaken = unfinished.find(sameLane)
+  if (overtaken !== undefined) return `${partition}: ${name(first)} began before ${name(overtaken)} was finished`
+  const later = [...assignment.finished].find((offset) => offset > first && sameLane(offset))
+  return later === undefined ? undefined : `${partition}: ${name(first)} began after ${name(later)}`
+})
+
+/** Ruling 51: `maxInFlight` bounds handlers of a binding in a process. */
+const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
+  const { maxInFlight, processingOrder } = planOf(ledger, binding)
+  const bound = maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16)
+  const running = [...ledger.calls.values()].filter(
+    (call) => call.process === process && call.binding === binding
+  ).length
+  return running < bound ? undefined : `${process} runs ${running + 1} handlers of ${binding}, and ${bound} are allowed`
+})
+
+/** Ruling 7: under `MANUAL_IMMEDIATE` a record starts when the one before is committed. */
+const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
+  const plan = planOf(ledger, binding)
+  const first = offsets[0]
+  if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
+  if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
+  const assignment = ledger.current(process, consumer, partition)
+  const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
+  if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
+  return `${partition}: ${first} began before ${before} was committed`
+})
+
+/** Rulings 9 and 11: an operator's pause lets nothing slip through. */
+const pauses: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) =>
+  ledger.paused.has(`${process} ${binding}`)
+    ? `${process} handles ${partition} at ${offsets[0]} while ${binding} is paused`
+    : undefined
+)
+
+/** Ruling 3: an assignment starts at what is committed, or at the first record that is still there. */
+const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
+  if (event._tag !== "PartitionAssigned") return undefined
+  const partition = `${event.topic}/${event.partition}`
+  const committed = ledger.committed.get(partition) ?? 0n
+  if (event.position < committed)
+    return `${partition} starts at ${event.position}, before ${committed}, which is committed`
+  for (const record of ledger.records.get(partition)?.values() ?? []) {
+    if (record.offset >= event.position) return undefined
+    if (record.offset >= committed && record.removed === "no") {
+      return `${partition} starts at ${event.position} and jumps over ${record.offset} (${record.plan.id})`
+    }
+  }
+  return undefined
+})
+
+/**
+ * Who gives a partition up lets its handlers end, and commits what they did, so that the next owner repeats nothing. What explains an exception: the
+ * drain ran out of time, commits failed while it lasted, or a record before it failed and was left for the next owner.
+ */
+const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
+  if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
+  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.held(entry)]
+  const process = ledger.processOfMember(entry.memberId)
+  for (const partition of partitions) {
+    const assignment = ledger
+      .ofProcess(process, partition)
+      .findLast(({ state }) => state === "released" || state === "closed" || state === "revoked" || state === "active")
+    const problem = assignment && handover(assignment, partition, ledger)
+    if (problem !== undefined) return `${process} gave ${partition} up ${problem}`
+  }
+  return undefined
+})
+
+const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledger): string | undefined => {
+  const { process, binding } = assignment
+  if (assignment.drainTimedOut) return undefined
+  const running = ledger.openCalls(process, partition).find((call) => call.assignment === assignment)
+  if (running !== undefined) return `while ${running.offsets[0]} is being handled`
+  const committed = ledger.committed.get(partition) ?? assignment.position
+  const repeated = [...assignment.finished].find((offset) => offset >= committed)
+  if (repeated === undefined) return undefined
+  const { inFlight, lastFailureMillis } = ledger.trafficOf(process, planOf(ledger, binding).groupId)
+  const since = assignment.endingSinceMillis
+  if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
+  if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
+  if (ledger.paused.has(`${process} ${binding}`)) return undefined
+  return `with ${repeated} finished and only ${committed} committed: it will be handled again`
+}
+
+/** Rulings 16 and 17: nothing is dead-lettered or dropped that was going to succeed. */
+const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
+  if (event._tag !== "Settled") return undefined
+  const partition = `${event.topic}/${event.partition}`
+  const record = ledger.record(partition, event.record.offset)
+  if (record === undefined) return `${partition} has no readable record at ${event.record.offset}`
+  const { behaviour, id } = record.plan
+  const plan = planOf(ledger, event.binding)
+  if (event.settlement === "DeadLettered" && !mayBeDeadLettered(behaviour, plan)) {
+    return `${id} was dead-lettered (${event.failure?.className}: ${event.failure?.message}), and would have been handled`
+  }
+  if (event.settlement === "Skipped" && behaviour._tag !== "Ignorable") return `${id} was dropped`
+  if (event.settlement === "Handled" && record.fate !== "done") return `${id} counts as handled, and no handler did it`
+  return undefined
+})
+
+const mayBeDeadLettered = (behaviour: Behaviour, plan: BindingPlan): boolean => {
+  switch (behaviour._tag) {
+    case "Rejected":
+    case "Undecodable":
+    case "Stuck":
+    case "Broken":
+      return true
+    case "Flaky":
+      return behaviour.how !== "interrupt" && behaviour.failures >= plan.maxAttempts
+    default:
+      return false
+  }
+}
+
+/** Ruling 35: a stop is bounded. */
+const stops: Rule["check"] = on("ProcessStopped", ({ process, atMillis }, ledger) => {
+  const began = ledger.stopping.get(process) ?? atMillis
+  const longest = Math.max(...ledger.scenario.bindings.map((plan) => plan.shutdownTimeoutMillis)) + 20_000
+  return atMillis - began <= longest ? undefined : `stopping ${process} took ${atMillis - began} ms`
+})
+
+/** No record is lost: at the end each is handled, dead-lettered with a copy, dropped on purpose, or gone from the log and reported. */
+const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
+  for (const log of ledger.records.values()) {
+    for (const record of log.values()) {
+      const { id } = record.plan
+      const at = `${id} (${record.partition} at ${record.offset})`
+      if (record.fate === "open" && record.removed === "no") return `${at} was never finished`
+      if (record.fate === "open" && record.removed === "retention" && !record.reportedGone) {
+        return `${at} was deleted before it was read, and nobody said so`
+      }
+      if (record.fate === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+        return `${at} counts as dead-lettered, and there is no copy`
+      }
+    }
+  }
+  return needless(remains, ledger)
+})
+
+/** Every copy in a dead letter topic is of a record that belongs there. */
+const needless = (remains: Remains, ledger: Ledger): string | undefined => {
+  const plans = new Map(
+    [...ledger.records.values()].flatMap((log) => [...log.values()].map((record) => [record.plan.id, record] as const))
+  )
+  for (const value of remains.deadLetters) {
+    const record = plans.get(valueOf(value))
+    if (record === undefined) return `a dead letter topic has '${value}', which nobody published`
+    if (!mayBeDeadLettered(record.plan.behaviour, planOf(ledger, record.binding))) {
+      return `${record.plan.id} is in the dead letter topic, and would have been handled`
+    }
+  }
+  return undefined
+}
+
+/** Undecodable values carry a mark in front of their id. */
+const valueOf = (value: string): string => value.replace(/^!/, "")
+
+/** When the trouble is over, everything is read to the end. */
+const settling: Rule["check"] = on("Ended", ({ remains }) => {
+  const [first] = remains.lagging
+  return (
+    first && `${first.partition} is committed to ${first.committed ?? "nothing"}, and its log ends at ${first.logEnd}`
+  )
+})
+
+/** Ruling 36: after everything is stopped nothing is left. */
+const leftovers: Rule["check"] = (entry) => {
+  if (entry._tag === "Ended") return entry.remains.leftovers[0]
+  return entry._tag === "Closed" && entry.fibers > 0
+    ? `${entry.fibers} fibers run on after everything was closed`
+    : undefined
+}
+
+export const rules: ReadonlyArray<Rule> = [
+  { name: "commits", check: commits },
+  { name: "calls", check: calls },
+  { name: "order", check: order },
+  { name: "in-flight", check: inFlight },
+  { name: "immediate", check: immediate },
+  { name: "pauses", check: pauses },
+  { name: "start-positions", check: startPositions },
+  { name: "handovers", check: handovers },
+  { name: "routes", check: routes },
+  { name: "stops", check: stops },
+  { name: "losses", check: losses },
+  { name: "settling", check: settling },
+  { name: "leftovers", check: leftovers }
+]

@@ -1,0 +1,271 @@
+/**
+ * Runs one scenario from its first record to the last stop, and holds what happened against the rules.
+ */
+import type { BrokerError, ConsumerRecord } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Cause, Effect, Exit, Schedule } from "effect"
+import { type Entry, History, type Remains } from "./History.ts"
+import { encode, makeWorkshop, type Workshop } from "./handlers.ts"
+import { Ledger } from "./Ledger.ts"
+import { Machine, type Plant } from "./Machine.ts"
+import { rules } from "./rules.ts"
+import type { Action, Scenario } from "./Scenario.ts"
+import { beginMillis, Stuck, Timeline } from "./Timeline.ts"
+
+export interface Violation {
+  readonly rule: string
+  readonly message: string
+  /** Index of the entry of the history that broke the rule. */
+  readonly at: number
+}
+
+export interface Outcome {
+  readonly scenario: Scenario
+  readonly history: ReadonlyArray<Entry>
+  readonly violation: Violation | undefined
+}
+
+/** Bounds, in virtual time. */
+const settleBoundMillis = 20 * 60_000
+const quietBoundMillis = 2 * 60_000
+/** After the last planned action; the longest fault of a plan is an isolation of two minutes. */
+const pollMillis = 2_000
+
+export const simulate = (scenario: Scenario, plant?: Plant): Outcome => {
+  const time = new Timeline({ seed: scenario.seed, interleaving: scenario.interleaving })
+  const history = new History(() => time.nowMillis - beginMillis)
+  const stuck = run(time, Effect.scoped(story(scenario, history, plant)))
+  if (stuck === undefined) history.add({ _tag: "Closed", fibers: time.fibers })
+  const { entries } = history
+  if (stuck !== undefined) {
+    const violation = { rule: "progress", message: stuck, at: entries.length - 1 }
+    return { scenario, history: entries, violation: judge(scenario, entries) ?? violation }
+  }
+  return { scenario, history: entries, violation: judge(scenario, entries) }
+}
+
+/** Why the run did not come to its end. */
+const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined => {
+  try {
+    const exit = time.run(effect)
+    return Exit.isSuccess(exit) ? undefined : Cause.pretty(exit.cause)
+  } catch (error) {
+    if (error instanceof Stuck) return error.message
+    throw error
+  }
+}
+
+/** The first entry that breaks a rule. */
+export const judge = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const ledger = new Ledger(scenario)
+  for (const [at, entry] of entries.entries()) {
+    for (const { name, check } of rules) {
+      const message = check(entry, ledger)
+      if (message !== undefined) return { rule: name, message, at }
+    }
+    ledger.apply(entry)
+  }
+  return undefined
+}
+
+interface World {
+  readonly scenario: Scenario
+  readonly history: History
+  readonly memory: MemoryBroker.MemoryBroker["Service"]
+  readonly machines: ReadonlyArray<Machine>
+  readonly workshop: Workshop
+  /** What went wrong in the simulation itself. */
+  readonly mishaps: Array<string>
+}
+
+const story = Effect.fnUntraced(function* (scenario: Scenario, history: History, plant: Plant | undefined) {
+  const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
+  const latency = { join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis }
+  const memory = yield* MemoryBroker.make({
+    assignment,
+    maxRecordsPerChunk,
+    latency,
+    requestTimeout: "5 seconds",
+    faults,
+    onEvent: (entry) => history.add({ _tag: "Broker", entry })
+  })
+  const workshop = makeWorkshop(history)
+  const machines = scenario.processes.map(
+    ({ concurrency }, index) =>
+      new Machine({ name: `p${index + 1}`, concurrency, plans: bindings, memory, history, workshop, plant })
+  )
+  const world: World = { scenario, history, memory, machines, workshop, mishaps: [] }
+  for (const { topic, partitions } of bindings) yield* memory.createTopic(topic, { partitions })
+  yield* trouble(world)
+  yield* settle(world)
+  if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
+  const lagging = yield* lag(world)
+  const deadLetters = yield* readDeadLetters(world)
+  yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
+  const leftovers = yield* quiet(world)
+  history.add({ _tag: "Ended", remains: { lagging, deadLetters, leftovers } })
+})
+
+const trouble = Effect.fnUntraced(function* (world: World) {
+  let nowMillis = 0
+  for (const action of world.scenario.actions) {
+    if (action.atMillis > nowMillis) yield* Effect.sleep(action.atMillis - nowMillis)
+    nowMillis = Math.max(nowMillis, action.atMillis)
+    // Nobody waits for a stop before the next thing happens.
+    const acted = Effect.catchCause(act(world, action), (cause) =>
+      Effect.sync(() => {
+        world.mishaps.push(`${action._tag}: ${Cause.pretty(cause)}`)
+      })
+    )
+    yield* Effect.forkDetach(acted, { startImmediately: true })
+  }
+  const restMillis = world.scenario.troubleMillis - nowMillis
+  if (restMillis > 0) yield* Effect.sleep(restMillis)
+  world.history.add({ _tag: "TroubleOver" })
+})
+
+const act = (world: World, action: Action): Effect.Effect<void, BrokerError.BrokerError> => {
+  const { machines, scenario, memory, history } = world
+  switch (action._tag) {
+    case "Start":
+      return machines[action.process]!.start()
+    case "Stop":
+      return machines[action.process]!.stop()
+    case "Kill":
+      return machines[action.process]!.kill()
+    case "Pause":
+      return machines[action.process]!.pause(scenario.bindings[action.binding]!.name)
+    case "Resume":
+      return machines[action.process]!.resume(scenario.bindings[action.binding]!.name)
+    case "Grow": {
+      const { topic } = scenario.bindings[action.binding]!
+      // A broker that is away does not grow topics: asked again until it does.
+      const grow = Effect.flatMap(memory.broker.admin, (admin) => admin.createPartitions(topic, action.partitions))
+      return patiently(Effect.scoped(grow))
+    }
+    case "Publish":
+      return publish(world, action)
+    default: {
+      const { topic } = scenario.bindings[action.binding]!
+      return change(memory, history, topic, action)
+    }
+  }
+}
+
+const publish = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Publish" }>) {
+  const { scenario, memory, history, workshop } = world
+  const { name, topic } = scenario.bindings[action.binding]!
+  for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
+    for (const plan of records) workshop.plans.set(plan.id, plan)
+    yield* thereIs(memory, topic, partition)
+    const { logEnd } = yield* memory.offsets(topic, partition)
+    // Before the broker wakes its readers.
+    history.add({ _tag: "Published", binding: name, partition: `${topic}/${partition}`, firstOffset: logEnd, records })
+    yield* memory.append(
+      topic,
+      partition,
+      records.map((plan) => ({
+        key: plan.key === null ? null : new TextEncoder().encode(plan.key),
+        value: encode(plan)
+      }))
+    )
+  }
+})
+
+/** Waits for a partition that a broker in trouble has not made yet. */
+const thereIs = (memory: World["memory"], topic: string, partition: number) =>
+  Effect.repeat(describe(memory, topic), {
+    until: ({ partitions }) => partitions > partition,
+    schedule: Schedule.spaced("1 second")
+  })
+
+/** What changes a log without a reader noticing at once. */
+const change = Effect.fnUntraced(function* (
+  memory: World["memory"],
+  history: History,
+  topic: string,
+  action: Extract<Action, { readonly _tag: "Hole" | "Compact" | "Truncate" }>
+) {
+  const { partition } = action
+  const name = `${topic}/${partition}`
+  const { logEnd } = yield* memory.offsets(topic, partition)
+  if (action._tag === "Hole") {
+    const takes = action.kind === "control" ? 1n : 3n
+    history.add({ _tag: "LogEnd", partition: name, logEnd: logEnd + takes, why: `${action.kind} records` })
+    const record = { value: new TextEncoder().encode("aborted") }
+    if (action.kind === "control") yield* memory.appendControl(topic, partition)
+    else yield* memory.appendAborted(topic, partition, [record, record])
+    return
+  }
+  if (action._tag === "Compact") {
+    const removed = (record: ConsumerRecord.ConsumerRecord) => record.offset % 3n === 1n
+    const log = yield* memory.log(topic, partition)
+    history.add({ _tag: "Compacted", partition: name, offsets: log.filter(removed).map(({ offset }) => offset) })
+    return yield* memory.compact(topic, partition, removed)
+  }
+  const { logStart } = yield* memory.offsets(topic, partition)
+  const before = logStart + (logEnd - logStart) / 2n
+  const admin = yield* memory.broker.admin
+  const exit = yield* Effect.exit(admin.deleteRecords(topic, [{ partition, before }]))
+  if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before })
+}, Effect.scoped)
+
+/** Operators do what they would do, until everything is read or the bound is reached. */
+const settle = Effect.fnUntraced(function* (world: World) {
+  const { machines, scenario } = world
+  for (let waited = 0; waited < settleBoundMillis; waited += pollMillis) {
+    if (!machines.some((machine) => machine.isUp)) yield* machines[0]!.start()
+    for (const machine of machines) for (const { name } of scenario.bindings) yield* machine.resume(name)
+    yield* Effect.sleep(pollMillis)
+    if ((yield* lag(world)).length === 0) return
+  }
+})
+
+const lag = Effect.fnUntraced(function* ({ scenario, memory }: World) {
+  const lagging: Array<Remains["lagging"][number]> = []
+  for (const { topic, groupId } of scenario.bindings) {
+    const { partitions } = yield* Effect.orDie(describe(memory, topic))
+    for (let partition = 0; partition < partitions; partition++) {
+      const { logEnd } = yield* memory.offsets(topic, partition)
+      const committed = yield* memory.committed(groupId, topic, partition)
+      if (logEnd !== (committed ?? 0n)) lagging.push({ partition: `${topic}/${partition}`, committed, logEnd })
+    }
+  }
+  return lagging
+})
+
+const describe = (memory: World["memory"], topic: string) => {
+  const asked = Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.describeTopic(topic)))
+  return patiently(asked)
+}
+
+/** Asks again, every second, while the broker is away. */
+const patiently = <A>(effect: Effect.Effect<A, BrokerError.BrokerError>): Effect.Effect<A, BrokerError.BrokerError> =>
+  Effect.retry(effect, { while: away, schedule: Schedule.spaced("1 second") })
+
+const away = ({ _tag }: BrokerError.BrokerError): boolean => _tag === "BrokerUnavailable" || _tag === "RequestTimedOut"
+
+const readDeadLetters = Effect.fnUntraced(function* ({ scenario, memory }: World) {
+  const values: Array<string> = []
+  for (const { topic } of scenario.bindings) {
+    const found = yield* Effect.exit(describe(memory, `${topic}.DLT`))
+    if (!Exit.isSuccess(found)) continue
+    for (let partition = 0; partition < found.value.partitions; partition++) {
+      const log = yield* memory.log(`${topic}.DLT`, partition)
+      for (const { value } of log) values.push(new TextDecoder().decode(value ?? undefined))
+    }
+  }
+  return values
+})
+
+/** What is still there when everything had time to end: sentences. */
+const quiet = Effect.fnUntraced(function* ({ machines, memory }: World) {
+  for (let waited = 0; waited < quietBoundMillis && !machines.every((machine) => machine.isQuiet); waited += 1_000) {
+    yield* Effect.sleep(1_000)
+  }
+  if (!machines.every((machine) => machine.isQuiet)) return ["a process did not end"]
+  const usage = yield* memory.usage
+  return (["consumers", "producers", "admins"] as const).flatMap((kind) =>
+    usage[kind] === 0 ? [] : [`${usage[kind]} ${kind} are connected after everything was stopped`]
+  )
+})

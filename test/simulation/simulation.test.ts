@@ -1,0 +1,75 @@
+import { assert, describe, it } from "vitest"
+import { type PlantedBug, plantedBugs } from "./plants.ts"
+import { generate } from "./Scenario.ts"
+import { sentence, tell } from "./Story.ts"
+import { type Outcome, simulate } from "./simulate.ts"
+
+const transcript = ({ history }: Outcome): ReadonlyArray<string> =>
+  history.map((entry) => `${entry.atMillis} ${sentence(entry)}`)
+
+describe("simulation", () => {
+  it("equal seeds give equal histories, step by step", () => {
+    for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
+      assert.deepStrictEqual(transcript(simulate(generate(seed))), transcript(simulate(generate(seed))))
+    }
+  })
+
+  it("scenarios differ: every listener, order, ack mode and topology is among a hundred seeds", () => {
+    const scenarios = Array.from({ length: 100 }, (_, seed) => generate(seed))
+    const of = (pick: (scenario: (typeof scenarios)[number]) => ReadonlyArray<unknown>) =>
+      new Set(scenarios.flatMap(pick)).size
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ listener }) => listener)),
+      3
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ processingOrder }) => processingOrder)),
+      3
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ ackMode }) => ackMode)),
+      2
+    )
+    assert.strictEqual(
+      of(({ processes }) => [processes.reduce((sum, { concurrency }) => sum + concurrency, 0)]),
+      4
+    )
+    assert.strictEqual(
+      of(({ actions }) => actions.map(({ _tag }) => _tag)),
+      10
+    )
+  })
+
+  it("a clean seed breaks no rule, and everybody had something to do", () => {
+    for (let seed = 100; seed < 140; seed++) {
+      const outcome = simulate(generate(seed))
+      assert.isUndefined(outcome.violation, tell(outcome))
+      assert.isAbove(outcome.history.filter(({ _tag }) => _tag === "Called").length, 0)
+    }
+  })
+})
+
+/** Seeds that a planted bug may take to be seen. */
+const patience = 60
+
+const hunt = (bug: PlantedBug): Outcome | undefined => {
+  let tried = 0
+  for (let seed = 1; tried < patience; seed++) {
+    const scenario = generate(seed)
+    if (bug.needs?.(scenario) === false) continue
+    tried++
+    const outcome = simulate(scenario, bug)
+    if (outcome.violation !== undefined) return outcome
+  }
+  return undefined
+}
+
+describe("a planted bug is seen", () => {
+  for (const bug of plantedBugs) {
+    it(bug.title, () => {
+      const outcome = hunt(bug)
+      assert.isDefined(outcome?.violation, `not seen in ${patience} seeds`)
+      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && tell(outcome))
+    })
+  }
+})
