@@ -1,4 +1,6 @@
 /** The four shapes as layers, purge, dead events, metrics and health. */
+import { readFile } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import {
   DeadEventManager,
@@ -190,6 +192,44 @@ describe("Outbox", () => {
       assert.deepStrictEqual(yield* statuses, ["a DONE", "b DONE", "c DONE", "d DONE"])
     }).pipe(Effect.provide(database))
   })
+
+  for (const [name, shape] of Object.entries({
+    singleNode: Outbox.singleNode(),
+    multiNode: Outbox.multiNode({ claimLocking: { lockTimeout: "1 minute" } }),
+    ordered: Outbox.ordered(),
+    orderedNodes: Outbox.orderedNodes()
+  })) {
+    it.effect(
+      `OUT-S-17 OUT-T-05: ${name} holds no connection while a listener runs: there is only one here, and it is free`,
+      () => {
+        const seen: Array<string> = []
+        const registry = ListenerRegistry.layer([
+          ListenerRegistry.on("e", (event) =>
+            Effect.gen(function* () {
+              const sql = yield* SqlClient.SqlClient
+              yield* sql.withTransaction(sql`SELECT 1`)
+              yield* Effect.sleep("1 second")
+              yield* sql`SELECT 1`
+              seen.push(event.eventType)
+            })
+          )
+        ])
+        return Effect.gen(function* () {
+          yield* write("e")
+          yield* pass(3)
+          assert.deepStrictEqual(seen, ["e"])
+        }).pipe(Effect.provide(shape.pipe(Layer.provide(registry), Layer.provideMerge(database))))
+      }
+    )
+  }
+
+  it.effect("OUT-T-06: nothing but the project's own core is a dependency; drivers are the user's", () =>
+    Effect.gen(function* () {
+      const path = fileURLToPath(new URL("../../packages/outbox/package.json", import.meta.url))
+      const manifest = JSON.parse(yield* Effect.promise(() => readFile(path, "utf8")))
+      assert.deepStrictEqual(Object.keys(manifest.dependencies), ["@eventbus/core"])
+    })
+  )
 
   it.effect("OUT-B-10: two databases in one process, each with its own outbox and metrics", () => {
     const seen: Array<string> = []

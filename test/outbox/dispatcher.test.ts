@@ -92,7 +92,7 @@ describe("OutboxDispatcher", () => {
     )
   )
 
-  it.effect("OUT-D-02: what the hot way lost arrives by the cold way, once each", () => {
+  it.effect("OUT-D-02 OUT-B-09: built by hand, what the hot way lost arrives by the cold way, once each", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const { dispatcher, poller } = yield* started()
@@ -138,7 +138,7 @@ describe("OutboxDispatcher", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   )
 
-  it.effect("OUT-D-06: two hot for one cold, and neither starves", () => {
+  it.effect("OUT-D-04 OUT-D-06: two hot for one cold, and neither starves", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()

@@ -1,6 +1,6 @@
 /** The table and its state changes, on every database. Time is the database's, so tests age rows instead of waiting. */
 import { assert, describe, it } from "@effect/vitest"
-import { EventEnvelope, type JsonCodec, OutboxSchema, OutboxStore } from "@eventbus/outbox"
+import { EventEnvelope, type JsonCodec, type OutboxError, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import { Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { onDatabases } from "./databases.ts"
@@ -69,7 +69,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("a missing table and a missing column are named", () =>
+  it.effect("OUT-T-09: a missing table and a missing column are named", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const none = yield* Effect.flip(OutboxSchema.verify())
@@ -151,7 +151,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("OUT-S-12 OUT-S-13: claims exclude others, expire, are renewed and released", () =>
+  it.effect("OUT-S-03 OUT-S-12 OUT-S-13: claims exclude others, expire, are renewed and released", () =>
     Effect.gen(function* () {
       const store = yield* Store
       yield* insert("a", "b", "c")
@@ -255,6 +255,34 @@ onDatabases("OutboxStore", (db) => {
       assert.deepInclude(lag, { pending: 3, dead: 1 })
       assert.isTrue(lag.oldestMillis >= 60_000 && lag.oldestMillis < 85_000, String(lag.oldestMillis))
     }).pipe(Effect.provide(storeOn(db)))
+  )
+
+  it.effect("two purges of one table at the same time remove every row once", () =>
+    Effect.gen(function* () {
+      const store = yield* Store
+      const all = Array.from({ length: 300 }, (_, i) => `e${i}`)
+      yield* insert(...all, "pending")
+      yield* store.markDone(all)
+      const purgeAll: Effect.Effect<number, OutboxError.OutboxStoreError> = Effect.flatMap(
+        store.purgeTerminal("-1 second", 20),
+        (n) => (n === 0 ? Effect.succeed(0) : Effect.map(purgeAll, (more) => n + more))
+      )
+      const removed = yield* Effect.all([purgeAll, purgeAll], { concurrency: 2 })
+      assert.strictEqual(removed[0] + removed[1] + (yield* purgeAll), 300)
+      assert.deepStrictEqual(yield* polled, ["pending"])
+    }).pipe(Effect.provide(storeOn(db)))
+  )
+
+  it.effect(
+    "OUT-S-14: the dialect is detected from the client, and a store of the user's own takes the same place",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* OutboxStore.make()
+        assert.strictEqual({ pg: "PostgreSQL", mysql: "MariaDB", sqlite: "SQLite" }[store.dialect.name], db.name)
+        const own = OutboxStore.OutboxStore.of({ ...store, countDead: () => Effect.succeed(42) })
+        const count = Store.use((s) => s.countDead({})).pipe(Effect.provideService(Store, own))
+        assert.strictEqual(yield* count, 42)
+      }).pipe(Effect.provide(db.migrated))
   )
 
   it.effect("OUT-T-08 OUT-S-15: another table and another codec", () =>

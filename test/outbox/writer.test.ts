@@ -171,7 +171,7 @@ onDatabases("OutboxWriter", (db) => {
     }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 
-  it.effect("OUT-W-11 OUT-W-16: rollbacks, savepoints included, leave no row and fire nothing", () => {
+  it.effect("OUT-T-04 OUT-W-11 OUT-W-16: rollbacks, savepoints included, leave no row and fire nothing", () => {
     const fired: Array<string> = []
     const hook: WriterHook.WriterHook = {
       afterCommit: (events) => Effect.sync(() => void fired.push(...events.map((e) => `commit ${e.eventType}`))),
