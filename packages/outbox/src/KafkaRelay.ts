@@ -1,0 +1,124 @@
+/**
+ * Events to Kafka: a listener for everything, over the Broker port.
+ *
+ * - Acknowledged before DONE (`acks=all`, idempotent producer): a crash in between sends an event twice, never loses one.
+ * - A record's key is the aggregate's id, so an aggregate stays on one partition, in the order in which it is handed over. Behind
+ *   `Outbox.orderedNodes` with `orderedSettings`, that is the insertion order.
+ * - A record that can never be sent (too large, illegal topic, refused) makes its event DEAD at once and blocks nobody.
+ * - While the cluster is down, events wait and no attempt is counted. A missing topic fails its own events only.
+ */
+import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Effect, Layer } from "effect"
+import type { EventEnvelope } from "./EventEnvelope.ts"
+import { GLOBAL } from "./EventType.ts"
+import { type EventListener, type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
+import { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
+import { fixed } from "./RetryPolicy.ts"
+
+/** Headers of a relayed record. The event's own headers follow them, `traceparent` among them. */
+export const headerNames = {
+  eventId: "x-eventbus-event-id",
+  eventType: "x-eventbus-event-type",
+  aggregateType: "x-eventbus-aggregate-type",
+  aggregateId: "x-eventbus-aggregate-id",
+  tenantId: "x-eventbus-tenant-id",
+  occurredAt: "x-eventbus-occurred-at",
+  contentType: "content-type"
+} as const
+
+export interface KafkaRelayOptions {
+  /** Where an event goes. Default: a topic named like its event type. */
+  readonly topic?: string | ReadonlyMap<string, string> | ((event: EventEnvelope) => string)
+  /** What decides the partition. Default: the aggregate's id; without one, the record has no key and is spread. */
+  readonly key?: (event: EventEnvelope) => string | null
+  /** `plain`: the headers above. `cloudevents`: binary mode of CloudEvents 1.0, `ce_id` and so on. Default `plain`. */
+  readonly format?: "plain" | { readonly _tag: "cloudevents"; readonly source: string }
+  readonly producer?: Broker.ProducerOptions
+}
+
+/** Settings of `OrderedRelay` and `Outbox.orderedNodes` for a relay: the producer keeps the order of what it is handed at once. */
+export const orderedSettings = { workerCount: 64, pipelining: 500, maxInMemory: 8000, batchSize: 1000 } as const
+
+/** Settings of `Outbox.singleNode` and `Outbox.multiNode` for a relay: what is under way at once travels in one request. */
+export const unorderedSettings = { workerCount: 500, hotQueueCapacity: 2000, coldQueueCapacity: 2000 } as const
+
+const encoder = new TextEncoder()
+
+/** The id that consumers deduplicate by, from a relayed record in either format. */
+export const eventIdOf = (record: Pick<ConsumerRecord.ConsumerRecord, "headers">): string | undefined => {
+  const header = record.headers.find((h) => h.key === headerNames.eventId || h.key === "ce_id")
+  return header?.value == null ? undefined : new TextDecoder().decode(header.value)
+}
+
+const topicOf = (event: EventEnvelope, topic: KafkaRelayOptions["topic"]): string => {
+  if (topic === undefined) return event.eventType
+  if (typeof topic === "string") return topic
+  return typeof topic === "function" ? topic(event) : (topic.get(event.eventType) ?? event.eventType)
+}
+
+const plainHeaders = (event: EventEnvelope): ReadonlyArray<readonly [string, string]> => [
+  [headerNames.eventId, event.eventId],
+  [headerNames.eventType, event.eventType],
+  ...(event.aggregateType === GLOBAL.name ? [] : [[headerNames.aggregateType, event.aggregateType] as const]),
+  ...(event.aggregateId === undefined ? [] : [[headerNames.aggregateId, event.aggregateId] as const]),
+  ...(event.tenantId === undefined ? [] : [[headerNames.tenantId, event.tenantId] as const]),
+  [headerNames.occurredAt, new Date(event.occurredAtMillis).toISOString()],
+  [headerNames.contentType, event.contentType]
+]
+
+const cloudEventHeaders = (event: EventEnvelope, source: string): ReadonlyArray<readonly [string, string]> => [
+  ["ce_specversion", "1.0"],
+  ["ce_id", event.eventId],
+  ["ce_source", source],
+  ["ce_type", event.eventType],
+  ["ce_time", new Date(event.occurredAtMillis).toISOString()],
+  ...(event.aggregateId === undefined ? [] : [["ce_subject", event.aggregateId] as const]),
+  ...(event.aggregateType === GLOBAL.name ? [] : [["ce_aggregatetype", event.aggregateType] as const]),
+  ...(event.tenantId === undefined ? [] : [["ce_tenantid", event.tenantId] as const]),
+  [headerNames.contentType, event.contentType]
+]
+
+/** The record of an event. Pure. */
+export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
+  const format = options.format ?? "plain"
+  const own = format === "plain" ? plainHeaders(event) : cloudEventHeaders(event, format.source)
+  const key = options.key === undefined ? (event.aggregateId ?? null) : options.key(event)
+  return {
+    topic: topicOf(event, options.topic),
+    key: key === null ? null : encoder.encode(key),
+    value: event.payload,
+    headers: [...own, ...event.headers].map(([name, value]) => ({ key: name, value: encoder.encode(value) })),
+    timestamp: event.occurredAtMillis
+  }
+}
+
+const hopeless = new Set<BrokerError.BrokerError["_tag"]>(["RecordTooLarge", "RecordRejected", "InvalidTopic"])
+
+/** What a failed publish means for the event. A topic that does not exist counts attempts: only its own events are concerned. */
+const classify = (error: BrokerError.BrokerError): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent =>
+  hopeless.has(error._tag)
+    ? new PoisonEvent({ reason: error.message, cause: error })
+    : error.retryable && error._tag !== "UnknownTopic"
+      ? new DownstreamUnavailable({ cause: error })
+      : error
+
+/** The listener of a relay, with a producer of its own for the life of the scope. */
+export const listener = Effect.fnUntraced(function* (options: KafkaRelayOptions = {}) {
+  const broker = yield* Broker.Broker
+  const producer = yield* broker.producer(options.producer)
+  const relay: EventListener = (event) =>
+    Effect.mapError(
+      Effect.suspend(() => producer.send(toRecord(event, options))),
+      classify
+    )
+  return relay
+})
+
+/** A registry whose one listener publishes every event. */
+export const layer = (
+  options?: KafkaRelayOptions
+): Layer.Layer<ListenerRegistry, BrokerError.BrokerError, Broker.Broker> =>
+  Layer.unwrap(Effect.map(listener(options), layerAll))
+
+/** A relay's retries for failures that do count, such as a missing topic: once a second. */
+export const retryPolicy = fixed("1 second")

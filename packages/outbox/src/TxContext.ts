@@ -1,0 +1,167 @@
+/**
+ * The transaction that a write joins, and what runs when it has ended.
+ *
+ * Two kinds of transaction count: one that Effect's `sql.withTransaction` opened, and a foreign one (a plain `pg` client, Drizzle,
+ * Kysely, ...) that `join` or `transaction` made known to this fiber. A foreign one wins where both are there.
+ */
+import { Context, Effect, Exit, Layer } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { NotInTransaction, OutboxStoreError } from "./OutboxError.ts"
+
+/** Runs one statement on the transaction's own connection. */
+export type Execute = (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, OutboxStoreError>
+
+/** A transaction that Effect SQL does not own, as this module sees it. */
+interface ForeignTransaction {
+  readonly execute: Execute
+  readonly onCommit: Array<Effect.Effect<void>>
+  readonly onRollback: Array<Effect.Effect<void>>
+}
+
+const Foreign = Context.Reference<ForeignTransaction | undefined>("@eventbus/outbox/TxContext/Foreign", {
+  defaultValue: () => undefined
+})
+
+const RollbackHooks = Context.Reference<Array<Effect.Effect<void>> | undefined>(
+  "@eventbus/outbox/TxContext/RollbackHooks",
+  { defaultValue: () => undefined }
+)
+
+export class TxContext extends Context.Service<
+  TxContext,
+  {
+    readonly isTransactionActive: Effect.Effect<boolean>
+    /** The connection of the business statements. */
+    readonly currentConnection: Effect.Effect<Execute, NotInTransaction>
+    /** Runs the effect once the outermost transaction has committed; never after a rollback, a savepoint's included. */
+    readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
+    /**
+     * Runs the effect once the transaction, or the savepoint around this call, has rolled back. Effect's own `sql.withTransaction`
+     * has no such hook: there it runs only under `TxContext.withTransaction`, which is the same with the hook added.
+     */
+    readonly afterRollback: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
+  }
+>()("@eventbus/outbox/TxContext") {}
+
+/** Joins the transactions of the `SqlClient` and foreign ones. */
+export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.effect(
+  TxContext,
+  Effect.map(SqlClient.SqlClient, (sql) => {
+    const inSql = Effect.map(Effect.serviceOption(sql.transactionService), (found) => found._tag === "Some")
+    const execute: Execute = (text, params) =>
+      Effect.mapError(
+        sql.unsafe(text, params).raw,
+        (cause) => new OutboxStoreError({ operation: "insert", retryable: cause.isRetryable, cause })
+      )
+    const either = <A, E>(
+      operation: string,
+      foreign: (tx: ForeignTransaction) => Effect.Effect<A, E>,
+      own: Effect.Effect<A, E>
+    ): Effect.Effect<A, E | NotInTransaction> =>
+      Effect.flatMap(
+        Foreign,
+        (tx): Effect.Effect<A, E | NotInTransaction> =>
+          tx !== undefined
+            ? foreign(tx)
+            : Effect.flatMap(
+                inSql,
+                (active): Effect.Effect<A, E | NotInTransaction> =>
+                  active ? own : Effect.fail(new NotInTransaction({ operation }))
+              )
+      )
+    return TxContext.of({
+      isTransactionActive: Effect.flatMap(Foreign, (tx) => (tx === undefined ? inSql : Effect.succeed(true))),
+      currentConnection: either<Execute, never>(
+        "currentConnection",
+        (tx) => Effect.succeed(tx.execute),
+        Effect.succeed(execute)
+      ),
+      afterCommit: (effect) =>
+        either("afterCommit", (tx) => Effect.sync(() => void tx.onCommit.push(effect)), sql.afterCommit(effect)),
+      afterRollback: (effect) =>
+        either(
+          "afterRollback",
+          (tx) => Effect.sync(() => void tx.onRollback.push(effect)),
+          Effect.map(RollbackHooks, (hooks) => void hooks?.push(effect))
+        )
+    })
+  })
+)
+
+const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
+  Effect.forEach(
+    effects,
+    (effect) => Effect.catchCause(effect, (cause) => Effect.logError("after-transaction hook died", cause)),
+    {
+      discard: true
+    }
+  )
+
+/** `sql.withTransaction`, and `afterRollback` works inside. Nested, it is a savepoint with hooks of its own. */
+export const withTransaction = <A, E, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError.SqlError, R | SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const parent = yield* RollbackHooks
+    const hooks: Array<Effect.Effect<void>> = []
+    return yield* sql.withTransaction(Effect.provideService(self, RollbackHooks, hooks)).pipe(
+      Effect.onExit((exit) => {
+        if (Exit.isFailure(exit)) return runAll(hooks)
+        parent?.push(...hooks)
+        return Effect.void
+      })
+    )
+  })
+
+/** A foreign transaction under the caller's control: who joined it says how it ended. */
+export interface Joined {
+  /** Runs writes inside of the foreign transaction. */
+  readonly run: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Call after the COMMIT has succeeded: the hot path fires. Not calling it costs latency only; the poller delivers. */
+  readonly committed: Effect.Effect<void>
+  /** Call after a rollback. */
+  readonly rolledBack: Effect.Effect<void>
+}
+
+/**
+ * Joins a transaction that somebody else opened and will end. `query` runs a statement on its connection, as `client.query` of
+ * `pg` does, and returns anything.
+ */
+export const join = (query: (text: string, params: ReadonlyArray<unknown>) => PromiseLike<unknown>): Joined => {
+  const tx = foreign((text, params) =>
+    Effect.tryPromise({
+      try: async () => query(text, params),
+      catch: (cause) => new OutboxStoreError({ operation: "insert", retryable: false, cause })
+    })
+  )
+  return {
+    run: (self) => Effect.provideService(self, Foreign, tx),
+    committed: Effect.suspend(() => runAll(tx.onCommit.splice(0))),
+    rolledBack: Effect.suspend(() => runAll(tx.onRollback.splice(0)))
+  }
+}
+
+const foreign = (execute: Execute): ForeignTransaction => ({ execute, onCommit: [], onRollback: [] })
+
+/**
+ * A transaction on a connection that the caller provides: BEGIN, the effect, COMMIT; ROLLBACK when it fails, dies or is
+ * interrupted. Hooks run after that. For clients without transactions of their own in Effect.
+ */
+export const transaction =
+  (execute: Execute) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutboxStoreError, R> =>
+    Effect.suspend(() => {
+      const tx = foreign(execute)
+      return Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          yield* execute("BEGIN", [])
+          const exit = yield* Effect.exit(restore(Effect.provideService(self, Foreign, tx)))
+          const ended = yield* Effect.exit(execute(Exit.isSuccess(exit) ? "COMMIT" : "ROLLBACK", []))
+          const committed = Exit.isSuccess(exit) && Exit.isSuccess(ended)
+          yield* runAll(committed ? tx.onCommit : tx.onRollback)
+          if (Exit.isSuccess(exit) && Exit.isFailure(ended)) return yield* Effect.failCause(ended.cause)
+          return yield* exit
+        })
+      )
+    })

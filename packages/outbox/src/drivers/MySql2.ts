@@ -1,0 +1,138 @@
+/**
+ * A `SqlClient` over mysql2, for MySQL 8 and MariaDB 10.6 or later.
+ *
+ * Sessions run at READ COMMITTED: the gap locks of REPEATABLE READ make claims of several workers deadlock.
+ */
+import { Duration, Effect, Layer, Redacted, type Scope, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+import mysql, { type PoolConnection } from "mysql2"
+
+export interface MySql2Config {
+  readonly host?: string
+  /** Default 3306. */
+  readonly port?: number
+  readonly database: string
+  readonly username: string
+  readonly password?: Redacted.Redacted
+  /** Default 10. */
+  readonly maxConnections?: number
+  /** Default 10 seconds. */
+  readonly connectTimeout?: Duration.Input
+}
+
+const classify = (cause: unknown, operation: string): SqlError.SqlErrorReason => {
+  const props = { cause, message: `Failed to ${operation}`, operation }
+  const error = cause as { readonly code?: string; readonly errno?: number; readonly fatal?: boolean } | undefined
+  switch (error?.code) {
+    case "ER_LOCK_DEADLOCK":
+      return new SqlError.DeadlockError(props)
+    case "ER_LOCK_WAIT_TIMEOUT":
+      return new SqlError.LockTimeoutError(props)
+    case "ER_DUP_ENTRY":
+      return new SqlError.UniqueViolation({ ...props, constraint: "unknown" })
+    case "ER_ACCESS_DENIED_ERROR":
+      return new SqlError.AuthenticationError(props)
+    case "ER_NO_SUCH_TABLE":
+    case "ER_BAD_FIELD_ERROR":
+    case "ER_PARSE_ERROR":
+      return new SqlError.SqlSyntaxError(props)
+    default:
+      return error?.fatal === true || /^(PROTOCOL_|ECONN|ETIMEDOUT|EPIPE|ER_SERVER_SHUTDOWN)/.test(error?.code ?? "")
+        ? new SqlError.ConnectionError(props)
+        : new SqlError.UnknownError(props)
+  }
+}
+
+const fromCallback = <A>(operation: string, run: (done: (error: Error | null, value?: A) => void) => void) =>
+  Effect.callback<A, SqlError.SqlError>((resume) => {
+    run((error, value) =>
+      resume(
+        error === null || error === undefined
+          ? Effect.succeed(value as A)
+          : Effect.fail(new SqlError.SqlError({ reason: classify(error, operation) }))
+      )
+    )
+  })
+
+type Result = ReadonlyArray<never> | { readonly affectedRows: number }
+
+const makeConnection = (connection: PoolConnection): SqlConnection.Connection => {
+  const run = (text: string, params: ReadonlyArray<unknown>, protocol: "prepared" | "text", shape: "rows" | "arrays") =>
+    // A statement on the wire cannot be taken back: waiting for its answer keeps the connection usable for the rollback.
+    Effect.uninterruptible(
+      fromCallback<Result>("execute", (done) => {
+        const options = { sql: text, rowsAsArray: shape === "arrays" }
+        // Prepared statements take no typed arrays but Buffers, and reject undefined.
+        const values = params.map((p) => (p === undefined ? null : p instanceof Uint8Array ? Buffer.from(p) : p))
+        if (protocol === "prepared") connection.execute(options, values as Array<never>, (e, r) => done(e, r as Result))
+        else connection.query(options, values, (e, r) => done(e, r as Result))
+      })
+    )
+  const rows = (
+    effect: Effect.Effect<Result, SqlError.SqlError>
+  ): Effect.Effect<ReadonlyArray<never>, SqlError.SqlError> =>
+    Effect.map(effect, (result) => (Array.isArray(result) ? (result as ReadonlyArray<never>) : []))
+  const execute: SqlConnection.Connection["execute"] = (text, params, transform) => {
+    const all = rows(run(text, params, "prepared", "rows"))
+    return transform ? Effect.map(all, transform) : all
+  }
+  return {
+    execute,
+    executeUnprepared: (text, params, transform) => {
+      const all = rows(run(text, params ?? [], "text", "rows"))
+      return transform ? Effect.map(all, transform) : all
+    },
+    executeRaw: (text, params) => run(text, params, "prepared", "rows"),
+    executeValues: (text, params) => rows(run(text, params, "prepared", "arrays")),
+    executeValuesUnprepared: (text, params) => rows(run(text, params, "text", "arrays")),
+    executeStream: (text, params, transform) =>
+      Stream.unwrap(Effect.map(execute(text, params, transform), (all) => Stream.fromIterable(all)))
+  }
+}
+
+const makePool = (config: MySql2Config) =>
+  mysql.createPool({
+    host: config.host ?? "127.0.0.1",
+    port: config.port ?? 3306,
+    database: config.database,
+    user: config.username,
+    ...(config.password === undefined ? {} : { password: Redacted.value(config.password) }),
+    connectionLimit: config.maxConnections ?? 10,
+    connectTimeout: Duration.toMillis(Duration.fromInputUnsafe(config.connectTimeout ?? "10 seconds")),
+    supportBigNumbers: true,
+    timezone: "Z"
+  })
+
+export const make: (
+  config: MySql2Config
+) => Effect.Effect<SqlClient.SqlClient, never, Scope.Scope | Reactivity.Reactivity> = Effect.fnUntraced(
+  function* (config) {
+    const pool = yield* Effect.acquireRelease(
+      Effect.sync(() => makePool(config)),
+      (pool) => Effect.ignore(fromCallback<void>("close", (done) => pool.end((error) => done(error))))
+    )
+    pool.on("connection", (connection) => connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
+    const acquirer = Effect.acquireRelease(
+      fromCallback<PoolConnection>("connect", (done) => pool.getConnection((e, c) => done(e, c))),
+      (connection) => Effect.sync(() => connection.release())
+    ).pipe(Effect.map(makeConnection))
+    return yield* SqlClient.make({
+      driver: "mysql2",
+      acquirer,
+      transactionAcquirer: acquirer,
+      compiler: Statement.makeCompiler({
+        dialect: "mysql",
+        placeholder: () => "?",
+        onIdentifier: Statement.defaultEscape("`"),
+        onRecordUpdate: () => ["", []],
+        onCustom: () => ["", []]
+      }),
+      releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
+      spanAttributes: [["db.system.name", "mysql"]]
+    })
+  }
+)
+
+export const layer = (config: MySql2Config): Layer.Layer<SqlClient.SqlClient> =>
+  Layer.effect(SqlClient.SqlClient, make(config)).pipe(Layer.provide(Reactivity.layer))

@@ -1,0 +1,78 @@
+/** What differs between the databases, as text. Statements are written once, in terms of this. */
+import type { SqlClient } from "effect/sql"
+
+export type DialectName = "pg" | "mysql" | "sqlite"
+
+export interface Dialect {
+  readonly name: DialectName
+  /** The database's own time as a value of the time columns. The only time that decides availability and expiry (ruling 44). */
+  readonly now: string
+  /** The nth parameter, counted from 1. */
+  readonly param: (n: number) => string
+  /** `time` plus a number of milliseconds. */
+  readonly plusMillis: (time: string, millis: string) => string
+  /** `time` minus a number of milliseconds. */
+  readonly minusMillis: (time: string, millis: string) => string
+  /** A time column as whole microseconds since the epoch. */
+  readonly micros: (column: string) => string
+  /** Epoch milliseconds as a value of the time columns. */
+  readonly fromMillis: (millis: string) => string
+  /** What a claim appends to its SELECT, so that two claimers never meet. */
+  readonly skipLocked: string
+}
+
+const pg: Dialect = {
+  name: "pg",
+  now: "statement_timestamp()",
+  param: (n) => `$${n}`,
+  plusMillis: (time, millis) => `${time} + ${millis}::float8 * interval '1 millisecond'`,
+  minusMillis: (time, millis) => `${time} - ${millis}::float8 * interval '1 millisecond'`,
+  // date_part works on doubles, extract on decimals, which is several times slower; readers round.
+  micros: (column) => `(date_part('epoch', ${column}) * 1000000)`,
+  fromMillis: (millis) => `to_timestamp(${millis}::float8 / 1000)`,
+  skipLocked: "FOR UPDATE SKIP LOCKED"
+}
+
+const mysql: Dialect = {
+  name: "mysql",
+  now: "UTC_TIMESTAMP(6)",
+  param: () => "?",
+  plusMillis: (time, millis) => `TIMESTAMPADD(MICROSECOND, CAST(1000 * ${millis} AS SIGNED), ${time})`,
+  minusMillis: (time, millis) => `TIMESTAMPADD(MICROSECOND, CAST(-1000 * ${millis} AS SIGNED), ${time})`,
+  micros: (column) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', ${column})`,
+  fromMillis: (millis) => `TIMESTAMPADD(MICROSECOND, CAST(1000 * ${millis} AS SIGNED), '1970-01-01 00:00:00')`,
+  skipLocked: "FOR UPDATE SKIP LOCKED"
+}
+
+/** Times are whole microseconds since the epoch: SQLite has no time type. */
+const sqlite = (now: string): Dialect => ({
+  name: "sqlite",
+  now,
+  param: () => "?",
+  plusMillis: (time, millis) => `${time} + CAST(1000 * ${millis} AS INTEGER)`,
+  minusMillis: (time, millis) => `${time} - CAST(1000 * ${millis} AS INTEGER)`,
+  micros: (column) => column,
+  fromMillis: (millis) => `CAST(ROUND(1000 * ${millis}) AS INTEGER)`,
+  skipLocked: ""
+})
+
+/** The dialect of a client. `node-sqlite` clients of this package bring their clock as a function; any other SQLite tells the system's time. */
+export const dialectOf = (sql: SqlClient.SqlClient): Dialect =>
+  sql.onDialectOrElse({
+    mysql: () => mysql,
+    sqlite: () =>
+      sqlite(
+        sql.driver === "node-sqlite" ? "(SELECT outbox_now_micros())" : "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+      ),
+    orElse: () => pg
+  })
+
+/** What a driver reports of a change: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
+export const affectedRows = (raw: unknown): number => {
+  const result = raw as {
+    readonly rowCount?: number
+    readonly affectedRows?: number
+    readonly changes?: number | bigint
+  }
+  return Number(result.rowCount ?? result.affectedRows ?? result.changes ?? 0)
+}

@@ -1,0 +1,83 @@
+/** Claims: rows that one node holds for itself, until it is done with them or its lock has expired. */
+import { Effect } from "effect"
+import { eventColumns, type PolledEvent } from "../rows.ts"
+import { millis, type Parameters, parameters, pending, type StoreContext, storeError } from "./context.ts"
+import type { ClaimOptions, StoreShape } from "./contract.ts"
+import { due, inOrder, limitTo } from "./pending.ts"
+
+type Claims = Pick<StoreShape, "claimPending" | "renewClaims" | "releaseClaims">
+
+export const makeClaims = ({ sql, dialect, names, rows, change, decode }: StoreContext): Claims => {
+  const table = names.table
+
+  const claimable = (options: ClaimOptions, p: Parameters): string =>
+    `${due(dialect, options, p)} AND (locked_at IS NULL OR locked_at <= ${dialect.minusMillis(dialect.now, p.bind(millis(options.lockTimeout)))})`
+
+  const claimInOneStatement: StoreShape["claimPending"] = (options) => {
+    const p = parameters(dialect)
+    const key = dialect.name === "pg" ? "ctid" : "seq"
+    const owner = p.bind(options.owner)
+    const chosen = `SELECT ${key} FROM ${table} WHERE ${claimable(options, p)} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)} ${dialect.skipLocked}`
+    const from =
+      dialect.name === "pg"
+        ? `WITH chosen AS MATERIALIZED (${chosen}) UPDATE ${table} t SET locked_by = ${owner}, locked_at = ${dialect.now} FROM chosen WHERE t.ctid = chosen.ctid`
+        : `UPDATE ${table} SET locked_by = ${owner}, locked_at = ${dialect.now} WHERE seq IN (${chosen})`
+    return rows(
+      "claim",
+      `${from} RETURNING ${eventColumns(dialect, dialect.name === "pg" ? "t." : "")}`,
+      p.values
+    ).pipe(Effect.map((found) => decode(found).toSorted(oldestFirst)))
+  }
+
+  const claimInTwoSteps: StoreShape["claimPending"] = Effect.fnUntraced(function* (options) {
+    const p = parameters(dialect)
+    const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${claimable(options, p)} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)} ${dialect.skipLocked}`
+    const found = yield* rows("claim", text, p.values)
+    if (found.length === 0) return []
+    const u = parameters(dialect)
+    const set = `locked_by = ${u.bind(options.owner)}, locked_at = ${dialect.now}`
+    const ids = found.map((row) => String(row.event_id))
+    yield* change("claim", `UPDATE ${table} SET ${set} WHERE ${u.oneOf("event_id", ids)}`, u.values)
+    return decode(found)
+  })
+
+  const claimPending: StoreShape["claimPending"] = (options) =>
+    dialect.name === "mysql"
+      ? sql
+          .withTransaction(claimInTwoSteps(options))
+          .pipe(Effect.mapError((cause) => (cause._tag === "OutboxStoreError" ? cause : storeError("claim")(cause))))
+      : claimInOneStatement(options)
+
+  const claimsOf = (owner: string, eventIds: ReadonlyArray<string>, p: Parameters): string =>
+    `${p.oneOf("event_id", eventIds)} AND locked_by = ${p.bind(owner)} AND ${pending}`
+
+  const renewClaims: StoreShape["renewClaims"] = Effect.fnUntraced(function* (owner, eventIds) {
+    if (eventIds.length === 0) return []
+    const p = parameters(dialect)
+    const update = `UPDATE ${table} SET locked_at = ${dialect.now} WHERE ${claimsOf(owner, eventIds, p)}`
+    if (dialect.name !== "mysql") {
+      const renewed = yield* rows("renew claims", `${update} RETURNING event_id`, p.values)
+      return renewed.map((row) => String(row.event_id))
+    }
+    yield* change("renew claims", update, p.values)
+    const q = parameters(dialect)
+    const still = yield* rows(
+      "renew claims",
+      `SELECT event_id FROM ${table} WHERE ${claimsOf(owner, eventIds, q)}`,
+      q.values
+    )
+    return still.map((row) => String(row.event_id))
+  })
+
+  const releaseClaims: StoreShape["releaseClaims"] = (owner, eventIds) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const p = parameters(dialect)
+    const text = `UPDATE ${table} SET locked_by = NULL, locked_at = NULL WHERE ${claimsOf(owner, eventIds, p)}`
+    return change("release claims", text, p.values)
+  }
+
+  return { claimPending, renewClaims, releaseClaims }
+}
+
+const oldestFirst = (a: PolledEvent, b: PolledEvent): number =>
+  a.availableAtMicros - b.availableAtMicros || a.seq - b.seq

@@ -1,0 +1,88 @@
+/** What every group of statements works with. */
+import { Duration, Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import { NEW, RETRY } from "../../EventStatus.ts"
+import type { JsonCodec } from "../../JsonCodec.ts"
+import { OutboxStoreError } from "../../OutboxError.ts"
+import { affectedRows, type Dialect } from "../dialect.ts"
+import { decodeRow, type PolledEvent } from "../rows.ts"
+import type { TableNames } from "../tableNames.ts"
+import type { Fence } from "./contract.ts"
+
+type Row = Record<string, unknown>
+
+export interface StoreContext {
+  readonly sql: SqlClient.SqlClient
+  readonly dialect: Dialect
+  readonly names: TableNames
+  readonly codec: JsonCodec
+  readonly onDone: "keep" | "delete"
+  readonly rows: (
+    operation: string,
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>, OutboxStoreError>
+  /** Runs a change; returns how many rows it changed. */
+  readonly change: (
+    operation: string,
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<number, OutboxStoreError>
+  readonly decode: (found: ReadonlyArray<Row>) => ReadonlyArray<PolledEvent>
+}
+
+export const storeError =
+  (operation: string) =>
+  (cause: SqlError.SqlError): OutboxStoreError =>
+    new OutboxStoreError({ operation, retryable: cause.isRetryable, cause })
+
+export const makeContext = (
+  sql: SqlClient.SqlClient,
+  settings: Pick<StoreContext, "dialect" | "names" | "codec" | "onDone">
+): StoreContext => ({
+  ...settings,
+  sql,
+  rows: (operation, text, values) => Effect.mapError(sql.unsafe<Row>(text, values), storeError(operation)),
+  change: (operation, text, values) =>
+    Effect.mapError(Effect.map(sql.unsafe(text, values).raw, affectedRows), storeError(operation)),
+  decode: (found) => found.map((row) => decodeRow(row, settings.codec))
+})
+
+export const millis = (duration: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(duration))
+
+/** Rows that still have to be delivered. */
+export const pending = `status IN (${NEW}, ${RETRY})`
+
+/** Collects parameters while a statement is written, so that text and values cannot come apart. */
+export const parameters = (dialect: Dialect) => {
+  const values: Array<unknown> = []
+  const bind = (value: unknown): string => {
+    values.push(value)
+    return dialect.param(values.length)
+  }
+  /**
+   * Membership of a list that is not empty. PostgreSQL takes it as one array; elsewhere it is padded to a power of two with its
+   * last value, so that a handful of prepared statements serve every length.
+   */
+  const oneOf = (column: string, list: ReadonlyArray<string>): string => {
+    if (dialect.name === "pg") return `${column} = ANY(${bind(list)}::text[])`
+    const width = 2 ** Math.ceil(Math.log2(list.length))
+    return `${column} IN (${Array.from({ length: width }, (_, i) => bind(list[Math.min(i, list.length - 1)])).join(", ")})`
+  }
+  return { values, bind, oneOf }
+}
+
+export type Parameters = ReturnType<typeof parameters>
+
+export const fenceCondition = (fence: Fence, names: TableNames, dialect: Dialect, p: Parameters): string => {
+  if (fence._tag === "Open") return ""
+  if (fence._tag === "Claim") return ` AND locked_by = ${p.bind(fence.owner)}`
+  const owned = `SELECT 1 FROM ${names.bucket} b WHERE b.bucket = ${names.unqualified}.bucket AND b.owner = ${p.bind(fence.owner)}`
+  const pairs = [...fence.epochs]
+  if (dialect.name === "pg") {
+    const epochs = `unnest(${p.bind(pairs.map(([bucket]) => bucket))}::int8[], ${p.bind(pairs.map(([, epoch]) => epoch))}::int8[])`
+    return ` AND EXISTS (${owned} AND (b.bucket, b.epoch) IN (SELECT * FROM ${epochs}))`
+  }
+  const rows = pairs.map(([bucket, epoch]) => `(b.bucket = ${p.bind(bucket)} AND b.epoch = ${p.bind(epoch)})`)
+  return ` AND EXISTS (${owned} AND (${rows.join(" OR ")}))`
+}

@@ -1,0 +1,54 @@
+/** Reading due rows without claims. */
+import { Effect } from "effect"
+import type { Dialect } from "../dialect.ts"
+import { eventColumns } from "../rows.ts"
+import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
+import type { PollOptions, StoreShape } from "./contract.ts"
+
+/** MySQL reads the pending rows through the generated column that its index covers. */
+export const availableAt = (dialect: Dialect): string => (dialect.name === "mysql" ? "pending_at" : "available_at")
+
+export const due = (dialect: Dialect, options: PollOptions, p: Parameters): string => {
+  const skip = millis(options.skipRecent ?? 0)
+  const recent = skip > 0 ? ` AND created_at <= ${dialect.minusMillis(dialect.now, p.bind(skip))}` : ""
+  return `${pending} AND ${availableAt(dialect)} <= ${dialect.now}${recent}`
+}
+
+/** mysql2 sends numbers as doubles, which MySQL refuses in a LIMIT. */
+export const limitTo = (dialect: Dialect, limit: number, p: Parameters): string =>
+  dialect.name === "mysql" ? `LIMIT ${Math.trunc(limit)}` : `LIMIT ${p.bind(limit)}`
+
+export const inOrder = (dialect: Dialect): string => `ORDER BY ${availableAt(dialect)}, seq`
+
+export const makePending = ({
+  dialect,
+  names,
+  rows,
+  decode
+}: StoreContext): Pick<StoreShape, "pollPending" | "nextDue"> => {
+  const table = names.table
+
+  const pollPending: StoreShape["pollPending"] = (options) => {
+    const p = parameters(dialect)
+    const columns = eventColumns(dialect)
+    let where = due(dialect, options, p)
+    if (options.after !== undefined) {
+      const at = dialect.fromMillis(p.bind(options.after.availableAtMicros / 1000))
+      where += ` AND (${availableAt(dialect)}, seq) > (${at}, ${p.bind(options.after.seq)})`
+    }
+    const text = `SELECT ${columns} FROM ${table} WHERE ${where} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)}`
+    return Effect.map(rows("poll", text, p.values), decode)
+  }
+
+  const nextDue = Effect.map(
+    rows(
+      "find next due",
+      `SELECT ${dialect.micros(availableAt(dialect))} - ${dialect.micros(dialect.now)} AS ahead FROM ${table}
+       WHERE ${pending} AND ${availableAt(dialect)} > ${dialect.now} ORDER BY ${availableAt(dialect)} LIMIT 1`,
+      []
+    ),
+    ([row]) => (row === undefined ? undefined : Math.max(0, Number(row.ahead) / 1000))
+  )
+
+  return { pollPending, nextDue }
+}

@@ -1,0 +1,108 @@
+/** Rows at the end of their life: dead ones, and what is purged. */
+import { Effect } from "effect"
+import { DEAD, DONE, NEW, RETRY } from "../../EventStatus.ts"
+import { eventColumns } from "../rows.ts"
+import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
+import type { DeadFilter, StoreShape } from "./contract.ts"
+import { limitTo } from "./pending.ts"
+
+type Dead = Pick<StoreShape, "queryDead" | "replayDead" | "countDead">
+
+export const makeDead = ({ dialect, names, rows, change, decode }: StoreContext): Dead => {
+  const table = names.table
+
+  const deadRows = (filter: DeadFilter, p: Parameters): string => {
+    const type = filter.eventType === undefined ? "" : ` AND event_type = ${p.bind(filter.eventType)}`
+    const aggregate = filter.aggregateType === undefined ? "" : ` AND aggregate_type = ${p.bind(filter.aggregateType)}`
+    return `status = ${DEAD}${type}${aggregate}`
+  }
+
+  const queryDead: StoreShape["queryDead"] = (filter, limit, afterSeq = 0) => {
+    const p = parameters(dialect)
+    const where = `${deadRows(filter, p)} AND seq > ${p.bind(afterSeq)}`
+    const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY seq ${limitTo(dialect, limit, p)}`
+    return Effect.map(rows("query dead", text, p.values), decode)
+  }
+
+  const replayDead: StoreShape["replayDead"] = (eventId) => {
+    const p = parameters(dialect)
+    const set = `status = ${NEW}, attempts = 0, available_at = ${dialect.now}, last_error = NULL, done_at = NULL, locked_by = NULL, locked_at = NULL`
+    return change(
+      "replay dead",
+      `UPDATE ${table} SET ${set} WHERE event_id = ${p.bind(eventId)} AND status = ${DEAD}`,
+      p.values
+    )
+  }
+
+  const countDead: StoreShape["countDead"] = (filter) => {
+    const p = parameters(dialect)
+    const text = `SELECT COUNT(*) AS n FROM ${table} WHERE ${deadRows(filter, p)}`
+    return Effect.map(rows("count dead", text, p.values), (found) => Number(found[0]?.n ?? 0))
+  }
+
+  return { queryDead, replayDead, countDead }
+}
+
+type Purging = Pick<StoreShape, "queryTerminal" | "deleteTerminal" | "purgeTerminal" | "purgeByAge">
+
+export const makePurging = ({ dialect, names, rows, change, decode }: StoreContext): Purging => {
+  const table = names.table
+
+  // A row that something else marked terminal without a time counts from its creation.
+  const terminalAt = dialect.name === "mysql" ? "terminal_at" : "COALESCE(done_at, created_at)"
+  const purge =
+    (operation: string, where: string, order: string): StoreShape["purgeTerminal"] =>
+    (retention, limit) => {
+      const p = parameters(dialect)
+      const condition = where.replace("?cutoff", () => dialect.minusMillis(dialect.now, p.bind(millis(retention))))
+      const atMost = `ORDER BY ${order} ${limitTo(dialect, limit, p)}`
+      const text =
+        dialect.name === "mysql"
+          ? `DELETE FROM ${table} WHERE ${condition} ${atMost}`
+          : dialect.name === "pg"
+            ? `DELETE FROM ${table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM ${table} WHERE ${condition} ${atMost} ${dialect.skipLocked}))`
+            : `DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} WHERE ${condition} ${atMost})`
+      return change(operation, text, p.values)
+    }
+
+  const queryTerminal: StoreShape["queryTerminal"] = (retention, limit) => {
+    const p = parameters(dialect)
+    const where = `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ${dialect.minusMillis(dialect.now, p.bind(millis(retention)))}`
+    const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY ${terminalAt} ${limitTo(dialect, limit, p)}`
+    return Effect.map(rows("query terminal", text, p.values), decode)
+  }
+
+  const deleteTerminal: StoreShape["deleteTerminal"] = (eventIds) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const p = parameters(dialect)
+    const where = `${p.oneOf("event_id", eventIds)} AND status IN (${DONE}, ${DEAD})`
+    return change("delete terminal", `DELETE FROM ${table} WHERE ${where}`, p.values)
+  }
+
+  return {
+    queryTerminal,
+    deleteTerminal,
+    purgeTerminal: purge("purge", `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ?cutoff`, terminalAt),
+    purgeByAge: purge("purge by age", "created_at < ?cutoff", "seq")
+  }
+}
+
+export const makeLag = ({ dialect, names, rows }: StoreContext): StoreShape["lag"] => {
+  const table = names.table
+  const lag = Effect.map(
+    rows(
+      "measure lag",
+      `SELECT COALESCE(SUM(CASE WHEN ${pending} THEN 1 ELSE 0 END), 0) AS pending,
+        COALESCE(SUM(CASE WHEN status = ${DEAD} THEN 1 ELSE 0 END), 0) AS dead,
+        ${dialect.micros(dialect.now)} - MIN(CASE WHEN ${pending} AND available_at <= ${dialect.now} THEN ${dialect.micros("created_at")} END) AS age
+       FROM ${table} WHERE status IN (${NEW}, ${RETRY}, ${DEAD})`,
+      []
+    ),
+    ([row]) => ({
+      pending: Number(row?.pending ?? 0),
+      dead: Number(row?.dead ?? 0),
+      oldestMillis: Math.max(0, Number(row?.age ?? 0) / 1000)
+    })
+  )
+  return lag
+}

@@ -1,0 +1,39 @@
+/** A consumer with an inbox as a process of its own: `consumer.ts <schema> <topic> <brokers> <name> <host> <port>`. */
+import { PgClient } from "@effect/sql-pg"
+import { Binding, Serde } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Inbox } from "@eventbus/outbox"
+import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+
+const [schema = "", topic = "", brokers = "", , host = "", port = ""] = process.argv.slice(2)
+
+const binding = Binding.make("billing", {
+  topic,
+  groupId: `billing-${schema}`,
+  value: Serde.bytes,
+  autoOffsetReset: "earliest",
+  handler: Effect.fnUntraced(function* ({ record }) {
+    const eventId = KafkaRelay.eventIdOf(record) ?? "unknown"
+    const sql = yield* SqlClient.SqlClient
+    const inbox = yield* Inbox.Inbox
+    yield* Effect.orDie(inbox.once("billing", eventId)(sql`INSERT INTO handled (event_id) VALUES (${eventId})`))
+  })
+})
+
+const consumer = Binding.layer(binding).pipe(
+  Layer.provide(Inbox.layer()),
+  Layer.provide(KafkaJs.layer({ brokers: brokers.split(",") })),
+  Layer.provide(
+    PgClient.layer({
+      host,
+      port: Number(port),
+      username: "postgres",
+      database: "test",
+      maxConnections: 6,
+      startupOptions: `-c search_path=${schema}`
+    })
+  )
+)
+await Effect.runPromise(Effect.orDie(Layer.launch(Layer.tap(consumer, () => Effect.sync(() => console.log("ready"))))))

@@ -1,0 +1,29 @@
+/** A relay to Kafka as a process of its own: `relay.ts <schema> <topic> <brokers> <name> <host> <port>`. */
+import { PgClient } from "@effect/sql-pg"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Outbox } from "@eventbus/outbox"
+import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
+import { Effect, Layer } from "effect"
+
+const [schema = "", topic = "", brokers = "", name = "", host = "", port = ""] = process.argv.slice(2)
+
+const relay = Outbox.orderedNodes({
+  ...KafkaRelay.orderedSettings,
+  batchSize: 10,
+  interval: "200 millis",
+  leases: { owner: name, lease: "2 seconds" }
+}).pipe(
+  Layer.provide(KafkaRelay.layer({ topic })),
+  Layer.provide(KafkaJs.layer({ brokers: brokers.split(",") })),
+  Layer.provide(
+    PgClient.layer({
+      host,
+      port: Number(port),
+      username: "postgres",
+      database: "test",
+      maxConnections: 6,
+      startupOptions: `-c search_path=${schema}`
+    })
+  )
+)
+await Effect.runPromise(Effect.orDie(Layer.launch(Layer.tap(relay, () => Effect.sync(() => console.log("ready"))))))
