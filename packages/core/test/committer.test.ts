@@ -8,6 +8,7 @@ import * as Committer from "../src/internal/committer.ts"
 interface TestPartition extends Committer.Committable {
   finished: bigint
   over: boolean
+  stopping: boolean
 }
 
 const partition = (number: number): TestPartition => {
@@ -18,6 +19,7 @@ const partition = (number: number): TestPartition => {
     committed: -1n,
     finished: 0n,
     over: false,
+    stopping: false,
     position: () => made.finished,
     owned: () => !made.over
   }
@@ -75,6 +77,28 @@ describe("committer", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(waiting)
       assert.strictEqual(lost.committed, -1n)
+    })
+  )
+
+  it.effect("LIF-12 nobody waits for a commit of a partition that is being given up, except for its last one", () =>
+    Effect.gen(function* () {
+      const one = partition(0)
+      const broken = Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 }))
+      const { commit, commitLast, release } = yield* committer(() =>
+        one.committed < 0n && !one.stopping ? broken : Effect.void
+      )
+      one.finished = 5n
+      const waiting = yield* Effect.forkChild(commit(one), { startImmediately: true })
+      yield* TestClock.adjust("10 millis")
+      one.stopping = true
+      release()
+      yield* Fiber.join(waiting)
+      yield* commit(one)
+      assert.strictEqual(one.committed, -1n)
+      const last = yield* Effect.forkChild(commitLast(one), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(last)
+      assert.strictEqual(one.committed, 5n)
     })
   )
 

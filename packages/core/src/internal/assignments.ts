@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const predecessor = ending.get(partition.key)
     const partitionScope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
-      Effect.andThen(anchored ? Effect.void : partition.until(handling.committer.commit(partition))),
+      Effect.andThen(anchored ? Effect.void : handling.committer.commit(partition)),
       Effect.andThen(
         Processing.processPartition({ handling, partition, session, broker: options.broker, reopen: reopen(partition) })
       ),
@@ -233,11 +233,12 @@ const makePartition = (
 const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {
   const { partition, fiber } = entry
   partition.stop()
+  handling.committer.release()
   const ended = yield* bounded(Fiber.await(fiber), boundMillis)
   if (Option.isNone(ended)) {
     report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
   }
-  yield* bounded(handling.committer.commit(partition), finalCommitMillis)
+  yield* bounded(handling.committer.commitLast(partition), finalCommitMillis)
 })
 
 /** A final commit is awaited, but a broker that does not answer must not hold up a stop for ever. */

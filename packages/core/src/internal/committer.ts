@@ -18,6 +18,8 @@ export interface Committable extends TopicPartition {
   committed: bigint
   /** False once the assignment is over: nothing is sent for it any more. */
   readonly owned: () => boolean
+  /** True once it is being given up: what runs in it need not wait for a commit any more, since the last one is still to come. */
+  readonly stopping: boolean
 }
 
 export interface Committer {
@@ -25,8 +27,12 @@ export interface Committer {
   readonly mark: (partition: Committable) => void
   /** Asks for a commit without the interval; returns at once. */
   readonly hasten: (partition: Committable) => void
-  /** Returns when everything finished so far is committed, or the assignment is over. */
+  /** Returns when everything finished so far is committed, or the partition is being given up. */
   readonly commit: (partition: Committable) => Effect.Effect<void>
+  /** Answers those who wait for a commit of a partition that is being given up by now. */
+  readonly release: () => void
+  /** The last commit of a partition that is being given up: returns when everything is committed, or the assignment is over. */
+  readonly commitLast: (partition: Committable) => Effect.Effect<void>
 }
 
 export interface CommitterOptions {
@@ -41,6 +47,7 @@ const refused = Schedule.min([Schedule.exponential("50 millis", 2), Schedule.spa
 interface Waiter {
   readonly partition: Committable
   readonly offset: bigint
+  readonly givenUp: () => boolean
   readonly done: Deferred.Deferred<void>
 }
 
@@ -57,7 +64,7 @@ export const make = Effect.fnUntraced(function* (
 
   /** Answers whoever waits for nothing more. An answered fiber may run at once and wait again, so the list is settled first. */
   const answer = () => {
-    const pending = (waiter: Waiter) => waiter.partition.owned() && waiter.partition.committed < waiter.offset
+    const pending = (waiter: Waiter) => !waiter.givenUp() && waiter.partition.committed < waiter.offset
     const answered = waiters.filter((waiter) => !pending(waiter))
     waiters = waiters.filter(pending)
     for (const { done } of answered) Deferred.doneUnsafe(done, Effect.void)
@@ -127,17 +134,21 @@ export const make = Effect.fnUntraced(function* (
     urgent.openUnsafe()
   }
 
+  const wait = (partition: Committable, givenUp: () => boolean) =>
+    Effect.suspend(() => {
+      const offset = partition.position()
+      if (givenUp() || offset <= partition.committed) return Effect.void
+      const done = Deferred.makeUnsafe<void>()
+      waiters.push({ partition, offset, givenUp, done })
+      hasten(partition)
+      return Deferred.await(done)
+    })
+
   return {
     mark,
     hasten,
-    commit: (partition) =>
-      Effect.suspend(() => {
-        const offset = partition.position()
-        if (!partition.owned() || offset <= partition.committed) return Effect.void
-        const done = Deferred.makeUnsafe<void>()
-        waiters.push({ partition, offset, done })
-        hasten(partition)
-        return Deferred.await(done)
-      })
+    commit: (partition) => wait(partition, () => partition.stopping || !partition.owned()),
+    release: answer,
+    commitLast: (partition) => wait(partition, () => !partition.owned())
   }
 })
