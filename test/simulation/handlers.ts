@@ -28,13 +28,16 @@ export interface Workshop {
   /** Failed calls so far, by record id. */
   readonly failures: Map<string, number>
   calls: number
+  /** Calls that have not ended, also of processes that were stopped or killed: a handler may resist its interruption. */
+  running: number
 }
 
 export const makeWorkshop = (history: History): Workshop => ({
   history,
   plans: new Map(),
   failures: new Map(),
-  calls: 0
+  calls: 0,
+  running: 0
 })
 
 const encoder = new TextEncoder()
@@ -142,6 +145,7 @@ const observed = <E>(
     const [first] = deliveries
     if (first === undefined || history.isKilled(process)) return Effect.never
     const call = ++workshop.calls
+    workshop.running++
     history.add({
       _tag: "Called",
       process,
@@ -153,6 +157,7 @@ const observed = <E>(
     })
     return Effect.onExit(run, (exit) =>
       Effect.sync(() => {
+        workshop.running--
         const outcome = Exit.isSuccess(exit) ? "done" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
         history.add({ _tag: "Returned", call, process, outcome, done: doneBy(exit) })
       })
