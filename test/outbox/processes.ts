@@ -1,7 +1,7 @@
 /** Processes of this folder that tests start and kill, and a schema that they share. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import { EventEnvelope, OutboxStore } from "@eventbus/outbox"
+import { EventEnvelope, type OutboxError, OutboxStore } from "@eventbus/outbox"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { freshName, pgAddress, pgIn } from "./databases.ts"
@@ -31,7 +31,13 @@ export const startProcess = (program: "node" | "relay" | "consumer", ...args: Re
   )
 
 /** Inserts `aggregate/n` events in the given order. */
-export const insert = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+export const insert = Effect.fnUntraced(function* (
+  ids: ReadonlyArray<string>
+): Effect.fn.Return<
+  void,
+  OutboxError.InvalidEnvelope | OutboxError.PayloadTooLarge | OutboxError.OutboxStoreError,
+  OutboxStore.OutboxStore
+> {
   const store = yield* OutboxStore.OutboxStore
   const events = yield* Effect.forEach(ids, (eventId) =>
     EventEnvelope.make({ eventType: "E", eventId, aggregateType: "a", aggregateId: eventId.split("/")[0]!, payload: 1 })

@@ -30,12 +30,13 @@ export const unbounded: Places = { within: (_gate, _timer, run) => run() }
 
 interface Ticket {
   held: boolean
-  call: () => void
+  call: (turn: "same" | "next") => void
 }
 
 export const make = (count: number, clock: Clock.Clock): Places => {
   let free = count
   const waiting = new Set<Ticket>()
+  let calling = false
 
   const leave = (ticket: Ticket) => {
     if (!ticket.held) return
@@ -46,22 +47,26 @@ export const make = (count: number, clock: Clock.Clock): Places => {
       return
     }
     next.held = true
-    next.call()
+    // Who is called starts at once, unless a handler that was called just now has ended already: a long queue of quick handlers must
+    // not become a deep stack.
+    const nested = calling
+    calling = true
+    next.call(nested ? "next" : "same")
+    calling = nested
   }
 
   /** Returns when the ticket got a place, or the partition stops. */
   const queue = (gate: Gate, ticket: Ticket) =>
     Effect.callback<void>((resume) => {
-      // Whoever is called runs in a turn of its own: a long queue of quick handlers must not become a deep stack.
-      const leaveQueue = () => {
+      const leaveQueue = (turn: "same" | "next") => {
         waiting.delete(ticket)
         unsubscribe()
-        resume(Effect.yieldNow)
+        resume(turn === "same" ? Effect.void : Effect.yieldNow)
       }
-      const unsubscribe = gate.onStop(leaveQueue)
+      const unsubscribe = gate.onStop(() => leaveQueue("next"))
       ticket.call = leaveQueue
       waiting.add(ticket)
-      return Effect.sync(leaveQueue)
+      return Effect.sync(() => leaveQueue("next"))
     })
 
   const enter = (gate: Gate, ticket: Ticket): Effect.Effect<void> =>
