@@ -28,6 +28,8 @@ export interface Fetcher {
 
 /** `fetch.max.bytes`: bounds what one answer decodes at once. */
 const maxBytesPerFetch = 10 * 1024 * 1024
+/** With very many partitions: less than this would cost more requests than it saves memory. */
+const minBytesPerPartition = 64 * 1024
 const retryDelay = "100 millis"
 
 /** What was asked of a partition, to recognise an answer that is void by now. */
@@ -137,6 +139,8 @@ export const makeFetcher = (
 
   const fetchOnce = Effect.fnUntraced(function* (node: number, wanted: ReadonlyArray<Asked>) {
     const broker = yield* cluster.node(node)
+    // A chunk may arrive for every partition after it was paused: together they stay within one answer.
+    const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / ownership.size))
     const answer = yield* call(
       broker,
       "Fetch",
@@ -150,7 +154,7 @@ export const makeFetcher = (
           ({ partition, position }) => ({
             partition,
             fetchOffset: String(position),
-            maxBytes: options.maxBytesPerPartition
+            maxBytes: Math.min(options.maxBytesPerPartition, share)
           })
         )
       },

@@ -46,6 +46,10 @@ export class Ownership {
     return this.get(owned) === owned
   }
 
+  get size(): number {
+    return this.#partitions.size
+  }
+
   all(): ReadonlyArray<Owned> {
     return [...this.#partitions.values()]
   }
