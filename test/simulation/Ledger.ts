@@ -63,6 +63,10 @@ export class Ledger {
   readonly calls = new Map<number, Call>()
   readonly committed = new Map<PartitionName, bigint>()
   private readonly holdings = new Map<string, Set<PartitionName>>()
+  /** When the broker told a member to give a partition up that it still has. */
+  private readonly revokedAtMillis = new Map<string, number>()
+  /** When a fault of the cluster struck last. */
+  struckAtMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
   readonly paused = new Set<string>()
   /** Bindings, by process, that show PAUSED, whoever asked for it; up to their end. */
@@ -97,6 +101,11 @@ export class Ledger {
   /** What a member holds, by the broker's account. */
   held(member: { readonly groupId: string; readonly memberId: string }): Set<PartitionName> {
     return this.holdings.get(`${member.groupId} ${member.memberId}`) ?? new Set()
+  }
+
+  /** Since when a member has to give a partition up; undefined when it need not. */
+  revokedSince(member: { readonly groupId: string; readonly memberId: string }, partition: PartitionName) {
+    return this.revokedAtMillis.get(`${member.groupId} ${member.memberId} ${partition}`)
   }
 
   trafficOf(process: string, binding: string): CommitTraffic {
@@ -249,15 +258,24 @@ export class Ledger {
     }
   }
 
-  private broker({ entry }: Extract<Entry, { readonly _tag: "Broker" }>): void {
+  private broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
     if (entry._tag === "Committed") {
       for (const { topic, partition, offset } of entry.offsets) this.committed.set(`${topic}/${partition}`, offset)
     } else if (entry._tag === "Assigned") {
       const held = this.held(entry)
       this.holdings.set(`${entry.groupId} ${entry.memberId}`, held)
       for (const partition of entry.partitions) held.add(partition)
+    } else if (entry._tag === "Revoked") {
+      for (const partition of entry.partitions) {
+        this.revokedAtMillis.set(`${entry.groupId} ${entry.memberId} ${partition}`, atMillis)
+      }
     } else if (entry._tag === "Released" || entry._tag === "Lost") {
-      for (const partition of entry.partitions) this.held(entry).delete(partition)
+      for (const partition of entry.partitions) {
+        this.held(entry).delete(partition)
+        this.revokedAtMillis.delete(`${entry.groupId} ${entry.memberId} ${partition}`)
+      }
+    } else if (entry._tag === "Struck") {
+      this.struckAtMillis = atMillis
     } else if (entry._tag === "Left" || entry._tag === "Expired" || entry._tag === "Fenced") {
       this.holdings.delete(`${entry.groupId} ${entry.memberId}`)
     }

@@ -81,7 +81,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "never releases a revoked partition",
-    seenBy: ["settling", "losses", "handovers", "calls"],
+    seenBy: ["releases"],
     sabotage: {
       events: () => (event) => Effect.succeed(event._tag === "Revoked" ? [] : [event])
     }

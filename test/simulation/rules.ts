@@ -4,7 +4,7 @@
  */
 import type { Entry, PartitionName, Remains } from "./History.ts"
 import { type Assignment, type Call, isSettled, type Ledger } from "./Ledger.ts"
-import type { Behaviour, BindingPlan } from "./Scenario.ts"
+import { type Behaviour, type BindingPlan, rebalanceTimeoutMillis } from "./Scenario.ts"
 
 export interface Rule {
   readonly name: string
@@ -169,6 +169,21 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
 
+/**
+ * Who is asked for a partition releases it before the group takes it away, at the rebalance timeout. Only a release that cannot be delivered explains an
+ * exception: the longest isolation lasts two minutes.
+ */
+const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
+  if (entry._tag !== "Lost") return undefined
+  for (const partition of entry.partitions) {
+    const since = ledger.revokedSince(entry, partition)
+    if (since === undefined || atMillis - since < rebalanceTimeoutMillis) continue
+    if (ledger.struckAtMillis >= since - 120_000) continue
+    return `${ledger.processOfMember(entry.memberId)} was asked for ${partition} and kept it for ${atMillis - since} ms`
+  }
+  return undefined
+})
+
 /** Rulings 16 and 17: nothing is dead-lettered or dropped that was going to succeed. */
 const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled") return undefined
@@ -270,6 +285,7 @@ export const rules: ReadonlyArray<Rule> = [
   { name: "pauses", check: pauses },
   { name: "start-positions", check: startPositions },
   { name: "handovers", check: handovers },
+  { name: "releases", check: releases },
   { name: "routes", check: routes },
   { name: "stops", check: stops },
   { name: "losses", check: losses },
