@@ -221,6 +221,35 @@ describe("MemoryBroker", () => {
     )
   }
 
+  it.effect("a seek in one partition leaves the order of the others as it is, also of what waits for room", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("t", { partitions: 2 })
+      yield* memory.append(
+        "t",
+        0,
+        texts("v", 30).map((value) => ({ value: utf8(value) }))
+      )
+      const broker = yield* Broker.Broker
+      const session = yield* broker.consumer({ groupId: "g", topics: ["t"] })
+      yield* Queue.take(session.events)
+      yield* session.seek({ topic: "t", partition: 0 }, 0n)
+      // Time enough to fill the buffer.
+      yield* Effect.sleep("1 second")
+      yield* session.seek({ topic: "t", partition: 1 }, 0n)
+      const offsets: Array<bigint> = []
+      while (offsets.length < 30) {
+        for (const event of yield* Queue.takeAll(session.events)) {
+          if (event._tag === "Fetched") offsets.push(...event.chunk.records.map(({ offset }) => offset))
+        }
+      }
+      assert.deepStrictEqual(
+        offsets,
+        texts("v", 30).map((_, index) => BigInt(index))
+      )
+    }).pipe(onBroker({ maxRecordsPerChunk: 1, latency: { fetch: "10 millis" } }))
+  )
+
   it.effect("what a caller does with its buffers after send changes nothing", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

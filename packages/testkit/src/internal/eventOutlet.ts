@@ -14,7 +14,7 @@ export const makeQueue: Effect.Effect<EventQueue> = Queue.bounded(capacity)
 
 export class EventOutlet {
   readonly queue: EventQueue
-  /** At most a few per rebalance: fetches are offered only when nothing waits here. */
+  /** At most a few per rebalance, and one fetch: the next is sent when nothing waits here. */
   private readonly waiting: Array<Event> = []
   private failure: BrokerError.BrokerError | undefined
 
@@ -41,14 +41,13 @@ export class EventOutlet {
 
   /** Takes back what was fetched from a partition, also what waits for room in the queue. */
   forgetFetches(at: ConsumerRecord.TopicPartition): void {
-    const kept: Array<Event> = []
+    const events: Array<Event> = []
     while (Queue.sizeUnsafe(this.queue) > 0) {
       const exit = Queue.takeUnsafe(this.queue)
-      if (exit?._tag === "Success" && !isFetchOf(exit.value, at)) kept.push(exit.value)
+      if (exit?._tag === "Success") events.push(exit.value)
     }
-    const waiting = this.waiting.splice(0)
-    for (const event of kept) this.emit(event)
-    this.waiting.push(...waiting)
+    events.push(...this.waiting.splice(0))
+    for (const event of events) if (!isFetchOf(event, at)) this.emit(event)
   }
 }
 

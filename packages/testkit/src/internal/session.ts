@@ -4,7 +4,7 @@
  * `sync` is the one place where it learns what the coordinator thinks, and turns the difference into events. Owns the cursors.
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch, Queue } from "effect"
+import { Effect, Latch } from "effect"
 import type { ConsumerGroup, Holding, JoinRequest, Member } from "./consumerGroup.ts"
 import { type Cursor, fetch, readable } from "./cursor.ts"
 import type { EventOutlet } from "./eventOutlet.ts"
@@ -134,7 +134,8 @@ export class Session {
         const millis = paceMillis(cursor.topic)
         if (millis > 0) yield* Effect.sleep(millis)
         const fetched = this.fetch(cursor)
-        if (fetched) yield* Queue.offer(outlet.queue, fetched)
+        // Behind what came to wait for room while the fetch took its time.
+        if (fetched) outlet.emit(fetched)
       }
     })
 
