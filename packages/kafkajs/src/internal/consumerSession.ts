@@ -4,7 +4,7 @@
  * chunk of each may follow).
  */
 import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Cause, Deferred, Duration, Effect, Exit, Queue } from "effect"
+import { Cause, Deferred, Duration, Effect, Exit, Latch, Queue } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { makeCommit } from "./commits.ts"
 import { fetchCommitted } from "./committedOffsets.ts"
@@ -105,6 +105,19 @@ const lookUp = Effect.fnUntraced(function* (
   })
 })
 
+/** How many partitions each topic has; ends the session when waiting cannot help. */
+const look = Effect.fnUntraced(function* (
+  fetcher: Fetcher,
+  die: (failed: ClientFailure, topic: string) => Effect.Effect<void>
+) {
+  const metadata = yield* fetcher.refresh
+  for (const { topic, topicErrorCode } of metadata.values()) {
+    const failed = failureOfCode(topicErrorCode)
+    if (failed !== undefined && topicErrors.has(failed.type)) yield* die(failed, topic)
+  }
+  return new Map([...metadata].map(([topic, found]) => [topic, found.partitionMetadata.length]))
+})
+
 export const makeConsumerSession = Effect.fnUntraced(function* (
   options: Options,
   errors: PortErrors,
@@ -134,7 +147,16 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   const die = (failed: ClientFailure, topic = config.topics.join(", ")): Effect.Effect<void> =>
     Effect.asVoid(Deferred.fail(death, errors.of(failed, { ...subject, topic })))
 
-  const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die)
+  /** What the group was assigned for a topic that was deleted is void; the offsets that it had committed are deleted with the topic. */
+  const deleted = (owned: Owned): void => {
+    if (ownership.remove([owned]).length === 0) return
+    emitLost({ generation: owned.generation, partitions: [owned] })
+    counts.delete(owned.topic)
+    lookAgain.openUnsafe()
+    membership.rejoin()
+  }
+
+  const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die, deleted)
 
   /** Announces new partitions once their offsets are known; those that are gone by then were never announced. */
   const announce = (generation: number, added: ReadonlyArray<Owned>): Effect.Effect<void> =>
@@ -190,22 +212,19 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     }
   })
 
-  const look = Effect.gen(function* () {
-    const metadata = yield* fetcher.refresh
-    for (const { topic, topicErrorCode } of metadata.values()) {
-      const failed = failureOfCode(topicErrorCode)
-      if (failed !== undefined && topicErrors.has(failed.type)) yield* die(failed, topic)
-    }
-    return new Map([...metadata].map(([topic, found]) => [topic, found.partitionMetadata.length]))
-  })
+  /** Partitions of each topic, as the group was last told. */
+  let counts = new Map<string, number>()
+  const lookAgain = Latch.makeUnsafe(false)
 
   /** Joins again when topics appear or grow: the classic protocol leaves that to the members. */
   const watch = Effect.gen(function* () {
-    let counts = yield* Effect.orElseSucceed(look, () => new Map<string, number>())
+    counts = yield* Effect.orElseSucceed(look(fetcher, die), () => counts)
     while (true) {
       const missing = config.topics.some((topic) => !counts.get(topic))
-      yield* Effect.sleep(missing ? missingTopicDelay : (options.metadataMaxAge ?? defaults.metadataMaxAgeMillis))
-      const now = yield* Effect.orElseSucceed(look, () => counts)
+      const wait = missing ? missingTopicDelay : (options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)
+      yield* Effect.raceFirst(Effect.sleep(wait), lookAgain.await)
+      lookAgain.closeUnsafe()
+      const now = yield* Effect.orElseSucceed(look(fetcher, die), () => counts)
       if (config.topics.some((topic) => now.get(topic) !== counts.get(topic))) membership.rejoin()
       counts = now
     }

@@ -39,6 +39,25 @@ interface Asked {
   readonly seeks: number
 }
 
+const fetchRequest = (options: FetcherOptions, owned: number, wanted: ReadonlyArray<Asked>) => {
+  // A chunk may arrive for every partition after it was paused: together they stay within one answer.
+  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / owned))
+  return {
+    maxWaitTime: options.maxWaitMillis,
+    minBytes: 1,
+    maxBytes: maxBytesPerFetch,
+    isolationLevel: isolationLevel(options.isolation),
+    topics: byTopic(
+      wanted.map(({ owned, position }) => ({ topic: owned.topic, partition: owned.partition, position })),
+      ({ partition, position }) => ({
+        partition,
+        fetchOffset: String(position),
+        maxBytes: Math.min(options.maxBytesPerPartition, share)
+      })
+    )
+  }
+}
+
 const fatal = new Set([
   Local.authentication as string,
   Local.tls,
@@ -56,7 +75,9 @@ export const makeFetcher = (
   ownership: Ownership,
   scope: Scope.Scope,
   emit: (event: Broker.ConsumerEvent) => void,
-  die: (failed: ClientFailure, topic: string) => Effect.Effect<void>
+  die: (failed: ClientFailure, topic: string) => Effect.Effect<void>,
+  /** The topic was deleted. If there is one of its name again, positions of the old one mean nothing in it. */
+  deleted: (owned: Owned) => void
 ): Fetcher => {
   const loops = new Map<number, Latch.Latch>()
   const leaders = new Map<string, number>()
@@ -129,8 +150,10 @@ export const makeFetcher = (
         try: () => deliver(asked, fetched),
         catch: (thrown): ClientFailure => ({ _tag: "ClientFailure", type: Local.client, detail: String(thrown) })
       })
+      asked.owned.answered = true
       return undefined
     }
+    if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && asked.owned.answered) deleted(asked.owned)
     if (failed.type !== "OFFSET_OUT_OF_RANGE")
       return yield* isFatal(failed) ? Effect.fail(failed) : Effect.succeed(failed)
     yield* outOfRange(asked)
@@ -139,27 +162,7 @@ export const makeFetcher = (
 
   const fetchOnce = Effect.fnUntraced(function* (node: number, wanted: ReadonlyArray<Asked>) {
     const broker = yield* cluster.node(node)
-    // A chunk may arrive for every partition after it was paused: together they stay within one answer.
-    const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / ownership.size))
-    const answer = yield* call(
-      broker,
-      "Fetch",
-      {
-        maxWaitTime: options.maxWaitMillis,
-        minBytes: 1,
-        maxBytes: maxBytesPerFetch,
-        isolationLevel: isolationLevel(options.isolation),
-        topics: byTopic(
-          wanted.map(({ owned, position }) => ({ topic: owned.topic, partition: owned.partition, position })),
-          ({ partition, position }) => ({
-            partition,
-            fetchOffset: String(position),
-            maxBytes: Math.min(options.maxBytesPerPartition, share)
-          })
-        )
-      },
-      { decode: decodeFetch }
-    )
+    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership.size, wanted), { decode: decodeFetch })
     yield* check(answer.errorCode)
     const asked = new Map(wanted.map((one) => [ConsumerRecord.partitionKey(one.owned.topic, one.owned.partition), one]))
     let failed: ClientFailure | undefined

@@ -16,6 +16,8 @@ export interface Owned extends ConsumerRecord.TopicPartition {
   paused: boolean
   /** Grows with each seek: what was fetched for an older position is void. */
   seeks: number
+  /** Its leader has answered a fetch of it: that it does not exist can then only mean that it was deleted. */
+  answered: boolean
 }
 
 /** Partitions that were assigned in one generation. */
@@ -75,7 +77,16 @@ export class Ownership {
     const added = assignment.flatMap(({ topic, partition }) => {
       const key = ConsumerRecord.partitionKey(topic, partition)
       if (this.#partitions.has(key)) return []
-      const owned: Owned = { topic, partition, generation, phase: "preparing", position: 0n, paused: false, seeks: 0 }
+      const owned: Owned = {
+        topic,
+        partition,
+        generation,
+        phase: "preparing",
+        position: 0n,
+        paused: false,
+        seeks: 0,
+        answered: false
+      }
       this.#partitions.set(key, owned)
       return [owned]
     })
