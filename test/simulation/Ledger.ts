@@ -69,8 +69,8 @@ export class Ledger {
   struckAtMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
   readonly paused = new Set<string>()
-  /** Bindings, by process, that show PAUSED, whoever asked for it; up to their end. */
-  readonly showsPaused = new Set<string>()
+  /** Until when a binding of a process showed PAUSED, whoever held it; infinite while it does. */
+  readonly pausedUntilMillis = new Map<string, number>()
   readonly stopping = new Map<string, number>()
   readonly stopped = new Set<string>()
   readonly traffic = new Map<string, CommitTraffic>()
@@ -290,8 +290,9 @@ export class Ledger {
       return
     }
     if (event._tag === "StateChanged") {
-      if (event.to === "PAUSED") this.showsPaused.add(`${process} ${event.binding}`)
-      if (event.to === "RUNNING") this.showsPaused.delete(`${process} ${event.binding}`)
+      const key = `${process} ${event.binding}`
+      if (event.to === "PAUSED") this.pausedUntilMillis.set(key, Number.POSITIVE_INFINITY)
+      if (event.from === "PAUSED" && event.to === "RUNNING") this.pausedUntilMillis.set(key, atMillis)
       return
     }
     if (!("partition" in event)) return

@@ -165,7 +165,8 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const since = assignment.endingSinceMillis
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
   if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
-  if (ledger.showsPaused.has(`${process} ${binding}`)) return undefined
+  const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
+  if (pausedUntilMillis >= (since ?? Number.POSITIVE_INFINITY)) return undefined
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
 

@@ -119,6 +119,13 @@ export const make = Effect.fnUntraced(function* <R>(
     yield* options.announce
   })
 
+  /** All are over before the first handler is cut off: the place that it leaves must not go to a record of the next partition. */
+  const closeAll = (entries: ReadonlyArray<Running>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      for (const { partition } of entries) partition.end()
+      return Effect.forEach(entries, close, { discard: true })
+    })
+
   const revoke = Effect.fnUntraced(function* (event: EventOf<"Revoked">) {
     const entries = entriesOf(event.partitions)
     for (const { partition } of entries) {
@@ -129,12 +136,12 @@ export const make = Effect.fnUntraced(function* <R>(
       yield* Effect.forEach(entries, (entry) => drain(handling, entry, drainBoundMillis(definition)), {
         concurrency: "unbounded"
       })
-      for (const entry of entries) {
-        // Lost meanwhile: another owner may have it, and there is nothing to release.
-        if (!entry.partition.owned()) continue
-        report(handling, entry.partition, { _tag: "PartitionReleased", committed: entry.partition.committed })
-        yield* close(entry)
+      // Lost meanwhile: another owner may have it, and there is nothing to release.
+      const ours = entries.filter(({ partition }) => partition.owned())
+      for (const { partition } of ours) {
+        report(handling, partition, { _tag: "PartitionReleased", committed: partition.committed })
       }
+      yield* closeAll(ours)
       yield* event.release
     })
     yield* Effect.forkIn(Effect.uninterruptible(giveUp), scope)
@@ -169,15 +176,11 @@ export const make = Effect.fnUntraced(function* <R>(
     return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
   }
 
-  const lose = (partitions: ReadonlyArray<TopicPartition>) =>
-    Effect.forEach(
-      entriesOf(partitions),
-      (entry) => {
-        report(handling, entry.partition, { _tag: "PartitionLost" })
-        return close(entry)
-      },
-      { discard: true }
-    )
+  const lose = (lost: ReadonlyArray<Running>) =>
+    Effect.suspend(() => {
+      for (const { partition } of lost) report(handling, partition, { _tag: "PartitionLost" })
+      return closeAll(lost)
+    })
 
   const react = (event: ConsumerEvent): Effect.Effect<void> => {
     switch (event._tag) {
@@ -188,7 +191,7 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Revoked":
         return revoke(event)
       case "Lost":
-        return lose(event.partitions)
+        return lose(entriesOf(event.partitions))
       case "OutOfRange":
         return resumeFrom(event)
     }
@@ -197,7 +200,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const entries = () => Array.from(running.values())
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
-      yield* Effect.forEach(entries(), close, { discard: true })
+      yield* closeAll(entries())
       yield* bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
     })
   )

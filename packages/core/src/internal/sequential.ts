@@ -87,7 +87,8 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     return handling.committer.commit(partition)
   })
   const current = (): ConsumerRecord => records[index]!
-  const isOverdue = () => perBatch && clock.currentTimeMillisUnsafe() > batchDeadline
+  // A record that was halted is in flight in its slot: it is finished before the batch ends.
+  const isOverdue = () => perBatch && slot === -1 && clock.currentTimeMillisUnsafe() > batchDeadline
   const loop = Effect.whileLoop({
     while: () => index < records.length && partition.open && !isOverdue(),
     body: commitsEach ? () => Effect.andThen(begin(current()), finishAndCommit) : () => begin(current()),
