@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, type BindingOptions } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { append, orders, scenario, settle, start, until } from "./bus.ts"
+import { advance, append, orders, scenario, settle, start, until } from "./bus.ts"
 
 /** A binding that notes the values that it handles. */
 const noting = (
@@ -168,6 +168,35 @@ describe("gaps", () => {
       )
       assert.strictEqual(yield* memory.committed("billing", "orders", 0), 10n)
     })
+  )
+
+  scenario(
+    "OFF-10 retention ahead of the reader commits nothing that was fetched before it and is not handled yet",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, values(5))
+        const handled: Array<string> = []
+        const takesTime = ({ value }: { readonly value: string }) =>
+          Effect.andThen(
+            Effect.sleep("1 second"),
+            Effect.sync(() => handled.push(value))
+          )
+        const app = yield* start(Binding.make("orders", { ...orders, handler: takesTime }))
+        yield* advance("10 millis")
+        yield* append("orders", 0, ["v5", "v6", "v7", "v8", "v9"])
+        yield* Effect.scoped(
+          Effect.flatMap(memory.broker.admin, (admin) => admin.deleteRecords("orders", [{ partition: 0, before: 8n }]))
+        )
+        yield* until(() => app.of("RecordsGone").length > 0, "10 millis")
+        yield* until(() => handled.length > 0, "1 second")
+        yield* until(() => app.of("Committed").length > 0)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+        yield* until(() => app.of("Committed").some(({ offset }) => offset === 10n), "1 second")
+        assert.deepStrictEqual(handled, ["v0", "v1", "v2", "v3", "v4", "v8", "v9"])
+      }),
+    { latency: { fetch: "10 millis" } }
   )
 
   scenario("OFF-10 retention that leaves nothing moves the committed offset, so that lag reaches 0", () =>

@@ -161,8 +161,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const start = StartPosition.afterOutOfRange(event)
     yield* reportGap(handling, event, start.gap)
     if (start.position >= event.position) {
-      entry.partition.tracker.endOfChunk(start.position)
-      handling.committer.mark(entry.partition)
+      yield* accept(gapChunk(event, start.position))
       return yield* session.seek(event, start.position)
     }
     // The log is another one: positions of the old assignment mean nothing in it.
@@ -217,6 +216,12 @@ export const make = Effect.fnUntraced(function* <R>(
       )
   }
 })
+
+/** A gap as a chunk without records: the position passes it when what was fetched before it is finished. */
+const gapChunk = (
+  { topic, partition, generation, logEnd }: EventOf<"OutOfRange">,
+  nextOffset: bigint
+): RecordChunk => ({ topic, partition, generation, records: [], nextOffset, highWatermark: logEnd, bytes: 0 })
 
 const makePartition = (
   { handling, session }: AssignmentsOptions<unknown>,
