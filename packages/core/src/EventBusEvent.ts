@@ -52,6 +52,12 @@ export type EventBusEvent =
       readonly restartInMillis: number
     })
   | (OfConsumer & { readonly _tag: "SessionClosed" })
+  /** Code that does not yield kept the whole process from running for so long, heartbeats included: the group may have given the partitions away. */
+  | (OfConsumer & {
+      readonly _tag: "EventLoopBlocked"
+      readonly blockedMillis: number
+      readonly sessionTimeoutMillis: number
+    })
   /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
   | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
   /** More consumers than partitions: the rest get nothing. */

@@ -58,6 +58,7 @@ export const make = Effect.fnUntraced(function* <R>(
     onDefect: (defect) => Deferred.die(broken, defect)
   })
   yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
+  yield* Effect.forkScoped(watchEventLoop(handling))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
 
@@ -174,6 +175,21 @@ const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArra
         }
       }
       return Effect.sleep(earliest - now)
+    })
+  )
+}
+
+/** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */
+const watchEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>) => {
+  const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
+  return Effect.forever(
+    Effect.suspend(() => {
+      const due = clock.currentTimeMillisUnsafe() + heartbeatIntervalMillis
+      return Effect.map(Effect.sleep(heartbeatIntervalMillis), () => {
+        const blockedMillis = clock.currentTimeMillisUnsafe() - due
+        if (blockedMillis < sessionTimeoutMillis / 2) return
+        hub.emit({ _tag: "EventLoopBlocked", binding: definition.name, consumer, blockedMillis, sessionTimeoutMillis })
+      })
     })
   )
 }

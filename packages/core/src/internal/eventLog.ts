@@ -30,6 +30,10 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
       lastCrash.set(key, event.error.message)
       return Effect.logError(`Consumer cannot run and is started again until it can: ${event.error.message}`)
     }
+    case "EventLoopBlocked":
+      return Effect.logError(
+        `The event loop was blocked for ${event.blockedMillis} ms, and no heartbeat could be sent; after ${event.sessionTimeoutMillis} ms the group gives the partitions away. Move long computations off this thread, or yield in between`
+      )
     case "TopicUnavailable":
       return Effect.logError(`Nothing can be read yet: ${event.error.message}`)
     case "ConsumersIdle":
