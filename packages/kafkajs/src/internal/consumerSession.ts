@@ -14,7 +14,7 @@ import { earliest, latest, listOffsets } from "./logBounds.ts"
 import { type Membership, makeMembership } from "./membership.ts"
 import { defaults, type Options } from "./options.ts"
 import { leaveOrRemember, type Orphans, removeOrphans } from "./orphans.ts"
-import { type Group, type Owned, Ownership } from "./ownership.ts"
+import { byGeneration, type Group, type Owned, Ownership } from "./ownership.ts"
 import type { PortErrors } from "./portErrors.ts"
 
 interface Settings {
@@ -148,10 +148,10 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     Effect.asVoid(Deferred.fail(death, errors.of(failed, { ...subject, topic })))
 
   /** What the group was assigned for a topic that was deleted is void; the offsets that it had committed are deleted with the topic. */
-  const deleted = (owned: Owned): void => {
-    if (ownership.remove([owned]).length === 0) return
-    emitLost({ generation: owned.generation, partitions: [owned] })
-    counts.delete(owned.topic)
+  const deleted = (topic: string): void => {
+    const held = ownership.all().filter((owned) => owned.topic === topic && owned.phase !== "preparing")
+    for (const group of byGeneration(ownership.remove(held))) emitLost(group)
+    counts.delete(topic)
     lookAgain.openUnsafe()
     membership.rejoin()
   }

@@ -77,7 +77,7 @@ export const makeFetcher = (
   emit: (event: Broker.ConsumerEvent) => void,
   die: (failed: ClientFailure, topic: string) => Effect.Effect<void>,
   /** The topic was deleted. If there is one of its name again, positions of the old one mean nothing in it. */
-  deleted: (owned: Owned) => void
+  deleted: (topic: string) => void
 ): Fetcher => {
   const loops = new Map<number, Latch.Latch>()
   const leaders = new Map<string, number>()
@@ -153,7 +153,7 @@ export const makeFetcher = (
       asked.owned.answered = true
       return undefined
     }
-    if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && asked.owned.answered) deleted(asked.owned)
+    if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && asked.owned.answered) deleted(asked.owned.topic)
     if (failed.type !== "OFFSET_OUT_OF_RANGE")
       return yield* isFatal(failed) ? Effect.fail(failed) : Effect.succeed(failed)
     yield* outOfRange(asked)

@@ -26,7 +26,7 @@ export interface Group {
   readonly partitions: ReadonlyArray<Owned>
 }
 
-const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Group> => {
+export const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Group> => {
   const groups = new Map<number, Array<Owned>>()
   for (const partition of partitions) {
     const group = groups.get(partition.generation)
