@@ -31,11 +31,11 @@ export interface RetryPolicy {
 export interface BlockingOptions {
   /** Handler calls in all, the first included. A whole number, 1 or more; 1 means no retries. Default 3. */
   readonly maxAttempts?: number
-  /** Wait after the first failure. Zero or more, finite. Default 100 millis. */
+  /** Wait after the first failure. Zero or more, 2^53 - 1 ms at most. Default 100 millis. */
   readonly initialInterval?: Duration.Input
   /** Factor from one wait to the next. 1 or more, finite; 1 keeps the wait constant. Default 2. */
   readonly multiplier?: number
-  /** Cap of a single wait, the first and jitter included. Zero or more, finite. Default 2 seconds. */
+  /** Cap of a single wait, the first and jitter included. Zero or more, 2^53 - 1 ms at most. Default 2 seconds. */
   readonly maxInterval?: Duration.Input
   /** A wait varies by up to this share of itself, either way. 0 (exact waits) to 1. Default 0.2. */
   readonly jitter?: number
@@ -60,7 +60,7 @@ export const blocking = (options: BlockingOptions = {}): RetryPolicy => {
   } = options
   const initialIntervalMillis = toMillis(initialInterval)
   const maxIntervalMillis = toMillis(maxInterval)
-  const interval = "a duration of 0 or more, finite"
+  const interval = "a duration of 0 or more, 2^53 - 1 ms at most"
   const issues = [
     issue(
       "maxAttempts",
@@ -80,11 +80,11 @@ export const blocking = (options: BlockingOptions = {}): RetryPolicy => {
 const issue = (setting: keyof BlockingOptions, found: unknown, isAllowed: boolean, allowed: string) =>
   isAllowed ? [] : [{ path: `blocking.${setting}`, found: show(found), allowed }]
 
-/** NaN for what is not a finite duration. Effect reads the number NaN as zero, which would turn a mistake into retries without a wait. */
+/** NaN for what is no duration that adds up exactly. Effect reads the number NaN as zero, which would turn a mistake into retries without a wait. */
 const toMillis = (input: Duration.Input): number => {
   if (Number.isNaN(input)) return Number.NaN
   const millis = Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-  return Number.isFinite(millis) ? millis : Number.NaN
+  return millis <= Number.MAX_SAFE_INTEGER ? millis : Number.NaN
 }
 
 const show = (found: unknown): string =>

@@ -42,9 +42,9 @@ describe("RetryPolicy", () => {
     })
     expect(error.issues).toEqual([
       { path: "blocking.maxAttempts", found: "2.5", allowed: "a whole number, 1 or more" },
-      { path: "blocking.initialInterval", found: "NaN", allowed: "a duration of 0 or more, finite" },
+      { path: "blocking.initialInterval", found: "NaN", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
       { path: "blocking.multiplier", found: "0.5", allowed: "a finite number, 1 or more" },
-      { path: "blocking.maxInterval", found: "-1", allowed: "a duration of 0 or more, finite" },
+      { path: "blocking.maxInterval", found: "-1", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
       { path: "blocking.jitter", found: "2", allowed: "a number from 0 to 1" }
     ])
     expect(error.message.split("\n")).toHaveLength(5)

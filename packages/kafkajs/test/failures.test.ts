@@ -100,8 +100,9 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
         ["new", ({ admin }) => Effect.flatMap(admin, (one) => one.createTopics([{ topic: "new", partitions: 1 }]))],
         ["group", ({ admin }) => Effect.flatMap(admin, (one) => one.describeGroup("group"))],
         ["tx", ({ transactionalProducer }) => transactionalProducer({ transactionalId: "tx" })],
+        // Both the topic and the group are denied; which of them is told first is the cluster's choice.
         [
-          topic,
+          `${topic} or group`,
           ({ consumer }) =>
             Effect.flatMap(consumer({ groupId: "group", topics: [topic] }), ({ events }) => Queue.take(events))
         ]
@@ -109,7 +110,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
       for (const [name, use] of attempts) {
         const error = yield* failureOf(app, use)
         assert.strictEqual(error._tag, "AuthorizationFailed")
-        if (error._tag === "AuthorizationFailed") assert.strictEqual(error.name, name)
+        if (error._tag === "AuthorizationFailed") assert.include(name.split(" or "), error.name)
       }
     })
   )

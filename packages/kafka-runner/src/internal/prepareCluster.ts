@@ -91,7 +91,15 @@ const prepareNode = Effect.fnUntraced(function* (
   })
   yield* execute(installation.java, [
     "-XX:TieredStopAtLevel=1", // a second of work: not worth the optimising compiler
-    ...["-cp", installation.classPath, "kafka.tools.StorageTool", "format", "-t", clusterId, "-c", propertiesFile],
+    ...[
+      "-cp",
+      installation.classPath,
+      "kafka.tools.StorageTool",
+      "format",
+      `--cluster-id=${clusterId}`,
+      "-c",
+      propertiesFile
+    ],
     ...(usesSasl(shape.security) ? scramFormatArguments : [])
   ]).pipe(asStartFailure("its data folder was not formatted"))
   const command = brokerCommand({
