@@ -57,7 +57,7 @@ export interface Settings<K, V> {
   readonly maxInFlight?: number
   /** Records that a consumer may hold fetched but not handled, over all its partitions. Default 50 000. Fetching pauses there. */
   readonly maxBufferedRecords?: number
-  /** The same in bytes. Default 32 MiB. */
+  /** The same in bytes. Default 16 MiB. */
   readonly maxBufferedBytes?: number
   /** Attempts in place. Default `RetryPolicy.blocking()`: 3 attempts, 100 and 200 ms apart. */
   readonly retry?: RetryPolicy

@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.forever(
     Effect.gen(function* () {
       yield* work.await
-      yield* Effect.raceFirst(urgent.await, Effect.sleep(options.commitIntervalMillis))
+      if (!Latch.isOpen(urgent)) yield* Effect.raceFirst(urgent.await, Effect.sleep(options.commitIntervalMillis))
       work.closeUnsafe()
       urgent.closeUnsafe()
       yield* Effect.retry(send, refused)

@@ -190,7 +190,7 @@ const settings = (
     maxPollRecords: options.maxPollRecords ?? (listenerType === "BATCH" ? 200 : 50),
     maxInFlight: options.maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16),
     maxBufferedRecords: options.maxBufferedRecords ?? 50_000,
-    maxBufferedBytes: options.maxBufferedBytes ?? 32 * 1024 * 1024,
+    maxBufferedBytes: options.maxBufferedBytes ?? 16 * 1024 * 1024,
     maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
     commitIntervalMillis: millis(options.commitInterval, 200),
     maxPollIntervalMillis: millis(options.maxPollInterval, 600_000),
