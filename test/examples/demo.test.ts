@@ -1,6 +1,9 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { freshName, pgAddress, pgIn, postgresAnswers } from "../outbox/databases.ts"
 import { start } from "./program.ts"
 
 const timeout = 150_000
@@ -20,6 +23,44 @@ describe.concurrent("the demo", () => {
         const demo = yield* start("demo.ts")
         assert.strictEqual(yield* demo.exit, 0)
         assert.deepStrictEqual(accountOf(demo.output()), { produced: 462, waiting: 0 })
+        assert.include(demo.output(), "in SQLite; 23 more rolled back")
+      }),
+    timeout
+  )
+
+  it.live.skipIf(!postgresAnswers && process.env.CI !== "true")(
+    "takes its orders from the PostgreSQL that DATABASE_URL names, and leaves nothing there",
+    () =>
+      Effect.gen(function* () {
+        const database = freshName()
+        const run = (text: string) =>
+          SqlClient.SqlClient.use((sql) => sql.unsafe(text)).pipe(Effect.provide(pgIn("public", 1), { local: true }))
+        yield* Effect.acquireRelease(run(`CREATE DATABASE ${database}`), () =>
+          Effect.orDie(run(`DROP DATABASE ${database} WITH (FORCE)`))
+        )
+        const { host, port } = pgAddress
+        const demo = yield* start("demo.ts", { DATABASE_URL: `postgres://postgres@${host}:${port}/${database}` })
+        assert.strictEqual(yield* demo.exit, 0, demo.output())
+        assert.deepStrictEqual(accountOf(demo.output()), { produced: 462, waiting: 0 })
+        assert.include(demo.output(), "in PostgreSQL; 23 more rolled back")
+        const left = yield* SqlClient.SqlClient.use(
+          (sql) => sql`SELECT 1 FROM pg_namespace WHERE nspname LIKE 'eventbus_demo_%'`
+        ).pipe(Effect.provide(PgClient.layer({ ...pgAddress, username: "postgres", database, maxConnections: 1 })))
+        assert.deepStrictEqual(left, [])
+      }),
+    timeout
+  )
+
+  it.live(
+    "says what is wrong with DATABASE_URL",
+    () =>
+      Effect.gen(function* () {
+        const nobody = yield* start("demo.ts", { DATABASE_URL: "postgres://postgres@127.0.0.1:1/test" })
+        assert.strictEqual(yield* nobody.exit, 1)
+        assert.match(nobody.output(), /^ {2}✘ DATABASE_URL: no schema can be made at 127\.0\.0\.1:1 .*\n$/)
+        const other = yield* start("demo.ts", { DATABASE_URL: "mongodb://127.0.0.1/test" })
+        assert.strictEqual(yield* other.exit, 1)
+        assert.match(other.output(), /^ {2}✘ DATABASE_URL: this demo knows postgres:.*\n$/)
       }),
     timeout
   )

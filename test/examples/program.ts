@@ -26,7 +26,7 @@ export interface Program {
   readonly exit: Effect.Effect<number | null>
 }
 
-/** Starts `packages/examples/src/{file}`; what is still running is killed with the Scope. `KAFKA_BROKERS` is taken from `env` alone. */
+/** Starts `packages/examples/src/{file}`; what is still running is killed with the Scope. `KAFKA_BROKERS` and `DATABASE_URL` are taken from `env` alone. */
 export const start = (
   file: string,
   env: Readonly<Record<string, string>> = {}
@@ -37,7 +37,7 @@ export const start = (
   ).pipe(Effect.map(program))
 
 const spawnProgram = (file: string, env: Readonly<Record<string, string>>): ChildProcess => {
-  const { KAFKA_BROKERS: _, ...inherited } = process.env
+  const { KAFKA_BROKERS: _, DATABASE_URL: __, ...inherited } = process.env
   const path = fileURLToPath(new URL(`../../packages/examples/src/${file}`, import.meta.url))
   return spawn(process.execPath, [path], { env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] })
 }

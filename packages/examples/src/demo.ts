@@ -1,11 +1,13 @@
 /**
- * The Event Bus Connector in a minute: `pnpm demo`, or `KAFKA_BROKERS=host:port pnpm demo` for a Kafka of yours.
+ * The Event Bus Connector in a minute: `pnpm demo`. `KAFKA_BROKERS=host:port` takes a Kafka of yours, and `DATABASE_URL=postgres://…` a
+ * PostgreSQL.
  *
  * Exits with 0 when every record is accounted for, and with 1 otherwise. Ctrl-C stops gracefully and still gives the account.
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
 import { account } from "./demo/account.ts"
+import * as Checkout from "./demo/checkout.ts"
 import * as Cluster from "./demo/cluster.ts"
 import * as Evidence from "./demo/evidence.ts"
 import * as Progress from "./demo/progress.ts"
@@ -31,20 +33,28 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
 /** Told in a region that only the story's own part of can be interrupted, so that Ctrl-C hides neither the account nor its verdict. */
 const program = Effect.uninterruptibleMask((restore) =>
   Effect.gen(function* () {
-    const context = yield* restore(Layer.build(Payments.layer.pipe(Layer.provideMerge(Cluster.layer))))
-    yield* Effect.provide(tellAndAudit(restore), context)
+    const clock = yield* Clock.Clock
+    const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
+    const world = Layer.mergeAll(Payments.layer, Checkout.layer(progress.published)).pipe(
+      Layer.provideMerge(Cluster.layer)
+    )
+    const context = yield* restore(Layer.build(world))
+    yield* Effect.provide(tellAndAudit(progress, restore), context)
   }).pipe(Effect.scoped, Effect.tapCause(report))
 )
 
-const tellAndAudit = Effect.fnUntraced(function* (restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => typeof effect) {
-  const { title } = yield* Cluster.Cluster
-  const clock = yield* Clock.Clock
-  const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
+const tellAndAudit = Effect.fnUntraced(function* (
+  progress: Progress.Progress,
+  restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => typeof effect
+) {
+  const cluster = yield* Cluster.Cluster
+  const { database } = yield* Checkout.Checkout
+  const title = `${database} and ${cluster.title}`
   const drawing = yield* Effect.forkChild(Effect.interruptible(show(progress, title)))
   const ending = yield* Effect.exit(restore(Story.tell(progress)))
   yield* Fiber.interrupt(drawing)
   const result = yield* audit(progress, Exit.isSuccess(ending))
-  Screen.print(View.accountLines(result))
+  Screen.print(View.accountLines(result, database, progress.counts.rolledBack))
   if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
   return yield* ending
 })

@@ -16,7 +16,8 @@ const record = (topic: string, offset: number, value: string, headers: Readonly<
     headers: Object.entries(headers).map(([key, text]) => ({ key, value: bytes(text) }))
   }) satisfies ConsumerRecord.ConsumerRecord
 
-const order = (offset: number) => record("orders", offset, `order ${offset}`)
+const order = (offset: number, id = `o-${offset}`) =>
+  record("orders", offset, `order ${offset}`, { "x-eventbus-event-id": id })
 const payment = (offset: number) => ({ ...record("payments", offset, ""), key: bytes(`orders-0-${offset}`) })
 const letter = (offset: number, value = `order ${offset}`) =>
   record("orders.DLT", offset, value, {
@@ -30,6 +31,7 @@ const letter = (offset: number, value = `order ${offset}`) =>
 
 /** Two orders: the first is paid, the second dead-lettered. */
 const evidence: Evidence = {
+  placed: new Set(["o-0", "o-1"]),
   orders: [order(0), order(1)],
   payments: [payment(0)],
   deadLetters: [letter(1)],
@@ -51,11 +53,29 @@ describe("the demo's account", () => {
   })
 
   it("counts what is behind the committed offset as waiting", () => {
-    const { waiting, problems } = account({ ...evidence, orders: [...evidence.orders, order(2)] }, nowhere)
+    const { waiting, problems } = account(
+      { ...evidence, placed: new Set([...evidence.placed, "o-2"]), orders: [...evidence.orders, order(2)] },
+      nowhere
+    )
     assert.deepStrictEqual({ waiting, problems }, { waiting: 1, problems: [] })
   })
 
   it.each<[string, Partial<Evidence>, RegExp]>([
+    [
+      "an order whose event never left the outbox",
+      { placed: new Set(["o-0", "o-1", "o-2"]) },
+      /o-2 was .* never published/
+    ],
+    [
+      "an event of a transaction that rolled back",
+      { placed: new Set(["o-0"]) },
+      /o-1 was published and never committed/
+    ],
+    [
+      "an event that was published twice",
+      { orders: [order(0), order(1), order(2, "o-1")] },
+      /o-1 was published 2 times/
+    ],
     ["an order that was committed and left no trace", { payments: [] }, /orders-0-0 is lost/],
     ["an order that was paid twice", { payments: [payment(0), payment(0)] }, /orders-0-0: paid 2 times/],
     [

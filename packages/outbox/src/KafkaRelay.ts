@@ -11,7 +11,7 @@ import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { GLOBAL } from "./EventType.ts"
-import { type EventListener, type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
+import { type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
 import { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
 import { fixed } from "./RetryPolicy.ts"
 
@@ -102,16 +102,15 @@ const classify = (error: BrokerError.BrokerError): BrokerError.BrokerError | Dow
       ? new DownstreamUnavailable({ cause: error })
       : error
 
-/** The listener of a relay, with a producer of its own for the life of the scope. */
+/** The listener of a relay, with a producer of its own for the life of the scope. It answers where the record is. */
 export const listener = Effect.fnUntraced(function* (options: KafkaRelayOptions = {}) {
   const broker = yield* Broker.Broker
   const producer = yield* broker.producer(options.producer)
-  const relay: EventListener = (event) =>
+  return (event: EventEnvelope) =>
     Effect.mapError(
       Effect.suspend(() => producer.send(toRecord(event, options))),
       classify
     )
-  return relay
 })
 
 /** A registry whose one listener publishes every event. */

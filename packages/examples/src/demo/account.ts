@@ -1,7 +1,8 @@
 /**
- * The account of every order: where each one that was produced ended up, judged by what the cluster holds and by nothing else.
+ * The account of every order: where each one that was placed ended up, judged by what the database and the cluster hold and by nothing else.
  */
 import type { ConsumerRecord } from "@eventbus/core"
+import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import type { Evidence } from "./evidence.ts"
 
 type Record = ConsumerRecord.ConsumerRecord
@@ -15,6 +16,8 @@ export interface DeadLetterGroup {
 }
 
 export interface Account {
+  /** Orders whose transaction has committed. */
+  readonly placed: number
   readonly produced: number
   readonly paid: number
   readonly deadLettered: number
@@ -36,7 +39,7 @@ export interface Account {
 export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Account => {
   const payments = Map.groupBy(evidence.payments, (payment) => text(payment.key))
   const deadLetters = Map.groupBy(evidence.deadLetters, originOf)
-  const problems: Array<string> = []
+  const problems = publicationProblems(evidence)
   const count = { paid: 0, deadLettered: 0, waiting: 0, lost: 0, repeated: 0 }
 
   for (const order of evidence.orders) {
@@ -62,11 +65,25 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
   for (const id of deadLetters.keys()) problems.push(`a dead letter for ${id}, which is no order`)
 
   return {
+    placed: evidence.placed.size,
     produced: evidence.orders.length,
     ...count,
     deadLetterGroups: groupsOf(evidence.deadLetters),
     problems
   }
+}
+
+/** What committed must be in the topic once, and nothing else may be. */
+const publicationProblems = ({ placed, orders }: Evidence): Array<string> => {
+  const published = Map.groupBy(orders, (order) => KafkaRelay.eventIdOf(order) ?? idOf(order))
+  const strangers = [...published.keys()].filter((id) => !placed.has(id))
+  const unpublished = [...placed].filter((id) => !published.has(id))
+  const repeated = [...published].filter(([, records]) => records.length > 1)
+  return [
+    ...unpublished.map((id) => `${id} was committed and never published`),
+    ...strangers.map((id) => `${id} was published and never committed`),
+    ...repeated.map(([id, records]) => `${id} was published ${records.length} times`)
+  ]
 }
 
 /** As the connector names a record: `Delivery.deduplicationKey`. */

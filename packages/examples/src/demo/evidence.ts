@@ -1,13 +1,18 @@
 /**
- * What the cluster itself says at the end: every record of the demo's topics, and the group's committed offsets.
+ * What the database and the cluster themselves say at the end: the committed orders, every record of the demo's topics, and the group's
+ * committed offsets.
  */
 import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Queue } from "effect"
+import type { SqlError } from "effect/sql"
+import { Checkout } from "./checkout.ts"
 import { Cluster, withAdmin } from "./cluster.ts"
 
 type Record = ConsumerRecord.ConsumerRecord
 
 export interface Evidence {
+  /** Ids of the orders in the database. */
+  readonly placed: ReadonlySet<string>
   readonly orders: ReadonlyArray<Record>
   readonly payments: ReadonlyArray<Record>
   readonly deadLetters: ReadonlyArray<Record>
@@ -15,30 +20,35 @@ export interface Evidence {
   readonly committed: ReadonlyMap<number, bigint>
 }
 
-export const gather: Effect.Effect<Evidence, BrokerError.BrokerError, Broker.Broker | Cluster> = Effect.gen(
-  function* () {
-    const broker = yield* Broker.Broker
-    const { names } = yield* Cluster
-    const { topics, committed } = yield* withAdmin(broker, (admin) =>
-      Effect.gen(function* () {
-        const existing = new Set(yield* admin.listTopics)
-        return {
-          // Nobody makes the dead letter topic before the first dead letter.
-          topics: [names.orders, names.payments, names.deadLetters].filter((topic) => existing.has(topic)),
-          committed: yield* admin.committedOffsets(names.group, [names.orders])
-        }
-      })
-    )
-    const records = yield* readToEnd(broker, names.audit, topics)
-    const of = (topic: string) => records.filter((record) => record.topic === topic)
-    return {
-      orders: of(names.orders),
-      payments: of(names.payments),
-      deadLetters: of(names.deadLetters),
-      committed: new Map(committed.map(({ partition, offset }) => [partition, offset]))
-    }
+export const gather: Effect.Effect<
+  Evidence,
+  BrokerError.BrokerError | SqlError.SqlError,
+  Broker.Broker | Cluster | Checkout
+> = Effect.gen(function* () {
+  const checkout = yield* Checkout
+  yield* checkout.published
+  const broker = yield* Broker.Broker
+  const { names } = yield* Cluster
+  const { topics, committed } = yield* withAdmin(broker, (admin) =>
+    Effect.gen(function* () {
+      const existing = new Set(yield* admin.listTopics)
+      return {
+        // Nobody makes the dead letter topic before the first dead letter.
+        topics: [names.orders, names.payments, names.deadLetters].filter((topic) => existing.has(topic)),
+        committed: yield* admin.committedOffsets(names.group, [names.orders])
+      }
+    })
+  )
+  const records = yield* readToEnd(broker, names.audit, topics)
+  const of = (topic: string) => records.filter((record) => record.topic === topic)
+  return {
+    placed: yield* checkout.committed,
+    orders: of(names.orders),
+    payments: of(names.payments),
+    deadLetters: of(names.deadLetters),
+    committed: new Map(committed.map(({ partition, offset }) => [partition, offset]))
   }
-)
+})
 
 /** Every record that the topics hold now. */
 const readToEnd = (broker: Broker.Broker["Service"], groupId: string, topics: ReadonlyArray<string>) =>

@@ -36,11 +36,15 @@ export interface Progress {
   readonly announcements: ReadonlyArray<Announcement>
   readonly counts: Counts
   readonly announce: (text: string) => void
-  readonly arrived: (metadata: ConsumerRecord.RecordMetadata) => void
+  /** Where each order is in its topic. */
+  readonly places: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
+  readonly published: (id: string, metadata: ConsumerRecord.RecordMetadata) => void
   readonly observe: (instance: string, event: Event) => void
 }
 
 interface Counts {
+  placed: number
+  rolledBack: number
   handled: number
   retries: number
   deadLettered: number
@@ -49,16 +53,19 @@ interface Counts {
 export const make = (partitionCount: number, nowMillis: () => number): Progress => {
   const partitions = Array.from({ length: partitionCount }, empty)
   const announcements: Array<Announcement> = []
-  const counts: Counts = { handled: 0, retries: 0, deadLettered: 0 }
+  const counts: Counts = { placed: 0, rolledBack: 0, handled: 0, retries: 0, deadLettered: 0 }
+  const places = new Map<string, ConsumerRecord.RecordMetadata>()
   const startedMillis = nowMillis()
   return {
     partitions,
     announcements,
     counts,
     announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
-    arrived: ({ partition, offset }) => {
-      const log = partitions[partition]
-      if (log !== undefined) log.end = Math.max(log.end, Number(offset) + 1)
+    places,
+    published: (id, metadata) => {
+      places.set(id, metadata)
+      const log = partitions[metadata.partition]
+      if (log !== undefined) log.end = Math.max(log.end, Number(metadata.offset) + 1)
     },
     observe: (instance, event) => {
       count(counts, event)
@@ -69,6 +76,10 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
     }
   }
 }
+
+/** Orders that are committed in the database and not in the log yet. */
+export const inOutbox = ({ counts, partitions }: Progress): number =>
+  Math.max(0, counts.placed - partitions.reduce((sum, { end }) => sum + end, 0))
 
 /** Orders that are in the log and not finished. */
 export const waiting = (progress: Progress): number =>

@@ -3,6 +3,7 @@
  */
 import { Binding, Broker, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Context, Effect, Layer, Schema } from "effect"
+import type { Arrival } from "./checkout.ts"
 import { Cluster, type Names } from "./cluster.ts"
 
 /** What the card's bank does with a charge. */
@@ -92,11 +93,11 @@ const makeBank = () => {
 }
 
 /** Order number `index` as it arrives from outside: most are good, and some cannot even be read. */
-export const arrival = (index: number, card: Order["card"] = cardOf(index)): { key: Uint8Array; value: Uint8Array } => {
+export const arrival = (index: number, card: Order["card"] = cardOf(index)): Arrival => {
   const order: Order = { id: `o-${index}`, amount: 1 + ((index * 37) % 500), card }
   const text = JSON.stringify(order)
-  const value = card === "good" && index % 29 === 5 ? (unreadable[index % unreadable.length] ?? "") : text
-  return { key: encoder.encode(`customer-${(index * 7) % 60}`), value: encoder.encode(value) }
+  const body = card === "good" && index % 29 === 5 ? (unreadable[index % unreadable.length] ?? "") : text
+  return { id: order.id, customer: `customer-${(index * 7) % 60}`, body }
 }
 
 const cardOf = (index: number): Order["card"] => {

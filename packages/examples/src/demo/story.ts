@@ -1,10 +1,12 @@
 /**
- * What happens in the demo: a backlog, a first instance, a second one, a deployment in the middle of the work, and the end.
+ * What happens in the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, a deployment comes in
+ * the middle of the work, and the end.
  */
-import { Binding, Broker, type ConsumerRecord, EventBusConnector } from "@eventbus/core"
+import { Binding, EventBusConnector } from "@eventbus/core"
 import { Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { type Arrival, Checkout } from "./checkout.ts"
 import { Cluster, partitions } from "./cluster.ts"
-import { type Progress, waiting } from "./progress.ts"
+import { inOutbox, type Progress, waiting } from "./progress.ts"
 import { arrival, binding } from "./shop.ts"
 
 const backlog = 150
@@ -18,23 +20,31 @@ export const plannedPerPartition = Math.ceil((backlog + flowing + slowOnes) / pa
 /** Starts with the first order and ends when all instances have stopped. Interrupting it stops them gracefully too. */
 export const tell = (progress: Progress) =>
   Effect.gen(function* () {
-    const { names } = yield* Cluster
-    const broker = yield* Broker.Broker
-    const producer = yield* broker.producer()
-    const publish = (order: { key: Uint8Array; value: Uint8Array }, partition?: number) =>
-      producer
-        .send({ topic: names.orders, ...order, ...(partition === undefined ? {} : { partition }) })
-        .pipe(Effect.tap((metadata) => Effect.sync(() => progress.arrived(metadata))))
+    const checkout = yield* Checkout
+    const counts = progress.counts
+    const place = Effect.fnUntraced(function* (order: Arrival) {
+      yield* checkout.place(order)
+      counts.placed++
+      // Some customers change their mind before the COMMIT.
+      if (counts.placed % 20 > 0) return
+      yield* checkout.abandon({ ...order, id: `${order.id}-again` })
+      counts.rolledBack++
+    })
     /** One order for each partition that takes its bank 2.5 seconds. */
-    const publishSlow = (first: number) =>
-      Effect.forEach(Array(partitions).keys(), (partition) => publish(arrival(first + partition, "slow"), partition))
+    const placeSlow = (first: number) =>
+      Effect.forEach(Array(partitions).keys(), (partition) => {
+        const order = arrival(first + partition, "slow")
+        return Effect.as(place({ ...order, customer: checkout.customerOf(partition) ?? order.customer }), order.id)
+      })
 
-    progress.announce(`${backlog} orders are waiting when app-1 starts`)
-    yield* Effect.forEach(Array(backlog).keys(), (index) => publish(arrival(index)), { concurrency: "unbounded" })
+    yield* Effect.forEach(Array(backlog).keys(), (index) => place(arrival(index)), { concurrency: "unbounded" })
+    progress.announce(`${backlog} orders are committed, each with its event in one transaction`)
+    yield* until(() => inOutbox(progress) === 0)
+    progress.announce("the outbox has published them; app-1 starts")
     const first = yield* startInstance(progress, "app-1")
     const flow = yield* Effect.forEach(
       Array(flowing).keys(),
-      (index) => Effect.delay(publish(arrival(backlog + index)), flowInterval),
+      (index) => Effect.delay(place(arrival(backlog + index)), flowInterval),
       { discard: true }
     ).pipe(Effect.forkChild)
     yield* until(() => owned(progress, "app-1") === partitions)
@@ -45,15 +55,15 @@ export const tell = (progress: Progress) =>
     yield* until(() => owned(progress, "app-2") === partitions / 2)
     yield* Effect.sleep("3 seconds")
 
-    const slow = yield* publishSlow(backlog + flowing)
+    const slow = yield* placeSlow(backlog + flowing)
     yield* until(() => slow.some((order) => inHandOf(progress, order) === "app-2"))
     progress.announce("app-2 gets SIGTERM in the middle of slow orders: it finishes them")
     yield* second.stop
     progress.announce("app-2 has committed and left; app-1 takes its partitions")
     yield* Fiber.join(flow)
-    yield* until(() => waiting(progress) === 0)
+    yield* until(() => inOutbox(progress) === 0 && waiting(progress) === 0)
 
-    const slowest = yield* publishSlow(backlog + flowing + partitions)
+    const slowest = yield* placeSlow(backlog + flowing + partitions)
     yield* until(() => slowest.every((order) => inHandOf(progress, order) === "app-1"))
     progress.announce("app-1 gets SIGTERM too, with a slow order in every partition")
     yield* first.stop
@@ -80,9 +90,10 @@ const owned = (progress: Progress, instance: string): number =>
   progress.partitions.filter(({ owner }) => owner === instance).length
 
 /** The instance whose handler works on the order now. */
-const inHandOf = (progress: Progress, order: ConsumerRecord.RecordMetadata): string | undefined => {
-  const partition = progress.partitions[order.partition]
-  return partition?.inHand?.offset === order.offset ? partition.owner : undefined
+const inHandOf = (progress: Progress, id: string): string | undefined => {
+  const place = progress.places.get(id)
+  const partition = place && progress.partitions[place.partition]
+  return partition?.inHand?.offset === place?.offset ? partition?.owner : undefined
 }
 
 /** Waits for the picture to show it, for 30 seconds at most: what is missing then, the account tells. */

@@ -2,7 +2,7 @@
  * How the demo looks: progress and account as lines of text.
  */
 import type { Account, DeadLetterGroup } from "./account.ts"
-import { type Announcement, type PartitionProgress, type Progress, waiting } from "./progress.ts"
+import { type Announcement, inOutbox, type PartitionProgress, type Progress, waiting } from "./progress.ts"
 import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
 
 const barWidth = 28
@@ -17,7 +17,9 @@ export const picture = (
 ): ReadonlyArray<string> => {
   const full = Math.max(planned, ...progress.partitions.map(({ end }) => end))
   return [
-    `${bold("Event Bus Connector")} ${dim(`· orders through a binding, on ${title}`)}`,
+    `${bold("Event Bus Connector")} ${dim(`· on ${title}`)}`,
+    "",
+    `  checkout   ${placed(progress)}`,
     "",
     dim(`  partition  owner  ${"finished █  waiting ░".padEnd(barWidth)}  finished/all  in hand`),
     ...progress.partitions.map((partition, index) => row(partition, index, full, nowMillis)),
@@ -30,6 +32,12 @@ export const picture = (
 
 export const announcement = ({ atMillis, text }: Announcement): string =>
   `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
+
+/** What the checkout has done, and what of it is on its way. */
+const placed = (progress: Progress): string => {
+  const { placed, rolledBack } = progress.counts
+  return `${placed} orders committed · ${rolledBack} rolled back · ${inOutbox(progress)} in the outbox`
+}
 
 export const totals = (progress: Progress): string => {
   const { handled, retries, deadLettered } = progress.counts
@@ -64,16 +72,17 @@ const colourOf = (owner: string | undefined) => (owner === undefined ? dim : own
 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)
 
-/** Where every record went. */
-export const accountLines = (account: Account): ReadonlyArray<string> => {
+/** Where every order went. */
+export const accountLines = (account: Account, database: string, rolledBack: number): ReadonlyArray<string> => {
   const entry = (label: string, count: number, note = "") =>
     `  ${label.padEnd(34)}${String(count).padStart(5)}${note === "" ? "" : `   ${dim(note)}`}`
   const good = account.problems.length === 0
   return [
     "",
-    `${bold("Account of every record")} ${dim("· read back from the topics and committed offsets")}`,
+    `${bold("Account of every order")} ${dim("· read from database, topics and committed offsets")}`,
     "",
-    entry("orders produced", account.produced),
+    entry("orders committed", account.placed, `in ${database}; ${rolledBack} more rolled back`),
+    entry("orders published by the outbox", account.produced, "in topic orders, once each"),
     entry("├ paid", account.paid, "in topic payments, once each"),
     entry("├ dead-lettered", account.deadLettered, "in topic orders.DLT, bytes unchanged"),
     ...account.deadLetterGroups.map((group) => entry(`│   ${group.exception}`, group.count, explain(group))),
