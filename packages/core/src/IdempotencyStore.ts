@@ -1,0 +1,182 @@
+/**
+ * Remembers what has been handled, so that a record which is delivered again is not handled again (connector seed §8).
+ *
+ * A key is claimed before the handler runs and completed after it: in progress is not done. A claim is held for a lease, which its owner
+ * renews while it works; when the lease runs out the claim is over, and whoever asks next gets the key. What a former owner says after
+ * that changes nothing, since every claim has a token of its own. Every store is exact: one that may take a new key for a known one would
+ * lose records (ruling 54).
+ *
+ * Stores: `layerMemory` for one process, `@eventbus/redis`, and `SqlIdempotencyStore` of `@eventbus/outbox`.
+ */
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import type { Delivery } from "./Delivery.ts"
+
+/** What a binding says about idempotency. */
+export interface Options<in K, in V> {
+  /**
+   * What names the work of a delivery. Default: `deduplicationKey`, the first place of the record, in all tiers the same. The store gets it
+   * as `{groupId}:{key}`, so that groups never take each other's work for done.
+   *
+   * The default knows a record by its offset: after a topic was deleted and made again, or offsets were moved back on purpose, the records of
+   * the last `retention` are skipped. A key out of the record's content has no such limit. One that throws fails the record.
+   */
+  readonly key?: (delivery: Delivery<K, V>) => string
+  /** How long a claim outlives an owner that crashed. Default 1 minute; finite, at least 1 second. A running handler renews it, however long it takes. */
+  readonly lease?: Duration.Input
+  /** How long a handled key is remembered. Default 24 hours; finite, longer than anything can be delivered again. */
+  readonly retention?: Duration.Input
+}
+
+/** One claim of one key: what its owner shows to complete, abandon or renew it. */
+export interface Token {
+  readonly key: string
+  /** Differs from that of every other claim of the key. */
+  readonly id: string
+}
+
+/**
+ * - `Started`: the key is the caller's until the lease runs out.
+ * - `Done`: handled within the retention.
+ * - `InProgress`: somebody else's, who may still fail; the lease runs out at `untilMillis` by the clock of this process, if nobody renews it.
+ */
+export type Claim =
+  | { readonly _tag: "Started"; readonly token: Token }
+  | { readonly _tag: "Done" }
+  | { readonly _tag: "InProgress"; readonly untilMillis: number }
+
+/** The store did not answer, or refused. What it was asked for may have happened all the same. */
+export class IdempotencyStoreError extends Schema.TaggedError<IdempotencyStoreError>()("IdempotencyStoreError", {
+  /** Name of the store. */
+  store: Schema.String,
+  operation: Schema.Literals(["open", "begin", "complete", "abandon", "renew"]),
+  /** Whether the same call may succeed later. */
+  retryable: Schema.Boolean,
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    const reason = this.cause instanceof Error ? this.cause.message : String(this.cause)
+    return `Idempotency store '${this.store}' failed to ${this.operation}: ${reason}`
+  }
+}
+
+/** Each call is atomic, also against other processes. `complete`, `abandon` and `renew` answer whether the claim still held. */
+export class IdempotencyStore extends Context.Service<
+  IdempotencyStore,
+  {
+    /** Shown in errors, such as `redis`. */
+    readonly name: string
+    /** Claims a key that is neither done nor in progress, for `lease`. */
+    readonly begin: (
+      key: string,
+      options: { readonly lease: Duration.Duration }
+    ) => Effect.Effect<Claim, IdempotencyStoreError>
+    /** The work is done: the key is `Done` for `retention`. */
+    readonly complete: (
+      token: Token,
+      options: { readonly retention: Duration.Duration }
+    ) => Effect.Effect<boolean, IdempotencyStoreError>
+    /** The work failed: the key is free at once. */
+    readonly abandon: (token: Token) => Effect.Effect<boolean, IdempotencyStoreError>
+    /** The work goes on: the lease begins anew. */
+    readonly renew: (
+      token: Token,
+      options: { readonly lease: Duration.Duration }
+    ) => Effect.Effect<boolean, IdempotencyStoreError>
+  }
+>()("@eventbus/core/IdempotencyStore") {}
+
+export interface MemoryOptions {
+  /**
+   * How many keys are kept, done and in progress together. Default 100,000; a whole number from 1. One more makes the store forget the key
+   * that was completed longest ago. One that is in progress is never forgotten: of those there are as many as handlers at once.
+   */
+  readonly capacity?: number
+}
+
+/** The keys of one process: exact, bounded, gone with the process. Enough where a record is delivered again to the same process only. */
+export const layerMemory = (options: MemoryOptions = {}): Layer.Layer<IdempotencyStore> =>
+  Layer.sync(IdempotencyStore, () => {
+    const keys = new MemoryKeys(options.capacity ?? 100_000)
+    const now = <A>(f: (nowMillis: number) => A) => Effect.map(Clock.currentTimeMillis, f)
+    return IdempotencyStore.of({
+      name: "memory",
+      begin: (key, { lease }) => now((at) => keys.begin(key, at, at + Duration.toMillis(lease))),
+      complete: (token, { retention }) => now((at) => keys.complete(token, at, at + Duration.toMillis(retention))),
+      abandon: (token) => now((at) => keys.abandon(token, at)),
+      renew: (token, { lease }) => now((at) => keys.renew(token, at, at + Duration.toMillis(lease)))
+    })
+  })
+
+class MemoryKeys {
+  readonly #capacity: number
+  /** Until when a key is remembered; the one completed longest ago comes first. */
+  readonly #done = new Map<string, number>()
+  /** Claims by key; the one begun or renewed longest ago comes first. */
+  readonly #claims = new Map<string, { readonly id: string; readonly untilMillis: number }>()
+  #lastId = 0
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  begin(key: string, nowMillis: number, untilMillis: number): Claim {
+    this.#dropExpired(nowMillis)
+    const done = this.#done.get(key)
+    if (done !== undefined && done > nowMillis) return { _tag: "Done" }
+    const claim = this.#claims.get(key)
+    if (claim !== undefined && claim.untilMillis > nowMillis) {
+      return { _tag: "InProgress", untilMillis: claim.untilMillis }
+    }
+    this.#done.delete(key)
+    const id = String(++this.#lastId)
+    this.#claim({ key, id }, untilMillis)
+    this.#dropBeyondCapacity()
+    return { _tag: "Started", token: { key, id } }
+  }
+
+  complete(token: Token, nowMillis: number, untilMillis: number): boolean {
+    if (!this.abandon(token, nowMillis)) return false
+    this.#done.set(token.key, untilMillis)
+    this.#dropBeyondCapacity()
+    return true
+  }
+
+  abandon(token: Token, nowMillis: number): boolean {
+    return this.#holds(token, nowMillis) && this.#claims.delete(token.key)
+  }
+
+  renew(token: Token, nowMillis: number, untilMillis: number): boolean {
+    if (!this.#holds(token, nowMillis)) return false
+    this.#claim(token, untilMillis)
+    return true
+  }
+
+  #holds({ key, id }: Token, nowMillis: number): boolean {
+    const claim = this.#claims.get(key)
+    return claim !== undefined && claim.id === id && claim.untilMillis > nowMillis
+  }
+
+  #claim({ key, id }: Token, untilMillis: number): void {
+    this.#claims.delete(key)
+    this.#claims.set(key, { id, untilMillis })
+  }
+
+  /** From the front only: exact where all leases and retentions are equal; else what is behind one that lasts longer goes later. */
+  #dropExpired(nowMillis: number): void {
+    for (const [key, untilMillis] of this.#done) {
+      if (untilMillis > nowMillis) break
+      this.#done.delete(key)
+    }
+    for (const [key, { untilMillis }] of this.#claims) {
+      if (untilMillis > nowMillis) break
+      this.#claims.delete(key)
+    }
+  }
+
+  #dropBeyondCapacity(): void {
+    for (const key of this.#done.keys()) {
+      if (this.#done.size + this.#claims.size <= this.#capacity) break
+      this.#done.delete(key)
+    }
+  }
+}
