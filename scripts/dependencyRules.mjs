@@ -10,6 +10,7 @@ const siblings = {
   kafkajs: ["core"],
   "platformatic-kafka": ["core"],
   outbox: ["core"],
+  redis: ["core"],
   messaging: ["core"],
   testkit: ["core", "outbox"],
   "admin-api": [],

@@ -1,0 +1,164 @@
+/**
+ * The `IdempotencyStore` of `@eventbus/core` in a table of PostgreSQL, MySQL 8 / MariaDB or SQLite.
+ *
+ * Every call is one to three statements of their own, none of them inside the handler's transaction: where what the handler writes is in the
+ * same database, `Inbox` is stronger, since it commits with it. The database's time decides what has run out.
+ *
+ * Owns the table of keys. A key is stored as its SHA-256, so that it may have any length and any characters. What has run out is deleted in
+ * the background for as long as the layer is open.
+ */
+import { createHash } from "node:crypto"
+import { IdempotencyStore } from "@eventbus/core"
+import { Clock, Duration, Effect, Layer, Schedule } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { affectedRows, type Dialect, dialectOf } from "./internal/dialect.ts"
+import { checkTableName } from "./internal/identifier.ts"
+import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
+
+export interface TableOptions {
+  /** Default `eventbus_idempotency`. */
+  readonly table?: string
+}
+
+export interface Options extends TableOptions {
+  /** How long what has run out stays in the table, at most. Default 5 minutes. */
+  readonly purgeInterval?: Duration.Input
+}
+
+const defaultTable = "eventbus_idempotency"
+const purgeLimit = 1_000
+
+/** Creates the table; may be run again. Fails with `InvalidIdentifier` and `OutboxStoreError`. */
+export const migrate = Effect.fnUntraced(function* (options: TableOptions = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const table = yield* checkTableName(options.table ?? defaultTable, "table name")
+  const index = `idx_${table.slice(table.lastIndexOf(".") + 1)}_expiry`
+  const onIndex = `CREATE INDEX IF NOT EXISTS ${index} ON ${table} (expires_at)`
+  // MySQL 8 knows no CREATE INDEX IF NOT EXISTS.
+  const [ascii, time, inTable, after] = sql.onDialectOrElse({
+    mysql: () => ["CHARACTER SET ascii COLLATE ascii_bin", "datetime(6)", `, INDEX ${index} (expires_at)`, []] as const,
+    sqlite: () => ["", "INTEGER", "", [onIndex]] as const,
+    orElse: () => ["", "timestamptz(6)", "", [onIndex]] as const
+  })
+  const create = `CREATE TABLE IF NOT EXISTS ${table} (
+    key_hash char(64) ${ascii} NOT NULL PRIMARY KEY, owner varchar(36) ${ascii}, expires_at ${time} NOT NULL${inTable}
+  )`
+  yield* Effect.forEach([create, ...after], (text) => sql.unsafe(text).unprepared, { discard: true }).pipe(
+    Effect.mapError(
+      (cause) => new OutboxStoreError({ operation: "migrate idempotency", retryable: cause.isRetryable, cause })
+    )
+  )
+})
+
+/** The store, without the purge in the background: then `purge` is to be called now and then. */
+export const make: (
+  options?: TableOptions
+) => Effect.Effect<IdempotencyStore.IdempotencyStore["Service"], InvalidIdentifier, SqlClient.SqlClient> =
+  Effect.fnUntraced(function* (options = {}) {
+    const sql = yield* SqlClient.SqlClient
+    const text = statements(dialectOf(sql), yield* checkTableName(options.table ?? defaultTable, "table name"))
+    const changed = (statement: string, ...params: ReadonlyArray<string>) =>
+      Effect.map(sql.unsafe(statement, params).raw, (raw) => affectedRows(raw) > 0)
+
+    const begin = Effect.fnUntraced(function* (key: string, lease: string) {
+      const id = crypto.randomUUID()
+      const hash = hashOf(key)
+      while (true) {
+        const isNew = yield* changed(text.insert(lease), hash, id)
+        if (isNew || (yield* changed(text.takeOver(lease), id, hash))) return started(key, id)
+        const [row] = yield* sql.unsafe<Row>(text.read, [hash]).withoutTransform
+        // Purged, or run out, since the statement before: it is free by now.
+        if (row === undefined || Number(row.left_micros) <= 0) continue
+        return row.owner === null ? done : yield* inProgress(Number(row.left_micros) / 1000)
+      }
+    })
+
+    return IdempotencyStore.IdempotencyStore.of({
+      name: "sql",
+      begin: (key, { lease }) =>
+        begin(key, millis(lease)).pipe(
+          // Claims, takeovers and the purge lock the key and its index in different orders: a deadlock loses nothing.
+          Effect.retry({ times: 3, while: (error) => error.isRetryable }),
+          Effect.mapError(failed("begin"))
+        ),
+      complete: ({ key, id }, { retention }) =>
+        Effect.mapError(changed(text.complete(millis(retention)), hashOf(key), id), failed("complete")),
+      abandon: ({ key, id }) => Effect.mapError(changed(text.abandon, hashOf(key), id), failed("abandon")),
+      renew: ({ key, id }, { lease }) =>
+        Effect.mapError(changed(text.renew(millis(lease)), hashOf(key), id), failed("renew"))
+    })
+  })
+
+/** Deletes keys that have run out, at most `limit` (default 1,000); returns how many. */
+export const purge = Effect.fnUntraced(function* (options: TableOptions & { readonly limit?: number } = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const table = yield* checkTableName(options.table ?? defaultTable, "table name")
+  const { delete: text } = statements(dialectOf(sql), table)
+  return yield* sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw.pipe(
+    Effect.map(affectedRows),
+    Effect.mapError(
+      (cause) => new OutboxStoreError({ operation: "purge idempotency", retryable: cause.isRetryable, cause })
+    )
+  )
+})
+
+/** The store, on the table that `migrate` made. */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<IdempotencyStore.IdempotencyStore, InvalidIdentifier, SqlClient.SqlClient> =>
+  Layer.effect(
+    IdempotencyStore.IdempotencyStore,
+    Effect.tap(make(options), () => Effect.forkScoped(purging(options)))
+  )
+
+const purging = (options: Options) =>
+  purge(options).pipe(
+    Effect.repeat({ while: (purged) => purged >= purgeLimit }),
+    Effect.catch((error) => Effect.logWarning("Keys that have run out could not be deleted", error)),
+    Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes"))
+  )
+
+interface Row {
+  readonly owner: string | null
+  readonly left_micros: number | string
+}
+
+/** No owner means done. A row that has run out is as good as none. */
+const statements = (dialect: Dialect, table: string) => {
+  const { now, param } = dialect
+  const from = (time: string) => dialect.plusMillis(now, time)
+  const [first, second] = [param(1), param(2)]
+  const held = `key_hash = ${first} AND owner = ${second} AND expires_at > ${now}`
+  const [verb, rest] = dialect.name === "mysql" ? ["INSERT IGNORE", ""] : ["INSERT", "ON CONFLICT DO NOTHING"]
+  return {
+    insert: (lease: string) =>
+      `${verb} INTO ${table} (key_hash, owner, expires_at) VALUES (${first}, ${second}, ${from(lease)}) ${rest}`,
+    takeOver: (lease: string) =>
+      `UPDATE ${table} SET owner = ${first}, expires_at = ${from(lease)} WHERE key_hash = ${second} AND expires_at <= ${now}`,
+    read: `SELECT owner, ${dialect.micros("expires_at")} - ${dialect.micros(now)} AS left_micros FROM ${table} WHERE key_hash = ${first}`,
+    complete: (retention: string) => `UPDATE ${table} SET owner = NULL, expires_at = ${from(retention)} WHERE ${held}`,
+    abandon: `UPDATE ${table} SET expires_at = ${now} WHERE ${held}`,
+    renew: (lease: string) => `UPDATE ${table} SET expires_at = ${from(lease)} WHERE ${held}`,
+    delete: (limit: number) => {
+      const expired = `expires_at <= ${now}`
+      // The condition outside is the one that counts: a key of the list may have been claimed again before it is locked.
+      return dialect.name === "mysql"
+        ? `DELETE FROM ${table} WHERE ${expired} LIMIT ${limit}`
+        : `DELETE FROM ${table} WHERE ${expired} AND key_hash IN (SELECT key_hash FROM ${table} WHERE ${expired} LIMIT ${limit})`
+    }
+  }
+}
+
+const done: IdempotencyStore.Claim = { _tag: "Done" }
+
+const started = (key: string, id: string): IdempotencyStore.Claim => ({ _tag: "Started", token: { key, id } })
+
+const inProgress = (leftMillis: number): Effect.Effect<IdempotencyStore.Claim> =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({ _tag: "InProgress", untilMillis: now + leftMillis }))
+
+const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex")
+
+const millis = (duration: Duration.Duration): string => String(Duration.toMillis(duration))
+
+const failed = (operation: IdempotencyStore.IdempotencyStoreError["operation"]) => (cause: SqlError.SqlError) =>
+  new IdempotencyStore.IdempotencyStoreError({ store: "sql", operation, retryable: cause.isRetryable, cause })
