@@ -23,11 +23,11 @@ export interface StoreUnderTest {
 const virtual = { time: "virtual", pass: TestClock.adjust, yielding: Effect.yieldNow } as const
 const real = { time: "real", pass: Effect.sleep, yielding: Effect.sleep("1 milli") } as const
 
-const [redisHost = "127.0.0.1", redisPort = "6379"] = (process.env["REDIS_TEST"] ?? "127.0.0.1:6379").split(":")
+const [host = "127.0.0.1", port = "6379"] = (process.env["REDIS_TEST"] ?? "127.0.0.1:6379").split(":")
+export const redisAddress = { host, port: Number(port) }
 
 export const redisOptions = (): RedisIdempotencyStore.Options => ({
-  host: redisHost,
-  port: Number(redisPort),
+  ...redisAddress,
   prefix: `test:${crypto.randomUUID()}:`
 })
 
@@ -39,12 +39,18 @@ const redisAnswers = await Effect.runPromise(
   )
 )
 
+const required = process.env["CI"] === "true"
+
+/** Runs the suite where Redis is. */
+export const onRedis = (title: string, suite: () => void): void => {
+  if (!redisAnswers) console.warn(`${title}: Redis does not answer; its tests are ${required ? "failing" : "skipped"}`)
+  describe.skipIf(!redisAnswers && !required)(`${title} in Redis`, suite)
+}
+
 /** Runs the suite once per store. */
 export const onStores = (title: string, suite: (store: StoreUnderTest) => void): void => {
   describe(`${title} in memory`, () => suite({ ...virtual, layer: IdempotencyStore.layerMemory() }))
-  const required = process.env["CI"] === "true"
-  if (!redisAnswers) console.warn(`${title}: Redis does not answer; its tests are ${required ? "failing" : "skipped"}`)
-  describe.skipIf(!redisAnswers && !required)(`${title} in Redis`, () =>
+  onRedis(title, () =>
     suite({ ...real, layer: Layer.unwrap(Effect.sync(() => Layer.orDie(RedisIdempotencyStore.layer(redisOptions())))) })
   )
   onDatabases(title, (db) =>

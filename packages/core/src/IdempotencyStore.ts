@@ -10,6 +10,7 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import type { Delivery } from "./Delivery.ts"
+import * as Failure from "./internal/failure.ts"
 
 /** What a binding says about idempotency. */
 export interface Options<in K, in V> {
@@ -54,8 +55,8 @@ export class IdempotencyStoreError extends Schema.TaggedError<IdempotencyStoreEr
   cause: Schema.Defect()
 }) {
   override get message(): string {
-    const reason = this.cause instanceof Error ? this.cause.message : String(this.cause)
-    return `Idempotency store '${this.store}' failed to ${this.operation}: ${reason}`
+    const { className, message } = Failure.fromUnknown(this.cause)
+    return `Idempotency store '${this.store}' failed to ${this.operation}: ${message === "" ? className : message}`
   }
 }
 

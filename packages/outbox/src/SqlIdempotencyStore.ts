@@ -58,7 +58,7 @@ export const make: (
     const sql = yield* SqlClient.SqlClient
     const text = statements(dialectOf(sql), yield* checkTableName(options.table ?? defaultTable, "table name"))
     const changed = (statement: string, ...params: ReadonlyArray<string>) =>
-      Effect.map(sql.unsafe(statement, params).raw, (raw) => affectedRows(raw) > 0)
+      Effect.map(withoutDeadlock(sql.unsafe(statement, params).raw), (raw) => affectedRows(raw) > 0)
 
     const begin = Effect.fnUntraced(function* (key: string, lease: string) {
       const id = crypto.randomUUID()
@@ -75,12 +75,7 @@ export const make: (
 
     return IdempotencyStore.IdempotencyStore.of({
       name: "sql",
-      begin: (key, { lease }) =>
-        begin(key, millis(lease)).pipe(
-          // Claims, takeovers and the purge lock the key and its index in different orders: a deadlock loses nothing.
-          Effect.retry({ times: 3, while: (error) => error.isRetryable }),
-          Effect.mapError(failed("begin"))
-        ),
+      begin: (key, { lease }) => Effect.mapError(begin(key, millis(lease)), failed("begin")),
       complete: ({ key, id }, { retention }) =>
         Effect.mapError(changed(text.complete(millis(retention)), hashOf(key), id), failed("complete")),
       abandon: ({ key, id }) => Effect.mapError(changed(text.abandon, hashOf(key), id), failed("abandon")),
@@ -94,7 +89,7 @@ export const purge = Effect.fnUntraced(function* (options: TableOptions & { read
   const sql = yield* SqlClient.SqlClient
   const table = yield* checkTableName(options.table ?? defaultTable, "table name")
   const { delete: text } = statements(dialectOf(sql), table)
-  return yield* sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw.pipe(
+  return yield* withoutDeadlock(sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw).pipe(
     Effect.map(affectedRows),
     Effect.mapError(
       (cause) => new OutboxStoreError({ operation: "purge idempotency", retryable: cause.isRetryable, cause })
@@ -117,6 +112,14 @@ const purging = (options: Options) =>
     Effect.catch((error) => Effect.logWarning("Keys that have run out could not be deleted", error)),
     Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes"))
   )
+
+/** Claims and the purge lock a key and its index in different orders. Who has to give way to a deadlock has changed nothing, and tries again. */
+const withoutDeadlock = <A>(statement: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
+  Effect.retry(statement, {
+    schedule: Schedule.jittered(Schedule.exponential("5 millis")),
+    times: 8,
+    while: ({ reason }) => reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+  })
 
 interface Row {
   readonly owner: string | null

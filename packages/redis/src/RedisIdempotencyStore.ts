@@ -1,5 +1,5 @@
 /**
- * The `IdempotencyStore` of `@eventbus/core` in Redis 2.6.12 or later, or anything that speaks its protocol and runs Lua.
+ * The `IdempotencyStore` of `@eventbus/core` in Redis 6 or later, or what is compatible with it, such as Valkey.
  *
  * A key is one Redis key with a time to live: the token of the claim while it lasts, then `done` for the retention. Every call is one script
  * on that key, so it is atomic, in a cluster too. Redis' own time decides what has run out.
