@@ -9,42 +9,38 @@ const minute = { lease: Duration.minutes(1) }
 
 /** A way to Redis that can be cut and mended. */
 class Way {
+  port = 0
   readonly #sockets = new Set<Socket>()
-  #cut = false
   readonly #server: Server = createServer((socket) => {
-    socket.on("error", () => {})
-    if (this.#cut) return void socket.destroy()
     const redis = connect(redisAddress)
-    redis.on("error", () => socket.destroy())
-    this.#sockets.add(socket).add(redis)
+    for (const end of [socket, redis]) {
+      end.on("error", () => {})
+      this.#sockets.add(end)
+    }
     socket.pipe(redis).pipe(socket)
   })
 
   static readonly make = Effect.acquireRelease(
-    Effect.callback<Way>((resume) => {
+    Effect.suspend(() => {
       const way = new Way()
-      way.#server.listen(0, "127.0.0.1", () => resume(Effect.succeed(way)))
+      return Effect.as(way.open, way)
     }),
-    (way) =>
-      Effect.sync(() => {
-        way.cut()
-        way.#server.close()
-      })
+    (way) => Effect.sync(() => way.cut())
   )
 
-  get port(): number {
-    const address = this.#server.address()
-    return address !== null && typeof address === "object" ? address.port : 0
-  }
+  /** At first on any free port, then on the same again. */
+  readonly open = Effect.callback<void>((resume) => {
+    this.#server.listen(this.port, "127.0.0.1", () => {
+      const address = this.#server.address()
+      if (address !== null && typeof address === "object") this.port = address.port
+      resume(Effect.void)
+    })
+  })
 
   cut(): void {
-    this.#cut = true
+    this.#server.close()
     for (const socket of this.#sockets) socket.destroy()
     this.#sockets.clear()
-  }
-
-  mend(): void {
-    this.#cut = false
   }
 }
 
@@ -62,7 +58,7 @@ onRedis("idempotency", () => {
         const error = yield* Effect.flip(store.begin("away", minute)).pipe(Effect.timeout("1 second"))
         assert(error instanceof IdempotencyStore.IdempotencyStoreError && error.retryable)
       }
-      way.mend()
+      yield* way.open
       const again = Effect.retry(store.begin("before", minute), Schedule.spaced("50 millis")).pipe(
         Effect.timeout("20 seconds")
       )
