@@ -108,10 +108,20 @@ export const layerMemory = (options: MemoryOptions = {}): Layer.Layer<Idempotenc
     })
   })
 
+interface DoneKey {
+  readonly key: string
+  readonly untilMillis: number
+}
+
 class MemoryKeys {
   readonly #capacity: number
-  /** Until when a key is remembered; the one completed longest ago comes first. */
-  readonly #done = new Map<string, number>()
+  readonly #done = new Map<string, DoneKey>()
+  /**
+   * Done keys, the one completed longest ago at `#oldest`; some are no longer in the map, or not as this object. A queue of its own, since a Map
+   * walks over all that was deleted at its front.
+   */
+  #order: Array<DoneKey> = []
+  #oldest = 0
   /** Claims by key; the one begun or renewed longest ago comes first. */
   readonly #claims = new Map<string, { readonly id: string; readonly untilMillis: number }>()
   #lastId = 0
@@ -121,9 +131,9 @@ class MemoryKeys {
   }
 
   begin(key: string, nowMillis: number, untilMillis: number): Claim {
-    this.#dropExpired(nowMillis)
+    this.#dropExpiredClaims(nowMillis)
     const done = this.#done.get(key)
-    if (done !== undefined && done > nowMillis) return { _tag: "Done" }
+    if (done !== undefined && done.untilMillis > nowMillis) return { _tag: "Done" }
     const claim = this.#claims.get(key)
     if (claim !== undefined && claim.untilMillis > nowMillis) {
       return { _tag: "InProgress", untilMillis: claim.untilMillis }
@@ -131,14 +141,16 @@ class MemoryKeys {
     this.#done.delete(key)
     const id = String(++this.#lastId)
     this.#claim({ key, id }, untilMillis)
-    this.#dropBeyondCapacity()
+    this.#dropDone(nowMillis)
     return { _tag: "Started", token: { key, id } }
   }
 
   complete(token: Token, nowMillis: number, untilMillis: number): boolean {
     if (!this.abandon(token, nowMillis)) return false
-    this.#done.set(token.key, untilMillis)
-    this.#dropBeyondCapacity()
+    const done = { key: token.key, untilMillis }
+    this.#done.set(token.key, done)
+    this.#order.push(done)
+    this.#dropDone(nowMillis)
     return true
   }
 
@@ -162,22 +174,26 @@ class MemoryKeys {
     this.#claims.set(key, { id, untilMillis })
   }
 
-  /** From the front only: exact where all leases and retentions are equal; else what is behind one that lasts longer goes later. */
-  #dropExpired(nowMillis: number): void {
-    for (const [key, untilMillis] of this.#done) {
-      if (untilMillis > nowMillis) break
-      this.#done.delete(key)
-    }
+  /** From the front only: where leases differ, what is behind a longer one is dropped later. */
+  #dropExpiredClaims(nowMillis: number): void {
     for (const [key, { untilMillis }] of this.#claims) {
       if (untilMillis > nowMillis) break
       this.#claims.delete(key)
     }
   }
 
-  #dropBeyondCapacity(): void {
-    for (const key of this.#done.keys()) {
-      if (this.#done.size + this.#claims.size <= this.#capacity) break
-      this.#done.delete(key)
+  /** Drops from the oldest on what has expired, and what is too many. */
+  #dropDone(nowMillis: number): void {
+    for (; this.#oldest < this.#order.length; this.#oldest++) {
+      const oldest = this.#order[this.#oldest]!
+      if (this.#done.get(oldest.key) !== oldest) continue
+      const fits = this.#done.size + this.#claims.size <= this.#capacity
+      if (fits && oldest.untilMillis > nowMillis) break
+      this.#done.delete(oldest.key)
+    }
+    if (this.#order.length > 2 * this.#done.size + 1_024) {
+      this.#order = this.#order.slice(this.#oldest).filter((done) => this.#done.get(done.key) === done)
+      this.#oldest = 0
     }
   }
 }

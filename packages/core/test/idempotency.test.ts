@@ -321,6 +321,22 @@ describe("the store in memory", () => {
     })
   )
 
+  it.effect("OFF-20 of many more keys than its capacity it keeps exactly the newest, each for its own retention", () =>
+    Effect.gen(function* () {
+      const store = yield* memory(100)
+      for (let n = 0; n < 5_000; n++) {
+        const hours = n % 2 === 0 ? 1 : 24
+        yield* store.complete(started(yield* store.begin(`key ${n}`, { lease })), { retention: Duration.hours(hours) })
+      }
+      const tag = (n: number) => Effect.map(store.begin(`key ${n}`, { lease }), tagOf)
+      for (let n = 4_900; n < 5_000; n++) assert.strictEqual(yield* tag(n), "Done")
+      yield* TestClock.adjust("1 hour")
+      for (let n = 4_901; n < 5_000; n += 2) assert.strictEqual(yield* tag(n), "Done")
+      assert.strictEqual(yield* tag(4_998), "Started")
+      assert.strictEqual(yield* tag(4_899), "Started")
+    })
+  )
+
   it.effect("OFF-20 answers as a model does that forgets nothing but by time", () =>
     Effect.promise(() =>
       fc.assert(
