@@ -337,6 +337,21 @@ describe("the store in memory", () => {
     })
   )
 
+  it.effect("a key that was forgotten and handled anew counts as the newest", () =>
+    Effect.gen(function* () {
+      const store = yield* memory(3)
+      const handled = Effect.fnUntraced(function* (key: string, keep: Duration.Duration) {
+        yield* store.complete(started(yield* store.begin(key, { lease })), { retention: keep })
+      })
+      yield* handled("long", retention)
+      yield* handled("twice", Duration.minutes(1))
+      yield* TestClock.adjust("1 minute")
+      for (const key of ["twice", "b", "c"]) yield* handled(key, retention)
+      for (const key of ["twice", "b", "c"]) assert.strictEqual(tagOf(yield* store.begin(key, { lease })), "Done")
+      assert.strictEqual(tagOf(yield* store.begin("long", { lease })), "Started")
+    })
+  )
+
   it.effect("OFF-20 answers as a model does that forgets nothing but by time", () =>
     Effect.promise(() =>
       fc.assert(
