@@ -1,0 +1,28 @@
+/** The places between two effects at which `outboxEffectivelyOnce.ts` can be killed: `KILL_AT` names one. */
+import { Effect } from "effect"
+
+export type Step =
+  /** The order is inserted, its event is not. */
+  | "inserted"
+  /** Both are written, nothing is committed. */
+  | "written"
+  /** Committed; nothing may have been published. */
+  | "committed"
+  /** The relay has the event, Kafka does not. */
+  | "relaying"
+  /** Kafka has acknowledged, the outbox does not know: the event will be published again. */
+  | "published"
+  /** The handler has the record and has done nothing. */
+  | "delivered"
+  /** The handler has written, nothing is committed. */
+  | "billed"
+  /** The handler has committed, its offset is not: the record will be delivered again. */
+  | "handled"
+
+/** `kill -9` of this process when it is the step to be killed at. */
+export const reached = (step: Step): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (process.env.KILL_AT !== step) return Effect.void
+    process.kill(process.pid, "SIGKILL")
+    return Effect.never
+  })
