@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy } from "@eventbus/core"
+import { Binding, RetryPolicy, TopicName } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, bytes, headersOf, orders, scenario, settle, start, until } from "../scenarios/bus.ts"
@@ -45,13 +45,14 @@ describe("C09 the dead letter topic is narrower, missing or slow (without retry 
       const other = Binding.make("other", {
         ...orders,
         groupId: "other",
+        naming: TopicName.perGroup,
         handler: ({ value }) => Effect.sync(() => seen.push(value))
       })
       yield* start(failing("wait"), other)
       yield* advance("1 minute")
       assert.strictEqual(seen.length, 7)
       for (let partition = 0; partition < 6; partition++) {
-        assert.strictEqual(yield* memory.committed("billing", "orders", partition), undefined)
+        assert.isAtMost(Number((yield* memory.committed("billing", "orders", partition)) ?? 0n), 0)
       }
       yield* memory.createTopic("orders.DLT")
       yield* advance("10 seconds")
@@ -68,7 +69,7 @@ describe("C09 the dead letter topic is narrower, missing or slow (without retry 
       yield* memory.append("orders", 0, [{ key: bytes("k"), value: bytes("bad") }])
       yield* memory.addFault(FaultPlan.nth(1, { operation: "produce" }, { _tag: "Delay", duration: "20 seconds" }))
       const app = yield* start(failing("create"))
-      yield* until(() => app.of("Committed").length === 1, "1 second")
+      yield* until(() => app.of("Committed").some(({ offset }) => offset === 1n), "1 second")
       assert.strictEqual((yield* memory.log("orders.DLT", 0)).length, 1)
     })
   )

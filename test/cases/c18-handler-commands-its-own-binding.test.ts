@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, type EventBusConnector } from "@eventbus/core"
+import { Binding, type EventBusConnector, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, append, inTime, now, orders, scenario, settle, start, until } from "../scenarios/bus.ts"
@@ -39,7 +39,8 @@ describe("C18 a handler that never settles, or commands its own binding", () => 
       yield* memory.createTopic("orders")
       yield* append("orders", 0, ["v", "w"])
       let interrupted = 0
-      const other = Binding.make("other", { ...orders, groupId: "other", handler: () => Effect.void })
+      const apart = { groupId: "other", naming: TopicName.perGroup }
+      const other = Binding.make("other", { ...orders, ...apart, handler: () => Effect.void })
       const app = yield* start(
         Binding.make("orders", {
           ...orders,

@@ -24,7 +24,7 @@ describe("example programs", () => {
       Effect.gen(function* () {
         const { lines, output } = yield* runUntil("handler.ts", "charged o-3")
         assert.deepStrictEqual(lines(), ["charging o-1", "charged o-1", "charging o-3", "charged o-3"])
-        assert.include(output(), "dead-lettered after 0 attempts: DecodeFailure")
+        assert.include(output(), "dead-lettered to orders.DLT after 0 attempts: DecodeFailure")
       }),
     timeout
   )
@@ -39,7 +39,7 @@ describe("example programs", () => {
           "charged hiccup with call 3",
           "charged last with call 1"
         ])
-        assert.include(output(), "dead-lettered after 1 attempts: CardDeclined")
+        assert.include(output(), "dead-lettered to orders.DLT after 1 attempts: CardDeclined")
         assert.include(output(), "skipped after 1 attempts: AlreadyCharged")
         assert.include(output(), "PAUSED (operator)")
       }),
@@ -93,8 +93,8 @@ describe("example programs", () => {
         assert.strictEqual(yield* program.exit, 0)
         assert.deepStrictEqual(program.lines(), [
           "orders-0@0: Handled after 1 attempts",
-          "orders-0@1: DeadLettered after 2 attempts",
-          "orders-0@2: Handled after 1 attempts"
+          "orders-0@2: Handled after 1 attempts",
+          "orders-0@1: DeadLettered after 2 attempts"
         ])
       }),
     timeout

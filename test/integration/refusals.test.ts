@@ -98,11 +98,11 @@ KafkaSuite.shared("a cluster that refuses", (bootstrap) => {
           { topic: large.name, partition: 0, key: null, value: Bus.bytes("behind") },
           { topic: large.name, partition: 1, key: null, value: Bus.bytes("beside") }
         ])
-        yield* Bus.until("it is refused repeatedly", () => app.of("DeadLetterFailed").length >= 3)
+        yield* Bus.until("it is refused repeatedly", () => app.of("PublishFailed").length >= 3)
         yield* Bus.until("the partition beside goes on", () => large.handled.includes("beside"))
         yield* neighbourWorks
         assert.deepStrictEqual(
-          new Set(app.of("DeadLetterFailed").map(({ error }) => error._tag)),
+          new Set(app.of("PublishFailed").map(({ error }) => error._tag)),
           new Set(["RecordTooLarge"])
         )
         assert.strictEqual(app.log.filter(({ message }) => message.includes(letters)).length, 1)
@@ -221,7 +221,7 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
         yield* asApp(app.register(made))
         yield* publish(name, "bad")
         yield* publish(name, "hello")
-        const refusals = () => app.of("DeadLetterFailed")
+        const refusals = () => app.of("PublishFailed")
         yield* Bus.until("it is refused repeatedly", () => refusals().length >= 3, { otherwise: () => app.log })
         assert.deepInclude(refusals()[0]?.error, { _tag: "AuthorizationFailed", resource: "topic", name: letters })
         assert.strictEqual(app.log.filter(({ message }) => message.includes(letters)).length, 1)

@@ -1,11 +1,16 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding } from "@eventbus/core"
+import { Binding, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Random } from "effect"
 import { advance, append, orders, scenario, settle, start, until } from "./bus.ts"
 
 const noting = (handled: Array<string>, name = "orders", groupId = "billing") =>
-  Binding.make(name, { ...orders, groupId, handler: ({ value }) => Effect.sync(() => handled.push(value)) })
+  Binding.make(name, {
+    ...orders,
+    groupId,
+    naming: TopicName.perGroup,
+    handler: ({ value }) => Effect.sync(() => handled.push(value))
+  })
 
 describe("a client that dies", () => {
   scenario("LIF-17 shows in the snapshot, is started again with backoff, and goes on at its committed offset", () =>

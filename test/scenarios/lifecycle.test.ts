@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, type BindingOptions, EventBusConnector, EventBusError } from "@eventbus/core"
+import { Binding, type BindingOptions, EventBusConnector, EventBusError, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Deferred, Effect, Layer } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until } from "./bus.ts"
@@ -166,6 +166,7 @@ describe("registering", () => {
         const second = Binding.make("second", {
           ...orders,
           groupId: "second",
+          naming: TopicName.perGroup,
           autoStartup: false,
           handler: () => Effect.void
         })
@@ -246,7 +247,8 @@ describe("concurrent commands", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
       yield* append("orders", 0, values(1))
-      const other = Binding.make("other", { ...orders, groupId: "other", handler: () => Effect.void })
+      const apart = { groupId: "other", naming: TopicName.perGroup }
+      const other = Binding.make("other", { ...orders, ...apart, handler: () => Effect.void })
       const slow = Binding.make("orders", { ...orders, handler: () => Effect.sleep("20 seconds") })
       const { connector } = yield* start(slow, other)
       const stopping = yield* Effect.forkChild(connector.stop("orders"), { startImmediately: true })
@@ -368,7 +370,7 @@ describe("stop", () => {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
         yield* memory.createTopic("orders.DLT")
-        yield* append("orders", 0, ["bad", "next"])
+        yield* append("orders", 0, ["bad"])
         const app = yield* start(Binding.make("orders", { ...orders, handler: () => Effect.die("always") }))
         yield* advance("700 millis")
         assert.strictEqual((yield* memory.log("orders.DLT", 0)).length, 0)

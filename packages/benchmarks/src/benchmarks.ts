@@ -7,6 +7,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   latency: async () => (await import("./latency.ts")).latency,
   commit: async () => (await import("./commit.ts")).commit,
   keys: async () => (await import("./keys.ts")).keys,
+  tiers: async () => (await import("./tiers.ts")).tiers,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   memory: async () => (await import("./memory.ts")).memory,
   idle: async () => (await import("./idle.ts")).idle

@@ -10,19 +10,31 @@ import type * as Broker from "./Broker.ts"
 import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
 import type { BindingAlreadyExists, ConfigurationValidation, ConnectorClosed } from "./EventBusError.ts"
+import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import { type Described, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> extends Described<R> {}
 
 /** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
-export const make = <V, E = never, R = never, K = Uint8Array | null>(
+export function make<V, E = never, R = never, K = Uint8Array | null, I = undefined>(
   name: string,
-  options: Options<K, V, E, R>
-): Binding<R> => ({
-  name,
-  definition: definePerRecord(name, options)
-})
+  options: Options<K, V, E, R> & Once<K, V, I>
+): Binding<R | (I extends undefined ? never : IdempotencyStore)>
+export function make<K, V, E, R>(
+  name: string,
+  options: Options<K, V, E, R> & Once<K, V, IdempotencyOptions<K, V> | undefined>
+): Binding<R | IdempotencyStore> {
+  return { name, definition: definePerRecord(name, options) }
+}
+
+interface Once<K, V, I> {
+  /**
+   * Remembers which records were handled, in an `IdempotencyStore`, and skips those that are delivered again: `{}` takes its defaults. Default:
+   * nothing is remembered.
+   */
+  readonly idempotency?: I & (IdempotencyOptions<K, V> | undefined)
+}
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
 export const makeBatch = <V, E = never, R = never, K = Uint8Array | null>(

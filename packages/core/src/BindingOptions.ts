@@ -2,6 +2,8 @@
  * What a binding takes: its settings, with default, unit and range of each, and the handler.
  */
 import type { Duration, Effect } from "effect"
+import type * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { ExceptionClassifier, ExceptionLists } from "./Classifier.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import type { BatchProcessing } from "./EventBusError.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
@@ -59,18 +61,30 @@ export interface Settings<K, V> {
   readonly maxBufferedRecords?: number
   /** The same in bytes. Default 16 MiB. */
   readonly maxBufferedBytes?: number
-  /** Attempts in place. Default `RetryPolicy.blocking()`: 3 attempts, 100 and 200 ms apart. */
+  /**
+   * How a failing record is tried again. Default `RetryPolicy.blocking()`: 3 attempts in place, 100 and 200 ms apart. `RetryPolicy.tiered()` adds
+   * retry topics.
+   */
   readonly retry?: RetryPolicy
-  /** `STRICT` promises that no record overtakes another of its partition, ever; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
+  /** What errors without a rule in `onError` mean, defects included; asked before `exceptions`. */
+  readonly classifier?: ExceptionClassifier
+  /** The same as lists of class names and message patterns, such as a configuration file has. */
+  readonly exceptions?: ExceptionLists
+  /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
+  readonly circuitBreaker?: CircuitBreaker.Options
+  /** `STRICT` promises that no record overtakes another of its partition, ever: no tiers; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
   readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
   /**
-   * What happens to a record whose attempts are used up. `dead-letter` (default) publishes it to the dead letter topic.
+   * What happens to a record whose attempts, in all tiers, are used up. `dead-letter` (default) publishes it to the dead letter topic.
    * `halt` (STRICT only) keeps it: the partition is paused for reason `operator` until the binding is resumed, then it is tried again.
    */
   readonly onExhausted?: "dead-letter" | "halt"
-  /** How derived topics are called. Default `TopicName.standard`: `{topic}.DLT`. */
+  /** How derived topics are called. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */
   readonly naming?: NamingStrategy
-  /** `create` (default) makes a missing dead letter topic with the source's partition count; `wait` keeps the record until somebody else makes it. */
+  /**
+   * `create` (default) makes missing retry and dead letter topics, with the source's partition count and replication; `wait` keeps the record until
+   * somebody else makes them.
+   */
   readonly missingTopics?: "create" | "wait"
   /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. Default 30 seconds. */
   readonly shutdownTimeout?: Duration.Input

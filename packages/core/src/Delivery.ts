@@ -14,8 +14,12 @@ export interface Delivery<out K, out V> {
    */
   readonly headers: ReadonlyArray<Header>
   readonly bindingName: string
-  /** `{topic}-{partition}-{offset}`: names this record once and for all, for idempotent handlers. */
+  /** `{topic}-{partition}-{offset}` of the topic that the record was first in: names it once and for all, through all tiers, for idempotent handlers. */
   readonly deduplicationKey: string
+  /** 0 on the main topic, else the number of the retry tier. */
+  readonly tier: number
+  /** Which delivery in the tier this is, from 1; always 1 on the main topic. */
+  readonly attempt: number
 }
 
 /** What a `handleBatch` handler receives: consecutive records of one partition. */

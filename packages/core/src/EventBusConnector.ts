@@ -29,12 +29,20 @@ export interface BindingSnapshot {
   readonly state: ContainerState
   /** Who holds it when the state is PAUSED: `operator`, `breaker` or both. */
   readonly pausedBy: ReadonlyArray<PauseReason>
+  /** Retry tiers that are paused by themselves. */
+  readonly pausedTiers: ReadonlyArray<number>
   /** One entry for each consumer that has started. */
   readonly consumers: ReadonlyArray<"connecting" | "running" | "crashed">
 }
 
 /** Commands fail with `BindingNotFound`, or `InvalidContainerState` when the binding's state does not allow them. */
 export type Command = (name: string) => Effect.Effect<void, BindingNotFound | InvalidContainerState>
+
+/** A command for the whole binding, or for one of its retry tiers (from 1). */
+export type TierCommand = (
+  name: string,
+  options?: { readonly tier?: number }
+) => Effect.Effect<void, BindingNotFound | InvalidContainerState>
 
 export class EventBusConnector extends Context.Service<
   EventBusConnector,
@@ -49,10 +57,10 @@ export class EventBusConnector extends Context.Service<
     readonly start: Command
     /** RUNNING or PAUSED to STOPPED: waits for running handlers up to `shutdownTimeout`, commits, leaves the group. Inside a handler of the binding it returns at once. */
     readonly stop: Command
-    /** Holds the binding for reason `operator`: it stays in the group, fetches and handles nothing. */
-    readonly pause: Command
-    /** Lifts reason `operator`, and no other. A halted partition tries its record again. */
-    readonly resume: Command
+    /** Holds the binding for reason `operator`: it stays in the group, fetches and handles nothing. With `tier`, only that retry tier. */
+    readonly pause: TierCommand
+    /** Lifts reason `operator`, and no other. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
+    readonly resume: TierCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
     readonly getState: (name: string) => Effect.Effect<ContainerState, BindingNotFound>
@@ -118,6 +126,9 @@ const make = Effect.gen(function* () {
     const issues = Validation.problems(definition)
     if (issues.length > 0) return yield* new ConfigurationValidation({ binding: name, issues })
     if (registry.has(name)) return yield* new BindingAlreadyExists({ binding: name })
+    const others = Array.from(registry.values(), ({ container }) => container.definition)
+    const conflicts = Validation.conflicts(definition, others)
+    if (conflicts.length > 0) return yield* new ConfigurationValidation({ binding: name, issues: conflicts })
     const broker = yield* Broker
     const scope = yield* Scope.make()
     const container = yield* Scope.provide(Container.make(definition, broker, hub), scope)
@@ -164,8 +175,10 @@ const make = Effect.gen(function* () {
     destroy,
     start: command((container) => container.start),
     stop: command((container) => container.stop),
-    pause: command((container) => container.pause),
-    resume: command((container) => container.resume),
+    pause: (name, { tier } = {}) =>
+      command((container) => (tier === undefined ? container.pause : container.pauseTier(tier)))(name),
+    resume: (name, { tier } = {}) =>
+      command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
     getState: (name) => Effect.map(find(name), ({ container }) => container.state()),
     listBindings: Effect.sync(() => Array.from(registry.values(), ({ container }) => snapshot(container))),
     events: Stream.callback<EventBusEvent>(
@@ -194,6 +207,7 @@ const snapshot = (container: Container.Container): BindingSnapshot => ({
   groupId: container.definition.groupId,
   state: container.state(),
   pausedBy: container.pausedBy(),
+  pausedTiers: container.pausedTiers(),
   consumers: container.consumers().map((status) => statusNames[status._tag])
 })
 

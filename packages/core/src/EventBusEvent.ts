@@ -4,13 +4,30 @@
  * Events are built only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
  */
 import type { BrokerError } from "./BrokerError.ts"
+import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
 import type { Failure } from "./internal/failure.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
 
-/** How the delivery of a record ended. */
-export type Settlement = "Handled" | "DeadLettered" | "Skipped" | "Halted" | "Unfinished"
+/**
+ * How the delivery of a record ended.
+ *
+ * - `Handled`: the handler succeeded.
+ * - `Routed`: a copy is acknowledged in a retry topic. `DeadLettered`: in the dead letter topic.
+ * - `Skipped`: dropped on purpose.
+ * - `Halted`: kept, until somebody resumes its partition. `Refused`: kept, until the circuit breaker lets it be tried again.
+ * - `Unfinished`: the partition was given up first; its next owner delivers the record again.
+ */
+export type Settlement = "Handled" | "Routed" | "DeadLettered" | "Skipped" | "Halted" | "Refused" | "Unfinished"
+
+/** Where the copy of a record went. */
+export interface Target {
+  readonly topic: string
+  /** Set for a retry topic: the tier, and which delivery in it comes next, from 1. */
+  readonly tier?: number
+  readonly attempt?: number
+}
 
 /** A record of a partition, by its coordinates. */
 export interface RecordPosition extends TopicPartition {
@@ -97,9 +114,19 @@ export type EventBusEvent =
       readonly settlement: Settlement
       readonly attempts: number
       readonly failure: Failure | undefined
+      /** Set when it was routed or dead-lettered. */
+      readonly target: Target | undefined
     })
+  /** The circuit breaker changed its state. */
+  | (OfBinding & {
+      readonly _tag: "BreakerChanged"
+      readonly from: CircuitBreaker.State
+      readonly to: CircuitBreaker.State
+      readonly snapshot: CircuitBreaker.Snapshot
+    })
+  /** A copy could not be published to a retry or dead letter topic; the record stays unfinished, and the publish is repeated. */
   | (OfRecord & {
-      readonly _tag: "DeadLetterFailed"
+      readonly _tag: "PublishFailed"
       readonly topic: string
       readonly error: BrokerError
       readonly attempt: number

@@ -17,7 +17,9 @@ const refusal = (options: RetryPolicy.BlockingOptions) => {
 describe("RetryPolicy", () => {
   it("RTY-01 defaults: 3 attempts, 100 ms doubling up to 2 s, a fifth of jitter", () => {
     expect(RetryPolicy.blocking()).toEqual({
-      blocking: { maxAttempts: 3, initialIntervalMillis: 100, multiplier: 2, maxIntervalMillis: 2000, jitter: 0.2 }
+      blocking: { maxAttempts: 3, initialIntervalMillis: 100, multiplier: 2, maxIntervalMillis: 2000, jitter: 0.2 },
+      tiers: [],
+      consumer: "shared"
     })
     expect(RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "200 millis" }).blocking).toMatchObject({
       maxAttempts: 5,

@@ -8,6 +8,8 @@ const change = fc.record({
   reason: fc.constantFrom(...every)
 })
 
+const holdsTheFetchOnly = (reason: PauseReasons.PauseReason) => reason === "backpressure" || reason === "delay"
+
 describe("pauseReasons", () => {
   it("ruling 9: agrees with a set of names; no reason sets or clears another", () => {
     fc.assert(
@@ -23,18 +25,18 @@ describe("pauseReasons", () => {
           expect(PauseReasons.list(reasons)).toEqual(every.filter((name) => model.has(name)))
           expect(PauseReasons.has(reasons, reason)).toBe(kind === "add")
           expect(PauseReasons.fetchAllowed(reasons)).toBe(model.size === 0)
-          expect(PauseReasons.handlingAllowed(reasons)).toBe([...model].every((name) => name === "backpressure"))
+          expect(PauseReasons.handlingAllowed(reasons)).toBe([...model].every(holdsTheFetchOnly))
         }
       })
     )
   })
 
-  it("ruling 9: only an unheld partition is fetched; backpressure alone lets fetched records be handled", () => {
+  it("ruling 9: only an unheld partition is fetched; backpressure and delay let fetched records be handled", () => {
     for (const reason of every) {
       const reasons = PauseReasons.add(PauseReasons.empty, reason)
       expect(PauseReasons.fetchAllowed(reasons)).toBe(false)
-      expect(PauseReasons.handlingAllowed(reasons)).toBe(reason === "backpressure")
-      expect(PauseReasons.handlingAllowed(PauseReasons.add(reasons, "backpressure"))).toBe(reason === "backpressure")
+      expect(PauseReasons.handlingAllowed(reasons)).toBe(holdsTheFetchOnly(reason))
+      expect(PauseReasons.handlingAllowed(PauseReasons.add(reasons, "backpressure"))).toBe(holdsTheFetchOnly(reason))
     }
     expect(PauseReasons.fetchAllowed(PauseReasons.empty)).toBe(true)
     expect(PauseReasons.handlingAllowed(PauseReasons.empty)).toBe(true)

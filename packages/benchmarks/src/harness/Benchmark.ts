@@ -75,6 +75,7 @@ export interface Target {
 
 export const ratioAtLeast = (value: number): Target => ({ of: "ratio", bound: "at least", value })
 export const ratioAtMost = (value: number): Target => ({ of: "ratio", bound: "at most", value })
+export const medianAtLeast = (value: number): Target => ({ of: "median", bound: "at least", value })
 export const medianAtMost = (value: number): Target => ({ of: "median", bound: "at most", value })
 
 /** One figure of one participant, alone or against the same figure of another. */

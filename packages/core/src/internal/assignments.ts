@@ -16,9 +16,12 @@ import type { PauseReasons } from "./pauseReasons.ts"
 import * as PauseSet from "./pauseReasons.ts"
 import * as Processing from "./processing.ts"
 import * as StartPosition from "./startPosition.ts"
+import type { TierTopic } from "./tiers.ts"
 
 export interface AssignmentsOptions<R> {
   readonly handling: Handling<R>
+  /** What handles the records of a retry topic: with the tier's own bounds. */
+  readonly inTier: (tier: TierTopic) => Handling<R>
   readonly session: ConsumerSession
   readonly broker: Broker["Service"]
   /** Reasons that hold the whole binding, now. */
@@ -77,9 +80,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const partitionScope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
       Effect.andThen(anchored ? Effect.void : handling.committer.commit(partition)),
-      Effect.andThen(
-        Processing.processPartition({ handling, partition, session, broker: options.broker, reopen: reopen(partition) })
-      ),
+      Effect.andThen(process(options, partition, reopen(partition))),
       Effect.catchDefect(options.onDefect),
       Effect.provideService(CurrentHandler, definition.name),
       Effect.provideContext(context),
@@ -148,7 +149,9 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const assign = (generation: number, assigned: AssignedPartition) => {
-    const start = StartPosition.afterAssignment(assigned, definition.autoOffsetReset)
+    // A record that went to a retry topic before the group read it must not be missed.
+    const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
+    const start = StartPosition.afterAssignment(assigned, isRetry ? "earliest" : definition.autoOffsetReset)
     return Effect.andThen(
       open(assigned, generation, start, assigned.committed ?? -1n),
       reportGap(handling, { ...assigned, generation }, start.gap)
@@ -217,6 +220,15 @@ export const make = Effect.fnUntraced(function* <R>(
   }
 })
 
+const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partition, reopen: Effect.Effect<void>) =>
+  Processing.processPartition({
+    handling: partition.tier === undefined ? options.handling : options.inTier(partition.tier),
+    partition,
+    session: options.session,
+    broker: options.broker,
+    reopen
+  })
+
 /** A gap as a chunk without records: the position passes it when what was fetched before it is finished. */
 const gapChunk = (
   { topic, partition, generation, logEnd }: EventOf<"OutOfRange">,
@@ -229,6 +241,7 @@ const makePartition = (
 ) =>
   Partition.make({
     ...at,
+    tier: handling.definition.tiers.ofTopic(at.topic),
     // Transactions commit by themselves: the committer must find nothing to do.
     committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
     session,

@@ -2,54 +2,70 @@
  * The slow path of one record: its first attempt failed. Attempts in place, classification, and the route at the end of them.
  *
  * What ends it early: the partition stops (the record stays unfinished, and nothing is published for it), the processing budget is used
- * up, or the route says so. A record is settled once.
+ * up, the breaker opens, or the route says so. A record is settled once.
  */
 import { type Cause, Duration, Effect, Exit, Pull, Schedule } from "effect"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { ProcessingBudgetExceeded } from "../EventBusError.ts"
-import type { Settlement } from "../EventBusEvent.ts"
-import * as Route from "../Route.ts"
 import * as Backoff from "./backoff.ts"
+import type { Decision } from "./classification.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import * as Failure from "./failure.ts"
-import { attemptFailed, deadLetterFailed, type Handling, report } from "./handling.ts"
+import { attemptFailed, type Handling, report } from "./handling.ts"
+import { isAlreadyHandled } from "./idempotent.ts"
 import type { Partition } from "./partition.ts"
 import type { Timer } from "./places.ts"
+import { bookkeepingOf, deadLetter, takeRoute } from "./routing.ts"
+import type { Settled } from "./settled.ts"
 
-export interface Settled {
-  readonly settlement: Settlement
-  readonly attempts: number
-  readonly failure: Failure.Failure | undefined
-}
-
-/** One failed run: why, when it began, and whether the processing budget cut it off. */
+/** One failed run: why, the timer of its delivery, and whether the processing budget cut it off. */
 export interface FailedRun {
   readonly cause: Cause.Cause<unknown>
-  readonly startedMillis: number
+  readonly timer: Timer
   readonly cutOff: boolean
 }
 
 /** Pause after a handler that interrupted itself, which is neither success nor failure (ruling 16). */
 const selfInterruptedMillis = 1000
 
+/** The attempts of a tier are used up, or its time is. */
+const exhausted: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
+
 /** Settles a record whose first run failed; `again` is one more run of it, on the timer of the delivery. */
-export const settleFailed = Effect.fnUntraced(function* <R>(
+export const settleFailed = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  first: FailedRun,
+  again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
+): Effect.Effect<Settled, never, R> => {
+  const { breaker } = handling
+  const settling = settleByAttempts(handling, partition, record, first, again)
+  if (breaker === undefined) return settling
+  return Effect.ensuring(
+    settling,
+    Effect.sync(() => breaker.release(first.timer))
+  )
+}
+
+const settleByAttempts = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   partition: Partition,
   record: ConsumerRecord,
   first: FailedRun,
   again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
 ) {
-  const { definition, clock } = handling
+  const { definition, clock, breaker } = handling
+  const { timer } = first
   const budget = budgetMillis(definition)
-  const nextDelay = yield* stepper(definition)
+  const nextDelay = definition.retry.blocking.maxAttempts === 1 ? noDelay : yield* stepper(definition)
   const firstFailureMillis = clock.currentTimeMillisUnsafe()
-  const timer: Timer = { startedMillis: first.startedMillis }
   let attempts = 1
   let run: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean } = first
 
   while (true) {
+    if (isAlreadyHandled(run.cause)) return alreadyHandled
     if (partition.stopping) return unfinished(attempts)
     const failure = run.cutOff
       ? Failure.fromUnknown(new ProcessingBudgetExceeded({ budgetMillis: budget }))
@@ -57,22 +73,29 @@ export const settleFailed = Effect.fnUntraced(function* <R>(
     let delay: number | undefined = selfInterruptedMillis
     if (failure !== undefined) {
       const now = clock.currentTimeMillisUnsafe()
-      const route = run.cutOff ? Route.retry : classify(handling, run.cause)
-      delay = route._tag === "Retry" ? yield* nextDelay(now) : undefined
-      if (run.cutOff) delay = undefined
+      const decision = run.cutOff
+        ? exhausted
+        : definition.classify(run.cause, bookkeepingOf(handling, partition, record).tier)
+      delay = decision.inPlace ? yield* nextDelay(now) : undefined
       if (delay !== undefined && now + delay - timer.startedMillis >= budget) {
         report(handling, partition, { _tag: "ProcessingBudgetReached" })
         delay = undefined
       }
       attemptFailed(handling, partition, record, attempts, failure, delay)
       if (delay === undefined) {
-        return yield* takeRoute(handling, partition, record, route, { attempts, failure, firstFailureMillis })
+        if (breaker?.failed(timer, decision.permanent)) return refused(attempts, failure)
+        return yield* takeRoute(handling, partition, record, decision.destination, {
+          attempts,
+          failure,
+          firstFailureMillis
+        })
       }
       attempts++
     }
     yield* partition.sleep(delay)
     timer.startedMillis += yield* pausedMillis(handling, partition)
     if (partition.stopping) return unfinished(failure === undefined ? attempts : attempts - 1)
+    if (breaker?.hasOpened(timer)) return refused(failure === undefined ? attempts : attempts - 1, failure)
     const { exit, cutOff } = yield* partition.guard(
       Effect.suspend(() => again(timer)),
       timer
@@ -81,6 +104,8 @@ export const settleFailed = Effect.fnUntraced(function* <R>(
     run = { cause: exit.cause, cutOff }
   }
 })
+
+const noDelay = () => Effect.succeed<number | undefined>(undefined)
 
 /** The waits of one delivery, one by one: milliseconds, and undefined when the attempts are used up. */
 export const stepper = (
@@ -102,7 +127,7 @@ export const settleUndecodable = <R>(
   partition: Partition,
   record: ConsumerRecord,
   undecodable: Undecodable
-): Effect.Effect<Settled> => {
+): Settled => {
   const failure = Failure.fromUnknown(undecodable.value ?? undecodable.key)
   const firstFailureMillis = handling.clock.currentTimeMillisUnsafe()
   attemptFailed(handling, partition, record, 0, failure, undefined)
@@ -110,30 +135,24 @@ export const settleUndecodable = <R>(
     handling,
     partition,
     record,
-    { attempts: 0, failure, firstFailureMillis },
-    "NON_RETRYABLE",
-    undecodable
+    { attempts: 0, failure, firstFailureMillis, undecodable },
+    "NON_RETRYABLE"
   )
-}
-
-interface Story {
-  readonly attempts: number
-  readonly failure: Failure.Failure
-  readonly firstFailureMillis: number
 }
 
 const handled = (attempts: number): Settled => ({ settlement: "Handled", attempts, failure: undefined })
 
+/** No attempt: its handler was not called. */
+const alreadyHandled: Settled = { settlement: "Skipped", attempts: 0, failure: undefined }
+
 const unfinished = (attempts: number): Settled => ({ settlement: "Unfinished", attempts, failure: undefined })
 
-/** A classifier that throws must not decide by accident: the record keeps the default route. */
-const classify = (handling: Handling<unknown>, cause: Cause.Cause<unknown>): Route.Route => {
-  try {
-    return handling.definition.route(cause)
-  } catch {
-    return Route.retry
-  }
-}
+/** The breaker is open: the record stays where it is, and its delivery begins anew when the breaker lets it. */
+const refused = (attempts: number, failure: Failure.Failure | undefined): Settled => ({
+  settlement: "Refused",
+  attempts,
+  failure
+})
 
 /** Waits until records may start; answers how long that took, which does not count against the budget. */
 export const pausedMillis = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<number> =>
@@ -141,46 +160,3 @@ export const pausedMillis = <R>(handling: Handling<R>, partition: Partition): Ef
     const before = handling.clock.currentTimeMillisUnsafe()
     return Effect.map(partition.runnable, () => handling.clock.currentTimeMillisUnsafe() - before)
   })
-
-const takeRoute = <R>(
-  handling: Handling<R>,
-  partition: Partition,
-  record: ConsumerRecord,
-  route: Route.Route,
-  story: Story
-): Effect.Effect<Settled> =>
-  Route.match(route, {
-    Retry: () => {
-      if (handling.definition.onExhausted === "dead-letter") {
-        return deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED")
-      }
-      partition.addReason("operator")
-      return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted(partition)), {
-        settlement: "Halted",
-        ...story
-      } as const)
-    },
-    DeadLetter: () => deadLetter(handling, partition, record, story, "NON_RETRYABLE"),
-    Pause: () => Effect.as(handling.pauseBinding, { settlement: "Halted", ...story } as const),
-    Skip: () => Effect.succeed({ settlement: "Skipped", ...story } as const)
-  })
-
-const deadLetter = <R>(
-  handling: Handling<R>,
-  partition: Partition,
-  record: ConsumerRecord,
-  story: Story,
-  reason: "RETRIES_EXHAUSTED" | "NON_RETRYABLE",
-  undecodable?: Undecodable
-): Effect.Effect<Settled> =>
-  Effect.map(
-    handling.deadLetters.publish({
-      partition,
-      record,
-      reason,
-      undecodable,
-      ...story,
-      onRefused: (topic, error, attempt) => deadLetterFailed(handling, partition, record, topic, error, attempt)
-    }),
-    (acknowledged) => ({ settlement: acknowledged ? "DeadLettered" : "Unfinished", ...story })
-  )

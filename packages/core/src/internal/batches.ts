@@ -9,17 +9,20 @@ import { Cause, Effect, Exit, Option } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { BatchProcessing } from "../EventBusError.ts"
-import { type Settled, settleFailed, settleUndecodable, stepper } from "./attempts.ts"
+import { type FailedRun, settleFailed, settleUndecodable, stepper } from "./attempts.ts"
 import type { Handler, OpenBatch } from "./definition.ts"
 import { type Handling, settled, started } from "./handling.ts"
+import type { Outstanding } from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
-import type { Timer } from "./places.ts"
+import { type Timer, timerFrom } from "./places.ts"
+import { isParked, type Settled, staysInPlace } from "./settled.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
 interface BatchRun<R> {
   readonly handling: Handling<R>
   readonly partition: Partition
+  readonly outstanding: Outstanding
   readonly records: ReadonlyArray<ConsumerRecord>
   readonly slots: ReadonlyArray<number>
   readonly open: OpenBatch<R>
@@ -30,6 +33,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   handler: PerBatch<R>,
   partition: Partition,
+  outstanding: Outstanding,
   chunk: RecordChunk
 ) {
   const receivedMillis = handling.clock.currentTimeMillisUnsafe()
@@ -40,7 +44,8 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
     const records = chunk.records.slice(from, from + size)
     const open = handler.open(records, handling.receiver, receivedMillis)
     const slots = records.map((record) => partition.begin(record))
-    yield* handleBatch({ handling, partition, records, slots, open })
+    yield* handleBatch({ handling, partition, outstanding, records, slots, open })
+    yield* outstanding.idle
     if (handling.definition.ackMode === "MANUAL_IMMEDIATE") yield* handling.committer.commit(partition)
     else handling.committer.mark(partition)
   }
@@ -59,7 +64,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
     }
     if (!(yield* handleRun(batch, run))) return
     run = []
-    if (!settle(batch, index, yield* settleUndecodable(handling, partition, record, undecodable))) return
+    if (!(yield* settle(batch, index, settleUndecodable(handling, partition, record, undecodable)))) return
   }
   yield* handleRun(batch, run)
 })
@@ -72,24 +77,30 @@ const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: R
   while (pending.length > 0) {
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
     if (Exit.isSuccess(exit)) {
-      for (const index of pending) settle(batch, index, handled)
+      for (const index of pending) finish(batch, index, handled)
       return true
     }
     const verdict = readVerdict(exit.cause, pending)
     if (verdict !== undefined) {
-      for (const index of verdict.done) settle(batch, index, handled)
+      // The breaker is told of each record by itself.
+      handling.breaker?.release(timer)
+      for (const index of verdict.done) finish(batch, index, handled)
       for (const [index, error] of verdict.failed) {
-        const run = { cause: Cause.fail(error), cutOff: false, startedMillis: timer.startedMillis }
+        const run = { cause: Cause.fail(error), cutOff: false, timer: timerFrom(timer.startedMillis) }
         if (!(yield* settleAlone(batch, index, run))) return false
       }
       pending = verdict.rest
       continue
     }
     const delay = cutOff ? undefined : yield* nextDelay(handling.clock.currentTimeMillisUnsafe())
-    if (delay === undefined) return yield* oneByOne(batch, pending)
+    if (delay === undefined) {
+      if (handling.breaker?.failed(timer, false)) continue
+      return yield* oneByOne(batch, pending)
+    }
+    handling.breaker?.release(timer)
     yield* partition.sleep(delay)
   }
   return true
@@ -108,12 +119,23 @@ const runAlone = <R>(batch: BatchRun<R>, index: number, timer: Timer) =>
 
 const handled: Settled = { settlement: "Handled", attempts: 1, failure: undefined }
 
-/** Books an outcome; false when the record is not finished. */
-const settle = <R>(batch: BatchRun<R>, index: number, outcome: Settled): boolean => {
-  settled(batch.handling, batch.partition, batch.records[index]!, outcome.settlement, outcome.attempts, outcome.failure)
-  if (outcome.settlement === "Unfinished" || outcome.settlement === "Halted") return false
+const finish = <R>(batch: BatchRun<R>, index: number, outcome: Settled): void => {
+  settled(batch.handling, batch.partition, batch.records[index]!, outcome)
   batch.partition.tracker.finish(batch.slots[index]!)
-  return true
+}
+
+/** Books an outcome; false when the record is not finished, nor on its way to be. */
+const settle = <R>(batch: BatchRun<R>, index: number, outcome: Settled): Effect.Effect<boolean> => {
+  const { handling, partition, outstanding, records, slots } = batch
+  if (isParked(outcome)) return outstanding.add(records[index]!, slots[index]!, outcome)
+  return Effect.sync(() => {
+    if (outcome.settlement !== "Unfinished" && !staysInPlace(outcome)) {
+      finish(batch, index, outcome)
+      return true
+    }
+    settled(handling, partition, records[index]!, outcome)
+    return false
+  })
 }
 
 /** Hands records over as batches of one; false when the partition stopped first. */
@@ -122,34 +144,33 @@ const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: Re
   for (const index of indices) {
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
-    if (Exit.isSuccess(exit)) settle(batch, index, handled)
-    else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, startedMillis: timer.startedMillis })))
-      return false
+    if (Exit.isSuccess(exit)) finish(batch, index, handled)
+    else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, timer }))) return false
   }
   return true
 })
 
-/** Settles one failed record by itself, again after a halt; false when the partition stopped first. */
-const settleAlone = Effect.fnUntraced(function* <R>(
-  batch: BatchRun<R>,
-  index: number,
-  failed: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean; readonly startedMillis: number }
-) {
+/** Settles one failed record by itself, again where it stayed in its place; false when the partition stopped first. */
+const settleAlone = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, index: number, failed: FailedRun) {
   const { handling, partition, records } = batch
-  const again = (timer: Timer) => runAlone(batch, index, timer)
   let run = failed
   while (true) {
-    const outcome = yield* settleFailed(handling, partition, records[index]!, run, again)
-    if (settle(batch, index, outcome)) return true
-    if (outcome.settlement === "Unfinished") return false
+    const outcome = yield* settleFailed(handling, partition, records[index]!, run, (timer) =>
+      runAlone(batch, index, timer)
+    )
+    if (yield* settle(batch, index, outcome)) return true
+    if (!staysInPlace(outcome)) return false
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
-    const { exit, cutOff } = yield* partition.guard(again(timer), timer)
-    if (Exit.isSuccess(exit)) return settle(batch, index, handled)
-    run = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
+    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
+    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
+    if (Exit.isSuccess(exit)) {
+      finish(batch, index, handled)
+      return true
+    }
+    run = { cause: exit.cause, cutOff, timer }
   }
 })
 

@@ -4,15 +4,20 @@
 import { Clock, Deferred, Effect, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import * as TopicName from "../TopicName.ts"
 import * as Assignments from "./assignments.ts"
+import * as Bookkeeping from "./bookkeeping.ts"
+import type { BreakerGate } from "./breakerGate.ts"
 import * as Committer from "./committer.ts"
-import type { DeadLetters } from "./deadLetters.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
 import { type Handling, report } from "./handling.ts"
+import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
 import type { Places } from "./places.ts"
+import type { TierTopic } from "./tiers.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -20,7 +25,10 @@ export interface ConsumerOptions<R> {
   readonly hostname: string
   readonly broker: Broker["Service"]
   readonly hub: EventHub
-  readonly deadLetters: DeadLetters
+  readonly parking: Parking
+  readonly breaker: BreakerGate | undefined
+  /** What this consumer reads, and as a member of which group. */
+  readonly subscription: Subscription
   /** Reasons that hold the whole binding, now. */
   readonly bindingReasons: (partition: Partition) => PauseReasons
   /** A record halted its partition, which keeps it over rebalances. */
@@ -28,13 +36,30 @@ export interface ConsumerOptions<R> {
   readonly announce: Effect.Effect<void>
   readonly pauseBinding: Effect.Effect<void>
   readonly places: Places
+  /** The bounds of a tier, within those of the binding. */
+  readonly placesOf: (tier: TierTopic) => Places
+}
+
+export interface Subscription {
+  readonly groupId: string
+  readonly topics: ReadonlyArray<string>
+}
+
+/** What the consumers of a binding read: all of it, or main topic and tiers apart (`consumer: "separate"`). */
+export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyArray<Subscription> => {
+  const { topic, groupId, tiers, retry, concurrency } = definition
+  const retryTopics = tiers.topics.map((tier) => tier.topic)
+  const isApart = retry.consumer === "separate" && retryTopics.length > 0
+  const main = { groupId, topics: isApart ? [topic] : [topic, ...retryTopics] }
+  const all = Array.from({ length: concurrency }, () => main)
+  return isApart ? [...all, { groupId: TopicName.retryGroup(groupId), topics: retryTopics }] : all
 }
 
 export interface Consumer {
   readonly partitions: () => ReadonlyArray<Partition>
-  /** Adds or removes a reason on every partition of this consumer. */
-  readonly hold: (reason: PauseReason) => Effect.Effect<void>
-  readonly letGo: (reason: PauseReason) => Effect.Effect<void>
+  /** Adds or removes a reason on the partitions of this consumer; without `which`, on all. */
+  readonly hold: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  readonly letGo: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
   /** Commits what is finished, of all partitions. */
   readonly flush: Effect.Effect<void>
   /** Stops, drains and commits every partition within the bound. The session stays open. */
@@ -46,11 +71,14 @@ export interface Consumer {
 export const make = Effect.fnUntraced(function* <R>(
   options: ConsumerOptions<R>
 ): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
+  // Before the session, so that a retry topic does not cause a rebalance of its own when it appears.
+  yield* options.parking.prepare
   const session = yield* openSession(options)
   const handling = yield* makeHandling(options, session)
   const broken = Deferred.makeUnsafe<never>()
   const assignments = yield* Assignments.make({
     handling,
+    inTier: tierHandlings(options, handling),
     session,
     broker: options.broker,
     bindingReasons: options.bindingReasons,
@@ -62,17 +90,17 @@ export const make = Effect.fnUntraced(function* <R>(
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
 
-  const onAll = (change: (partition: Partition) => void) =>
+  const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
     Effect.suspend(() => {
-      const all = assignments.partitions()
+      const all = assignments.partitions().filter(which)
       for (const partition of all) change(partition)
       return Effect.forEach(all, (partition) => partition.syncFetch, { discard: true })
     })
 
   return {
     partitions: assignments.partitions,
-    hold: (reason) => onAll((partition) => partition.addReason(reason)),
-    letGo: (reason) => onAll((partition) => partition.removeReason(reason)),
+    hold: (reason, which) => onEach((partition) => partition.addReason(reason), which),
+    letGo: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
     flush: Effect.suspend(() =>
       Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
         concurrency: "unbounded",
@@ -97,9 +125,16 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
 }
 
 /** Says what would otherwise only show as silence: a topic that is not there, or consumers that cannot get a partition. */
-const inspectTopic = ({ broker, definition, index, hub }: ConsumerOptions<unknown>): Effect.Effect<void> => {
+const inspectTopic = ({
+  broker,
+  definition,
+  index,
+  hub,
+  subscription
+}: ConsumerOptions<unknown>): Effect.Effect<void> => {
   const of = { binding: definition.name, consumer: index }
   const { topic, concurrency } = definition
+  if (!subscription.topics.includes(topic)) return Effect.void
   return Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
     Effect.match({
       onFailure: (error) => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }),
@@ -114,8 +149,7 @@ const inspectTopic = ({ broker, definition, index, hub }: ConsumerOptions<unknow
 const openSession = <R>(options: ConsumerOptions<R>) => {
   const { definition } = options
   return options.broker.consumer({
-    groupId: definition.groupId,
-    topics: [definition.topic],
+    ...options.subscription,
     sessionTimeout: definition.sessionTimeoutMillis,
     heartbeatInterval: definition.heartbeatIntervalMillis,
     rebalanceTimeout: definition.rebalanceTimeoutMillis,
@@ -144,17 +178,36 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
   })
   return {
     definition,
-    receiver: { bindingName: definition.name, consumerInstance: `${options.hostname}-${index}` },
+    receiver: {
+      bindingName: definition.name,
+      consumerInstance: `${options.hostname}-${index}`,
+      progress: Bookkeeping.ofMain
+    },
     consumer: index,
     hub,
     clock,
     committer,
-    deadLetters: options.deadLetters,
+    parking: options.parking,
+    breaker: options.breaker,
+    groupId: options.subscription.groupId,
     onHalted: options.onHalted,
     pauseBinding: options.pauseBinding,
     places: options.places
   } satisfies Handling<R>
 })
+
+/** One for each retry topic, made when its first partition comes. */
+const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
+  const made = new Map<TierTopic, Handling<R>>()
+  return (tier: TierTopic): Handling<R> => {
+    const known = made.get(tier)
+    if (known !== undefined) return known
+    const progress = (record: ConsumerRecord) => Bookkeeping.ofTier(record, tier, main.definition.tiers.deliveries)
+    const handling = { ...main, places: options.placesOf(tier), receiver: { ...main.receiver, progress } }
+    made.set(tier, handling)
+    return handling
+  }
+}
 
 /**
  * Cuts off handlers that use up the processing budget. It sleeps until the earliest moment at which one could: nothing is armed per record.

@@ -6,17 +6,19 @@
  */
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import type { Broker } from "../Broker.ts"
-import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
+import * as CircuitBreaker from "../CircuitBreaker.ts"
+import type { ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
 import { bounded } from "./bounded.ts"
-import type { Consumer } from "./consumer.ts"
+import * as Bounds from "./bounds.ts"
+import * as BreakerGate from "./breakerGate.ts"
+import { type Consumer, subscriptions } from "./consumer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
-import * as DeadLetters from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
-import * as Halts from "./halts.ts"
-import * as PauseReasons from "./pauseReasons.ts"
-import * as Places from "./places.ts"
+import * as Parking from "./parking.ts"
+import type { PauseReason } from "./pauseReasons.ts"
+import * as Pausing from "./pausing.ts"
 import * as Supervisor from "./supervisor.ts"
 
 /** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
@@ -28,12 +30,16 @@ export interface Container {
   readonly definition: BindingDefinition<unknown>
   readonly state: () => ContainerState
   /** Why the binding shows PAUSED; empty otherwise. */
-  readonly pausedBy: () => ReadonlyArray<PauseReasons.PauseReason>
+  readonly pausedBy: () => ReadonlyArray<PauseReason>
   readonly consumers: () => ReadonlyArray<Supervisor.ConsumerStatus>
   readonly start: Command
   readonly stop: Command
   readonly pause: Command
   readonly resume: Command
+  /** The same for one tier; the rest of the binding goes on. */
+  readonly pauseTier: (tier: number) => Command
+  readonly resumeTier: (tier: number) => Command
+  readonly pausedTiers: () => ReadonlyArray<number>
   readonly destroy: Command
 }
 
@@ -45,27 +51,6 @@ interface Run {
 
 /** How long closing sessions may take after the drain: the group is left, sockets are closed. */
 const closeBoundMillis = 10_000
-
-/** How long a pause waits for its commit: a broker that is down must not hold the command up. */
-const flushBoundMillis = 5_000
-
-/** The reasons that a binding shows, its own and those of single partitions (a halt). */
-const shownReasons = (
-  own: PauseReasons.PauseReasons,
-  consumers: ReadonlyArray<Consumer>
-): ReadonlyArray<PauseReasons.PauseReason> => {
-  const everywhere = consumers.flatMap((consumer) => consumer.partitions().map((partition) => partition.reasons))
-  const union = everywhere.reduce((all, some) => all | some, own)
-  return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
-}
-
-const invalid = (
-  refused: Pick<InvalidContainerState, "binding" | "operation" | "current" | "required">,
-  heldBy: ReadonlyArray<PauseReasons.PauseReason>
-) =>
-  new InvalidContainerState(
-    heldBy.length === 0 ? refused : { ...refused, detail: `it is held by ${heldBy.join(" and ")}` }
-  )
 
 /** Leaves the group and closes the sessions. Not in the binding's scope, which may be closing already. */
 const close = Effect.fnUntraced(function* (ending: Run) {
@@ -85,14 +70,16 @@ export const make = Effect.fnUntraced(function* <R>(
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
   const hostname = yield* Hostname
-  const deadLetters = yield* DeadLetters.make(definition, broker)
-  const places = Number.isFinite(definition.maxInFlight)
-    ? Places.make(definition.maxInFlight, yield* Clock.Clock)
-    : Places.unbounded
+  const clock = yield* Clock.Clock
+  const parking = yield* Parking.make(definition, broker)
+  const breaker =
+    definition.circuitBreaker === undefined
+      ? undefined
+      : yield* Effect.orDie(CircuitBreaker.make(definition.circuitBreaker))
+  const gate = breaker === undefined ? undefined : BreakerGate.make(breaker, clock)
+  const { places, placesOf } = Bounds.make(definition, gate, clock)
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
-  let reasons = PauseReasons.empty
-  const halts = Halts.make()
   let run: Run | undefined
   let shown: ContainerState = "CREATED"
 
@@ -101,35 +88,30 @@ export const make = Effect.fnUntraced(function* <R>(
   const onLive = (each: (consumer: Consumer) => Effect.Effect<void>) =>
     Effect.suspend(() => Effect.forEach(live(), each, { concurrency: "unbounded", discard: true }))
 
-  const pausedBy = () => (lifecycle === "STARTED" ? shownReasons(reasons, live()) : [])
-
   const state = (): ContainerState => {
     if (lifecycle !== "STARTED") return lifecycle
-    return pausedBy().length > 0 ? "PAUSED" : "RUNNING"
+    return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
 
   const announce = Effect.sync(() => {
     const to = state()
     if (to === shown) return
-    hub.emit({ _tag: "StateChanged", binding: definition.name, from: shown, to, reasons: pausedBy() })
+    hub.emit({ _tag: "StateChanged", binding: definition.name, from: shown, to, reasons: pausing.pausedBy() })
     shown = to
   })
 
-  const refuse = (operation: string, required: ReadonlyArray<ContainerState>): Command =>
-    Effect.fail(invalid({ binding: definition.name, operation, current: state(), required }, pausedBy()))
-
-  const hold = Effect.suspend(() => {
-    reasons = PauseReasons.add(reasons, "operator")
-    return Effect.andThen(
-      onLive((consumer) => consumer.hold("operator")),
-      announce
-    )
+  const pausing: Pausing.Pausing = Pausing.make({
+    ...{ definition, breaker, hub, live, state, announce },
+    isStarted: () => lifecycle === "STARTED",
+    fork: Effect.runForkWith(context)
   })
+
+  const { refuse } = pausing
 
   const begin = Effect.gen(function* () {
     const current: Run = { scope: yield* Scope.make(), ended: Deferred.makeUnsafe() }
     run = current
-    for (let index = 0; index < definition.concurrency; index++) {
+    for (const [index, subscription] of subscriptions(definition).entries()) {
       const consumer = Supervisor.supervise(
         {
           definition,
@@ -137,12 +119,15 @@ export const make = Effect.fnUntraced(function* <R>(
           hostname,
           broker,
           hub,
-          deadLetters,
-          bindingReasons: (partition) => (halts.hold(partition) ? PauseReasons.add(reasons, "operator") : reasons),
-          onHalted: (partition) => Effect.andThen(halts.add(partition), announce),
+          parking,
+          breaker: gate,
+          subscription,
+          bindingReasons: pausing.reasonsFor,
+          onHalted: pausing.halt,
           announce,
-          pauseBinding: hold,
-          places
+          pauseBinding: pausing.hold,
+          places,
+          placesOf
         },
         (status) => statuses.set(index, status)
       )
@@ -152,8 +137,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   /** Drain, final commit, then leave the group and close. From inside a handler of this binding it goes on behind the caller's back. */
   const finish = (ending: Run, restore: Restore) => {
-    // A partition that is assigned from now on must not start to handle.
-    reasons = PauseReasons.add(reasons, "shutdown")
+    pausing.end()
     const drained = onLive((consumer) => consumer.drain(definition.shutdownTimeoutMillis))
     return Effect.andThen(drained, close(ending)).pipe(
       Effect.andThen(
@@ -183,8 +167,7 @@ export const make = Effect.fnUntraced(function* <R>(
     if (lifecycle !== "CREATED" && lifecycle !== "STOPPED") return refuse("start", ["CREATED", "STOPPED"])
     if (run !== undefined) return afterwards(run, start)
     lifecycle = "STARTED"
-    reasons = PauseReasons.empty
-    halts.clear()
+    pausing.begin()
     return Effect.uninterruptible(Effect.andThen(begin, announce))
   })
 
@@ -193,25 +176,6 @@ export const make = Effect.fnUntraced(function* <R>(
     lifecycle = "STOPPED"
     const ending = run
     return Effect.uninterruptibleMask((restore) => Effect.andThen(announce, finish(ending, restore)))
-  })
-
-  const pause: Command = Effect.suspend(() => {
-    if (lifecycle !== "STARTED" || PauseReasons.has(reasons, "operator")) return refuse("pause", ["RUNNING"])
-    const flush = bounded(
-      onLive((consumer) => consumer.flush),
-      flushBoundMillis
-    )
-    return Effect.asVoid(Effect.andThen(hold, flush))
-  })
-
-  const resume: Command = Effect.suspend(() => {
-    if (!pausedBy().includes("operator")) return refuse("resume", ["PAUSED"])
-    reasons = PauseReasons.remove(reasons, "operator")
-    halts.clear()
-    return Effect.andThen(
-      onLive((consumer) => consumer.letGo("operator")),
-      announce
-    )
   })
 
   const destroy: Command = Effect.suspend(() => {
@@ -230,12 +194,15 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     definition,
     state,
-    pausedBy,
+    pausedBy: pausing.pausedBy,
     consumers: () => Array.from(statuses.values()),
     start,
     stop,
-    pause,
-    resume,
+    pause: pausing.pause,
+    resume: pausing.resume,
+    pauseTier: pausing.pauseTier,
+    resumeTier: pausing.resumeTier,
+    pausedTiers: pausing.pausedTiers,
     destroy
   }
 })

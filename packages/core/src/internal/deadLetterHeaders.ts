@@ -95,6 +95,7 @@ export const byteSize = (headers: ReadonlyArray<Header>): number =>
 
 /** A text header in UTF-8, cut to `maxBytes` between two characters. */
 export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
+  if (value.length <= shortText) return { key, value: encodeShort(value) }
   const buffer = new Uint8Array(Math.min(maxBytes, value.length * 3))
   // encodeInto writes whole characters only.
   return { key, value: buffer.slice(0, encoder.encodeInto(value, buffer).written) }
@@ -104,6 +105,20 @@ export const text = (key: string, value: string, maxBytes = maxTextBytes): Heade
 export const number = (key: string, value: number | bigint): Header => text(key, String(value))
 
 const encoder = new TextEncoder()
+
+/** Topics, class names, small numbers: what copy after copy has in common is encoded once. In any encoding they are far below every limit. */
+const shortText = 64
+const mostRemembered = 500
+const remembered = new Map<string, Uint8Array>()
+
+const encodeShort = (value: string): Uint8Array => {
+  const known = remembered.get(value)
+  if (known !== undefined) return known
+  const encoded = encoder.encode(value)
+  if (remembered.size >= mostRemembered) remembered.clear()
+  remembered.set(value, encoded)
+  return encoded
+}
 
 const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
   const target = key === undefined ? "value" : value === undefined ? "key" : "both"

@@ -1,17 +1,23 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
-import { Cause, Duration, Effect, Predicate } from "effect"
-import type { BatchOptions, OnError, Options, Settings, TransactionalOptions } from "../BindingOptions.ts"
+import { type Cause, Duration, Effect } from "effect"
+import type { BatchOptions, Options, Settings, TransactionalOptions } from "../BindingOptions.ts"
 import type { Producer } from "../Broker.ts"
+import type * as CircuitBreaker from "../CircuitBreaker.ts"
+import type { ExceptionLists } from "../Classifier.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { CurrentTransaction } from "../CurrentTransaction.ts"
 import type { Delivery } from "../Delivery.ts"
+import * as IdempotencyStore from "../IdempotencyStore.ts"
+import { Outcome } from "../Outcome.ts"
 import * as RetryPolicy from "../RetryPolicy.ts"
-import * as Route from "../Route.ts"
 import * as Serde from "../Serde.ts"
 import * as TopicName from "../TopicName.ts"
+import * as Classification from "./classification.ts"
 import { decode, type Receiver, Undecodable } from "./delivery.ts"
+import { idempotent } from "./idempotent.ts"
+import * as Tiers from "./tiers.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
@@ -61,6 +67,9 @@ type Plain = Required<
     | "rebalanceTimeout"
     | "maxWait"
     | "shutdownTimeout"
+    | "circuitBreaker"
+    | "classifier"
+    | "exceptions"
   >
 >
 
@@ -69,8 +78,13 @@ export interface BindingDefinition<out R> extends Plain {
   readonly listenerType: "SINGLE" | "BATCH"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
-  /** Where a failure goes, before attempts are counted. */
-  readonly route: (cause: Cause.Cause<unknown>) => Route.Route
+  /** What a failure in a tier means, before attempts are counted. */
+  readonly classify: (cause: Cause.Cause<unknown>, tier: number) => Classification.Decision
+  readonly tiers: Tiers.Tiers
+  readonly deadLetterTopic: string
+  readonly circuitBreaker: CircuitBreaker.Options | undefined
+  readonly exceptions: ExceptionLists | undefined
+  readonly idempotency?: Pick<IdempotencyStore.Options<never, never>, "lease" | "retention"> | undefined
   readonly commitIntervalMillis: number
   readonly maxPollIntervalMillis: number
   readonly sessionTimeoutMillis: number
@@ -89,22 +103,37 @@ export interface Described<out R> {
 /** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 
-export const definePerRecord = <K, V, E, R>(name: string, options: Options<K, V, E, R>): BindingDefinition<R> => {
+export const definePerRecord = <K, V, E, R>(
+  name: string,
+  options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+): BindingDefinition<R | IdempotencyStore.IdempotencyStore> => {
   const key = keySerde(options)
+  const handler = onceHandler(options)
   const listenerType = options.listenerType ?? "SINGLE"
   return {
     ...settings(name, options, listenerType),
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? "SEEK_TO_FAILED",
-    route: routing(options.onError),
+    classify: Classification.make(options),
+    idempotency: options.idempotency,
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
-        return delivery instanceof Undecodable ? delivery : options.handler(delivery)
+        return delivery instanceof Undecodable ? delivery : Effect.flatMap(handler(delivery), Outcome.toEffect)
       }
     }
   }
+}
+
+/** The handler, behind the store when there is one. */
+const onceHandler = <K, V, E, R>(
+  options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
+  const { idempotency, handler, groupId } = options
+  if (idempotency === undefined) return handler
+  return (delivery) =>
+    IdempotencyStore.IdempotencyStore.use((store) => idempotent({ ...idempotency, groupId }, store, handler)(delivery))
 }
 
 export const defineTransactional = <K, V, E, R>(
@@ -116,13 +145,14 @@ export const defineTransactional = <K, V, E, R>(
     ...settings(name, options, "SINGLE"),
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
-    route: routing(options.onError),
+    classify: Classification.make(options),
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
-        return Effect.provideService(options.handler(delivery), CurrentTransaction, transaction)
+        const handled = Effect.flatMap(options.handler(delivery), Outcome.toEffect)
+        return Effect.provideService(handled, CurrentTransaction, transaction)
       }
     }
   }
@@ -134,7 +164,7 @@ export const definePerBatch = <K, V, E, R>(name: string, options: BatchOptions<K
     ...settings(name, options, "BATCH"),
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
-    route: routing(options.onError),
+    classify: Classification.make(options),
     handler: {
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
@@ -171,20 +201,25 @@ const settings = (
   listenerType: "SINGLE" | "BATCH"
 ) => {
   const processingOrder = options.processingOrder ?? "partition"
+  const { topic, groupId, naming = TopicName.standard, retry = RetryPolicy.blocking() } = options
   return {
     name,
-    topic: options.topic,
-    groupId: options.groupId,
+    topic,
+    groupId,
+    naming,
+    retry,
+    tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
+    deadLetterTopic: naming.deadLetter({ topic, groupId }),
+    circuitBreaker: options.circuitBreaker,
+    exceptions: options.exceptions,
     ackMode: options.ackMode ?? "MANUAL_IMMEDIATE",
     processingOrder,
     orderingMode: options.orderingMode ?? "RELAXED_IN_RETRY",
     onExhausted: options.onExhausted ?? "dead-letter",
-    naming: options.naming ?? TopicName.standard,
     missingTopics: options.missingTopics ?? "create",
     membership: options.membership ?? "dynamic",
     autoOffsetReset: options.autoOffsetReset ?? "earliest",
     isolation: options.isolation ?? "read_committed",
-    retry: options.retry ?? RetryPolicy.blocking(),
     autoStartup: options.autoStartup ?? true,
     concurrency: options.concurrency ?? 1,
     maxPollRecords: options.maxPollRecords ?? (listenerType === "BATCH" ? 200 : 50),
@@ -203,27 +238,8 @@ const settings = (
 }
 
 /** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
-const millis = (input: Duration.Input | undefined, fallback: number): number => {
+export const millis = (input: Duration.Input | undefined, fallback: number): number => {
   if (input === undefined) return fallback
   const duration = Duration.fromInput(input)
   return duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
 }
-
-/** The rule of a typed error's tag; retry for defects and for errors without a rule. */
-const routing = <E>(onError: OnError<E> | undefined): ((cause: Cause.Cause<unknown>) => Route.Route) => {
-  if (onError === undefined) return () => Route.retry
-  const rules =
-    typeof onError === "function" ? undefined : new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
-  return (cause) => {
-    const failed = cause.reasons.find(Cause.isFailReason)
-    if (failed === undefined) return Route.retry
-    // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
-    const error = failed.error as E
-    if (typeof onError === "function") return onError(error)
-    const tag = Predicate.hasProperty(error, "_tag") ? error._tag : undefined
-    const rule = typeof tag === "string" ? rules?.get(tag) : undefined
-    return rule === undefined ? Route.retry : typeof rule === "function" ? rule(error) : rule
-  }
-}
-
-type Rule<E> = Route.Route | ((error: E) => Route.Route)

@@ -2,7 +2,7 @@
  * Decoding a fetched record into what the handler gets. Nothing here fails: a record that cannot be read is a value too.
  */
 import { Result } from "effect"
-import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
+import type { ConsumerRecord, Header, TopicPartition } from "../ConsumerRecord.ts"
 import type { Delivery } from "../Delivery.ts"
 import { DecodeFailure, type Serde } from "../Serde.ts"
 import * as Failure from "./failure.ts"
@@ -23,6 +23,15 @@ export interface Receiver {
   readonly bindingName: string
   /** `{hostname}-{index}`. */
   readonly consumerInstance: string
+  /** How a record got here: nothing on the main topic, its headers on a retry topic. */
+  readonly progress: (record: ConsumerRecord) => Progress
+}
+
+export interface Progress {
+  /** Where the record was first. */
+  readonly origin: TopicPartition & { readonly offset: bigint; readonly timestamp: number }
+  readonly tier: number
+  readonly attempt: number
 }
 
 const text = new TextEncoder()
@@ -34,6 +43,7 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   readonly #receiver: Receiver
   readonly #receivedMillis: number
   #headers: ReadonlyArray<Header> | undefined = undefined
+  #progress: Progress | undefined = undefined
 
   constructor(key: K, value: V, record: ConsumerRecord, receiver: Receiver, receivedMillis: number) {
     this.key = key
@@ -48,7 +58,21 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   }
 
   get deduplicationKey(): string {
-    return `${this.record.topic}-${this.record.partition}-${this.record.offset}`
+    const { topic, partition, offset } = this.#way.origin
+    return `${topic}-${partition}-${offset}`
+  }
+
+  get tier(): number {
+    return this.#way.tier
+  }
+
+  get attempt(): number {
+    return this.#way.attempt
+  }
+
+  get #way(): Progress {
+    this.#progress ??= this.#receiver.progress(this.record)
+    return this.#progress
   }
 
   get headers(): ReadonlyArray<Header> {

@@ -1,21 +1,40 @@
 /**
- * Writes what an operator must know into Effect's log: once when it happens, not once per attempt.
+ * Writes what an operator must know into Effect's log: once when it happens, not once per attempt, and not a line for each record of a flood.
  */
-import { Effect, type Scope } from "effect"
-import type { EventBusEvent } from "../EventBusEvent.ts"
+import { Clock, Effect, type Scope } from "effect"
+import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
 import type { EventHub } from "./eventHub.ts"
+import * as Flood from "./flood.ts"
 
 /** Logs the hub's events with the loggers of the fiber that calls this, until the scope closes. */
 export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
     const lastCrash = new Map<string, string>()
+    const flood = Flood.make(
+      (binding, count) => {
+        const more = `${count} more records were routed, dead-lettered or skipped within a second`
+        run(Effect.annotateLogs(Effect.logWarning(more), { bindingName: binding }))
+      },
+      yield* Clock.Clock
+    )
     const unsubscribe = hub.subscribe((event) => {
+      if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
+      if (event._tag === "Settled" && !flood.admits(event.binding)) return
       const log = describe(event, lastCrash)
       if (log !== undefined) run(Effect.annotateLogs(log, annotations(event)))
     }, "rare")
-    yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        unsubscribe()
+        flood.end()
+      })
+    )
   })
+
+/** How most records end, or what another consumer goes on with. */
+const isQuiet = (settlement: Settlement): settlement is "Handled" | "Unfinished" =>
+  settlement === "Handled" || settlement === "Unfinished"
 
 const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.Effect<void> | undefined => {
   switch (event._tag) {
@@ -53,11 +72,17 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
       )
     }
     case "Settled":
-      if (event.settlement === "Handled" || event.settlement === "Unfinished") return undefined
+      if (isQuiet(event.settlement)) return undefined
       return Effect.logWarning(
-        `Record ${settlements[event.settlement]} after ${event.attempts} attempts: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
+        `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${event.attempts} attempts: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
       )
-    case "DeadLetterFailed":
+    case "BreakerChanged":
+      return event.to === "CLOSED"
+        ? Effect.logInfo("Circuit breaker is CLOSED: normal processing")
+        : Effect.logWarning(
+            `Circuit breaker is ${event.to}, was ${event.from}: ${event.snapshot.failureRate} % failures, ${event.snapshot.slowCallRate} % slow calls`
+          )
+    case "PublishFailed":
       if (event.attempt !== 1) return undefined
       return Effect.logError(`Cannot publish to '${event.topic}', the record waits: ${event.error.message}`)
     case "TransactionFailed":
@@ -76,7 +101,13 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
   }
 }
 
-const settlements = { DeadLettered: "dead-lettered", Skipped: "skipped", Halted: "halted its partition" } as const
+const settlements = {
+  Routed: "routed to",
+  DeadLettered: "dead-lettered to",
+  Skipped: "skipped",
+  Halted: "halted its partition",
+  Refused: "waits for the circuit breaker"
+} as const
 
 const annotations = (event: EventBusEvent): Record<string, unknown> => ({
   bindingName: event.binding,

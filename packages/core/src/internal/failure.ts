@@ -37,13 +37,34 @@ export const fromCause = <E>(cause: Cause.Cause<E>): Failure | undefined => {
 }
 
 /** The failure that any thrown value stands for. */
-export const fromUnknown = (error: unknown): Failure => ({
-  ...summarize(error),
-  stackTrace: textProperty(error, "stack") ?? "",
-  tag: textProperty(error, "_tag"),
-  error,
-  causes: causesOf(error)
-})
+export const fromUnknown = (error: unknown): Failure => new UnknownFailure(error)
+
+/** Reads what is costly, and often not asked for, when it is: most of all the stack trace, which the engine writes only then. */
+class UnknownFailure implements Failure {
+  readonly error: unknown
+  readonly className: string
+  readonly message: string
+  readonly tag: string | undefined
+  #stackTrace: string | undefined
+  #causes: ReadonlyArray<ErrorSummary> | undefined
+
+  constructor(error: unknown) {
+    this.error = error
+    this.tag = textProperty(error, "_tag")
+    this.className = classNameOf(error)
+    this.message = messageOf(error)
+  }
+
+  get stackTrace(): string {
+    this.#stackTrace ??= textProperty(this.error, "stack") ?? ""
+    return this.#stackTrace
+  }
+
+  get causes(): ReadonlyArray<ErrorSummary> {
+    this.#causes ??= causesOf(this.error)
+    return this.#causes
+  }
+}
 
 const withoutReason: Failure = {
   className: "EmptyCause",

@@ -4,15 +4,17 @@
 import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
-import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
+import type { EventBusEvent } from "../EventBusEvent.ts"
+import type { BreakerGate } from "./breakerGate.ts"
 import type { Committer } from "./committer.ts"
-import type { DeadLetters } from "./deadLetters.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { Receiver } from "./delivery.ts"
 import type { EventHub } from "./eventHub.ts"
 import type { Failure } from "./failure.ts"
+import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import type { Places } from "./places.ts"
+import type { Settled } from "./settled.ts"
 
 export interface Handling<R> {
   readonly definition: BindingDefinition<R>
@@ -22,12 +24,15 @@ export interface Handling<R> {
   readonly hub: EventHub
   readonly clock: Clock.Clock
   readonly committer: Committer
-  readonly deadLetters: DeadLetters
+  readonly parking: Parking
+  readonly breaker: BreakerGate | undefined
+  /** The group that the session is in. */
+  readonly groupId: string
   /** A record halted its partition: the binding shows it, and knows it when the partition comes back. */
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
-  /** The binding's `maxInFlight`. */
+  /** The binding's `maxInFlight`, and a tier's `concurrency`. */
   readonly places: Places
 }
 
@@ -47,13 +52,19 @@ export const settled = (
   handling: Handling<unknown>,
   partition: Partition,
   record: ConsumerRecord,
-  settlement: Settlement,
-  attempts: number,
-  failure?: Failure
+  { settlement, attempts, failure, target }: Pick<Settled, "settlement" | "attempts" | "failure" | "target">
 ): void => {
   if (settlement === "Handled" && !handling.hub.active) return
-  handling.hub.emit({ _tag: "Settled", ...ofPartition(handling, partition), record, settlement, attempts, failure })
+  const at = ofPartition(handling, partition)
+  handling.hub.emit({ _tag: "Settled", ...at, record, settlement, attempts, failure, target })
 }
+
+/** A record that was handled at the first attempt: builds nothing while nobody listens. */
+export const handledAtOnce = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
+  if (handling.hub.active) settled(handling, partition, record, firstAttempt)
+}
+
+const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
 
 export const attemptFailed = (
   handling: Handling<unknown>,
@@ -78,7 +89,7 @@ export const committed = (handling: Handling<unknown>, partition: Partition): vo
   handling.hub.emit({ _tag: "Committed", ...ofPartition(handling, partition), offset: partition.committed })
 }
 
-export const deadLetterFailed = (
+export const publishFailed = (
   handling: Handling<unknown>,
   partition: Partition,
   record: ConsumerRecord,
@@ -86,7 +97,7 @@ export const deadLetterFailed = (
   error: BrokerError,
   attempt: number
 ): void => {
-  handling.hub.emit({ _tag: "DeadLetterFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
+  handling.hub.emit({ _tag: "PublishFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
 }
 
 /** What concerns a partition, and only happens to it now and then. */

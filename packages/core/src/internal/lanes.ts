@@ -9,12 +9,14 @@
 import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import { settleFailed, settleUndecodable } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { type Handling, settled, started } from "./handling.ts"
+import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
-import type { Gate, Timer } from "./places.ts"
+import { type Gate, type Timer, timerFrom } from "./places.ts"
+import { isParked, type Settled, staysInPlace } from "./settled.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -64,9 +66,14 @@ export const make = Effect.fnUntraced(function* <R>(
     started(handling, partition, task.record)
   }
 
+  const makeRoom = () => {
+    if (!partition.tracker.isFull()) room.openUnsafe()
+  }
+  const outstanding = yield* Outstanding.make(handling, partition, makeRoom)
+
   const finish = (task: Task) => {
     partition.tracker.finish(task.slot)
-    if (!partition.tracker.isFull()) room.openUnsafe()
+    makeRoom()
     if (handling.definition.ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
     else handling.committer.mark(partition)
   }
@@ -79,9 +86,10 @@ export const make = Effect.fnUntraced(function* <R>(
       yield* partition.runnable
       if (gate.stopping) return false
       const outcome = yield* run(handling, handler, partition, task, gate, () => onStarted(task))
-      settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
+      if (isParked(outcome)) return yield* outstanding.add(record, task.slot, outcome)
+      settled(handling, partition, record, outcome)
       if (outcome.settlement === "Unfinished") return false
-      if (outcome.settlement === "Halted") continue
+      if (staysInPlace(outcome)) continue
       finish(task)
       return true
     }
@@ -122,7 +130,7 @@ export const make = Effect.fnUntraced(function* <R>(
         yield* enqueue({ record, bytes, slot: partition.begin(record), receivedMillis })
       }
     }),
-    idle: FiberSet.awaitEmpty(fibers)
+    idle: Effect.andThen(FiberSet.awaitEmpty(fibers), outstanding.idle)
   }
 })
 
@@ -138,7 +146,7 @@ const run = Effect.fnUntraced(function* <R>(
   onStarted: () => void
 ): Effect.fn.Return<Settled, never, R> {
   const { record } = task
-  const timer: Timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+  const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
   let undecodable: Undecodable | undefined
   const invoke = (): Effect.Effect<unknown, unknown, R> => {
     const invoked = handler.invoke(record, handling.receiver, task.receivedMillis)
@@ -153,12 +161,8 @@ const run = Effect.fnUntraced(function* <R>(
   })
   const { exit, cutOff } = yield* partition.guard(first, timer)
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
-  if (undecodable !== undefined) return yield* settleUndecodable(handling, partition, record, undecodable)
-  return yield* settleFailed(
-    handling,
-    partition,
-    record,
-    { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
-    again
-  )
+  if (undecodable === undefined)
+    return yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, again)
+  handling.breaker?.release(timer)
+  return settleUndecodable(handling, partition, record, undecodable)
 })

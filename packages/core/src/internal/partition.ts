@@ -11,6 +11,7 @@ import { partitionKey } from "../ConsumerRecord.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
+import type { TierTopic } from "./tiers.ts"
 
 /** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
 export interface WaterMarks {
@@ -26,6 +27,8 @@ export interface PartitionOptions {
   readonly position: bigint
   /** What the group has committed, as far as it is usable; -1 when nothing. */
   readonly committed: bigint
+  /** Set for a partition of a retry topic. */
+  readonly tier: TierTopic | undefined
   /** Asked at every chunk, since the share of a partition depends on how many there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
@@ -44,6 +47,7 @@ export class Partition implements Committable {
   readonly partition: number
   readonly generation: number
   readonly key: string
+  readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
   committed: bigint
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
@@ -68,6 +72,7 @@ export class Partition implements Committable {
     this.partition = options.partition
     this.generation = options.generation
     this.key = partitionKey(options.topic, options.partition)
+    this.tier = options.tier
     this.tracker = OffsetTracker.make(options.position)
     this.committed = options.committed
     this.#options = options

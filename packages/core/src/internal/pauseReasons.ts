@@ -34,5 +34,8 @@ export const list = (set: PauseReasons): ReadonlyArray<PauseReason> => all.filte
 /** A partition is fetched only when nothing holds it. */
 export const fetchAllowed = (set: PauseReasons): boolean => set === empty
 
-/** Records that are fetched already are handled unless something other than backpressure holds them. */
-export const handlingAllowed = (set: PauseReasons): boolean => (set & ~bits.backpressure) === empty
+/**
+ * Records that are fetched already are handled, unless something holds them too. `backpressure` and `delay` hold the fetch only: a record whose
+ * turn has not come is waited for where it is, and those that are due already go on.
+ */
+export const handlingAllowed = (set: PauseReasons): boolean => (set & ~(bits.backpressure | bits.delay)) === empty

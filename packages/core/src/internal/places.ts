@@ -15,10 +15,13 @@ export interface Gate {
   readonly onStop: (listener: () => void) => () => void
 }
 
-/** Since when a run counts against the processing budget. */
+/** One delivery: since when it counts against the processing budget, and the breaker's permit for it while it has one. */
 export interface Timer {
   startedMillis: number
+  permit: number | undefined
 }
+
+export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, permit: undefined })
 
 export interface Places {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */

@@ -6,8 +6,10 @@ import type { Broker, ConsumerSession, RecordChunk } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import * as Batches from "./batches.ts"
 import type { Handler } from "./definition.ts"
+import * as DueTimes from "./dueTimes.ts"
 import { type Handling, report } from "./handling.ts"
 import * as Lanes from "./lanes.ts"
+import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import * as Sequential from "./sequential.ts"
 import * as Transactional from "./transactional.ts"
@@ -31,37 +33,57 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
     case "Transactional":
       return inTransactions(processing, handler)
     case "PerBatch":
-      return inOrder(processing, (chunk) => Batches.handleChunk(handling, handler, partition, chunk))
+      return inOrder(processing, (outstanding, chunk) =>
+        Batches.handleChunk(handling, handler, partition, outstanding, chunk)
+      )
     case "PerRecord":
       return processingOrder === "partition"
-        ? inOrder(processing, (chunk) => Sequential.handleChunk(handling, handler, partition, chunk))
+        ? inOrder(processing, (outstanding, chunk) =>
+            Sequential.handleChunk(handling, handler, partition, outstanding, chunk)
+          )
         : inLanes(processing, handler)
   }
 }
 
-const eachChunk = <R>(
-  { handling, partition }: Processing<R>,
-  handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
-): Effect.Effect<void, never, R> => {
+type HandleChunk<R> = (chunk: RecordChunk) => Effect.Effect<void, never, R>
+
+/** The records of a retry topic are handed over when they are due. */
+const whenDue =
+  <R>({ handling, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> =>
+  (chunk) =>
+    partition.tier === undefined
+      ? handle(chunk)
+      : DueTimes.eachDue(handling, partition, partition.tier.delayMillis, chunk, handle)
+
+const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect.Effect<void, never, R> => {
+  const { handling, partition } = processing
+  const handleDue = whenDue(processing, handle)
   const takenIn = (chunk: RecordChunk) =>
     Effect.sync(() => {
       if (partition.stopping) return
       partition.tracker.endOfChunk(chunk.nextOffset)
       handling.committer.mark(partition)
     })
-  return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handle(chunk), takenIn(chunk)))
+  return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handleDue(chunk), takenIn(chunk)))
 }
 
 /** Handles whole chunks, one after the other. */
 const inOrder = <R>(
   processing: Processing<R>,
-  handle: (chunk: RecordChunk) => Effect.Effect<void, never, R>
+  handle: (outstanding: Outstanding.Outstanding, chunk: RecordChunk) => Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R> =>
-  eachChunk(processing, (chunk) =>
-    Effect.andThen(
-      handle(chunk),
-      Effect.suspend(() => letGo(processing.partition, chunk))
-    )
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { handling, partition } = processing
+      const outstanding = yield* Outstanding.make(handling, partition)
+      yield* eachChunk(processing, (chunk) =>
+        Effect.andThen(
+          handle(outstanding, chunk),
+          Effect.suspend(() => letGo(partition, chunk))
+        )
+      )
+      yield* outstanding.idle
+    })
   )
 
 /** A chunk is done with: there may be room to fetch again. */
@@ -81,9 +103,9 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
 const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
   Effect.gen(function* () {
     const { handling, partition, session, broker, reopen } = processing
-    const producer = yield* Transactional.acquire(broker, handling.definition, partition)
+    const producer = yield* Transactional.acquire(broker, handling.groupId, partition)
     if (producer === undefined) return
-    const offset = yield* Transactional.committedOffset(broker, handling.definition, partition)
+    const offset = yield* Transactional.committedOffset(broker, handling.groupId, partition)
     yield* session.seek(partition, offset === undefined || offset < 0n ? partition.position() : offset)
     const fork = Effect.runForkWith(yield* Effect.context())
     const onBroken = (error: BrokerError) => {
@@ -92,14 +114,16 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
       partition.stop()
       fork(Effect.delay(reopen, brokenTransactionMillis))
     }
-    yield* Stream.runForEach(partition.chunks, (chunk) => {
+    const handle = whenDue(processing, (chunk) => {
       const receivedMillis = handling.clock.currentTimeMillisUnsafe()
-      const run = { handling, handler, partition, producer, receivedMillis, onBroken }
-      return Effect.andThen(
-        Transactional.handleChunk(run, chunk),
+      return Transactional.handleChunk({ handling, handler, partition, producer, receivedMillis, onBroken }, chunk)
+    })
+    yield* Stream.runForEach(partition.chunks, (chunk) =>
+      Effect.andThen(
+        handle(chunk),
         Effect.suspend(() => letGo(partition, chunk))
       )
-    })
+    )
   }).pipe(Effect.scoped)
 
 /** Before a partition whose transaction failed begins anew. */

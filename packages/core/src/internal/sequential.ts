@@ -7,12 +7,14 @@
 import { Effect, Exit } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { pausedMillis, type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
+import { pausedMillis, settleFailed, settleUndecodable } from "./attempts.ts"
 import { budgetMillis, type Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
-import { type Handling, report, settled, started } from "./handling.ts"
+import { type Handling, handledAtOnce, report, settled, started } from "./handling.ts"
+import type { Outstanding } from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
-import type { Timer } from "./places.ts"
+import { timerFrom } from "./places.ts"
+import { isParked, type Settled, staysInPlace } from "./settled.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -21,6 +23,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   handler: PerRecord<R>,
   partition: Partition,
+  outstanding: Outstanding,
   chunk: RecordChunk
 ) {
   const receivedMillis = handling.clock.currentTimeMillisUnsafe()
@@ -28,8 +31,11 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
     handling.definition.listenerType === "BATCH" ? handling.definition.maxPollRecords : chunk.records.length
   for (let from = 0; from < chunk.records.length && !partition.stopping; ) {
     const records = chunk.records.slice(from, from + batchSize)
-    from += yield* handleRecords(handling, handler, partition, records, receivedMillis)
-    if (handling.definition.listenerType === "BATCH") yield* acknowledge(handling, partition)
+    from += yield* handleRecords(handling, handler, partition, outstanding, records, receivedMillis)
+    if (handling.definition.listenerType === "BATCH") {
+      yield* outstanding.idle
+      yield* acknowledge(handling, partition)
+    }
   }
 })
 
@@ -41,6 +47,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
   handler: PerRecord<R>,
   partition: Partition,
+  outstanding: Outstanding,
   records: ReadonlyArray<ConsumerRecord>,
   receivedMillis: number
 ) {
@@ -50,7 +57,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   let batchDeadline =
     clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(handling.definition) : Number.POSITIVE_INFINITY)
   const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
-  const timer: Timer = { startedMillis: 0 }
+  const timer = timerFrom(0)
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
@@ -65,22 +72,27 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     // A record that was halted is already in flight: it is tried again in its slot.
     if (slot === -1) slot = partition.begin(record)
     timer.startedMillis = clock.currentTimeMillisUnsafe()
+    timer.permit = undefined
     return places.within(partition, timer, () => {
       started(handling, partition, record)
       return invoke(record)
     })
   }
-  const finish = () => {
-    partition.tracker.finish(slot)
+  /** The record is done with here: finished, or another one's to finish. */
+  const next = () => {
     slot = -1
     index++
     // Waiting for a commit is not handling: the budget has nothing to cut off.
     timer.startedMillis = Number.POSITIVE_INFINITY
   }
+  const finish = () => {
+    partition.tracker.finish(slot)
+    next()
+  }
   const finishHandled = () => {
     const record = records[index]
     finish()
-    if (record !== undefined) settled(handling, partition, record, "Handled", 1)
+    if (record !== undefined) handledAtOnce(handling, partition, record)
   }
   const finishAndCommit = Effect.suspend(() => {
     finishHandled()
@@ -114,21 +126,25 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     const record = current()
     const outcome: Settled =
       undecodable === undefined
-        ? yield* settleFailed(
-            handling,
-            partition,
-            record,
-            { cause: exit.cause, cutOff, startedMillis: timer.startedMillis },
-            (timer) => places.within(partition, timer, () => invoke(record))
+        ? yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, (timer) =>
+            places.within(partition, timer, () => invoke(record))
           )
-        : yield* settleUndecodable(handling, partition, record, undecodable)
-    settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
-    if (outcome.settlement === "Unfinished") break
-    if (outcome.settlement === "Halted") continue
-    finish()
-    if (commitsEach) yield* handling.committer.commit(partition)
-    else if (!perBatch) handling.committer.mark(partition)
-    else if (seeksToFailed && outcome.settlement !== "Handled") break
+        : settleUndecodable(handling, partition, record, undecodable)
+    handling.breaker?.release(timer)
+    if (isParked(outcome)) {
+      if (!(yield* outstanding.add(record, slot, outcome))) break
+      next()
+      // In order, it is acknowledged by now.
+      if (commitsEach && handling.definition.orderingMode === "STRICT") yield* handling.committer.commit(partition)
+    } else {
+      settled(handling, partition, record, outcome)
+      if (outcome.settlement === "Unfinished") break
+      if (staysInPlace(outcome)) continue
+      finish()
+      if (commitsEach) yield* handling.committer.commit(partition)
+      else if (!perBatch) handling.committer.mark(partition)
+    }
+    if (perBatch && seeksToFailed && outcome.settlement !== "Handled") break
   }
   return index
 })

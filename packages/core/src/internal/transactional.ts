@@ -9,18 +9,19 @@ import { type Cause, Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, Producer, RecordChunk, Transaction, TransactionalProducer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
-import { type Settled, settleFailed, settleUndecodable } from "./attempts.ts"
-import type { BindingDefinition, Handler } from "./definition.ts"
+import { type FailedRun, settleFailed, settleUndecodable } from "./attempts.ts"
+import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { committed, type Handling, settled, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
-import type { Timer } from "./places.ts"
+import { type Timer, timerFrom } from "./places.ts"
+import { isParked, type Settled, staysInPlace } from "./settled.ts"
 
 type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
 /** Unique per input partition (Kafka's `transactional.id`). */
-export const transactionalId = (definition: BindingDefinition<unknown>, partition: Partition): string =>
-  `${definition.groupId}-${partition.topic}-${partition.partition}`
+export const transactionalId = (groupId: string, partition: Partition): string =>
+  `${groupId}-${partition.topic}-${partition.partition}`
 
 /** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
@@ -28,10 +29,10 @@ const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.sp
 /** A producer that has fenced whoever had the partition before, for as long as the scope; undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
-  definition: BindingDefinition<unknown>,
+  groupId: string,
   partition: Partition
 ): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
-  const attempt = broker.transactionalProducer({ transactionalId: transactionalId(definition, partition) })
+  const attempt = broker.transactionalProducer({ transactionalId: transactionalId(groupId, partition) })
   return yield* attempt.pipe(
     Effect.retry({ schedule: refused, while: () => !partition.stopping }),
     Effect.catch(() => Effect.succeed(undefined))
@@ -42,14 +43,8 @@ export const acquire = Effect.fnUntraced(function* (
  * The offset to go on from. It is read after the older producer was fenced: what that one had open is decided by now, and the offset that came with
  * the assignment may be older than the decision.
  */
-export const committedOffset = (
-  broker: Broker["Service"],
-  definition: BindingDefinition<unknown>,
-  partition: Partition
-) =>
-  Effect.scoped(
-    Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(definition.groupId, [partition.topic]))
-  ).pipe(
+export const committedOffset = (broker: Broker["Service"], groupId: string, partition: Partition) =>
+  Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(groupId, [partition.topic]))).pipe(
     Effect.retry({ schedule: refused, while: () => !partition.stopping }),
     Effect.map((offsets) => offsets.find((entry) => entry.partition === partition.partition)?.offset),
     Effect.catch(() => Effect.succeed(undefined))
@@ -86,7 +81,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
 /** Handles the records in one transaction, and when one fails, it by itself; answers how many are finished. */
 const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>) {
   const { partition, handling } = run
-  const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+  const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
   const progress: Progress = { index: 0, undecodable: undefined }
   const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, timer), timer)
   if (Exit.isSuccess(exit) || partition.stopping) {
@@ -95,9 +90,12 @@ const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: Readonly
     return progress.index
   }
   // Those before the failed one were undone with it.
-  if (progress.index > 0) return yield* handlePrefix(run, records.slice(0, progress.index))
+  if (progress.index > 0) {
+    handling.breaker?.release(timer)
+    return yield* handlePrefix(run, records.slice(0, progress.index))
+  }
   const record = records[0]!
-  const failed = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
+  const failed = { cause: exit.cause, cutOff, timer }
   return (yield* settleAlone(run, record, failed, progress.undecodable)) ? 1 : 0
 })
 
@@ -108,7 +106,7 @@ const handlePrefix = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>): E
 const settleAlone = Effect.fnUntraced(function* <R>(
   run: Run<R>,
   record: ConsumerRecord,
-  failed: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean; readonly startedMillis: number },
+  failed: FailedRun,
   undecodable: Undecodable | undefined
 ) {
   const { partition, handling } = run
@@ -119,26 +117,29 @@ const settleAlone = Effect.fnUntraced(function* <R>(
         Effect.andThen(transaction.send(copy), sendOffset(run, transaction, record.offset + 1n))
       )
       .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
-  const via = { ...handling, deadLetters: handling.deadLetters.through(publish) }
+  const via = { ...handling, parking: handling.parking.through(publish) }
   let current = failed
   while (true) {
-    const outcome: Settled =
+    const settling: Settled =
       undecodable === undefined
         ? yield* settleFailed(via, partition, record, current, again)
-        : yield* settleUndecodable(via, partition, record, undecodable)
+        : settleUndecodable(via, partition, record, undecodable)
+    handling.breaker?.release(current.timer)
+    const outcome: Settled =
+      isParked(settling) && !(yield* settling.acknowledged) ? { ...settling, settlement: "Unfinished" } : settling
     if (outcome.settlement === "Skipped") yield* commitOnly(run, record.offset + 1n)
     if (outcome.settlement === "Unfinished" || partition.stopping) return false
     book(run, [record], outcome)
-    if (outcome.settlement !== "Halted") return true
+    if (!staysInPlace(outcome)) return true
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = { startedMillis: handling.clock.currentTimeMillisUnsafe() }
+    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(again(timer), timer)
     if (Exit.isSuccess(exit)) {
       book(run, [record], { settlement: "Handled", attempts: 1, failure: undefined })
       return true
     }
-    current = { cause: exit.cause, cutOff, startedMillis: timer.startedMillis }
+    current = { cause: exit.cause, cutOff, timer }
   }
 })
 
@@ -207,7 +208,7 @@ const refusesRecord = (error: BrokerError): boolean =>
   error._tag === "AuthorizationFailed"
 
 const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
-  transaction.sendOffsets(run.handling.definition.groupId, [
+  transaction.sendOffsets(run.handling.groupId, [
     { topic: run.partition.topic, partition: run.partition.partition, offset }
   ])
 
@@ -220,8 +221,8 @@ const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<void> =>
 const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: Settled): void => {
   const { partition, handling } = run
   for (const record of records) {
-    settled(handling, partition, record, outcome.settlement, outcome.attempts, outcome.failure)
-    if (outcome.settlement === "Halted") continue
+    settled(handling, partition, record, outcome)
+    if (staysInPlace(outcome)) continue
     partition.tracker.finish(partition.begin(record))
     partition.committed = record.offset + 1n
   }

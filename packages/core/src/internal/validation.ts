@@ -1,16 +1,20 @@
 /**
  * What a binding's settings must be, checked all at once before anything is started (connector seed §7).
  */
+
+import * as CircuitBreaker from "../CircuitBreaker.ts"
+import * as Classifier from "../Classifier.ts"
 import type { ConfigurationIssue } from "../EventBusError.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Backoff from "./backoff.ts"
-import { type BindingDefinition, budgetMillis } from "./definition.ts"
+import { type BindingDefinition, budgetMillis, millis } from "./definition.ts"
 
 /** Every problem of the settings, in the order of their names. Empty: the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
   ...notEmpty("name", definition.name),
   ...topicName("topic", definition.topic),
-  ...topicName("deadLetterTopic", definition.naming.deadLetter(definition)),
+  ...topicName("deadLetterTopic", definition.deadLetterTopic),
+  ...derivedNames(definition),
   ...notEmpty("groupId", definition.groupId),
   ...wholeNumber("concurrency", definition.concurrency),
   ...wholeNumber("maxPollRecords", definition.maxPollRecords),
@@ -27,7 +31,64 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0),
   ...heartbeats(definition),
   ...retryBudget(definition),
-  ...ordering(definition)
+  ...idempotency(definition),
+  ...ordering(definition),
+  ...(definition.circuitBreaker === undefined ? [] : CircuitBreaker.validate(definition.circuitBreaker)).map(
+    (found) => ({
+      ...found,
+      path: `circuitBreaker.${found.path}`
+    })
+  ),
+  ...(definition.exceptions === undefined
+    ? []
+    : Classifier.problems(definition.exceptions, definition.tiers.count)
+  ).map((found) => ({ ...found, path: `exceptions.${found.path}` }))
+]
+
+/** Names of the retry topics, and what they have in common with those of other topics (ruling 1). */
+const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
+  if (TopicName.illegal(topic) !== undefined || tiers.count === 0) return []
+  const retry = tiers.topics.map((tier) => tier.topic)
+  return TopicName.problems({ retry, deadLetter: deadLetterTopic }, [topic])
+    .filter(({ name }) => name !== deadLetterTopic || retry.includes(name))
+    .map(({ name, reason }) =>
+      issue("retry.tiers", name, `topic names that Kafka can tell apart: ${reason} (naming strategy ${naming.name})`)
+    )
+}
+
+/**
+ * Topics that two bindings would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
+ * source. Each problem names both bindings and what separates them.
+ */
+export const conflicts = (
+  definition: BindingDefinition<unknown>,
+  others: Iterable<BindingDefinition<unknown>>
+): ReadonlyArray<ConfigurationIssue> => {
+  const own = derivedTopics(definition)
+  return Array.from(others).flatMap((other) => {
+    const theirs = derivedTopics(other)
+    const shared =
+      other.groupId === definition.groupId && other.topic === definition.topic
+        ? []
+        : own.filter((topic) => theirs.includes(topic))
+    const separate = `a name of its own: binding '${other.name}' uses this topic, too; naming: TopicName.perGroup separates groups`
+    return [
+      ...shared.map((topic) => issue("naming", topic, separate)),
+      ...own
+        .filter((topic) => topic === other.topic)
+        .map((topic) => issue("naming", topic, `a name other than the source topic of binding '${other.name}'`)),
+      ...theirs
+        .filter((topic) => topic === definition.topic)
+        .map((topic) =>
+          issue("topic", topic, `a topic that binding '${other.name}' does not publish its failed records to`)
+        )
+    ]
+  })
+}
+
+const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
+  ...tiers.topics.map(({ topic }) => topic),
+  deadLetterTopic
 ]
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
@@ -59,6 +120,12 @@ const duration = (path: string, millis: number, least: number) =>
         )
       ]
 
+const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
+  const lease = millis(idempotency?.lease, 60_000)
+  const retention = millis(idempotency?.retention, 86_400_000)
+  return [...duration("idempotency.lease", lease, 1_000), ...duration("idempotency.retention", retention, 1)]
+}
+
 /** A heartbeat may get lost twice before the session does (Kafka's rule of thumb, connector seed §4.9). */
 const heartbeats = ({ sessionTimeoutMillis, heartbeatIntervalMillis }: BindingDefinition<unknown>) =>
   sessionTimeoutMillis >= 3 * heartbeatIntervalMillis
@@ -81,7 +148,16 @@ const retryBudget = (definition: BindingDefinition<unknown>) => {
   return [issue("retry", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)]
 }
 
-const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType }: BindingDefinition<unknown>) => [
+const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType, tiers }: BindingDefinition<unknown>) => [
+  ...(orderingMode === "STRICT" && tiers.count > 0
+    ? [
+        issue(
+          "retry",
+          `${tiers.count} tiers`,
+          'RetryPolicy.blocking with orderingMode "STRICT": a record in a tier is overtaken'
+        )
+      ]
+    : []),
   ...(listenerType === "BATCH" && processingOrder !== "partition"
     ? [issue("processingOrder", processingOrder, '"partition" for batches')]
     : []),

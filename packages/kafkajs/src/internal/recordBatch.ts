@@ -9,23 +9,36 @@ import { VarintReader, varintSize, writeVarint } from "./varint.ts"
 const headerBytes = 61
 const attribute = { compression: 0x07, logAppendTime: 0x08, transactional: 0x10, control: 0x20 } as const
 
-/** A record ready to be sent: bytes are `Buffer`s, and the time is set. */
+/** A record ready to be sent: its texts are bytes, and the time is set. */
 export interface Outgoing {
   readonly key: Buffer | null
   readonly value: Buffer | null
-  readonly headers: ReadonlyArray<{ readonly key: Buffer; readonly value: Buffer | null }>
+  readonly headers: ReadonlyArray<{ readonly key: Buffer; readonly value: Uint8Array | null }>
   readonly timestamp: number
 }
 
 const asBuffer = (bytes: Uint8Array): Buffer =>
   Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
+/** Names of headers repeat from record to record. */
+const headerKeys = new Map<string, Buffer>()
+const mostHeaderKeys = 500
+
+const headerKey = (key: string): Buffer => {
+  const known = headerKeys.get(key)
+  if (known !== undefined) return known
+  const encoded = Buffer.from(key)
+  if (headerKeys.size >= mostHeaderKeys) headerKeys.clear()
+  headerKeys.set(key, encoded)
+  return encoded
+}
+
 export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number): Outgoing => ({
   key: record.key === null ? null : asBuffer(record.key),
   value: record.value === null ? null : asBuffer(record.value),
   headers: (record.headers ?? []).map(({ key, value }) => ({
-    key: Buffer.from(key),
-    value: value === null ? null : asBuffer(value)
+    key: headerKey(key),
+    value
   })),
   timestamp: record.timestamp ?? now
 })
@@ -37,7 +50,7 @@ export const sizeOf = (record: Outgoing): number => {
   return size
 }
 
-const bytesSize = (bytes: Buffer | null): number =>
+const bytesSize = (bytes: Uint8Array | null): number =>
   bytes === null ? varintSize(-1) : varintSize(bytes.length) + bytes.length
 
 const bodySize = (record: Outgoing, timestampDelta: number, offsetDelta: number): number => {
@@ -47,7 +60,7 @@ const bodySize = (record: Outgoing, timestampDelta: number, offsetDelta: number)
   return size
 }
 
-const writeBytes = (target: Buffer, at: number, bytes: Buffer | null): number => {
+const writeBytes = (target: Buffer, at: number, bytes: Uint8Array | null): number => {
   if (bytes === null) return writeVarint(target, at, -1)
   const start = writeVarint(target, at, bytes.length)
   target.set(bytes, start)

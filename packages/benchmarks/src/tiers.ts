@@ -1,0 +1,226 @@
+/** What retries cost: the main topic while records leave it for a tier, how late they come back, and dead letters at full speed. */
+import { Binding, type Delivery, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Data, Effect } from "effect"
+import { Arrivals } from "./harness/Arrivals.ts"
+import {
+  type Measure,
+  make,
+  medianAtLeast,
+  medianAtMost,
+  type Participant,
+  type Round,
+  ratioAtLeast,
+  type Samples,
+  type TopicPlan
+} from "./harness/Benchmark.ts"
+import { runBindings } from "./harness/consumers.ts"
+import { client, countRecords, createTopic, numbered, numberOf } from "./harness/kafka.ts"
+import { now, pace, since } from "./harness/stopwatch.ts"
+
+type Parameters = Readonly<Record<"records" | "burst" | "letters" | "every" | "bytes", number>>
+type Incoming = Delivery.Delivery<Uint8Array | null, Uint8Array | null>
+
+class Unavailable extends Data.TaggedError("Unavailable") {}
+
+/** One for all: what an engine takes to make an error is not what is measured. */
+const unavailable = Effect.fail(new Unavailable())
+
+const partitions = 6
+const delayMillis = 5_000
+const filled = (records: (parameters: Parameters) => number): TopicPlan<Parameters> => ({
+  lifetime: "round",
+  partitions,
+  content: (parameters) => ({ records: records(parameters), bytes: parameters.bytes })
+})
+
+/** When a tier's record was due, by its own header. */
+const lateness = ({ record }: Incoming): number => {
+  const header = record.headers.findLast(({ key }) => key === "x-eventbus-retry-timestamp")
+  return Date.now() - (Number(Buffer.from(header!.value!).toString()) + delayMillis)
+}
+
+/** Everything that a careful user would switch on, in the modes that `bench consume` has. */
+const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effect.Effect<void, Unavailable>) =>
+  Binding.make("tiers", {
+    ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
+    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: delayMillis }] }),
+    exceptions: { nonRetryable: ["IllegalArgument"] },
+    circuitBreaker: { failureRateThreshold: 100 },
+    onError: { Unavailable: Route.retry },
+    handler
+  })
+
+/** A binding whose first delivery fails for the records that `fails` names; the tier handles them. */
+const retrying = (
+  total: (parameters: Parameters) => number,
+  fails: (number: number, parameters: Parameters) => boolean,
+  settings: Partial<Pick<Parameters, "every">> = {}
+): Participant<Parameters> => ({
+  topic: filled(total),
+  role: Effect.fnUntraced(function* (round) {
+    const parameters = { ...round.parameters, ...settings }
+    const onMain = new Arrivals(total(parameters))
+    const handled = new Arrivals(total(parameters))
+    const late: Array<number> = []
+    const binding = careful(round, (delivery) =>
+      Effect.suspend(() => {
+        const { value, tier } = delivery
+        if (tier === 0) {
+          onMain.add(value)
+          if (fails(numberOf(value!), parameters)) return unavailable
+        } else late.push(lateness(delivery))
+        handled.add(value)
+        return Effect.void
+      })
+    )
+    yield* Effect.scoped(Effect.andThen(runBindings(round, [binding]), handled.all()))
+    yield* handled.pace
+    return yield* withLateness(yield* onMain.pace, late)
+  })
+})
+
+const withLateness = (samples: Samples, late: ReadonlyArray<number>) =>
+  late.some((millis) => millis < 0)
+    ? Effect.fail(`a record was handled ${-Math.min(...late)} ms early`)
+    : Effect.succeed(late.length === 0 ? samples : { ...samples, late })
+
+/** Records that were published to the tier at one moment: they are due together. */
+const dueTogether: Participant<Parameters> = {
+  topic: { lifetime: "round", partitions },
+  role: Effect.fnUntraced(function* (round) {
+    const { burst, bytes } = round.parameters
+    const tierTopic = `${round.topic}.retry-1`
+    yield* createTopic(round.brokers, tierTopic, partitions)
+    const arrivals = new Arrivals(burst)
+    const late: Array<number> = []
+    const binding = careful(round, (delivery) =>
+      Effect.sync(() => {
+        late.push(lateness(delivery))
+        arrivals.add(delivery.value)
+      })
+    )
+    const body = Effect.gen(function* () {
+      yield* runBindings(round, [binding])
+      yield* publishDue(round.brokers, tierTopic, burst, bytes)
+      yield* arrivals.all()
+    })
+    yield* Effect.scoped(body)
+    return yield* withLateness(yield* arrivals.pace, late)
+  })
+}
+
+const publishDue = (brokers: ReadonlyArray<string>, topic: string, count: number, bytes: number) =>
+  Effect.promise(async () => {
+    const producer = client(brokers).producer()
+    await producer.connect()
+    const headers = { "x-eventbus-retry-timestamp": String(Date.now()), "x-eventbus-retry-tier": "1" }
+    const messages = Array.from({ length: count }, (_, number) => ({
+      value: numbered(number, bytes),
+      partition: number % partitions,
+      headers
+    }))
+    for (let from = 0; from < count; from += 2_000) {
+      await producer.send({ topic, acks: -1, messages: messages.slice(from, from + 2_000) })
+    }
+    await producer.disconnect()
+  })
+
+/** Every record goes to the dead letter topic, until all copies are acknowledged. */
+const deadLetters: Participant<Parameters> = {
+  topic: filled(({ letters }) => letters),
+  role: Effect.fnUntraced(function* (round) {
+    const { letters } = round.parameters
+    const binding = Binding.make("letters", {
+      ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
+      retry: RetryPolicy.none,
+      onError: { Unavailable: Route.deadLetter("always") },
+      handler: ({ value }) =>
+        Effect.suspend(() => {
+          if (began === undefined && value !== null) began = now()
+          return unavailable
+        })
+    })
+    let began: ReturnType<typeof now> | undefined
+    const written = countRecords(round.brokers, `${round.topic}.DLT`)
+    const all = Effect.repeat(
+      Effect.delay(
+        Effect.catchDefect(written, () => Effect.succeed(0)),
+        "20 millis"
+      ),
+      { while: (count) => count < letters }
+    )
+    return yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* runBindings(round, [binding])
+        yield* all
+        return pace(since(began!), letters)
+      })
+    )
+  })
+}
+
+/** What the bare client does with the same number of records in batches of 500. */
+const bareBatches: Participant<Parameters> = {
+  topic: { lifetime: "round", partitions },
+  role: ({ brokers, topic, parameters: { letters, bytes } }) =>
+    Effect.promise(async () => {
+      const producer = client(brokers).producer()
+      await producer.connect()
+      const send = (from: number, count: number) =>
+        producer.send({
+          topic,
+          acks: -1,
+          messages: Array.from({ length: count }, (_, index) => ({ value: numbered(from + index, bytes) }))
+        })
+      await send(0, 500)
+      const start = now()
+      for (let from = 0; from < letters; from += 500) await send(from, Math.min(500, letters - from))
+      const spent = since(start)
+      await producer.disconnect()
+      return pace(spent, letters)
+    })
+}
+
+export const tiers = make({
+  name: "tiers",
+  header: [
+    "6 partitions, 200 bytes, ackMode MANUAL, one attempt in place, one tier of 5 s, classifier lists and circuit breaker on; failures share one error",
+    "clean: 200,000 records, none fails; one in twenty: 5 % fail once and pass in the tier; rates are of the main topic",
+    "due together: 10,000 records in the tier with one due time; all fail: 10,000 records fail once, all in the tier",
+    "dead letters: 100,000 records, each dead-lettered at its first failure; kafkajs batches: send of 500, acks all"
+  ],
+  parameters: { records: 200_000, burst: 10_000, letters: 100_000, every: 20, bytes: 200 },
+  participants: {
+    clean: retrying(
+      ({ records }) => records,
+      () => false
+    ),
+    "one in twenty": retrying(
+      ({ records }) => records,
+      (number, { every }) => number % every === 0
+    ),
+    "due together": dueTogether,
+    "all fail": retrying(
+      ({ burst }) => burst,
+      () => true
+    ),
+    "dead letters": deadLetters,
+    "kafkajs batches": bareBatches
+  },
+  measures: [
+    ...rates([
+      { participant: "one in twenty", against: "clean", target: ratioAtLeast(0.6) },
+      { participant: "all fail", target: medianAtLeast(15_000) },
+      { participant: "dead letters", against: "kafkajs batches", target: ratioAtLeast(0.5) }
+    ]),
+    ...[
+      { participant: "one in twenty", target: medianAtMost(100) },
+      { participant: "due together", target: medianAtMost(150) },
+      { participant: "all fail", target: medianAtMost(300) }
+    ].map((late) => ({ ...late, series: "late", quantile: 0.99, label: "lateness p99", unit: "ms" }))
+  ]
+})
+
+function rates(measures: ReadonlyArray<Omit<Measure, "series" | "unit">>): ReadonlyArray<Measure> {
+  return measures.map((measure) => ({ ...measure, series: "rate", unit: "records/s" }))
+}

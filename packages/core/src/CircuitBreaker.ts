@@ -1,0 +1,337 @@
+/**
+ * Stops calling a dependency that fails, and finds out by itself when it is back (connector seed §4.5, rulings 26 to 29).
+ *
+ * A binding takes it as an option: it is paused then, instead of using up its records' retries. It can also be used alone:
+ * `breaker.protect(effect)`.
+ */
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
+import type { ConfigurationIssue } from "./EventBusError.ts"
+import * as BreakerState from "./internal/breakerState.ts"
+import * as CallWindow from "./internal/callWindow.ts"
+
+/**
+ * - `CLOSED`: everything passes. `OPEN`: nothing does, for a time. `HALF_OPEN`: a few calls find out how things are.
+ * - `FORCED_OPEN`: nothing passes until somebody says so. `DISABLED`: everything does.
+ */
+export type State = "CLOSED" | "OPEN" | "HALF_OPEN" | "FORCED_OPEN" | "DISABLED"
+
+/** With the seed's defaults (CircuitBreakerProperties). `R` is what the probe requires. */
+export interface Options<out R = never> {
+  /** Calls, or with `slidingWindowType: "time"` seconds, that the rates are taken over. A whole number, 1 or more. Default 100. */
+  readonly slidingWindowSize?: number
+  readonly slidingWindowType?: "count" | "time"
+  /** No rate is judged before so many calls. 1 or more, at most a count window's size. Default 10. */
+  readonly minimumNumberOfCalls?: number
+  /** Percent of failures at which it opens, inclusive. Above 0, at most 100. Default 50. */
+  readonly failureRateThreshold?: number
+  /** Percent of slow calls at which it opens, inclusive. Above 0, at most 100. Default 80. */
+  readonly slowCallRateThreshold?: number
+  /** A call that takes longer is slow; of a record, the whole delivery with its backoff (ruling 59). Default 5 seconds. */
+  readonly slowCallDuration?: Duration.Input
+  /** How long it stays open before it finds out. Default 1 minute. */
+  readonly waitDurationInOpenState?: Duration.Input
+  /** Calls that find out: a hard cap, over everything that shares the breaker. 1 or more. Default 5. */
+  readonly permittedNumberOfCallsInHalfOpenState?: number
+  /** Only for bindings. Default true: the binding shows PAUSED while it is open. With false, refused records wait in place without that. */
+  readonly automaticPauseOnOpen?: boolean
+  /** Each reopening without a closing in between waits `multiplier` times longer, up to `maxWaitDuration`. Default: no. */
+  readonly openBackoff?: { readonly multiplier: number; readonly maxWaitDuration: Duration.Input }
+  /** Asked when the wait is over, before any call is: only when it succeeds, within `probeTimeout`, the breaker half-opens; else it waits again. */
+  readonly probe?: Effect.Effect<unknown, unknown, R>
+  /** Default 10 seconds. */
+  readonly probeTimeout?: Duration.Input
+}
+
+/** Settings outside of what is allowed; all of them at once. */
+export class InvalidCircuitBreaker extends Schema.TaggedError<InvalidCircuitBreaker>()("InvalidCircuitBreaker", {
+  issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
+}) {
+  override get message(): string {
+    return this.issues.map(({ path, found, allowed }) => `${path} is ${found}; allowed: ${allowed}`).join("\n")
+  }
+}
+
+/** The breaker let no call through; nothing was called. */
+export class CallNotPermitted extends Schema.TaggedError<CallNotPermitted>()("CallNotPermitted", {
+  state: Schema.Literals(["CLOSED", "OPEN", "HALF_OPEN", "FORCED_OPEN", "DISABLED"]),
+  /** Until the next look at the dependency; undefined when that is up to somebody. */
+  retryInMillis: Schema.UndefinedOr(Schema.Number)
+}) {
+  override get message(): string {
+    return `The circuit breaker is ${this.state} and lets no call through.`
+  }
+}
+
+export interface Snapshot {
+  readonly state: State
+  readonly generation: number
+  /** Of the window, or of the half-open calls. */
+  readonly calls: number
+  readonly failures: number
+  readonly slowCalls: number
+  /** Percent; 0 without calls. */
+  readonly failureRate: number
+  readonly slowCallRate: number
+  /** When this state began, epoch milliseconds. */
+  readonly sinceMillis: number
+  /** Set while it is `OPEN`. */
+  readonly nextProbeAtMillis: number | undefined
+}
+
+export interface Change {
+  readonly from: State
+  readonly to: State
+  readonly snapshot: Snapshot
+}
+
+/** A call's right to begin: the generation of the state that gave it. */
+export type Permit = number
+
+export interface ProtectOptions<E> {
+  /** Which failed calls count against the dependency. Default: all. An interrupted call counts as nothing. */
+  readonly isFailure?: (cause: Cause.Cause<E>) => boolean
+}
+
+export interface CircuitBreaker {
+  /** Runs a call, or fails with `CallNotPermitted`. */
+  readonly protect: <A, E, R>(
+    call: Effect.Effect<A, E, R>,
+    options?: ProtectOptions<E>
+  ) => Effect.Effect<A, E | CallNotPermitted, R>
+  readonly snapshot: Effect.Effect<Snapshot>
+  /** From now on; a reader that falls behind misses the oldest. */
+  readonly changes: Stream.Stream<Change>
+  /** Lets nothing through until `reset`. */
+  readonly forceOpen: Effect.Effect<void>
+  /** Lets everything through, and counts nothing, until `reset`. */
+  readonly disable: Effect.Effect<void>
+  /** Closed, with an empty window. */
+  readonly reset: Effect.Effect<void>
+  /** For callers that cannot afford an effect per call. Every permit is given back once: by `recordUnsafe` or `releaseUnsafe`. */
+  readonly tryAcquireUnsafe: (nowMillis: number) => Permit | undefined
+  readonly releaseUnsafe: (permit: Permit) => void
+  readonly recordUnsafe: (
+    permit: Permit,
+    outcome: "success" | "failure" | "ignored",
+    durationMillis: number,
+    nowMillis: number
+  ) => void
+  readonly stateUnsafe: () => State
+  /** False once the breaker has opened since the permit was given. */
+  readonly isCurrentUnsafe: (permit: Permit) => boolean
+  /** Called synchronously with every change; one that throws changes nothing. The result removes it. */
+  readonly onChange: (listener: (change: Change) => void) => () => void
+}
+
+/** Everything that is wrong with the settings. */
+export const validate = (options: Options<unknown>): ReadonlyArray<ConfigurationIssue> => {
+  const size = options.slidingWindowSize ?? 100
+  const minimum = options.minimumNumberOfCalls ?? 10
+  const backoff = options.openBackoff
+  return [
+    ...whole("slidingWindowSize", size),
+    ...whole("minimumNumberOfCalls", minimum),
+    ...(options.slidingWindowType !== "time" && minimum > size
+      ? [issue("minimumNumberOfCalls", minimum, `at most slidingWindowSize (${size})`)]
+      : []),
+    ...percent("failureRateThreshold", options.failureRateThreshold ?? 50),
+    ...percent("slowCallRateThreshold", options.slowCallRateThreshold ?? 80),
+    ...duration("slowCallDuration", options.slowCallDuration ?? "5 seconds"),
+    ...duration("waitDurationInOpenState", options.waitDurationInOpenState ?? "1 minute"),
+    ...whole("permittedNumberOfCallsInHalfOpenState", options.permittedNumberOfCallsInHalfOpenState ?? 5),
+    ...(backoff === undefined
+      ? []
+      : [
+          ...(Number.isFinite(backoff.multiplier) && backoff.multiplier >= 1
+            ? []
+            : [issue("openBackoff.multiplier", backoff.multiplier, "a finite number, 1 or more")]),
+          ...duration("openBackoff.maxWaitDuration", backoff.maxWaitDuration)
+        ]),
+    ...duration("probeTimeout", options.probeTimeout ?? "10 seconds")
+  ]
+}
+
+const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
+  path,
+  found: String(found),
+  allowed
+})
+
+const whole = (path: string, value: number) =>
+  Number.isSafeInteger(value) && value >= 1 && value <= 1_000_000
+    ? []
+    : [issue(path, value, "a whole number from 1 to 1 000 000")]
+
+const percent = (path: string, value: number) =>
+  value > 0 && value <= 100 ? [] : [issue(path, value, "a percentage above 0, at most 100")]
+
+const duration = (path: string, input: Duration.Input) => {
+  const millis = toMillis(input)
+  return millis >= 0 && millis <= Number.MAX_SAFE_INTEGER
+    ? []
+    : [issue(path, typeof input === "object" ? `${millis} ms` : input, "a duration of 0 or more, 2^53 - 1 ms at most")]
+}
+
+const toMillis = (input: Duration.Input): number =>
+  Number.isNaN(input)
+    ? Number.NaN
+    : Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
+
+/** A breaker that lives as long as the scope. */
+export const make = Effect.fnUntraced(function* <R = never>(
+  options: Options<R> = {}
+): Effect.fn.Return<CircuitBreaker, InvalidCircuitBreaker, R | Scope.Scope> {
+  const issues = validate(options)
+  if (issues.length > 0) return yield* new InvalidCircuitBreaker({ issues })
+  const settings = settingsOf(options)
+  const slowMillis = toMillis(options.slowCallDuration ?? "5 seconds")
+  const size = options.slidingWindowSize ?? 100
+  const window = options.slidingWindowType === "time" ? CallWindow.ofSeconds(size) : CallWindow.ofCalls(size)
+  const clock = yield* Clock.Clock
+  const scope = yield* Effect.scope
+  const fork = Effect.runForkWith(yield* Effect.context<R>())
+  const listeners = new Set<(change: Change) => void>()
+  let state = BreakerState.initial(clock.currentTimeMillisUnsafe())
+  let lastOpened = -1
+  let waiting: Fiber.Fiber<unknown> | undefined
+
+  const snapshot = (): Snapshot => snapshotOf(state, window.counts(clock.currentTimeMillisUnsafe()))
+
+  const apply = (event: BreakerState.BreakerEvent, nowMillis: number): void => {
+    const from = state
+    state = BreakerState.transition(settings, from, event, nowMillis)
+    if (state.generation === from.generation) return
+    const counted = snapshotOf(from, window.counts(nowMillis))
+    window.clear()
+    waiting?.interruptUnsafe()
+    waiting = undefined
+    if (state._tag === "OPEN" || state._tag === "FORCED_OPEN") lastOpened = state.generation
+    if (state._tag === "OPEN") waiting = fork(Effect.flatMap(Effect.forkIn(waitAndProbe, scope), Fiber.await))
+    const change = { from: from._tag, to: state._tag, snapshot: { ...snapshotOf(state, counted), ...ratesOf(counted) } }
+    for (const listener of listeners) notify(listener, change)
+  }
+
+  const probe = options.probe?.pipe(Effect.timeout(options.probeTimeout ?? "10 seconds"), Effect.exit)
+
+  /** Looks at the clock at least once a day: no timer gets too long for the platform. */
+  const waitAndProbe = Effect.gen(function* () {
+    while (state._tag === "OPEN") {
+      const rest = state.untilMillis - clock.currentTimeMillisUnsafe()
+      if (rest > 0) {
+        yield* Effect.sleep(Math.min(rest, 86_400_000))
+        continue
+      }
+      const { generation } = state
+      const exit = probe === undefined ? Exit.void : yield* probe
+      if (state.generation !== generation) return
+      // Applied by somebody else's fiber: this one is interrupted by the change.
+      const event = { _tag: Exit.isSuccess(exit) ? "WaitOver" : "ProbeFailed" } as const
+      apply(event, clock.currentTimeMillisUnsafe())
+    }
+  })
+
+  const command = (event: BreakerState.BreakerEvent) => Effect.sync(() => apply(event, clock.currentTimeMillisUnsafe()))
+
+  const tryAcquireUnsafe = (nowMillis: number): Permit | undefined => {
+    if (state._tag === "CLOSED") return state.generation
+    if (!BreakerState.permits(settings, state)) return undefined
+    apply({ _tag: "Acquired" }, nowMillis)
+    return state.generation
+  }
+  const releaseUnsafe = (permit: Permit) => {
+    if (permit === state.generation) apply({ _tag: "Released" }, state.sinceMillis)
+  }
+  const recordUnsafe: CircuitBreaker["recordUnsafe"] = (permit, outcome, durationMillis, nowMillis) => {
+    if (permit !== state.generation || state._tag === "DISABLED") return
+    if (outcome === "ignored") return releaseUnsafe(permit)
+    const failed = outcome === "failure"
+    const slow = durationMillis > slowMillis
+    if (state._tag === "CLOSED") window.add(failed, slow, nowMillis)
+    if (state._tag === "CLOSED" && !failed && !slow) return
+    apply({ _tag: "Outcome", failed, slow, window: window.counts(nowMillis) }, nowMillis)
+  }
+
+  const onChange: CircuitBreaker["onChange"] = (listener) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  return {
+    protect: <A, E, R>(call: Effect.Effect<A, E, R>, { isFailure = () => true }: ProtectOptions<E> = {}) =>
+      Effect.suspend((): Effect.Effect<A, E | CallNotPermitted, R> => {
+        const startedMillis = clock.currentTimeMillisUnsafe()
+        const permit = tryAcquireUnsafe(startedMillis)
+        if (permit === undefined) {
+          const { nextProbeAtMillis } = snapshot()
+          const retryInMillis = nextProbeAtMillis === undefined ? undefined : nextProbeAtMillis - startedMillis
+          return Effect.fail(new CallNotPermitted({ state: state._tag, retryInMillis }))
+        }
+        return Effect.onExit(call, (exit) =>
+          Effect.sync(() => {
+            const now = clock.currentTimeMillisUnsafe()
+            if (Exit.isSuccess(exit)) return recordUnsafe(permit, "success", now - startedMillis, now)
+            if (Cause.hasInterruptsOnly(exit.cause)) return releaseUnsafe(permit)
+            recordUnsafe(permit, isFailure(exit.cause) ? "failure" : "ignored", now - startedMillis, now)
+          })
+        )
+      }),
+    snapshot: Effect.sync(snapshot),
+    changes: Stream.callback<Change>(
+      (queue) =>
+        Effect.acquireRelease(
+          Effect.sync(() => onChange((change) => Queue.offerUnsafe(queue, change))),
+          (unsubscribe) => Effect.sync(unsubscribe)
+        ),
+      { bufferSize: 256, strategy: "sliding" }
+    ),
+    forceOpen: command({ _tag: "ForceOpen" }),
+    disable: command({ _tag: "Disable" }),
+    reset: command({ _tag: "Close" }),
+    tryAcquireUnsafe,
+    releaseUnsafe,
+    recordUnsafe,
+    stateUnsafe: () => state._tag,
+    isCurrentUnsafe: (permit) => permit > lastOpened,
+    onChange
+  }
+})
+
+const settingsOf = (options: Options<unknown>): BreakerState.BreakerSettings => {
+  const waitMillis = toMillis(options.waitDurationInOpenState ?? "1 minute")
+  return {
+    minimumNumberOfCalls: options.minimumNumberOfCalls ?? 10,
+    failureRateThreshold: options.failureRateThreshold ?? 50,
+    slowCallRateThreshold: options.slowCallRateThreshold ?? 80,
+    permittedNumberOfCallsInHalfOpenState: options.permittedNumberOfCallsInHalfOpenState ?? 5,
+    waitMillis,
+    waitMultiplier: options.openBackoff?.multiplier ?? 1,
+    maxWaitMillis: options.openBackoff === undefined ? waitMillis : toMillis(options.openBackoff.maxWaitDuration)
+  }
+}
+
+const rate = (part: number, calls: number): number => (calls === 0 ? 0 : (part * 100) / calls)
+
+const ratesOf = ({ calls, failures, slowCalls, failureRate, slowCallRate }: Snapshot) => ({
+  ...{ calls, failures, slowCalls, failureRate, slowCallRate }
+})
+
+const snapshotOf = (state: BreakerState.BreakerState, window: CallWindow.Counts | Snapshot): Snapshot => {
+  const counted =
+    state._tag === "HALF_OPEN" ? state.outcomes : "slow" in window ? window : { ...window, slow: window.slowCalls }
+  const { calls, failures, slow } = counted
+  return {
+    state: state._tag,
+    generation: state.generation,
+    ...{ calls, failures, slowCalls: slow, failureRate: rate(failures, calls), slowCallRate: rate(slow, calls) },
+    sinceMillis: state.sinceMillis,
+    nextProbeAtMillis: state._tag === "OPEN" ? state.untilMillis : undefined
+  }
+}
+
+const notify = (listener: (change: Change) => void, change: Change): void => {
+  try {
+    listener(change)
+  } catch {
+    // An observer changes nothing.
+  }
+}

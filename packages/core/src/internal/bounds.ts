@@ -1,0 +1,32 @@
+/**
+ * How many handlers of a binding run at once: its `maxInFlight`, a tier's `concurrency` within that, and what the circuit breaker lets through.
+ */
+import type { Clock } from "effect"
+import { type BreakerGate, guarding } from "./breakerGate.ts"
+import type { BindingDefinition } from "./definition.ts"
+import * as Places from "./places.ts"
+import type { TierTopic } from "./tiers.ts"
+
+export interface Bounds {
+  readonly places: Places.Places
+  readonly placesOf: (tier: TierTopic) => Places.Places
+}
+
+export const make = (
+  { maxInFlight, tiers }: BindingDefinition<unknown>,
+  gate: BreakerGate | undefined,
+  clock: Clock.Clock
+): Bounds => {
+  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock) : Places.unbounded
+  const places = gate === undefined ? inFlight : guarding(inFlight, gate)
+  const ofTiers = new Map(
+    tiers.topics.map((tier) => {
+      const ofTier = Places.make(tier.concurrency, clock)
+      const nested: Places.Places = {
+        within: (at, timer, run) => ofTier.within(at, timer, () => places.within(at, timer, run))
+      }
+      return [tier, nested] as const
+    })
+  )
+  return { places, placesOf: (tier) => ofTiers.get(tier) ?? places }
+}

@@ -1,0 +1,103 @@
+/**
+ * A binding's circuit breaker, where records meet it: an attempt runs under the permit of its delivery, and what the delivery came to is told to the breaker
+ * once (connector seed §4.5, rulings 27, 28 and 59).
+ */
+import { type Clock, Effect, Exit } from "effect"
+import type * as CircuitBreaker from "../CircuitBreaker.ts"
+import type { Gate, Places, Timer } from "./places.ts"
+
+export interface BreakerGate {
+  /** Runs an attempt when the breaker lets it; waits in front of it otherwise, which uses up no processing budget. Interrupts itself when the gate stops first. */
+  readonly within: Places["within"]
+  /** The delivery failed for good. True when the breaker is open now: the record stays where it is. */
+  readonly failed: (timer: Timer, permanent: boolean) => boolean
+  /** Whether the breaker has opened since the delivery began: it makes no further attempt. */
+  readonly hasOpened: (timer: Timer) => boolean
+  /** Gives the permit of a delivery back that came to nothing. Does nothing for one that has none any more. */
+  readonly release: (timer: Timer) => void
+}
+
+export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock): BreakerGate => {
+  const waiting = new Set<() => void>()
+  const wake = () => {
+    for (const call of Array.from(waiting)) call()
+  }
+  breaker.onChange(wake)
+
+  const release = (timer: Timer) => {
+    if (timer.permit === undefined) return
+    breaker.releaseUnsafe(timer.permit)
+    timer.permit = undefined
+    if (waiting.size > 0) wake()
+  }
+
+  const record = (timer: Timer, permit: CircuitBreaker.Permit, outcome: "success" | "failure" | "ignored") => {
+    const now = clock.currentTimeMillisUnsafe()
+    timer.permit = undefined
+    breaker.recordUnsafe(permit, outcome, Math.max(0, now - timer.startedMillis), now)
+    // An outcome that does not count leaves its permit to the next.
+    if (outcome === "ignored" && waiting.size > 0) wake()
+  }
+
+  /** Returns when a permit may be free, or the gate stops. */
+  const change = (gate: Gate) =>
+    Effect.callback<void>((resume) => {
+      const done = () => {
+        waiting.delete(done)
+        unsubscribe()
+        resume(Effect.void)
+      }
+      const unsubscribe = gate.onStop(done)
+      waiting.add(done)
+      return Effect.sync(() => {
+        waiting.delete(done)
+        unsubscribe()
+      })
+    })
+
+  const enter = (gate: Gate, timer: Timer): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (gate.stopping) return Effect.interrupt
+      if (!gate.open) return Effect.andThen(gate.runnable, enter(gate, timer))
+      timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+      return timer.permit === undefined ? Effect.andThen(change(gate), enter(gate, timer)) : Effect.void
+    })
+
+  const attempt = <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) =>
+    Effect.onExit(Effect.suspend(run), (exit) =>
+      Effect.sync(() => {
+        if (timer.permit === undefined) return
+        if (Exit.isSuccess(exit)) record(timer, timer.permit, "success")
+        // A failed attempt is not the end of its delivery yet.
+        else if (Exit.hasInterrupts(exit)) release(timer)
+      })
+    )
+
+  return {
+    within: (gate, timer, run) =>
+      Effect.suspend(() => {
+        timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+        if (timer.permit !== undefined) return attempt(timer, run)
+        const { startedMillis } = timer
+        const sinceMillis = clock.currentTimeMillisUnsafe()
+        timer.startedMillis = Number.POSITIVE_INFINITY
+        return Effect.flatMap(enter(gate, timer), () => {
+          timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
+          return attempt(timer, run)
+        })
+      }),
+    failed: (timer, permanent) => {
+      const permit = timer.permit ?? breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+      if (permit === undefined) return true
+      record(timer, permit, permanent ? "ignored" : "failure")
+      return !breaker.isCurrentUnsafe(permit)
+    },
+    hasOpened: (timer) => timer.permit !== undefined && !breaker.isCurrentUnsafe(timer.permit),
+    release
+  }
+}
+
+/** Places in which an attempt also needs the breaker's permit. */
+export const guarding = (places: Places, gate: BreakerGate): Places => ({
+  within: (at, timer, run) => places.within(at, timer, () => gate.within(at, timer, run))
+})

@@ -1,0 +1,143 @@
+/**
+ * Publishes copies of records that could not be handled, to a retry topic or to the dead letter topic: acknowledged before the source record counts as
+ * finished, repeated for as long as it takes, and never able to stall another partition (rulings 17, 20 to 24).
+ */
+import { Clock, Effect, Result, Schedule, Scope } from "effect"
+import type { Broker, Producer } from "../Broker.ts"
+import type { BrokerError } from "../BrokerError.ts"
+import type { ConsumerRecord, Header, ProducerRecord } from "../ConsumerRecord.ts"
+import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
+import type { BindingDefinition } from "./definition.ts"
+import type { Partition } from "./partition.ts"
+import * as SingleFlight from "./singleFlight.ts"
+import * as TargetTopics from "./targetTopics.ts"
+
+export interface Copy {
+  readonly partition: Partition
+  readonly record: ConsumerRecord
+  /** Where it goes. */
+  readonly topic: string
+  /** All headers of the copy. */
+  readonly headers: ReadonlyArray<Header>
+  /** Told of every refused attempt. */
+  readonly onRefused: (error: BrokerError, attempt: number) => void
+}
+
+type Send = (record: ProducerRecord) => Effect.Effect<unknown, BrokerError>
+
+export interface Parking {
+  /** True when the copy is acknowledged; false when the partition stopped first, and then there is none that counts. */
+  readonly publish: (copy: Copy) => Effect.Effect<boolean>
+  /** The same, published by other means, such as within a transaction. */
+  readonly through: (send: Send) => Parking
+  /** Why the publisher cannot publish at the moment; undefined when it can. */
+  readonly failing: () => BrokerError | undefined
+  /** Makes the retry topics that are missing, where that is possible now. */
+  readonly prepare: Effect.Effect<void>
+}
+
+/** Waits between attempts of a publish: 100 ms doubling up to 10 s. */
+const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
+
+/** At the end of a binding nobody waits for a copy any more: one that is not acknowledged does not count. */
+const closeMillis = 1_000
+
+/**
+ * The producer is made when the binding starts to read tiers, or else when the first copy is published, and closed with the binding, after its
+ * consumers.
+ */
+export const make = Effect.fnUntraced(function* (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"]
+): Effect.fn.Return<Parking, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const topics = TargetTopics.make(definition, broker, scope)
+  let producer: Producer | undefined
+  let failing: BrokerError | undefined
+
+  const acquire = SingleFlight.make(
+    broker.producer({ acks: "all", idempotent: true, closeTimeout: closeMillis }).pipe(
+      Scope.provide(scope),
+      Effect.tap((made) => Effect.sync(() => (producer = made)))
+    ),
+    scope
+  )
+  const acquireOnce = Effect.suspend(() => (producer === undefined ? acquire : Effect.succeed(producer)))
+  const sendByProducer: Send = (record) =>
+    producer === undefined ? Effect.flatMap(acquireOnce, (open) => open.send(record)) : producer.send(record)
+
+  /** A record without key keeps its partition number where the target has it, so that neighbours stay together. */
+  const samePartition = ({ record, topic }: Copy) =>
+    Effect.map(topics.partitionsOf(topic), (partitions) =>
+      partitions !== undefined && record.partition < partitions ? record.partition : undefined
+    )
+
+  /** Whether the trouble is mended, so that the next attempt need not wait. */
+  const heal = (error: BrokerError, topic: string): Effect.Effect<boolean> => {
+    if (error._tag !== "UnknownTopic" || definition.missingTopics === "wait") return Effect.succeed(false)
+    return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
+  }
+
+  /** What a first refusal leads to. Made only then: most copies are acknowledged at once. */
+  const publishAgain = (send: Send, copy: Copy, first: BrokerError) =>
+    Effect.gen(function* () {
+      const { partition, topic } = copy
+      const nextWait = yield* Schedule.toStep(refused)
+      let headers = copy.headers
+      let error = first
+      for (let attempt = 1; !partition.stopping; attempt++) {
+        if (!((yield* heal(error, topic)) && attempt === 1)) {
+          failing = error
+          copy.onRefused(error, attempt)
+          if (error._tag === "RecordTooLarge") headers = DeadLetterHeaders.withoutForensics(headers)
+          const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+          yield* partition.until(Effect.sleep(wait))
+          if (partition.stopping) return false
+        }
+        const result = yield* Effect.result(send(yield* addressed({ ...copy, headers })))
+        if (Result.isSuccess(result)) {
+          failing = undefined
+          return true
+        }
+        error = result.failure
+      }
+      return false
+    })
+
+  const addressed = (copy: Copy): Effect.Effect<ProducerRecord> =>
+    copy.record.key === null
+      ? Effect.map(samePartition(copy), (target) => producerRecord(copy, target))
+      : Effect.succeed(producerRecord(copy, undefined))
+
+  const publishThrough =
+    (send: Send): Parking["publish"] =>
+    (copy) =>
+      Effect.suspend(() => {
+        if (copy.partition.stopping) return Effect.succeed(false)
+        const sent =
+          copy.record.key === null ? Effect.flatMap(addressed(copy), send) : send(producerRecord(copy, undefined))
+        return Effect.matchEffect(sent, {
+          onSuccess: () => {
+            failing = undefined
+            return Effect.succeed(true)
+          },
+          onFailure: (error) => publishAgain(send, copy, error)
+        })
+      })
+
+  const through = (send: Send): Parking => ({
+    publish: publishThrough(send),
+    through,
+    failing: () => failing,
+    prepare: definition.tiers.count === 0 ? Effect.void : Effect.andThen(topics.prepare, Effect.ignore(acquireOnce))
+  })
+  return through(sendByProducer)
+})
+
+const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => ({
+  topic,
+  key: record.key,
+  value: record.value,
+  headers,
+  ...(partition === undefined ? {} : { partition })
+})

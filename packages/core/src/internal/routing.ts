@@ -1,0 +1,156 @@
+/**
+ * What happens to a record that its delivery could not handle: it goes to a retry topic or the dead letter topic, halts, or is dropped.
+ */
+import { Effect } from "effect"
+import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import * as Bookkeeping from "./bookkeeping.ts"
+import type { Destination } from "./classification.ts"
+import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
+import type { Undecodable } from "./delivery.ts"
+import type { Failure } from "./failure.ts"
+import { type Handling, publishFailed } from "./handling.ts"
+import type { Partition } from "./partition.ts"
+import type { Parked, Settled } from "./settled.ts"
+
+/** How the delivery went. */
+export interface Story {
+  /** Handler calls in this delivery. */
+  readonly attempts: number
+  readonly failure: Failure
+  readonly firstFailureMillis: number
+  /** Set when the record never reached the handler. */
+  readonly undecodable?: Undecodable
+}
+
+/** What a record's headers say about the way here; nothing on the main topic. */
+export const bookkeepingOf = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord
+): Bookkeeping.Bookkeeping =>
+  partition.tier === undefined
+    ? Bookkeeping.ofMain(record)
+    : Bookkeeping.ofTier(record, partition.tier, handling.definition.tiers.deliveries)
+
+/** Takes the record where the decision says. Copies are not published before the result's `acknowledged` is run. */
+export const takeRoute = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  destination: Destination,
+  story: Story
+): Effect.Effect<Settled> => {
+  switch (destination._tag) {
+    case "DeadLetter":
+      return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE"))
+    case "Pause":
+      return Effect.as(handling.pauseBinding, { settlement: "Halted", ...story } as const)
+    case "Skip":
+      return Effect.succeed({ settlement: "Skipped", ...story })
+    case "NextTier":
+    case "Tier":
+    case "After":
+      return onward(handling, partition, record, destination, story)
+  }
+}
+
+const onward = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  destination: Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>,
+  story: Story
+): Effect.Effect<Settled> => {
+  const { definition } = handling
+  // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
+  const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
+  const state = bookkeepingOf(handling, partition, record)
+  const hop = skipsTiers ? "exhausted" : definition.tiers.hop(state.tier, state.attempt, destination)
+  if (hop === "no-such-tier") {
+    return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE"))
+  }
+  if (hop === "exhausted") {
+    if (definition.onExhausted === "dead-letter") {
+      return Effect.succeed(deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED"))
+    }
+    partition.addReason("operator")
+    return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted(partition)), {
+      settlement: "Halted",
+      ...story
+    } as const)
+  }
+  const nowMillis = handling.clock.currentTimeMillisUnsafe()
+  const { topic } = definition.tiers.topicOf(hop.tier)
+  const headers = Bookkeeping.headersFor(record, {
+    origin: state.origin,
+    ...hop,
+    publishedMillis: nowMillis,
+    totalAttempts: state.totalAttempts + story.attempts,
+    firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
+    trail: hop.tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
+  })
+  return Effect.succeed({
+    settlement: "Routed",
+    ...story,
+    target: { topic, ...hop },
+    acknowledged: publish(handling, partition, record, topic, headers)
+  })
+}
+
+/** To the dead letter topic. */
+export const deadLetter = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  story: Story,
+  reason: DeadLetterHeaders.DeadLetterReason
+): Parked => {
+  const state = bookkeepingOf(handling, partition, record)
+  const nowMillis = handling.clock.currentTimeMillisUnsafe()
+  const topic = handling.definition.deadLetterTopic
+  const headers = DeadLetterHeaders.make({
+    record,
+    origin: state.origin,
+    failure: story.failure,
+    ...(story.undecodable === undefined ? {} : { undecodable: story.undecodable }),
+    reason,
+    tier: state.tier,
+    totalAttempts: state.totalAttempts + story.attempts,
+    firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
+    trail: [...state.trail, given(state, story, nowMillis)],
+    nowMillis
+  })
+  return {
+    settlement: "DeadLettered",
+    ...story,
+    target: { topic },
+    acknowledged: publish(handling, partition, record, topic, headers)
+  }
+}
+
+/** How the tier that the record is in gave it up. */
+const given = (
+  state: Bookkeeping.Bookkeeping,
+  { failure, attempts }: Story,
+  nowMillis: number
+): DeadLetterHeaders.TierFailure => ({
+  tier: state.tier,
+  exceptionClass: failure.className,
+  exhaustedAtMillis: nowMillis,
+  attempts: Bookkeeping.attemptsInTier(state) + attempts
+})
+
+const publish = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  topic: string,
+  headers: DeadLetterHeaders.DeadLetter["record"]["headers"]
+): Effect.Effect<boolean> =>
+  handling.parking.publish({
+    partition,
+    record,
+    topic,
+    headers,
+    onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
+  })

@@ -1,0 +1,138 @@
+/**
+ * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Makes them, and knows how many partitions they have.
+ */
+import { Clock, Effect, type Exit, type Scope } from "effect"
+import type { Admin, Broker, NewTopic } from "../Broker.ts"
+import type { BrokerError } from "../BrokerError.ts"
+import type { BindingDefinition } from "./definition.ts"
+import * as SingleFlight from "./singleFlight.ts"
+
+export interface TargetTopics {
+  /** Makes a topic that is missing; fails when that is not possible, or not wanted (`missingTopics: "wait"`). */
+  readonly create: (topic: string) => Effect.Effect<void, BrokerError>
+  /** Makes the retry topics, so that they can be read from the start. What cannot be made now is made when it is needed. */
+  readonly prepare: Effect.Effect<void>
+  /** Undefined when the cluster does not say. Remembered for a minute. */
+  readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
+}
+
+/** Room for the headers that a copy has more than its source, in bytes. */
+const headroomBytes = 16 * 1024
+
+const dayMillis = 86_400_000
+
+/** How long a topic's partition count is believed, and how long that there is none. */
+const rememberMillis = 60_000
+const retryMillis = 1_000
+
+interface Count {
+  readonly partitions: number | undefined
+  readonly atMillis: number
+}
+
+/** What was asked for runs in the scope. */
+export const make = (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"],
+  scope: Scope.Scope
+): TargetTopics => {
+  const { retry, tiers } = definition
+  const counts = new Map<string, Count>()
+  const creations = new Map<string, { readonly exit: Exit.Exit<void, BrokerError>; readonly atMillis: number }>()
+  const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
+    Effect.scoped(Effect.flatMap(broker.admin, use))
+
+  const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
+    const source = yield* admin.describeTopic(definition.topic)
+    const config = yield* Effect.orElseSucceed(admin.topicConfig(definition.topic), () => new Map<string, string>())
+    const tier = tiers.ofTopic(topic)
+    const isRetry = tier !== undefined
+    const wanted: NewTopic = {
+      topic,
+      partitions: (isRetry ? retry.partitions : undefined) ?? source.partitions,
+      replicationFactor: (isRetry ? retry.replicationFactor : undefined) ?? source.replicationFactor,
+      config: new Map([
+        // Compaction would keep one record per key.
+        ["cleanup.policy", "delete"],
+        // A dead letter stays until somebody purges it; a waiting record must outlive its delay, and an outage.
+        ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.delayMillis)) : "-1"],
+        ...largest(config.get("max.message.bytes"))
+      ])
+    }
+    yield* admin.createTopics([wanted]).pipe(Effect.catchTag("TopicExists", () => Effect.void))
+  })
+
+  const fresh = (topic: string, nowMillis: number): Count | undefined => {
+    const known = counts.get(topic)
+    if (known === undefined) return undefined
+    const age = Math.abs(nowMillis - known.atMillis)
+    return age < (known.partitions === undefined ? retryMillis : rememberMillis) ? known : undefined
+  }
+
+  const describe = Effect.fnUntraced(function* (topic: string) {
+    const now = yield* Clock.currentTimeMillis
+    const known = fresh(topic, now)
+    if (known !== undefined) return known.partitions
+    const described = yield* Effect.orElseSucceed(
+      withAdmin((admin) => admin.describeTopic(topic)),
+      () => undefined
+    )
+    const partitions = described?.partitions
+    counts.set(topic, { partitions, atMillis: now })
+    return partitions
+  })
+
+  /** What came of it lately is believed: all that wait for the topic ask at once. */
+  const createOnce = Effect.fnUntraced(function* (topic: string) {
+    const now = yield* Clock.currentTimeMillis
+    const last = creations.get(topic)
+    if (last !== undefined && Math.abs(now - last.atMillis) < retryMillis) return yield* last.exit
+    const exit = yield* Effect.exit(withAdmin((admin) => createWith(admin, topic)))
+    creations.set(topic, { exit, atMillis: now })
+    counts.delete(topic)
+    return yield* exit
+  })
+
+  /** A flood of failing records asks the cluster once. */
+  const once = <A, E>(ask: (topic: string) => Effect.Effect<A, E>) => {
+    const flights = new Map<string, Effect.Effect<A, E>>()
+    return (topic: string): Effect.Effect<A, E> => {
+      const flight = flights.get(topic) ?? SingleFlight.make(ask(topic), scope)
+      flights.set(topic, flight)
+      return flight
+    }
+  }
+  const describeOnce = once(describe)
+
+  return {
+    create: once(createOnce),
+    prepare:
+      tiers.count === 0 || definition.missingTopics === "wait"
+        ? Effect.void
+        : withAdmin(
+            Effect.fnUntraced(function* (admin) {
+              const existing = new Set(yield* admin.listTopics)
+              const missing = tiers.topics.filter(({ topic }) => !existing.has(topic))
+              yield* Effect.forEach(missing, ({ topic }) => createWith(admin, topic), { discard: true })
+            })
+          ).pipe(Effect.ignore),
+    partitionsOf: (topic) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = fresh(topic, now)
+        return known === undefined ? describeOnce(topic) : Effect.succeed(known.partitions)
+      })
+  }
+}
+
+const retentionMillis = (source: string | undefined, delayMillis: number): number => {
+  const sourceMillis = Number(source)
+  const base = Number.isSafeInteger(sourceMillis) && sourceMillis > 7 * dayMillis ? sourceMillis : 7 * dayMillis
+  return Math.min(Number.MAX_SAFE_INTEGER, base + 2 * delayMillis)
+}
+
+const largest = (source: string | undefined): ReadonlyArray<readonly [string, string]> => {
+  const bytes = Number(source)
+  return Number.isSafeInteger(bytes) && bytes > 0 && bytes < 2 ** 31 - headroomBytes
+    ? [["max.message.bytes", String(bytes + headroomBytes)]]
+    : []
+}

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Data } from "effect"
+import * as fc from "fast-check"
+import * as Classifier from "../src/Classifier.ts"
+import { make, type Options } from "../src/internal/classification.ts"
+import * as Route from "../src/Route.ts"
+
+class GatewayDown extends Data.TaggedError("GatewayDown")<{ readonly status: number }> {}
+class CardDeclined extends Data.TaggedError("CardDeclined") {}
+
+const of = (options: Options, error: unknown, tier = 0) => {
+  const { inPlace, destination } = make(options)(Cause.fail(error), tier)
+  const { _tag, ...details } = destination
+  return [
+    inPlace ? "in place" : "at once",
+    _tag,
+    ...Object.values(details).filter((value) => value !== undefined)
+  ].join(" ")
+}
+
+describe("classification", () => {
+  it("CLS-06 by default everything is tried again in place, then in the next tier", () => {
+    expect(of({}, new GatewayDown({ status: 503 }))).toBe("in place NextTier")
+    expect(make({})(Cause.die("defect"), 0)).toEqual({
+      inPlace: true,
+      destination: { _tag: "NextTier" },
+      permanent: false
+    })
+  })
+
+  it("CLS-01 CLS-02 routes of rules: as they say, at once, except for a retry", () => {
+    const onError = {
+      GatewayDown: ({ status }: GatewayDown) => (status === 429 ? Route.after("1 minute") : Route.retry),
+      CardDeclined: Route.deadLetter("declined")
+    }
+    expect(of({ onError }, new GatewayDown({ status: 500 }))).toBe("in place NextTier")
+    expect(of({ onError }, new GatewayDown({ status: 429 }))).toBe("at once After 60000")
+    expect(of({ onError }, new CardDeclined())).toBe("at once DeadLetter declined")
+    expect(of({ onError: () => Route.tier(2) }, new CardDeclined())).toBe("at once Tier 2")
+    expect(of({ onError: () => Route.pause }, "text")).toBe("at once Pause")
+  })
+
+  it("ruling 29 dead-lettering and dropping say nothing about a dependency", () => {
+    const permanent = (route: Route.Route) => make({ onError: () => route })(Cause.fail("x"), 0).permanent
+    expect([Route.deadLetter(), Route.skip].map(permanent)).toEqual([true, true])
+    expect([Route.retry, Route.nextTier, Route.tier(1), Route.after(1), Route.pause].map(permanent)).not.toContain(true)
+  })
+
+  it("CLS-03 CLS-04 CLS-05 lists by class name, by the last part of a qualified name, and by message", () => {
+    const exceptions: Classifier.ExceptionLists = {
+      nonRetryable: ["com.enterprise.schema.SchemaValidationException", /card .* declined/],
+      skipToTier: { "javax.ws.rs.ServiceUnavailableException": 2, "/quota/i": 3 }
+    }
+    const named = (name: string, message = "") => Object.assign(new Error(message), { name })
+    expect(of({ exceptions }, named("SchemaValidationException"))).toBe("at once DeadLetter")
+    expect(of({ exceptions }, named("com.enterprise.schema.SchemaValidationException"))).toBe("at once DeadLetter")
+    expect(of({ exceptions }, new Error("card 4711 declined"))).toBe("at once DeadLetter")
+    expect(of({ exceptions }, named("ServiceUnavailableException"))).toBe("in place Tier 2")
+    expect(of({ exceptions }, new Error("Quota is used up"))).toBe("in place Tier 3")
+    expect(of({ exceptions }, named("SocketTimeoutException"))).toBe("in place NextTier")
+  })
+
+  it("lists walk the chain of causes, also a cyclic one", () => {
+    const root = Object.assign(new Error("refused"), { name: "ServiceUnavailableException" })
+    const exceptions = { skipToTier: { ServiceUnavailableException: 1 } }
+    expect(of({ exceptions }, new Error("outer", { cause: new Error("middle", { cause: root }) }))).toBe(
+      "in place Tier 1"
+    )
+    const cyclic: Error = new Error("round")
+    cyclic.cause = cyclic
+    expect(of({ exceptions }, cyclic)).toBe("in place NextTier")
+  })
+
+  it("CLS-07 ruling 58 precedence: rule, classifier, non-retryable, skip, retryable; what a non-empty retryable list lacks goes on at once", () => {
+    const exceptions = { nonRetryable: ["A"], skipToTier: { A: 1, B: 2 }, retryable: ["B", "C"] }
+    const error = (name: string) => Object.assign(new Error(), { name })
+    expect(["A", "B", "C", "D"].map((name) => of({ exceptions }, error(name)))).toEqual([
+      "at once DeadLetter",
+      "in place Tier 2",
+      "in place NextTier",
+      "at once NextTier"
+    ])
+    const classifier: Classifier.ExceptionClassifier = ({ className }, tier) =>
+      className === "A" ? Classifier.skipToTier(tier + 1) : undefined
+    expect(of({ exceptions, classifier }, error("A"), 1)).toBe("in place Tier 2")
+    expect(of({ exceptions, classifier }, error("D"))).toBe("at once NextTier")
+    expect(of({ exceptions, classifier, onError: { A: Route.skip } }, { _tag: "A" })).toBe("at once Skip")
+    expect(of({ classifier: () => Classifier.pauseContainer() }, "x")).toBe("at once Pause")
+    expect(of({ classifier: () => Classifier.deadLetter() }, "x")).toBe("at once DeadLetter")
+    expect(of({ classifier: () => Classifier.nextTier() }, "x")).toBe("in place NextTier")
+  })
+
+  it("CLS-10 it never throws: whatever is thrown, and whatever rules and classifiers do, there is a decision", () => {
+    const hostile: ReadonlyArray<unknown> = [
+      undefined,
+      null,
+      Symbol("x"),
+      Object.create(null),
+      Proxy.revocable({}, {}).proxy,
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error("getter")
+          },
+          has: () => {
+            throw new Error("has")
+          }
+        }
+      )
+    ]
+    const options: Options = {
+      onError: () => {
+        throw new Error("rule")
+      },
+      classifier: () => {
+        throw new Error("classifier")
+      },
+      exceptions: { retryable: ["A"], nonRetryable: [/(a+)+$/], skipToTier: { B: 1 } }
+    }
+    const decides = (error: unknown) => {
+      expect(make(options)(Cause.fail(error), 0)).toEqual(make(options)(Cause.fail(error), 0))
+      make(options)(Cause.die(error), 1)
+      make({ onError: {} })(Cause.fail(error), 0)
+    }
+    for (const error of hostile) decides(error)
+    fc.assert(fc.property(fc.anything(), decides))
+    const nonsense = [undefined, null, "DeadLetter", { _tag: "Elsewhere" }, 7, { routing: "AWAY" }]
+    for (const answer of nonsense) {
+      expect(of({ onError: () => answer as never, classifier: () => answer as never }, "x")).toBe("in place NextTier")
+    }
+  })
+
+  it("CLS-10 names from outside are ordinary names", () => {
+    const exceptions = { skipToTier: { constructor: 1, toString: 2 } }
+    expect(of({ exceptions }, { _tag: "constructor" })).toBe("in place Tier 1")
+    expect(of({ exceptions: { skipToTier: {} } }, { _tag: "constructor" })).toBe("in place NextTier")
+    expect(of({ onError: {} }, { _tag: "__proto__" })).toBe("in place NextTier")
+  })
+
+  it("CLS-09 CFG every mistake in the lists is named at once", () => {
+    const lists = {
+      retryable: ["x.A", "/(/"],
+      nonRetryable: ["A", " "],
+      skipToTier: new Map([
+        ["B", 4],
+        ["C", 1.5]
+      ])
+    }
+    expect(Classifier.problems(lists, 3).map(({ path }) => path)).toEqual([
+      "retryable[1]",
+      "nonRetryable[1]",
+      "retryable",
+      'skipToTier["B"]',
+      'skipToTier["C"]'
+    ])
+    expect(Classifier.problems({ skipToTier: { B: 1 } }, 0)[0]?.allowed).toContain("no tiers")
+    expect(Classifier.problems({ retryable: ["A", /b/], skipToTier: { B: 2 } }, 3)).toEqual([])
+    expect(of({ exceptions: { retryable: ["/(/"] } }, "x")).toBe("at once NextTier")
+  })
+})
