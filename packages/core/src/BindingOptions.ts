@@ -70,8 +70,6 @@ export interface Settings<K, V> {
   readonly classifier?: ExceptionClassifier
   /** The same as lists of class names and message patterns, such as a configuration file has. */
   readonly exceptions?: ExceptionLists
-  /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
-  readonly circuitBreaker?: CircuitBreaker.Options
   /** `STRICT` promises that no record overtakes another of its partition, ever: no tiers; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
   readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
   /**
@@ -90,6 +88,12 @@ export interface Settings<K, V> {
   readonly shutdownTimeout?: Duration.Input
   /** Default true: building the layer starts the binding. */
   readonly autoStartup?: boolean
+}
+
+/** Settings with code of the user's in them, whose requirements `P` become the binding's. */
+export interface Protected<P> {
+  /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
+  readonly circuitBreaker?: CircuitBreaker.Options<P>
 }
 
 /** The tags of an error type. */

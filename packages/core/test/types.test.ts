@@ -2,7 +2,7 @@
  * What must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type Broker, type EventBusConnector, Route, Serde } from "@eventbus/core"
+import { Binding, type Broker, type EventBusConnector, IdempotencyStore, Route, Serde } from "@eventbus/core"
 import { Context, Effect, Layer, Schema } from "effect"
 
 class Declined extends Schema.TaggedError<Declined>()("Declined", { code: Schema.Int }) {}
@@ -94,5 +94,34 @@ describe("settings", () => {
   it("BND-01 topic and groupId have no default", () => {
     // @ts-expect-error: no groupId
     Binding.make("orders", { topic: "orders", value: Serde.string, handler: () => Effect.void })
+  })
+
+  it("OFF-19 a binding with an idempotency option requires a store; one without does not", () => {
+    const once = Binding.make("orders", { ...orders, idempotency: { lease: "1 minute" }, handler: () => Effect.void })
+    // @ts-expect-error: the layer still needs an IdempotencyStore
+    const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(once)
+    const complete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(once).pipe(
+      Layer.provide(IdempotencyStore.layerMemory())
+    )
+    assert.isDefined([incomplete, complete])
+  })
+
+  it("CB-09 what a breaker's probe requires is demanded, too", () => {
+    const probe = Effect.flatMap(Ledger, (ledger) => ledger.book("probe"))
+    const probed = Binding.make("orders", { ...orders, circuitBreaker: { probe }, handler: () => Effect.void })
+    // @ts-expect-error: the layer still needs a Ledger
+    const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(probed)
+    assert.isDefined(incomplete)
+  })
+})
+
+describe("routes", () => {
+  it("CLS-02 a rule may choose a tier, or a time", () => {
+    const binding = Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      onError: { Declined: ({ code }) => Route.tier(code), Unreachable: Route.after("30 seconds") }
+    })
+    assert.strictEqual(binding.name, "orders")
   })
 })

@@ -2,7 +2,7 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 import { type Cause, Duration, Effect } from "effect"
-import type { BatchOptions, Options, Settings, TransactionalOptions } from "../BindingOptions.ts"
+import type { BatchOptions, Options, Protected, Settings, TransactionalOptions } from "../BindingOptions.ts"
 import type { Producer } from "../Broker.ts"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ExceptionLists } from "../Classifier.ts"
@@ -67,7 +67,6 @@ type Plain = Required<
     | "rebalanceTimeout"
     | "maxWait"
     | "shutdownTimeout"
-    | "circuitBreaker"
     | "classifier"
     | "exceptions"
   >
@@ -82,7 +81,7 @@ export interface BindingDefinition<out R> extends Plain {
   readonly classify: (cause: Cause.Cause<unknown>, tier: number) => Classification.Decision
   readonly tiers: Tiers.Tiers
   readonly deadLetterTopic: string
-  readonly circuitBreaker: CircuitBreaker.Options | undefined
+  readonly circuitBreaker: CircuitBreaker.Options<R> | undefined
   readonly exceptions: ExceptionLists | undefined
   readonly idempotency?: Pick<IdempotencyStore.Options<never, never>, "lease" | "retention"> | undefined
   readonly commitIntervalMillis: number
@@ -103,15 +102,16 @@ export interface Described<out R> {
 /** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 
-export const definePerRecord = <K, V, E, R>(
+export const definePerRecord = <K, V, E, R, P>(
   name: string,
-  options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
-): BindingDefinition<R | IdempotencyStore.IdempotencyStore> => {
+  options: Options<K, V, E, R> & Protected<P> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+): BindingDefinition<R | P | IdempotencyStore.IdempotencyStore> => {
   const key = keySerde(options)
   const handler = onceHandler(options)
   const listenerType = options.listenerType ?? "SINGLE"
   return {
     ...settings(name, options, listenerType),
+    circuitBreaker: options.circuitBreaker,
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? "SEEK_TO_FAILED",
     classify: Classification.make(options),
@@ -136,13 +136,14 @@ const onceHandler = <K, V, E, R>(
     IdempotencyStore.IdempotencyStore.use((store) => idempotent({ ...idempotency, groupId }, store, handler)(delivery))
 }
 
-export const defineTransactional = <K, V, E, R>(
+export const defineTransactional = <K, V, E, R, P>(
   name: string,
-  options: TransactionalOptions<K, V, E, R>
-): BindingDefinition<Exclude<R, CurrentTransaction>> => {
+  options: TransactionalOptions<K, V, E, R> & Protected<P>
+): BindingDefinition<Exclude<R, CurrentTransaction> | P> => {
   const key = keySerde(options)
   return {
     ...settings(name, options, "SINGLE"),
+    circuitBreaker: options.circuitBreaker,
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
     classify: Classification.make(options),
@@ -158,10 +159,14 @@ export const defineTransactional = <K, V, E, R>(
   }
 }
 
-export const definePerBatch = <K, V, E, R>(name: string, options: BatchOptions<K, V, E, R>): BindingDefinition<R> => {
+export const definePerBatch = <K, V, E, R, P>(
+  name: string,
+  options: BatchOptions<K, V, E, R> & Protected<P>
+): BindingDefinition<R | P> => {
   const key = keySerde(options)
   return {
     ...settings(name, options, "BATCH"),
+    circuitBreaker: options.circuitBreaker,
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
     classify: Classification.make(options),
@@ -210,7 +215,6 @@ const settings = (
     retry,
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
     deadLetterTopic: naming.deadLetter({ topic, groupId }),
-    circuitBreaker: options.circuitBreaker,
     exceptions: options.exceptions,
     ackMode: options.ackMode ?? "MANUAL_IMMEDIATE",
     processingOrder,
