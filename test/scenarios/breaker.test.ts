@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, type BindingOptions, type CircuitBreaker, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { advance, append, now, orders, publish, scenario, settle, start, until, valuesOf } from "./bus.ts"
+import { advance, append, headersOf, now, orders, publish, scenario, settle, start, until, valuesOf } from "./bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 class Invalid extends Data.TaggedError("Invalid") {}
@@ -178,6 +178,7 @@ describe("the circuit breaker of a binding", () => {
       yield* settle
       assert.strictEqual(app.of("BreakerChanged").length, 0)
       assert.strictEqual((yield* valuesOf("orders.DLT")).length, 20)
+      assert.strictEqual(headersOf((yield* memory.log("orders.DLT", 0))[0]).get("x-eventbus-dlt-detail"), "invalid")
     })
   )
 

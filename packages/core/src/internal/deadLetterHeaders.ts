@@ -29,6 +29,8 @@ export interface DeadLetter {
   readonly record: ConsumerRecord
   readonly origin: Origin
   readonly reason: DeadLetterReason
+  /** What the route said about it. */
+  readonly detail?: string | undefined
   readonly failure: Failure
   /** Set when the record never reached the handler. */
   readonly undecodable?: Undecodable
@@ -54,6 +56,7 @@ export const make = (letter: DeadLetter): ReadonlyArray<Header> => [
   number(Names.originalTimestamp, letter.origin.timestamp),
   text(Names.dltReason, letter.reason),
   number(Names.dltTimestamp, letter.nowMillis),
+  ...(letter.detail === undefined ? [] : [text(Names.dltDetail, letter.detail)]),
   number(Names.totalAttempts, letter.totalAttempts),
   number(Names.firstFailureTimestamp, letter.firstFailureMillis),
   text(Names.lastExceptionClass, letter.failure.className),

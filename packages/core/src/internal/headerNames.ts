@@ -33,6 +33,8 @@ export const tierAttempts = (tier: number): string => `x-eventbus-tier${tier}-at
 
 export const dltReason = "x-eventbus-dlt-reason"
 export const dltTimestamp = "x-eventbus-dlt-timestamp"
+/** What `Route.deadLetter(reason)` said. */
+export const dltDetail = "x-eventbus-dlt-detail"
 /** Which half could not be decoded, and where in it. */
 export const decodeTarget = "x-eventbus-decode-target"
 export const decodePath = "x-eventbus-decode-path"
@@ -59,6 +61,7 @@ const bookkeeping: ReadonlySet<string> = new Set([
   lastExceptionStacktrace,
   dltReason,
   dltTimestamp,
+  dltDetail,
   decodeTarget,
   decodePath
 ])

@@ -42,7 +42,7 @@ export const takeRoute = <R>(
 ): Effect.Effect<Settled> => {
   switch (destination._tag) {
     case "DeadLetter":
-      return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE"))
+      return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE", destination.reason))
     case "Pause":
       return Effect.as(handling.pauseBinding, { settlement: "Halted", ...story } as const)
     case "Skip":
@@ -103,7 +103,8 @@ export const deadLetter = <R>(
   partition: Partition,
   record: ConsumerRecord,
   story: Story,
-  reason: DeadLetterHeaders.DeadLetterReason
+  reason: DeadLetterHeaders.DeadLetterReason,
+  detail?: string
 ): Parked => {
   const state = bookkeepingOf(handling, partition, record)
   const nowMillis = handling.clock.currentTimeMillisUnsafe()
@@ -114,6 +115,7 @@ export const deadLetter = <R>(
     failure: story.failure,
     ...(story.undecodable === undefined ? {} : { undecodable: story.undecodable }),
     reason,
+    detail,
     tier: state.tier,
     totalAttempts: state.totalAttempts + story.attempts,
     firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
