@@ -37,6 +37,7 @@ export const consume = make({
   header: [
     "400,000 records of 200 bytes in 6 partitions; every handler checks the record's number off in an array, and nothing else",
     "record, promise, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
+    "resilient: as record, with three tiers, classifier lists, circuit breaker and dead letter topic; nothing fails",
     "kafkajs: partitionsConsumedConcurrently 6, its default commits (after each batch); fetches as ours"
   ],
   parameters: { records: 400_000, bytes: 200 },
@@ -45,6 +46,17 @@ export const consume = make({
       runBindings(round, [
         Binding.make("record", {
           ...settings(round),
+          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
+        })
+      ])
+    ),
+    resilient: consumer((round, arrivals) =>
+      runBindings(round, [
+        Binding.make("resilient", {
+          ...settings(round),
+          retry: RetryPolicy.tiered(),
+          exceptions: { nonRetryable: ["IllegalArgument"], skipToTier: { Unavailable: 2 } },
+          circuitBreaker: {},
           handler: ({ value }) => Effect.sync(() => arrivals.add(value))
         })
       ])
@@ -89,10 +101,12 @@ export const consume = make({
     ...[
       { participant: "record", against: "kafkajs eachBatch", target: ratioAtLeast(0.88) },
       { participant: "record", against: "kafkajs eachMessage", target: ratioAtLeast(1.4) },
+      { participant: "resilient", against: "kafkajs eachBatch", target: ratioAtLeast(0.8) },
+      { participant: "resilient", against: "kafkajs eachMessage", target: ratioAtLeast(1.3) },
       { participant: "promise", against: "kafkajs eachMessage", target: ratioAtLeast(1.15) },
       { participant: "chunk", against: "kafkajs eachBatch", target: ratioAtLeast(0.9) }
     ].map((pair) => ({ ...pair, series: "rate", unit: "records/s" })),
-    ...["record", "promise", "chunk"].map((participant) => ({
+    ...["record", "resilient", "promise", "chunk"].map((participant) => ({
       participant,
       against: "kafkajs eachBatch",
       series: "cpu",

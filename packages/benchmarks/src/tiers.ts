@@ -45,7 +45,8 @@ const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effe
     ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: delayMillis }] }),
     exceptions: { nonRetryable: ["IllegalArgument"] },
-    circuitBreaker: { failureRateThreshold: 100 },
+    // It counts every call, and is not to open where all fail.
+    circuitBreaker: { slidingWindowSize: 100_000, minimumNumberOfCalls: 100_000 },
     onError: { Unavailable: Route.retry },
     handler
   })

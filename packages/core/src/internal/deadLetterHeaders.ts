@@ -69,6 +69,7 @@ export const make = (letter: DeadLetter): ReadonlyArray<Header> => [
 
 /** What a record takes along from hop to hop: user headers as they are; an `x-eventbus-*` header that is not bookkeeping once, with its last value. */
 export const carried = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
+  if (!headers.some(({ key }) => key.startsWith(Names.prefix))) return headers
   const lastIndex = new Map(headers.map((header, index) => [header.key, index]))
   return headers.filter(
     ({ key }, index) => !key.startsWith(Names.prefix) || (!Names.isBookkeeping(key) && lastIndex.get(key) === index)
@@ -105,7 +106,11 @@ export const text = (key: string, value: string, maxBytes = maxTextBytes): Heade
 }
 
 /** A number header as decimal text. */
-export const number = (key: string, value: number | bigint): Header => text(key, String(value))
+export const number = (key: string, value: number | bigint): Header => {
+  const decimal = String(value)
+  // Offsets and times hardly ever come again.
+  return { key, value: decimal.length <= 4 ? encodeShort(decimal) : encoder.encode(decimal) }
+}
 
 const encoder = new TextEncoder()
 
