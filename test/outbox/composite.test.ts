@@ -139,6 +139,36 @@ describe("Outbox", () => {
     }).pipe(Effect.provide(database))
   })
 
+  it.effect(
+    "OUT-O-04: the documented limits of ordered: the interval bounds the latency, one worker the throughput",
+    () => {
+      const seen: Array<string> = []
+      const slow = ListenerRegistry.layerAll((event) =>
+        Effect.andThen(
+          Effect.sync(() => seen.push(event.eventId)),
+          Effect.sleep("1 second")
+        )
+      )
+      return Effect.gen(function* () {
+        yield* pass(1)
+        // As another process does it: nothing here hears of the commit.
+        yield* insert("a", "b", "c")
+        yield* pass(3)
+        assert.deepStrictEqual(seen, [])
+        yield* pass(1.5)
+        assert.deepStrictEqual(seen, ["a"])
+        yield* pass(1)
+        assert.deepStrictEqual(seen, ["a", "b"])
+        yield* pass(2)
+        assert.deepStrictEqual(seen, ["a", "b", "c"])
+      }).pipe(
+        Effect.provide(
+          Outbox.ordered({ interval: "5 seconds" }).pipe(Layer.provide(slow), Layer.provideMerge(storeOnly))
+        )
+      )
+    }
+  )
+
   it.effect("OUT-B-01 OUT-B-05 OUT-P-08: writerOnly writes and purges by age if asked", () =>
     Effect.gen(function* () {
       yield* Effect.gen(function* () {

@@ -10,5 +10,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   tiers: async () => (await import("./tiers.ts")).tiers,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   memory: async () => (await import("./memory.ts")).memory,
+  outbox: async () => (await import("./outbox.ts")).outbox,
   idle: async () => (await import("./idle.ts")).idle
 }

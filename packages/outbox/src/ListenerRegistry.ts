@@ -58,6 +58,25 @@ export const make: Effect.Effect<Shape> = Effect.sync(() => {
   })
 })
 
+/**
+ * Gives listeners what they require. The fibers that deliver share one context, so merging it with the listeners' is done once and
+ * not for every event.
+ */
+const providing = <R>(context: Context.Context<R>) => {
+  let from: Context.Context<never> | undefined
+  let merged = context
+  const merge = (current: Context.Context<never>): Context.Context<R> => {
+    if (current !== from) {
+      from = current
+      merged = Context.merge(current, context)
+    }
+    return merged
+  }
+  return (listener: EventListener<R>): EventListener =>
+    (event) =>
+      Effect.updateContext(listener(event), merge)
+}
+
 /** A registry with these listeners; what they require is required of the layer. */
 export const layer = <R = never>(
   registrations: ReadonlyArray<Registration<R>>
@@ -66,11 +85,11 @@ export const layer = <R = never>(
     ListenerRegistry,
     Effect.gen(function* () {
       const registry = yield* make
-      const context = yield* Effect.context<R>()
+      const provide = providing(yield* Effect.context<R>())
       for (const { listener, ...key } of registrations) {
         yield* registry.register({
           ...key,
-          listener: (event) => Effect.provideContext(listener(event), context)
+          listener: provide(listener)
         })
       }
       return registry
@@ -81,11 +100,12 @@ export const layer = <R = never>(
 export const layerAll = <R = never>(listener: EventListener<R>): Layer.Layer<ListenerRegistry, never, R> =>
   Layer.effect(
     ListenerRegistry,
-    Effect.map(Effect.context<R>(), (context) =>
-      ListenerRegistry.of({
+    Effect.map(Effect.context<R>(), (context) => {
+      const provided = providing(context)(listener)
+      return ListenerRegistry.of({
         register: ({ aggregateType, eventType }) =>
           Effect.fail(new DuplicateListener({ key: keyOf(aggregateType, eventType) })),
-        listenerFor: () => (event) => Effect.provideContext(listener(event), context)
+        listenerFor: () => provided
       })
-    )
+    })
   )

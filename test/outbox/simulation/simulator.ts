@@ -8,6 +8,7 @@ import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { VirtualClock } from "@eventbus/testkit"
 import { Clock, Effect, Exit, Layer, Logger, Scope } from "effect"
 import { SqlClient } from "effect/sql"
+import { skewed } from "../skewedClock.ts"
 import type { Delivery, History, Row } from "./checkers.ts"
 import { type FaultRates, faultyClient, type NodeState } from "./faultyClient.ts"
 import { makeRandom, type Random } from "./random.ts"
@@ -28,17 +29,6 @@ const aggregates = 4
 
 const stormRates: FaultRates = { crash: 0.004, fail: 0.02, loseAnswer: 0.01 }
 const calm: FaultRates = { crash: 0, fail: 0, loseAnswer: 0 }
-
-/** A clock whose wall time is off; its monotonic time is not. */
-const skewed = (clock: Clock.Clock, offMillis: number): Clock.Clock =>
-  new Proxy(clock, {
-    get: (target, key) => {
-      if (key === "currentTimeMillisUnsafe") return () => target.currentTimeMillisUnsafe() + offMillis
-      if (key === "currentTimeMillis") return Effect.sync(() => target.currentTimeMillisUnsafe() + offMillis)
-      const value: unknown = Reflect.get(target, key)
-      return typeof value === "function" ? value.bind(target) : value
-    }
-  })
 
 class Run {
   readonly deliveries: Array<Delivery> = []
@@ -112,7 +102,12 @@ class Run {
     return shape.pipe(
       Layer.provide(ListenerRegistry.layerAll(this.listener(node))),
       Layer.provide(Layer.succeed(SqlClient.SqlClient, client)),
-      Layer.provide(Layer.succeed(Clock.Clock, skewed(clock, off))),
+      Layer.provide(
+        Layer.succeed(
+          Clock.Clock,
+          skewed(clock, () => off)
+        )
+      ),
       Layer.fresh
     )
   }

@@ -1,62 +1,96 @@
-/** From the COMMIT being sent to the listener being called, at a steady rate, in this process and in another client's relay. */
-import { ListenerRegistry, Outbox, OutboxWriter } from "@eventbus/outbox"
-import { Context, Effect, Layer } from "effect"
+/** From the COMMIT being sent to the listener being called, at a steady rate, in this process and in another one. */
+import { ListenerRegistry, Outbox, type OutboxWriter } from "@eventbus/outbox"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { freshSchema, type Quantiles, quantiles } from "./setup.ts"
+import type { Role, Round } from "../harness/Benchmark.ts"
+import { wallMillis } from "../harness/stopwatch.ts"
+import { postgres, postgresIn, schemaOf, withTables } from "./databases.ts"
 
-const perSecond = 200
-const warmUp = 100
+type Parameters = Readonly<Record<"perSecond" | "seconds" | "warmup", number>>
 
-/** Writes events one transaction each and waits for all of them to be seen. */
-const measure = (events: number, sentAt: Map<string, number>, latencies: ReadonlyArray<number>) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const begin = performance.now()
-    for (let n = 0; n < events; n++) {
-      const eventId = `e${n}`
-      yield* Effect.sleep(Math.max(0, begin + (n * 1000) / perSecond - performance.now()))
-      const write = Outbox.write({ eventType: "bench", eventId, payloadJson: "x".repeat(500) })
-      yield* sql.withTransaction(Effect.tap(write, () => Effect.sync(() => sentAt.set(eventId, performance.now()))))
-    }
-    yield* Effect.sleep("10 millis").pipe(
-      Effect.repeat({ until: () => latencies.length === events }),
-      Effect.timeout("10 seconds")
-    )
-    return quantiles(latencies.slice(warmUp))
-  })
+const body = "x".repeat(500)
+const idOf = (n: number): string => `e${n}`
 
-const recording = (sentAt: Map<string, number>, latencies: Array<number>) =>
-  ListenerRegistry.layerAll((event) =>
-    Effect.sync(() => latencies.push(performance.now() - sentAt.get(event.eventId)!))
+/** Where the listener notes when each event came. A duplicate would not move it. */
+const recorder = () => {
+  const receivedAt: Array<number> = []
+  const registry = ListenerRegistry.layerAll((event) =>
+    Effect.sync(() => {
+      receivedAt[Number(event.eventId.slice(1))] ??= wallMillis()
+    })
   )
+  return { receivedAt, registry }
+}
 
-/** The hot path of one process. */
-export const hotPath = (events: number): Effect.Effect<Quantiles, unknown> => {
-  const sentAt = new Map<string, number>()
-  const latencies: Array<number> = []
-  return measure(events, sentAt, latencies).pipe(
+/** Writes events, one transaction each; returns when each COMMIT was sent. */
+const writeSteadily: (
+  parameters: Parameters
+) => Effect.Effect<ReadonlyArray<number>, unknown, SqlClient.SqlClient | OutboxWriter.OutboxWriter> = Effect.fnUntraced(
+  function* ({ perSecond, seconds, warmup }) {
+    const sql = yield* SqlClient.SqlClient
+    const sentAt: Array<number> = []
+    const begin = performance.now()
+    for (let n = 0; n < perSecond * (seconds + warmup); n++) {
+      yield* Effect.sleep(Math.max(0, begin + (n * 1000) / perSecond - performance.now()))
+      const write = Outbox.write({ eventType: "bench", eventId: idOf(n), payloadJson: body })
+      yield* sql.withTransaction(Effect.tap(write, () => Effect.sync(() => sentAt.push(wallMillis()))))
+    }
+    return sentAt
+  }
+)
+
+const latencies = (
+  sentAt: ReadonlyArray<number>,
+  receivedAt: ReadonlyArray<number>,
+  { perSecond, warmup }: Parameters
+) => {
+  const missing = sentAt.findIndex((_, n) => receivedAt[n] === undefined)
+  return missing < 0
+    ? Effect.succeed({ millis: sentAt.map((at, n) => receivedAt[n]! - at).slice(perSecond * warmup) })
+    : Effect.fail(`event ${missing} was not delivered`)
+}
+
+export const hotPath: Role<Parameters> = ({ parameters }) => {
+  const { receivedAt, registry } = recorder()
+  return Effect.gen(function* () {
+    const sentAt = yield* writeSteadily(parameters)
+    yield* Effect.sleep("1 second")
+    return yield* latencies(sentAt, receivedAt, parameters)
+  }).pipe(Effect.provide(Layer.provideMerge(Outbox.singleNode().pipe(Layer.provide(registry)), postgres)))
+}
+
+/** The schema that both processes of a round use. */
+const schemaOfRound = ({ groupId }: Pick<Round<Parameters>, "groupId">) => groupId.replaceAll(/\W/g, "_")
+
+/** A writer without a relay; a relay in another process hears of it through LISTEN and NOTIFY. */
+export const anotherProcess: Role<Parameters> = Effect.fnUntraced(function* (round) {
+  const schema = schemaOfRound(round)
+  yield* schemaOf(schema, "SCHEMA", postgresIn("public", 1))
+  return yield* Effect.gen(function* () {
+    const relay = yield* round.start("relay")
+    yield* relay.begun
+    const sentAt = yield* writeSteadily(round.parameters)
+    yield* Effect.sleep("1 second")
+    yield* relay.stop
+    const { receivedAt = [] } = yield* relay.samples
+    return yield* latencies(sentAt, receivedAt, round.parameters)
+  }).pipe(Effect.provide(Layer.provideMerge(Outbox.writerOnly(), withTables(postgresIn(schema)))))
+}, Effect.scoped)
+
+/** The other process of it. */
+export const relay: Role<Parameters> = (round) => {
+  const { receivedAt, registry } = recorder()
+  return Effect.gen(function* () {
+    yield* Effect.sleep("500 millis")
+    round.begin()
+    yield* round.stopped
+    return { receivedAt }
+  }).pipe(
     Effect.provide(
-      Layer.provideMerge(
-        Outbox.singleNode().pipe(Layer.provide(recording(sentAt, latencies))),
-        Layer.fresh(freshSchema)
+      Outbox.orderedNodes({ interval: "30 seconds" }).pipe(
+        Layer.provide(registry),
+        Layer.provide(withTables(postgresIn(schemaOfRound(round))))
       )
     )
   )
-}
-
-/** A writer without a relay, and a relay that hears of it through LISTEN and NOTIFY. */
-export const wokenUp = (events: number): Effect.Effect<Quantiles, unknown> => {
-  const sentAt = new Map<string, number>()
-  const latencies: Array<number> = []
-  const relay = Outbox.orderedNodes({ interval: "30 seconds" }).pipe(Layer.provide(recording(sentAt, latencies)))
-  return Effect.gen(function* () {
-    yield* Layer.build(relay)
-    yield* Effect.sleep("500 millis")
-    const writer = yield* Layer.build(Layer.fresh(Outbox.writerOnly()))
-    return yield* Effect.provideService(
-      measure(events, sentAt, latencies),
-      OutboxWriter.OutboxWriter,
-      Context.get(writer, OutboxWriter.OutboxWriter)
-    )
-  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(freshSchema)))
 }

@@ -2,36 +2,39 @@
 import { Outbox } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { freshSchema, rate } from "./setup.ts"
+import type { Role } from "../harness/Benchmark.ts"
+import { now, since } from "../harness/stopwatch.ts"
+import { postgres } from "./databases.ts"
 
 const text = "x".repeat(500)
+const slices = 20
 
-/** Transactions per second of each kind, taken in turn so that both see the same machine. */
-export const writeCost = (
-  transactions: number
-): Effect.Effect<{ readonly plain: number; readonly event: number }, unknown> =>
+/** Slices of both kinds in turn, so that both see the same machine: milliseconds per transaction, and the ratio slice by slice. */
+export const writeCost: Role<Readonly<Record<"transactions", number>>> = ({ parameters }) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     yield* sql`CREATE TABLE orders (id bigserial PRIMARY KEY, body text NOT NULL)`
     yield* sql`CREATE TABLE audit (id bigserial PRIMARY KEY, body text NOT NULL)`
     const order = sql`INSERT INTO orders (body) VALUES (${text})`
     const withPlain = sql.withTransaction(Effect.andThen(order, sql`INSERT INTO audit (body) VALUES (${text})`))
-    const withEvent = sql.withTransaction(
-      Effect.andThen(
-        order,
-        Outbox.write({ eventType: "OrderPlaced", aggregateType: "order", aggregateId: "1", payloadJson: text })
-      )
-    )
-    const many = (one: Effect.Effect<unknown, unknown, Effect.Services<typeof withEvent>>, times: number) =>
-      Effect.repeat(Effect.asVoid(one), { times: times - 1 })
-    yield* many(withPlain, 200)
-    yield* many(withEvent, 200)
-    const slices = 10
-    const [plain, event]: [Array<number>, Array<number>] = [[], []]
-    for (let i = 0; i < slices; i++) {
-      plain.push(yield* rate(transactions / slices, many(withPlain, transactions / slices)))
-      event.push(yield* rate(transactions / slices, many(withEvent, transactions / slices)))
+    const event = { eventType: "OrderPlaced", aggregateType: "order", aggregateId: "1", payloadJson: text } as const
+    const withEvent = sql.withTransaction(Effect.andThen(order, Outbox.write(event)))
+    const perSlice = Math.ceil(parameters.transactions / slices)
+    const millisOf = (one: Effect.Effect<unknown, unknown, Effect.Services<typeof withEvent>>) =>
+      Effect.gen(function* () {
+        const start = now()
+        yield* Effect.repeat(Effect.asVoid(one), { times: perSlice - 1 })
+        return since(start).millis / perSlice
+      })
+    yield* millisOf(withPlain)
+    yield* millisOf(withEvent)
+    const samples = { plain: [] as Array<number>, event: [] as Array<number>, ratio: [] as Array<number> }
+    for (let slice = 0; slice < slices; slice++) {
+      const plain = yield* millisOf(withPlain)
+      const event = yield* millisOf(withEvent)
+      samples.plain.push(plain)
+      samples.event.push(event)
+      samples.ratio.push(event / plain)
     }
-    const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[slices / 2]!
-    return { plain: middle(plain), event: middle(event) }
-  }).pipe(Effect.provide(Layer.provideMerge(Outbox.writerOnly(), Layer.fresh(freshSchema))))
+    return samples
+  }).pipe(Effect.provide(Layer.provideMerge(Outbox.writerOnly(), postgres)))

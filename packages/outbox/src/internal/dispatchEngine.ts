@@ -70,6 +70,7 @@ export class DispatchEngine {
       claim === undefined ? undefined : Duration.toNanosUnsafe(Duration.fromInputUnsafe(claim.lockTimeout))
     this.queue = makeFairQueue({ hot: settings.hotQueueCapacity, cold: settings.coldQueueCapacity })
     this.finisher = makeFinisher<Held>({
+      writers: 2,
       mark: (events) =>
         parts.store.markDone(
           events.map((e) => e.envelope.eventId),

@@ -25,6 +25,11 @@ export interface Finisher<A> {
 }
 
 export interface FinisherOptions<A> {
+  /**
+   * Statements on their way at once. One keeps the order of marks: after a crash, what comes again is the end of what was delivered.
+   * Two use the time in which the other one's commit reaches the disk.
+   */
+  readonly writers: 1 | 2
   readonly mark: (items: ReadonlyArray<A>) => Effect.Effect<unknown, OutboxStoreError>
   /** Called once per item when its mark is in the database, or was given up. */
   readonly settled: (item: A) => void
@@ -33,7 +38,7 @@ export interface FinisherOptions<A> {
 export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
   const pending: Array<A> = []
   let inFlight = 0
-  let wakeWriter: (() => void) | undefined
+  const idleWriters = new Set<() => void>()
   let waiting: Array<{ readonly limit: number; readonly resume: () => void }> = []
 
   const notify = () => {
@@ -56,16 +61,16 @@ export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
     )
 
   const awaitWork = Effect.callback<void>((resume) => {
-    if (pending.length > 0) resume(Effect.void)
-    else wakeWriter = () => resume(Effect.void)
-    return Effect.sync(() => {
-      wakeWriter = undefined
-    })
+    if (pending.length > 0) return resume(Effect.void)
+    const wake = () => resume(Effect.void)
+    idleWriters.add(wake)
+    return Effect.sync(() => void idleWriters.delete(wake))
   })
 
   const writeBatch = Effect.suspend(() => {
     const batch = pending.splice(0, batchSize)
-    inFlight = batch.length
+    if (batch.length === 0) return Effect.void
+    inFlight += batch.length
     return options.mark(batch).pipe(
       Effect.tapError((error) => Effect.logError("outbox: marking finished events failed", error)),
       Effect.retry(patience),
@@ -75,24 +80,30 @@ export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
       Effect.ensuring(
         Effect.sync(() => {
           for (const item of batch) options.settled(item)
-          inFlight = 0
+          inFlight -= batch.length
           notify()
         })
       )
     )
   })
 
+  // It yields before it writes: workers that finish in this same turn travel together.
+  const write = Effect.forever(Effect.andThen(Effect.andThen(awaitWork, Effect.yieldNow), writeBatch))
+
   return {
     add: (item) => {
       pending.push(item)
-      // The writer may run, and wait anew, before the call returns: the slot is cleared first.
-      const wake = wakeWriter
-      wakeWriter = undefined
-      wake?.()
+      const [wake] = idleWriters
+      if (wake === undefined) return
+      // The writer may run, and wait anew, before the call returns.
+      idleWriters.delete(wake)
+      wake()
     },
     awaitRoom: until(2 * batchSize),
     flush: until(0),
-    // It yields before it writes: workers that finish in this same turn travel together.
-    run: Effect.forever(Effect.andThen(Effect.andThen(awaitWork, Effect.yieldNow), writeBatch))
+    run: Effect.all(
+      Array.from({ length: options.writers }, () => write),
+      { concurrency: "unbounded" }
+    ).pipe(Effect.andThen(Effect.never))
   }
 }

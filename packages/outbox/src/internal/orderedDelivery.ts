@@ -63,6 +63,7 @@ export class OrderedDelivery {
     this.#parts = parts
     this.#settings = settings
     this.finisher = makeFinisher<Held>({
+      writers: 1,
       mark: (items) => {
         // What a late lease finished is left as it is: the bucket's new owner decides.
         const current = items.filter((item) => !item.tenure.lost)
