@@ -22,8 +22,8 @@ describe.concurrent("the demo", () => {
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
         assert.strictEqual(yield* demo.exit, 0)
-        assert.deepStrictEqual(accountOf(demo.output()), { produced: 462, waiting: 0 })
-        assert.include(demo.output(), "in SQLite; 23 more rolled back")
+        assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
+        assert.include(demo.output(), "in SQLite; 33 more rolled back")
       }),
     timeout
   )
@@ -41,8 +41,8 @@ describe.concurrent("the demo", () => {
         const { host, port } = pgAddress
         const demo = yield* start("demo.ts", { DATABASE_URL: `postgres://postgres@${host}:${port}/${database}` })
         assert.strictEqual(yield* demo.exit, 0, demo.output())
-        assert.deepStrictEqual(accountOf(demo.output()), { produced: 462, waiting: 0 })
-        assert.include(demo.output(), "in PostgreSQL; 23 more rolled back")
+        assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
+        assert.include(demo.output(), "in PostgreSQL; 33 more rolled back")
         const left = yield* SqlClient.SqlClient.use(
           (sql) => sql`SELECT 1 FROM pg_namespace WHERE nspname LIKE 'eventbus_demo_%'`
         ).pipe(Effect.provide(PgClient.layer({ ...pgAddress, username: "postgres", database, maxConnections: 1 })))
@@ -74,7 +74,7 @@ describe.concurrent("the demo", () => {
         yield* demo.signal("SIGINT")
         assert.strictEqual(yield* demo.exit, 130)
         assert.include(demo.output(), "interrupted: the instances finish what they have")
-        assert.isBelow(accountOf(demo.output()).produced, 462)
+        assert.isBelow(accountOf(demo.output()).produced, 662)
       }),
     timeout
   )
@@ -98,7 +98,7 @@ KafkaSuite.shared("the demo on a real Kafka", (bootstrap) => {
       Effect.gen(function* () {
         const demo = yield* start("demo.ts", { KAFKA_BROKERS: bootstrap.join(",") })
         assert.strictEqual(yield* demo.exit, 0, demo.output())
-        assert.deepStrictEqual(accountOf(demo.output()), { produced: 462, waiting: 0 })
+        assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
       }),
     timeout
   )

@@ -1,42 +1,40 @@
 /**
- * What errors mean when no rule of `onError` says so: a function of the user's, or lists of names and patterns as a configuration file has them
- * (connector seed §4.1, §4.6 and §5).
+ * What an error means for the record that it failed, where its type does not say: defects, errors without a rule in `onError`, and settings from a
+ * file (connector seed §4.6, §5).
+ *
+ * A typed route in `onError` comes first; then the binding's `classifier` is asked, then its `exceptions` (ruling 58). An error that none of them
+ * knows is tried again in place and goes to the next retry tier.
  */
 import type { ConfigurationIssue } from "./EventBusError.ts"
+import * as ErrorPattern from "./internal/errorPattern.ts"
+import type { Failure } from "./internal/failure.ts"
 
-/** An error, whatever was thrown, as a classifier sees it. */
-export interface ClassifiedError {
-  /** Never empty: the `_tag` of a tagged error, else the error's own name, else its class, else its type. */
-  readonly className: string
-  /** May be empty. */
-  readonly message: string
-  readonly tag: string | undefined
-  /** The chain of `cause`, outermost first; at most ten. */
-  readonly causes: ReadonlyArray<{ readonly className: string; readonly message: string }>
-  /** The value itself. */
-  readonly error: unknown
-}
+/** What is known of the error. Reading it never throws, except `error`, the value itself. */
+export type Failed = Pick<Failure, "className" | "message" | "tag" | "causes" | "error">
 
 /**
- * Where an error sends its record.
- *
- * - `NEXT_TIER`: attempts in place, then the next tier. `SKIP_TO_TIER`: attempts in place, then tier `targetTier`.
- * - `DEAD_LETTER`: the dead letter topic at once. `PAUSE_CONTAINER`: the record stays, and the binding is paused (ruling 57).
+ * - `NEXT_TIER`: the attempts in place, then the next retry tier.
+ * - `SKIP_TO_TIER`: the attempts in place, then tier `targetTier`. One at or behind the current tier means the next tier; one that does not exist,
+ *   the dead letter topic (ruling 15).
+ * - `DEAD_LETTER`: to the dead letter topic at once, reason `NON_RETRYABLE`.
+ * - `PAUSE_CONTAINER`: at once keep the record and pause the binding for reason `operator` (ruling 57).
  */
 export type ExceptionRouting = "NEXT_TIER" | "SKIP_TO_TIER" | "DEAD_LETTER" | "PAUSE_CONTAINER"
 
 export interface ExceptionRoutingDecision {
   readonly routing: ExceptionRouting
-  /** For `SKIP_TO_TIER`, from 1; -1 otherwise. */
+  /** The retry tier for `SKIP_TO_TIER`, from 1; otherwise -1. */
   readonly targetTier: number
 }
 
-/** Must be quick and without state. undefined: no opinion, the lists decide. One that throws has no opinion either. */
-export type ExceptionClassifier = (error: ClassifiedError, currentTier: number) => ExceptionRoutingDecision | undefined
+/**
+ * Decides by the error and the tier that the record is in (0 is the main topic). `undefined` is no opinion: the lists are asked. Called for every
+ * failed attempt, so it should be quick and keep no state. One that throws counts as `NEXT_TIER`.
+ */
+export type ExceptionClassifier = (failed: Failed, currentTier: number) => ExceptionRoutingDecision | undefined
 
 export const nextTier = (): ExceptionRoutingDecision => ({ routing: "NEXT_TIER", targetTier: -1 })
 
-/** Only forward: a tier at or behind the current one means the next; one that does not exist, the dead letter topic (ruling 15). */
 export const skipToTier = (tier: number): ExceptionRoutingDecision => ({ routing: "SKIP_TO_TIER", targetTier: tier })
 
 export const deadLetter = (): ExceptionRoutingDecision => ({ routing: "DEAD_LETTER", targetTier: -1 })
@@ -44,91 +42,78 @@ export const deadLetter = (): ExceptionRoutingDecision => ({ routing: "DEAD_LETT
 export const pauseContainer = (): ExceptionRoutingDecision => ({ routing: "PAUSE_CONTAINER", targetTier: -1 })
 
 /**
- * What an error must look like: a class name or `_tag` (`GatewayDown`; of a qualified name such as `java.net.SocketTimeoutException` the last part
- * counts, too), or a pattern of its message, as a RegExp or as text between slashes (`/timed? out/i`). The chain of causes is looked through,
- * the first 4 KiB of each message.
+ * Names an error: the name of its class, its `_tag`, a qualified name such as `java.net.SocketTimeoutException` (what is behind its last dot matches,
+ * too), a `RegExp` on its message, or such an expression as text: `/timed? out/i`. Names are case-sensitive; superclasses do not match.
+ *
+ * An expression sees the first 1024 characters of a message. One with nested repetition, such as `(a+)+$`, may still take very long: it runs on the
+ * thread that handles the records.
  */
-export type ErrorPattern = string | RegExp
+export type Pattern = string | RegExp
 
-/** Precedence: non-retryable, skip to tier, retryable, and what is in none of them goes to the next tier (ruling 58). */
+/**
+ * Errors by pattern. A pattern matches an error whose own name or message fits, or that of one of its causes. When several lists match, the first of
+ * these wins: `nonRetryable`, `skipToTier`, `retryable`.
+ */
 export interface ExceptionLists {
-  /** Errors that are tried again in place. Default: all. When there are some, any other error goes to the next tier at its first attempt. */
-  readonly retryable?: ReadonlyArray<ErrorPattern>
-  /** Errors that go to the dead letter topic at once. Default: none. */
-  readonly nonRetryable?: ReadonlyArray<ErrorPattern>
-  /** Errors that go, after the attempts in place, to a tier (from 1) of their own choice. Default: none. */
-  readonly skipToTier?: ReadonlyMap<string, number> | Readonly<Record<string, number>>
+  /** `retryableExceptions`. Default: all. An error outside a list that is not empty gets no attempt in place and goes to the next tier. */
+  readonly retryable?: ReadonlyArray<Pattern>
+  /** `nonRetryableExceptions`: to the dead letter topic at once. Default: none. */
+  readonly nonRetryable?: ReadonlyArray<Pattern>
+  /**
+   * `skipToTierMapping`: pattern (as text) to the tier that follows the attempts in place, from 1. Default: none. When several match, the outermost
+   * error decides, then the order of the entries.
+   */
+  readonly skipToTier?: ReadonlyMap<string, number> | { readonly [pattern: string]: number }
 }
 
-/** Reads a list of patterns. One that is no pattern matches nothing: `problems` names it. */
-export const matcher = (patterns: Iterable<ErrorPattern>): ((error: ClassifiedError) => boolean) => {
-  const names = new Set<string>()
-  const messages: Array<RegExp> = []
-  for (const pattern of patterns) {
-    if (patternProblems("", pattern).length > 0) continue
-    const expression = toExpression(pattern)
-    if (expression !== undefined) messages.push(expression)
-    else for (const name of spellings(String(pattern))) names.add(name)
-  }
-  const matches = ({ className, message }: Pick<ClassifiedError, "className" | "message">) =>
-    names.has(className) ||
-    names.has(simpleName(className)) ||
-    messages.some((expression) => expression.test(message.slice(0, longestMessage)))
-  return (error) => matches(error) || error.causes.some(matches)
-}
-
-/** The entries of a skip mapping. Only its own: names come from outside. */
-export const skipEntries = (lists: ExceptionLists): ReadonlyArray<readonly [string, number]> => {
-  const mapping = lists.skipToTier ?? {}
-  return mapping instanceof Map ? Array.from(mapping) : Object.entries(mapping)
-}
-
-/** Everything that is wrong with the lists, at once (connector seed §7). `tiers`: how many the binding has. */
+/** All mistakes of the lists, for a binding with so many retry tiers. Empty: they can be used. */
 export const problems = (lists: ExceptionLists, tiers: number): ReadonlyArray<ConfigurationIssue> => {
-  const { retryable = [], nonRetryable = [] } = lists
-  const skips = skipEntries(lists)
-  const spelled = new Set(nonRetryable.map(String).flatMap((name) => Array.from(spellings(name))))
-  const overlap = retryable.map(String).filter((name) => Array.from(spellings(name)).some((each) => spelled.has(each)))
+  const retryable = parseAll("retryable", lists.retryable ?? [])
+  const nonRetryable = parseAll("nonRetryable", lists.nonRetryable ?? [])
+  const skips = Array.from(skipEntries(lists), ([pattern, tier]) => ({
+    path: `skipToTier.${pattern}`,
+    found: pattern,
+    parsed: ErrorPattern.parse(pattern),
+    tier
+  }))
   return [
-    ...retryable.flatMap((pattern, index) => patternProblems(`retryable[${index}]`, pattern)),
-    ...nonRetryable.flatMap((pattern, index) => patternProblems(`nonRetryable[${index}]`, pattern)),
-    ...skips.flatMap(([pattern]) => patternProblems(`skipToTier[${JSON.stringify(pattern)}]`, pattern)),
-    ...overlap.map((name) => ({
-      path: "retryable",
-      found: `'${name}'`,
-      allowed: "errors that are not in nonRetryable"
-    })),
+    ...[...retryable, ...nonRetryable, ...skips].flatMap(({ path, found, parsed }) =>
+      parsed._tag === "Invalid" ? { path, found: JSON.stringify(found), allowed: parsed.allowed } : []
+    ),
+    ...overlap(retryable, nonRetryable),
     ...skips
-      .filter(([, tier]) => !(Number.isInteger(tier) && tier >= 1 && tier <= tiers))
-      .map(([pattern, tier]) => ({
-        path: `skipToTier[${JSON.stringify(pattern)}]`,
-        found: String(tier),
-        allowed: tiers === 0 ? "nothing: the binding has no tiers" : `a tier of the binding, 1 to ${tiers}`
-      }))
+      .filter(({ tier }) => !(Number.isInteger(tier) && tier >= 1 && tier <= tiers))
+      .map(({ path, tier }) => ({ path, found: String(tier), allowed: allowedTiers(tiers) }))
   ]
 }
 
-const longestMessage = 4_096
+/** The entries of the skip mapping: a record's own ones only. */
+export const skipEntries = ({ skipToTier = {} }: ExceptionLists): ReadonlyMap<string, number> =>
+  skipToTier instanceof Map ? skipToTier : new Map(Object.entries(skipToTier))
 
-const simpleName = (name: string): string => name.slice(name.lastIndexOf(".") + 1)
-
-const spellings = (name: string): ReadonlySet<string> => new Set([name, simpleName(name)])
-
-/** Without `g` and `y`, which would make a RegExp remember where it was. */
-const toExpression = (pattern: ErrorPattern): RegExp | undefined => {
-  if (pattern instanceof RegExp) return new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ""))
-  const written = /^\/(.+)\/([a-z]*)$/s.exec(pattern)
-  return written === null ? undefined : new RegExp(written[1]!, written[2]!.replace(/[gy]/g, ""))
+interface Entry {
+  readonly path: string
+  readonly found: string
+  readonly parsed: ErrorPattern.ErrorPattern
 }
 
-const patternProblems = (path: string, pattern: ErrorPattern): ReadonlyArray<ConfigurationIssue> => {
-  if (typeof pattern === "string" && pattern.trim() === "") {
-    return [{ path, found: `'${pattern}'`, allowed: "a class name, or a pattern of the message between slashes" }]
-  }
-  try {
-    toExpression(pattern)
-    return []
-  } catch (error) {
-    return [{ path, found: `'${String(pattern)}'`, allowed: `a regular expression: ${String(error)}` }]
-  }
+const parseAll = (list: string, patterns: ReadonlyArray<Pattern>): ReadonlyArray<Entry> =>
+  patterns.map((pattern, index) => ({
+    path: `${list}[${index}]`,
+    found: String(pattern),
+    parsed: ErrorPattern.parse(pattern)
+  }))
+
+const overlap = (retryable: ReadonlyArray<Entry>, nonRetryable: ReadonlyArray<Entry>) => {
+  const others = new Map(nonRetryable.map((entry) => [ErrorPattern.identity(entry.parsed), entry.path]))
+  return retryable.flatMap(({ path, found, parsed }) => {
+    const identity = ErrorPattern.identity(parsed)
+    const other = identity === undefined ? undefined : others.get(identity)
+    return other === undefined
+      ? []
+      : { path, found, allowed: `a pattern that does not match the same errors as ${other}` }
+  })
 }
+
+const allowedTiers = (tiers: number): string =>
+  tiers === 0 ? "no entry: the binding has no retry tiers" : `a retry tier, 1 to ${tiers}`

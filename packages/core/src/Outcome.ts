@@ -1,62 +1,60 @@
 /**
- * What a handler may answer with instead of failing, for teams that prefer values to errors (resilient consumer seed §2 and §3). It runs on the same
- * pipeline as errors do; an error that is raised instead of an answer is retried unless it is classified otherwise (ruling 68).
+ * Results instead of errors: a handler may succeed with one of these, and its record goes where the result says (resilient consumer seed, §2).
+ *
+ * Any other success is a success, and an error that is raised instead keeps its route (ruling 68). What can be failed with is failed with: both results
+ * are errors as well, and mean the same as an error of the handler.
  */
 import { Effect, Schema } from "effect"
 import * as Failure from "./internal/failure.ts"
 
-/** What `retry` stands for: the record is tried again, in place and in the tiers. */
+export type Outcome = SuccessResult | RetryableResult | ErrorResult
+
+/** The record is done: its offset is committed, nothing is published. */
+export interface SuccessResult {
+  readonly _tag: "SuccessResult"
+}
+
+/** A failure that may pass: attempts in place, then the next retry tier, behind the last one the dead letter topic. */
 export class RetryableResult extends Schema.TaggedError<RetryableResult>()("RetryableResult", {
-  /** Why, as the handler said it. */
-  reason: Schema.String,
-  cause: Schema.Defect()
+  /** The error behind it, of any kind. */
+  cause: Schema.optionalKey(Schema.Unknown)
 }) {
   override get message(): string {
-    return this.reason
+    return messageOf(this.cause, "the handler asks for another attempt")
   }
 }
 
-/** What `failure` stands for: the record goes to the dead letter topic at once. */
+/** A failure that stays: to the dead letter topic at once, from whatever tier, reason `NON_RETRYABLE`. */
 export class ErrorResult extends Schema.TaggedError<ErrorResult>()("ErrorResult", {
-  /** Why, as the handler said it. */
-  reason: Schema.String,
-  cause: Schema.Defect()
+  /** The error behind it, of any kind. */
+  cause: Schema.optionalKey(Schema.Unknown)
 }) {
   override get message(): string {
-    return this.reason
+    return messageOf(this.cause, "the handler gave the record up")
   }
 }
 
-/** Handled, to be tried again, or not to be handled at all. */
-export class Outcome {
-  readonly #result: RetryableResult | ErrorResult | undefined
+/** The record is done. */
+export const success: Outcome = { _tag: "SuccessResult" }
 
-  private constructor(result: RetryableResult | ErrorResult | undefined) {
-    this.#result = result
+/** The record failed and may succeed later: network timeout, database connection, rate limit, a service that is down. */
+export const retry = (cause?: unknown): Outcome => new RetryableResult(cause === undefined ? {} : { cause })
+
+/** The record can never succeed: wrong format, a business rule, missing data. */
+export const failure = (cause?: unknown): Outcome => new ErrorResult(cause === undefined ? {} : { cause })
+
+/** Fails with the result that a handler succeeded with, if it is a failed one; every other value is a success. */
+export const toEffect = (value: unknown): Effect.Effect<void, RetryableResult | ErrorResult> =>
+  typeof value === "object" && isFailed(value) ? Effect.fail(value) : Effect.void
+
+/** Whether a value is a failed result. Asking never throws. */
+export const isFailed = (value: unknown): value is RetryableResult | ErrorResult => {
+  try {
+    return value instanceof RetryableResult || value instanceof ErrorResult
+  } catch {
+    return false
   }
-
-  static readonly success = new Outcome(undefined)
-  static readonly retry = (error?: unknown) => new Outcome(new RetryableResult(described(error, "to be retried")))
-  static readonly failure = (error?: unknown) => new Outcome(new ErrorResult(described(error, "not to be handled")))
-
-  /** The answer of a handler as an effect: what is no outcome counts as success. */
-  static readonly toEffect = (answer: unknown): Effect.Effect<unknown, RetryableResult | ErrorResult> =>
-    answer instanceof Outcome && answer.#result !== undefined ? Effect.fail(answer.#result) : succeeded
 }
 
-const succeeded = Effect.void
-
-const described = (error: unknown, fallback: string) => {
-  if (error === undefined) return { reason: fallback, cause: undefined }
-  const { className, message } = Failure.fromUnknown(error)
-  return { reason: message === "" ? className : `${className}: ${message}`, cause: error }
-}
-
-/** Handled: the offset may be committed. */
-export const success: Outcome = Outcome.success
-
-/** To be tried again, as a retryable error would be. `error` is what was wrong, of any kind. */
-export const retry: (error?: unknown) => Outcome = Outcome.retry
-
-/** To the dead letter topic at once, reason `NON_RETRYABLE`. */
-export const failure: (error?: unknown) => Outcome = Outcome.failure
+const messageOf = (cause: unknown, otherwise: string): string =>
+  cause === undefined ? otherwise : Failure.fromUnknown(cause).message

@@ -1,3 +1,4 @@
+export * as Assignor from "./Assignor.ts"
 export * as Binding from "./Binding.ts"
 export * as BindingOptions from "./BindingOptions.ts"
 export * as Broker from "./Broker.ts"

@@ -35,6 +35,7 @@ const evidence: Evidence = {
   orders: [order(0), order(1)],
   payments: [payment(0)],
   deadLetters: [letter(1)],
+  retrying: [],
   committed: new Map([[0, 2n]])
 }
 
@@ -50,6 +51,17 @@ describe("the demo's account", () => {
     assert.deepStrictEqual(deadLetterGroups, [
       { exception: "CardDeclined", reason: "NON_RETRYABLE", attempts: "1", count: 1 }
     ])
+  })
+
+  it("counts what waits in a retry topic as waiting", () => {
+    const retrying = [{ ...letter(2), topic: "orders.retry-1" }]
+    const placed = new Set([...evidence.placed, "o-2"])
+    const committed = new Map([[0, 3n]])
+    const { waiting, lost, problems } = account(
+      { ...evidence, placed, orders: [...evidence.orders, order(2)], retrying, committed },
+      nowhere
+    )
+    assert.deepStrictEqual({ waiting, lost, problems }, { waiting: 1, lost: 0, problems: [] })
   })
 
   it("counts what is behind the committed offset as waiting", () => {

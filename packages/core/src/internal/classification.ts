@@ -1,129 +1,161 @@
 /**
- * What a failure means for its record: whether attempts in place come first, and where it goes when they are used up (rulings 15, 16, 29 and 58).
+ * From the cause of a failed delivery to the route of its record. Total: whatever was thrown, and whatever a user's rule does, there is a decision.
  *
- * It never throws: a rule or classifier that does, or that answers what is no route, leaves the default.
+ * The first that has an answer wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
+ * (non-retryable, skip mapping, retryable), and else another attempt in place and the next tier.
  */
 import { Cause, Predicate } from "effect"
-import { type ExceptionClassifier, type ExceptionLists, matcher, skipEntries } from "../Classifier.ts"
-import { ErrorResult, RetryableResult } from "../Outcome.ts"
-import type * as Route from "../Route.ts"
+import type { OnError } from "../BindingOptions.ts"
+import { type ExceptionClassifier, type ExceptionLists, skipEntries } from "../Classifier.ts"
+import * as Outcome from "../Outcome.ts"
+import type { Route } from "../Route.ts"
+import * as ErrorPattern from "./errorPattern.ts"
 import * as Failure from "./failure.ts"
 
 /** Where a record goes that is not tried again in place. */
-export type Destination = Exclude<Route.Route, { readonly _tag: "Retry" }>
+export type Destination = Exclude<Route, { readonly _tag: "Retry" }>
 
 export interface Decision {
-  /** Whether attempts in place come first. */
+  /** The attempts in place come first. */
   readonly inPlace: boolean
+  /** Where the record goes without them, or behind them. */
   readonly destination: Destination
-  /** It says something about the record, nothing about a dependency: the circuit breaker does not count it (ruling 29). */
+  /**
+   * The failure says nothing about the dependency, so the breaker does not count it (ruling 29): what is dead-lettered or dropped, and what an operator
+   * is asked about. A pause that counted could open the breaker, which keeps the record in front of it, and nobody would be asked.
+   */
   readonly permanent: boolean
 }
 
-type Rule = Route.Route | ((error: never) => Route.Route)
-
-export interface Options {
-  /** Rules by tag, or one for all errors. */
-  readonly onError?: Readonly<Record<string, Rule>> | ((error: never) => Route.Route) | undefined
-  readonly classifier?: ExceptionClassifier | undefined
-  readonly exceptions?: ExceptionLists | undefined
+/** What a binding says about its errors. */
+export interface Rules<in E> {
+  readonly onError?: OnError<E>
+  readonly classifier?: ExceptionClassifier
+  readonly exceptions?: ExceptionLists
 }
 
-type Opinion = (cause: Cause.Cause<unknown>, tier: number) => Decision | undefined
+type Answer = Decision | undefined
 
-/** The first opinion counts: an answer of the handler, the rule of the error's tag, the classifier, the lists. */
-export const make = (options: Options): ((cause: Cause.Cause<unknown>, tier: number) => Decision) => {
-  const opinions: ReadonlyArray<Opinion> = [
-    byResult,
-    ...(options.onError === undefined ? [] : [byRule(options.onError)]),
-    ...(options.classifier === undefined ? [] : [byClassifier(options.classifier)]),
-    ...(options.exceptions === undefined ? [] : [byLists(options.exceptions)])
-  ]
+/** Decides about the failures of one binding, by cause and tier (0 is the main topic). Reads the rules once. */
+export const make = <E>(rules: Rules<E>): ((cause: Cause.Cause<unknown>, tier: number) => Decision) => {
+  const byType = typed(rules.onError)
+  const byLists = listed(rules.exceptions)
   return (cause, tier) => {
-    for (const opinion of opinions) {
-      const decision = attempt(() => opinion(cause, tier))
-      if (decision !== undefined) return decision
-    }
-    return retry
-  }
-}
-
-const decide = (destination: Destination, inPlace: boolean): Decision => ({
-  inPlace,
-  destination,
-  permanent: destination._tag === "DeadLetter" || destination._tag === "Skip"
-})
-
-const onward = { _tag: "NextTier" } as const
-const retry = decide(onward, true)
-
-const attempt = <A>(decide: () => A): A | undefined => {
-  try {
-    return decide()
-  } catch {
-    return undefined
-  }
-}
-
-const tags: ReadonlySet<unknown> = new Set(["Retry", "NextTier", "Tier", "After", "DeadLetter", "Pause", "Skip"])
-
-const isRoute = (value: unknown): value is Route.Route => Predicate.hasProperty(value, "_tag") && tags.has(value._tag)
-
-const ofRoute = (route: unknown): Decision | undefined => {
-  if (!isRoute(route)) return undefined
-  return route._tag === "Retry" ? retry : decide(route, false)
-}
-
-const byResult: Opinion = (cause) => {
-  const failed = cause.reasons.find(Cause.isFailReason)
-  if (failed?.error instanceof ErrorResult) return decide({ _tag: "DeadLetter", reason: undefined }, false)
-  return failed?.error instanceof RetryableResult ? retry : undefined
-}
-
-/** A rule is asked about typed errors only: what it is told is an error of the handler's type. */
-const byRule = (onError: NonNullable<Options["onError"]>): Opinion => {
-  const rules = typeof onError === "function" ? undefined : new Map(Object.entries(onError))
-  return (cause) => {
-    const failed = cause.reasons.find(Cause.isFailReason)
-    if (failed === undefined) return undefined
-    const error = failed.error as never
-    if (rules === undefined) return typeof onError === "function" ? ofRoute(onError(error)) : undefined
-    const tag = Predicate.hasProperty(failed.error, "_tag") ? failed.error._tag : undefined
-    const rule = typeof tag === "string" ? rules.get(tag) : undefined
-    return ofRoute(typeof rule === "function" ? rule(error) : rule)
-  }
-}
-
-const byClassifier =
-  (classifier: ExceptionClassifier): Opinion =>
-  (cause, tier) => {
-    const failure = Failure.fromCause(cause)
-    const decision = failure === undefined ? undefined : classifier(failure, tier)
-    switch (decision?.routing) {
-      case "NEXT_TIER":
-        return retry
-      case "SKIP_TO_TIER":
-        return decide({ _tag: "Tier", tier: decision.targetTier }, true)
-      case "DEAD_LETTER":
-        return decide({ _tag: "DeadLetter", reason: undefined }, false)
-      case "PAUSE_CONTAINER":
-        return decide({ _tag: "Pause" }, false)
-      default:
-        return undefined
+    try {
+      const failure = Failure.fromCause(cause)
+      if (failure === undefined) return byDefault
+      return (
+        byResult(failure.error) ??
+        (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
+        byClassifier(rules.classifier, failure, tier) ??
+        byLists(failure)
+      )
+    } catch {
+      // A rule or a classifier threw. The handler's failure is what is reported; the record keeps its chances.
+      return byDefault
     }
   }
+}
 
-const byLists = (lists: ExceptionLists): Opinion => {
-  const isNonRetryable = matcher(lists.nonRetryable ?? [])
-  const skips = skipEntries(lists).map(([pattern, tier]) => [matcher([pattern]), tier] as const)
-  const isRetryable =
-    lists.retryable === undefined || lists.retryable.length === 0 ? undefined : matcher(lists.retryable)
-  return (cause) => {
-    const failure = Failure.fromCause(cause)
-    if (failure === undefined) return undefined
-    if (isNonRetryable(failure)) return decide({ _tag: "DeadLetter", reason: undefined }, false)
-    const skip = skips.find(([matches]) => matches(failure))
-    if (skip !== undefined) return decide({ _tag: "Tier", tier: skip[1] }, true)
-    return isRetryable === undefined || isRetryable(failure) ? retry : decide(onward, false)
+const byDefault: Decision = { inPlace: true, destination: { _tag: "NextTier" }, permanent: false }
+const atOnce: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
+const toDeadLetter: Decision = {
+  inPlace: false,
+  destination: { _tag: "DeadLetter", reason: undefined },
+  permanent: true
+}
+const toOperator: Decision = { inPlace: false, destination: { _tag: "Pause" }, permanent: true }
+const dropped: Decision = { inPlace: false, destination: { _tag: "Skip" }, permanent: true }
+
+const byResult = (error: unknown): Answer => {
+  if (!Outcome.isFailed(error)) return undefined
+  return error._tag === "RetryableResult" ? byDefault : toDeadLetter
+}
+
+type Rule<E> = Route | ((error: E) => Route)
+
+/** The binding's own rule for a typed failure. */
+const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure.Failure) => Answer) => {
+  if (onError === undefined) return () => undefined
+  // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
+  if (typeof onError === "function") return ({ error }) => fromRoute(onError(error as E))
+  const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
+  return ({ tag, error }) => {
+    const rule = tag === undefined ? undefined : rules.get(tag)
+    if (rule === undefined) return undefined
+    return fromRoute(typeof rule === "function" ? rule(error as E) : rule)
   }
 }
+
+/** Copies a route that a rule gave: in plain JavaScript it may be anything, and what is no route means the default. */
+const fromRoute = (route: unknown): Decision => {
+  if (!Predicate.isObject(route)) return byDefault
+  const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
+  switch (_tag) {
+    case "NextTier":
+      return atOnce
+    case "Tier":
+      return isNumber(tier) ? { inPlace: false, destination: { _tag, tier }, permanent: false } : byDefault
+    case "After":
+      return isNumber(delayMillis)
+        ? { inPlace: false, destination: { _tag, delayMillis }, permanent: false }
+        : byDefault
+    case "DeadLetter":
+      return { ...toDeadLetter, destination: { _tag, reason: typeof reason === "string" ? reason : undefined } }
+    case "Pause":
+      return toOperator
+    case "Skip":
+      return dropped
+    default:
+      return byDefault
+  }
+}
+
+const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Failure.Failure, tier: number): Answer => {
+  const decision: unknown = classifier?.(failure, tier)
+  if (decision === undefined || decision === null) return undefined
+  const { routing, targetTier } = decision as { readonly [key: string]: unknown }
+  switch (routing) {
+    case "SKIP_TO_TIER":
+      return isNumber(targetTier) ? skipTo(targetTier) : byDefault
+    case "DEAD_LETTER":
+      return toDeadLetter
+    case "PAUSE_CONTAINER":
+      return toOperator
+    default:
+      return byDefault
+  }
+}
+
+/** The lists of a binding: the last word. */
+const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) => Decision) => {
+  if (lists === undefined) return () => byDefault
+  const nonRetryable = (lists.nonRetryable ?? []).map(ErrorPattern.parse)
+  const retryable = (lists.retryable ?? []).map(ErrorPattern.parse)
+  const skips = Array.from(
+    skipEntries(lists),
+    ([pattern, tier]) => [ErrorPattern.parse(pattern), skipTo(tier)] as const
+  )
+  return (failure) => {
+    const levels = levelsOf(failure)
+    if (matchesAny(nonRetryable, levels)) return toDeadLetter
+    for (const level of levels) {
+      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, level))
+      if (skip !== undefined) return skip[1]
+    }
+    return retryable.length === 0 || matchesAny(retryable, levels) ? byDefault : atOnce
+  }
+}
+
+/** The error and its causes, outermost first. */
+const levelsOf = (failure: Failure.Failure): ReadonlyArray<Failure.ErrorSummary> => [failure, ...failure.causes]
+
+const matchesAny = (
+  patterns: ReadonlyArray<ErrorPattern.ErrorPattern>,
+  levels: ReadonlyArray<Failure.ErrorSummary>
+): boolean => levels.some((level) => patterns.some((pattern) => ErrorPattern.matches(pattern, level)))
+
+/** The attempts in place come first: only the one that exhausts them skips (connector seed, appendix). */
+const skipTo = (tier: number): Decision => ({ inPlace: true, destination: { _tag: "Tier", tier }, permanent: false })
+
+const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)

@@ -22,9 +22,9 @@ export interface Account {
   readonly paid: number
   readonly deadLettered: number
   readonly deadLetterGroups: ReadonlyArray<DeadLetterGroup>
-  /** Not committed and not touched: the next start begins with these. */
+  /** Not committed and not touched, or in a retry topic: the next start goes on with these. */
   readonly waiting: number
-  /** Committed, but neither paid nor dead-lettered. */
+  /** Committed, but neither paid, waiting for a retry nor dead-lettered. */
   readonly lost: number
   /** Paid or dead-lettered more than once, or going to be: something happened that cut work off before its commit. */
   readonly repeated: number
@@ -39,6 +39,7 @@ export interface Account {
 export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Account => {
   const payments = Map.groupBy(evidence.payments, (payment) => text(payment.key))
   const deadLetters = Map.groupBy(evidence.deadLetters, originOf)
+  const retrying = new Set(evidence.retrying.map(originOf))
   const problems = publicationProblems(evidence)
   const count = { paid: 0, deadLettered: 0, waiting: 0, lost: 0, repeated: 0 }
 
@@ -51,8 +52,9 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
     deadLetters.delete(id)
     if (letters.some((letter) => !sameBytes(letter, order))) problems.push(`${id}: its dead letter has other bytes`)
     if (paid + letters.length === 0) {
-      count[committed ? "lost" : "waiting"]++
-      if (committed) problems.push(`${id} is lost: committed, but neither paid nor dead-lettered`)
+      const lost = committed && !retrying.has(id)
+      count[lost ? "lost" : "waiting"]++
+      if (lost) problems.push(`${id} is lost: committed, but neither paid, waiting for a retry nor dead-lettered`)
       continue
     }
     count[paid > 0 ? "paid" : "deadLettered"]++

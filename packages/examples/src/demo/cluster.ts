@@ -12,6 +12,8 @@ export interface Names {
   readonly orders: string
   readonly payments: string
   readonly deadLetters: string
+  /** The first tier first. */
+  readonly retries: ReadonlyArray<string>
   readonly group: string
   /** The group that reads everything back. */
   readonly audit: string
@@ -58,8 +60,15 @@ const cluster = (title: string, prefix: string): Layer.Layer<Cluster, BrokerErro
 const namesOf = (prefix: string): Names => {
   const orders = `${prefix}orders`
   const group = `${prefix}billing`
-  const deadLetters = TopicName.standard.deadLetter({ topic: orders, groupId: group })
-  return { orders, payments: `${prefix}payments`, deadLetters, group, audit: `${prefix}audit` }
+  const source = { topic: orders, groupId: group }
+  return {
+    orders,
+    payments: `${prefix}payments`,
+    deadLetters: TopicName.standard.deadLetter(source),
+    retries: [1, 2].map((tier) => TopicName.standard.retry(source, tier)),
+    group,
+    audit: `${prefix}audit`
+  }
 }
 
 export const withAdmin = <A>(
@@ -69,9 +78,9 @@ export const withAdmin = <A>(
 
 const remove = Effect.fnUntraced(function* (
   admin: Broker.Admin,
-  { orders, payments, deadLetters, group, audit }: Names
+  { orders, payments, deadLetters, retries, group, audit }: Names
 ) {
-  const made = new Set([orders, payments, deadLetters])
+  const made = new Set([orders, payments, deadLetters, ...retries])
   yield* admin.deleteTopics((yield* admin.listTopics).filter((topic) => made.has(topic)))
   yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group || id === audit))
 })

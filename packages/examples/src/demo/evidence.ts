@@ -16,6 +16,8 @@ export interface Evidence {
   readonly orders: ReadonlyArray<Record>
   readonly payments: ReadonlyArray<Record>
   readonly deadLetters: ReadonlyArray<Record>
+  /** Copies in the retry topics that the group has not finished. */
+  readonly retrying: ReadonlyArray<Record>
   /** Partition of the orders to committed offset; a partition without one is missing. */
   readonly committed: ReadonlyMap<number, bigint>
 }
@@ -34,19 +36,28 @@ export const gather: Effect.Effect<
       const existing = new Set(yield* admin.listTopics)
       return {
         // Nobody makes the dead letter topic before the first dead letter.
-        topics: [names.orders, names.payments, names.deadLetters].filter((topic) => existing.has(topic)),
-        committed: yield* admin.committedOffsets(names.group, [names.orders])
+        topics: [names.orders, names.payments, names.deadLetters, ...names.retries].filter((topic) =>
+          existing.has(topic)
+        ),
+        committed: yield* admin.committedOffsets(names.group, [names.orders, ...names.retries])
       }
     })
   )
   const records = yield* readToEnd(broker, names.audit, topics)
   const of = (topic: string) => records.filter((record) => record.topic === topic)
+  const offsets = new Map(committed.map(({ topic, partition, offset }) => [`${topic}-${partition}`, offset]))
+  const isOpen = ({ topic, partition, offset }: Record) => offset >= (offsets.get(`${topic}-${partition}`) ?? 0n)
   return {
     placed: yield* checkout.committed,
     orders: of(names.orders),
     payments: of(names.payments),
     deadLetters: of(names.deadLetters),
-    committed: new Map(committed.map(({ partition, offset }) => [partition, offset]))
+    retrying: names.retries.flatMap(of).filter(isOpen),
+    committed: new Map(
+      committed.flatMap(({ topic, partition, offset }) =>
+        topic === names.orders ? [[partition, offset] as const] : []
+      )
+    )
   }
 })
 

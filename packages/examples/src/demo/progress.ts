@@ -2,7 +2,8 @@
  * What the screen shows while the demo runs: kept from the connector's events. The account at the end does not use it, except for what
  * cut work off.
  */
-import type { ConsumerRecord, EventBusEvent } from "@eventbus/core"
+import type { CircuitBreaker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
+import { retryDelaysMillis } from "./shop.ts"
 
 type Event = EventBusEvent.EventBusEvent
 
@@ -23,7 +24,21 @@ export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
   /** What its last attempt failed with, and what comes next. */
-  readonly trouble: { readonly exception: string; readonly next: "retry" | "dead letter" } | undefined
+  readonly trouble: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
+}
+
+/** One retry topic. */
+export interface TierProgress {
+  readonly delayMillis: number
+  /** When the orders that wait in it are due, the first one first. */
+  readonly dueMillis: Array<number>
+}
+
+/** The circuit breaker of an instance. */
+export interface BreakerProgress {
+  readonly state: CircuitBreaker.State
+  /** When it looks again, while it is open. */
+  readonly looksAtMillis: number | undefined
 }
 
 export interface Announcement {
@@ -33,6 +48,9 @@ export interface Announcement {
 
 export interface Progress {
   readonly partitions: ReadonlyArray<PartitionProgress>
+  readonly tiers: ReadonlyArray<TierProgress>
+  /** By instance, those that have ever opened. */
+  readonly breakers: ReadonlyMap<string, BreakerProgress>
   readonly announcements: ReadonlyArray<Announcement>
   readonly counts: Counts
   readonly announce: (text: string) => void
@@ -47,17 +65,22 @@ interface Counts {
   rolledBack: number
   handled: number
   retries: number
+  routed: number
   deadLettered: number
 }
 
 export const make = (partitionCount: number, nowMillis: () => number): Progress => {
   const partitions = Array.from({ length: partitionCount }, empty)
+  const tiers = retryDelaysMillis.map((delayMillis): TierProgress => ({ delayMillis, dueMillis: [] }))
+  const breakers = new Map<string, BreakerProgress>()
   const announcements: Array<Announcement> = []
-  const counts: Counts = { placed: 0, rolledBack: 0, handled: 0, retries: 0, deadLettered: 0 }
+  const counts: Counts = { placed: 0, rolledBack: 0, handled: 0, retries: 0, routed: 0, deadLettered: 0 }
   const places = new Map<string, ConsumerRecord.RecordMetadata>()
   const startedMillis = nowMillis()
   return {
     partitions,
+    tiers,
+    breakers,
     announcements,
     counts,
     announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
@@ -69,8 +92,16 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
     },
     observe: (instance, event) => {
       count(counts, event)
+      if (event._tag === "Settled") followTiers(tiers, event, nowMillis())
+      if (event._tag === "BreakerChanged") {
+        breakers.set(instance, { state: event.to, looksAtMillis: event.snapshot.nextProbeAtMillis })
+      }
+      if (event._tag === "SessionClosed") breakers.delete(instance)
+      const isRetry = "topic" in event && tierOf(event.topic) > 0
       for (const [index, partition] of partitions.entries()) {
-        if ("partition" in event && event.partition === index) follow(partition, instance, event, nowMillis())
+        if ("partition" in event && event.partition === index && !isRetry) {
+          follow(partition, instance, event, nowMillis())
+        }
         if (event._tag === "SessionCrashed" && partition.owner === instance) cutOff(partition, event)
       }
     }
@@ -81,9 +112,25 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
 export const inOutbox = ({ counts, partitions }: Progress): number =>
   Math.max(0, counts.placed - partitions.reduce((sum, { end }) => sum + end, 0))
 
-/** Orders that are in the log and not finished. */
-export const waiting = (progress: Progress): number =>
-  progress.partitions.reduce((sum, { end, committed }) => sum + end - committed, 0)
+/** Orders that are in the log and not finished, or in a retry topic. */
+export const waiting = ({ partitions, tiers }: Progress): number =>
+  partitions.reduce((sum, { end, committed }) => sum + end - committed, 0) +
+  tiers.reduce((sum, { dueMillis }) => sum + dueMillis.length, 0)
+
+/** The number in a retry topic's name; 0 for any other topic. */
+const tierOf = (topic: string): number => Number(/\.retry-(\d+)$/.exec(topic)?.[1] ?? 0)
+
+/** An order leaves the tier that it was in when it is finished there, and comes into another. */
+const followTiers = (
+  tiers: ReadonlyArray<TierProgress>,
+  event: Extract<Event, { readonly _tag: "Settled" }>,
+  nowMillis: number
+): void => {
+  const kept = event.settlement === "Unfinished" || event.settlement === "Refused" || event.settlement === "Halted"
+  if (!kept) tiers[tierOf(event.topic) - 1]?.dueMillis.shift()
+  const next = tiers[(event.target?.tier ?? 0) - 1]
+  if (event.settlement === "Routed") next?.dueMillis.push(nowMillis + next.delayMillis)
+}
 
 const empty = (): PartitionProgress => ({
   owner: undefined,
@@ -98,6 +145,7 @@ const count = (counts: Counts, event: Event): void => {
   if (event._tag !== "Settled") return
   if (event.settlement === "Handled") counts.handled++
   if (event.settlement === "DeadLettered") counts.deadLettered++
+  if (event.settlement === "Routed") counts.routed++
 }
 
 const follow = (partition: PartitionProgress, instance: string, event: Event, nowMillis: number): void => {
@@ -118,7 +166,7 @@ const follow = (partition: PartitionProgress, instance: string, event: Event, no
       break
     case "AttemptFailed": {
       const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
-      const next = event.retryInMillis === undefined ? "dead letter" : "retry"
+      const next = event.retryInMillis === undefined ? "elsewhere" : "retry"
       const trouble = { exception: event.failure.className, next } as const
       partition.inHand = { offset: event.record.offset, sinceMillis, trouble }
       break

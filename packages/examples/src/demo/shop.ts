@@ -33,6 +33,8 @@ export class Payments extends Context.Service<
   {
     /** Charges the order and writes its payment, whose key is `id`. */
     readonly charge: (order: Order, id: string) => Effect.Effect<void, GatewayDown | CardDeclined>
+    /** Whether the bank answers at all, from now on. */
+    readonly setDown: (isDown: boolean) => Effect.Effect<void>
   }
 >()("@eventbus/examples/demo/Payments") {
   static readonly layer: Layer.Layer<Payments, never, Broker.Broker | Cluster> = Layer.effect(
@@ -43,8 +45,9 @@ export class Payments extends Context.Service<
       const producer = yield* Effect.orDie(broker.producer())
       const bank = makeBank()
       return Payments.of({
+        setDown: (isDown) => Effect.sync(() => bank.setDown(isDown)),
         charge: Effect.fnUntraced(function* (order, id) {
-          yield* bank(order)
+          yield* bank.ask(order)
           const payment = { topic: names.payments, key: encoder.encode(id), value: encoder.encode(order.id) }
           yield* Effect.orDie(producer.send(payment))
         })
@@ -59,7 +62,18 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
     groupId: names.group,
     value: Serde.json(Order),
     handler: ({ value, deduplicationKey }) => Payments.use((payments) => payments.charge(value, deduplicationKey)),
-    retry: RetryPolicy.blocking({ maxAttempts: 4, initialInterval: "100 millis" }),
+    retry: RetryPolicy.tiered({
+      blocking: { maxAttempts: 3, initialInterval: "100 millis" },
+      tiers: retryDelaysMillis.map((delay) => ({ delay, maxAttempts: 1 }))
+    }),
+    circuitBreaker: {
+      slidingWindowSize: 20,
+      minimumNumberOfCalls: 10,
+      // What nobody can charge comes back from the retry topics, and must not look like a bank that is down.
+      failureRateThreshold: 80,
+      waitDurationInOpenState: "2 seconds",
+      permittedNumberOfCallsInHalfOpenState: 3
+    },
     onError: {
       GatewayDown: Route.retry,
       CardDeclined: Route.deadLetter("card declined")
@@ -69,10 +83,15 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
     sessionTimeout: "10 seconds"
   })
 
-/** A bank whose answer depends on the card. A busy one answers the third time that it is asked about an order. */
+/** Of the retry topics, the first one first. Short, so that a demo can wait for them. */
+export const retryDelaysMillis: ReadonlyArray<number> = [2_000, 4_000]
+
+/** A bank whose answer depends on the card, unless it is down. A busy one answers the third time that it is asked about an order. */
 const makeBank = () => {
   const asked = new Map<string, number>()
-  return ({ id, amount, card }: Order): Effect.Effect<void, GatewayDown | CardDeclined> => {
+  let isDown = false
+  const ask = ({ id, amount, card }: Order): Effect.Effect<void, GatewayDown | CardDeclined> => {
+    if (isDown) return Effect.delay(new GatewayDown({ order: id }), "20 millis")
     const times = (asked.get(id) ?? 0) + 1
     asked.set(id, times)
     const answer = Effect.sleep(card === "slow" ? "2500 millis" : 20 + (amount % 40))
@@ -88,6 +107,12 @@ const makeBank = () => {
         return Effect.andThen(answer, new GatewayDown({ order: id }))
       case "cursed":
         return Effect.die(new TypeError(`cannot read property 'limit' of undefined (${id})`))
+    }
+  }
+  return {
+    ask,
+    setDown: (down: boolean) => {
+      isDown = down
     }
   }
 }

@@ -1,16 +1,16 @@
 /**
- * What happens in the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, a deployment comes in
- * the middle of the work, and the end.
+ * What happens in the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
+ * back, a deployment comes in the middle of the work, and the end.
  */
 import { Binding, EventBusConnector } from "@eventbus/core"
 import { Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { type Arrival, Checkout } from "./checkout.ts"
 import { Cluster, partitions } from "./cluster.ts"
 import { inOutbox, type Progress, waiting } from "./progress.ts"
-import { arrival, binding } from "./shop.ts"
+import { arrival, binding, Payments } from "./shop.ts"
 
 const backlog = 150
-const flowing = 300
+const flowing = 500
 const flowInterval = "33 millis"
 const slowOnes = 2 * partitions
 
@@ -55,6 +55,8 @@ export const tell = (progress: Progress) =>
     yield* until(() => owned(progress, "app-2") === partitions / 2)
     yield* Effect.sleep("3 seconds")
 
+    yield* outage(progress)
+
     const slow = yield* placeSlow(backlog + flowing)
     yield* until(() => slow.some((order) => inHandOf(progress, order) === "app-2"))
     progress.announce("app-2 gets SIGTERM in the middle of slow orders: it finishes them")
@@ -72,6 +74,21 @@ export const tell = (progress: Progress) =>
     Effect.onInterrupt(() => Effect.sync(() => progress.announce("interrupted: the instances finish what they have"))),
     Effect.scoped
   )
+
+/** The bank is down for a while: the breakers keep the orders from being used up against it. */
+const outage = Effect.fnUntraced(function* (progress: Progress) {
+  const payments = yield* Payments
+  const states = () => Array.from(progress.breakers.values(), ({ state }) => state)
+  yield* payments.setDown(true)
+  progress.announce("the bank is down: first failures go to a retry topic, then the breakers open")
+  yield* until(() => states().filter((state) => state === "OPEN").length === 2)
+  progress.announce("both instances are PAUSED and stay in the group; their orders wait where they are")
+  yield* Effect.sleep("3 seconds")
+  yield* payments.setDown(false)
+  progress.announce("the bank is back: a few orders find out, then all go on")
+  yield* until(() => states().every((state) => state === "CLOSED"))
+  progress.announce("both breakers are closed")
+})
 
 /** One process of the application: a connector with the binding. Closing its scope is what SIGTERM does to a real one. */
 const startInstance = Effect.fnUntraced(function* (progress: Progress, instance: string) {

@@ -2,7 +2,14 @@
  * How the demo looks: progress and account as lines of text.
  */
 import type { Account, DeadLetterGroup } from "./account.ts"
-import { type Announcement, inOutbox, type PartitionProgress, type Progress, waiting } from "./progress.ts"
+import {
+  type Announcement,
+  inOutbox,
+  type PartitionProgress,
+  type Progress,
+  type TierProgress,
+  waiting
+} from "./progress.ts"
 import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
 
 const barWidth = 28
@@ -24,6 +31,9 @@ export const picture = (
     dim(`  partition  owner  ${"finished █  waiting ░".padEnd(barWidth)}  finished/all  in hand`),
     ...progress.partitions.map((partition, index) => row(partition, index, full, nowMillis)),
     "",
+    ...progress.tiers.map((tier, index) => tierRow(tier, index, nowMillis)),
+    `  breaker    ${breakers(progress, nowMillis)}`,
+    "",
     `  ${totals(progress)}`,
     "",
     ...progress.announcements.map(announcement)
@@ -40,10 +50,11 @@ const placed = (progress: Progress): string => {
 }
 
 export const totals = (progress: Progress): string => {
-  const { handled, retries, deadLettered } = progress.counts
+  const { handled, retries, routed, deadLettered } = progress.counts
   return [
     `${green(String(handled))} handled`,
-    `${yellow(String(retries))} retries`,
+    `${yellow(String(retries))} retries in place`,
+    `${yellow(String(routed))} through retry topics`,
     `${red(String(deadLettered))} dead-lettered`,
     `${waiting(progress)} waiting`
   ].join(" · ")
@@ -63,9 +74,28 @@ const inHand = ({ inHand }: PartitionProgress, nowMillis: number): string => {
   if (inHand === undefined) return ""
   const { offset, sinceMillis, trouble } = inHand
   if (trouble?.next === "retry") return yellow(`#${offset} ${trouble.exception}: again`)
-  if (trouble?.next === "dead letter") return red(`#${offset} ${trouble.exception}: to orders.DLT`)
+  if (trouble?.next === "elsewhere") return red(`#${offset} ${trouble.exception}`)
   const forMillis = nowMillis - sinceMillis
   return forMillis < 300 ? dim(`#${offset}`) : `#${offset} for ${seconds(forMillis)} s`
+}
+
+/** A retry topic, with a countdown to the order that is due first. */
+const tierRow = ({ dueMillis, delayMillis }: TierProgress, index: number, nowMillis: number): string => {
+  const [first] = dueMillis
+  const next = first === undefined ? "" : ` · next due in ${seconds(Math.max(0, first - nowMillis))} s`
+  const waiting = first === undefined ? dim("empty") : yellow(`${dueMillis.length} waiting${next}`)
+  return `  retry-${index + 1}    ${dim(`after ${seconds(delayMillis)} s`)}  ${waiting}`
+}
+
+/** The circuit breakers that do not let everything through. */
+const breakers = ({ breakers }: Progress, nowMillis: number): string => {
+  const trouble = Array.from(breakers).filter(([, { state }]) => state !== "CLOSED")
+  if (trouble.length === 0) return dim("closed")
+  const look = (at: number | undefined) =>
+    at === undefined ? "" : `, looks again in ${seconds(Math.max(0, at - nowMillis))} s`
+  return trouble
+    .map(([instance, { state, looksAtMillis }]) => red(`${instance} ${state}${look(looksAtMillis)}`))
+    .join(" · ")
 }
 
 const colourOf = (owner: string | undefined) => (owner === undefined ? dim : owner === "app-1" ? blue : magenta)
@@ -87,7 +117,7 @@ export const accountLines = (account: Account, database: string, rolledBack: num
     entry("├ dead-lettered", account.deadLettered, "in topic orders.DLT, bytes unchanged"),
     ...account.deadLetterGroups.map((group) => entry(`│   ${group.exception}`, group.count, explain(group))),
     entry("├ waiting for the next start", account.waiting, "behind the committed offsets"),
-    entry("└ lost", account.lost, "committed, but in neither topic"),
+    entry("└ lost", account.lost, "committed, and in none of these topics"),
     "",
     entry("handled more than once, or to be", account.repeated),
     "",

@@ -4,7 +4,7 @@
  * Every member says what it owns. A partition that should move is first given to nobody; its owner sees that it is missing, lets
  * go of it and joins again, and in that next round, claimed by nobody, it goes to its new owner. All others go on meanwhile.
  */
-import { ConsumerRecord } from "@eventbus/core"
+import { Assignor, ConsumerRecord } from "@eventbus/core"
 
 /** What a member brings along when it joins. */
 export interface Member {
@@ -54,47 +54,18 @@ const target = (
   members: ReadonlyArray<Member>,
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>,
   claims: ReadonlyMap<string, Member>
-) => {
-  const subscribers = new Map<string, ReadonlyArray<Member>>()
-  const loads = new Map<string, Array<ConsumerRecord.TopicPartition>>(members.map(({ memberId }) => [memberId, []]))
-  const load = (member: Member) => loads.get(member.memberId)!
-  const leastLoaded = (topic: string) =>
-    subscribers.get(topic)!.reduce((least, member) => (load(member).length < load(least).length ? member : least))
-  const free = (partition: ConsumerRecord.TopicPartition) => !claims.has(keyOf(partition))
-  for (const { topic } of partitions) {
-    if (!subscribers.has(topic))
-      subscribers.set(
-        topic,
-        members.filter((member) => member.topics.includes(topic))
-      )
-  }
-  for (const partition of partitions) {
-    const owner = claims.get(keyOf(partition))
-    if (owner !== undefined) load(owner).push(partition)
-  }
-  const fewestSubscribersFirst = [...partitions].sort(
-    (a, b) => subscribers.get(a.topic)!.length - subscribers.get(b.topic)!.length
+): ReadonlyMap<string, ReadonlyArray<ConsumerRecord.TopicPartition>> => {
+  const claimsOf = Map.groupBy(claims, ([, member]) => member.memberId)
+  const owners = Assignor.assign(
+    members.map(({ memberId, topics }) => ({
+      memberId,
+      topics: new Set(topics),
+      holds: new Set(claimsOf.get(memberId)?.map(([key]) => key))
+    })),
+    partitions
   )
-  for (const partition of fewestSubscribersFirst) {
-    if (free(partition)) load(leastLoaded(partition.topic)).push(partition)
-  }
-  /** Moves one partition from a member that has most to one that has at least two less; one that nobody owns, if that is possible. */
-  const improve = (candidate: (partition: ConsumerRecord.TopicPartition) => boolean): boolean => {
-    for (const member of [...members].sort((a, b) => load(b).length - load(a).length)) {
-      const own = load(member)
-      for (let i = own.length - 1; i >= 0; i--) {
-        if (!candidate(own[i]!)) continue
-        const least = leastLoaded(own[i]!.topic)
-        if (load(least).length + 1 >= own.length) continue
-        load(least).push(...own.splice(i, 1))
-        return true
-      }
-    }
-    return false
-  }
-  // each move brings two loads closer together, so this ends
-  while (improve(free) || improve(() => true)) {}
-  return loads
+  const byOwner = Map.groupBy(partitions, (partition) => owners.get(keyOf(partition)))
+  return new Map(members.map(({ memberId }) => [memberId, byOwner.get(memberId) ?? []]))
 }
 
 /** Decides one round. Depends on nothing but its arguments, so that every leader decides the same. */

@@ -4,8 +4,7 @@
  * A rebalance computes a target and then moves each partition on its own: its holder is asked to give it up, and only when it did,
  * or when its time is over, the partition is free for the member that the target names.
  */
-import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { assign } from "./assignor.ts"
+import { Assignor, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { CommittedOffsets } from "./committedOffsets.ts"
 import type { Kernel } from "./kernel.ts"
 
@@ -148,7 +147,7 @@ export class ConsumerGroup {
   /** A new generation: decides who should hold what, and starts moving what has to move. */
   rebalance(): void {
     this.generation++
-    this.target = assign(
+    this.target = Assignor.assign(
       [...this.members.values()].map((member) => ({
         memberId: member.memberId,
         topics: member.topics,

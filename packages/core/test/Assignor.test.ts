@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
-import { assign, type Candidate } from "../src/internal/assignor.ts"
+import { assign, type Candidate } from "../src/Assignor.ts"
+import * as ConsumerRecord from "../src/ConsumerRecord.ts"
 
 const topics = ["a", "b", "c"]
 
@@ -57,6 +57,35 @@ describe("assign", () => {
         const target = assign(candidates(Array.from({ length: members }, () => ["a"])), partitionsOf([partitions]))
         const counts = Array.from({ length: members }, (_, index) => loads(target).get(`m${index}`) ?? 0)
         assert.isAtMost(Math.max(...counts) - Math.min(...counts), 1)
+      })
+    )
+  })
+
+  it("RTY-18 each topic is spread evenly, too, whoever joins or leaves: a new member gets its share of every topic", () => {
+    const all = fc.array(fc.nat(8), { minLength: 3, maxLength: 3 })
+    fc.assert(
+      fc.property(all, fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 5 }), (counts, sizes) => {
+        let before: ReadonlyMap<string, string> = new Map()
+        for (const size of sizes) {
+          before = assign(
+            candidates(
+              Array.from({ length: size }, () => topics),
+              before
+            ),
+            partitionsOf(counts)
+          )
+          const perTopic = (topic: string) =>
+            Array.from(
+              { length: size },
+              (_, index) =>
+                [...before].filter(([key, member]) => member === `m${index}` && key.startsWith(`${topic}/`)).length
+            )
+          for (const topic of topics) {
+            assert.isAtMost(Math.max(...perTopic(topic)) - Math.min(...perTopic(topic)), 1, topic)
+          }
+          const totals = Array.from({ length: size }, (_, index) => loads(before).get(`m${index}`) ?? 0)
+          assert.isAtMost(Math.max(...totals) - Math.min(...totals), 1)
+        }
       })
     )
   })

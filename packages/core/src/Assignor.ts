@@ -1,0 +1,94 @@
+/**
+ * Which member of a group gets which partition, for adapters that decide it themselves: sticky, and balanced over each topic as well as over all, so that
+ * a member that joins gets its share of the main topic and not the retry topics instead.
+ *
+ * First it is decided how many partitions of a topic each member gets, then which: those that it holds, and for the rest those that nobody keeps.
+ */
+import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
+
+/** A member, as the group knows it. */
+export interface Candidate {
+  readonly memberId: string
+  readonly topics: ReadonlySet<string>
+  /** Keys (`ConsumerRecord.partitionKey`) of what it holds now. */
+  readonly holds: ReadonlySet<string>
+}
+
+/**
+ * The member of every partition that somebody subscribes to, by partition key. Depends on nothing but its arguments. Once members hold no more than they
+ * were given, it gives the same again, so that partitions which move in two steps arrive where they were sent.
+ */
+export const assign = (
+  candidates: ReadonlyArray<Candidate>,
+  partitions: ReadonlyArray<TopicPartition>
+): ReadonlyMap<string, string> => {
+  const owners = new Map<string, string>()
+  const totals = new Map(candidates.map(({ memberId }) => [memberId, 0]))
+  for (const [topic, all] of byTopic(partitions)) {
+    const subscribers = candidates.filter(({ topics }) => topics.has(topic))
+    if (subscribers.length === 0) continue
+    const held = holdings(subscribers, all)
+    const quotas = share(subscribers, all.length, held, totals)
+    const free = new Set(all)
+    for (const { memberId } of subscribers) {
+      for (const key of held.get(memberId)!.slice(0, quotas.get(memberId))) {
+        owners.set(key, memberId)
+        free.delete(key)
+      }
+    }
+    const rest = Array.from(free)
+    for (const { memberId } of subscribers) {
+      const kept = Math.min(held.get(memberId)!.length, quotas.get(memberId)!)
+      for (const key of rest.splice(0, quotas.get(memberId)! - kept)) owners.set(key, memberId)
+    }
+  }
+  return owners
+}
+
+/** Keys of the partitions by topic; topics that few subscribe to need not come first, since each is shared by itself. */
+const byTopic = (partitions: ReadonlyArray<TopicPartition>): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const topics = new Map<string, Array<string>>()
+  for (const { topic, partition } of partitions) {
+    const keys = topics.get(topic) ?? []
+    keys.push(partitionKey(topic, partition))
+    topics.set(topic, keys)
+  }
+  return topics
+}
+
+/** What each holds of a topic; of two that claim a partition, the first. */
+const holdings = (
+  subscribers: ReadonlyArray<Candidate>,
+  all: ReadonlyArray<string>
+): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const held = new Map<string, Array<string>>(subscribers.map(({ memberId }) => [memberId, []]))
+  for (const key of all) {
+    const holder = subscribers.find(({ holds }) => holds.has(key))
+    if (holder !== undefined) held.get(holder.memberId)!.push(key)
+  }
+  return held
+}
+
+/**
+ * How many of `count` partitions each gets: the same, and one more for as many as the division leaves. Those are the members that have the least of the topics
+ * before, and among them who holds more already. Adds what it gives to `totals`.
+ */
+const share = (
+  subscribers: ReadonlyArray<Candidate>,
+  count: number,
+  held: ReadonlyMap<string, ReadonlyArray<string>>,
+  totals: Map<string, number>
+): ReadonlyMap<string, number> => {
+  const base = Math.floor(count / subscribers.length)
+  const quotas = new Map(subscribers.map(({ memberId }) => [memberId, base]))
+  const total = (memberId: string) => totals.get(memberId)!
+  const holdsMore = (memberId: string) => held.get(memberId)!.length > base
+  for (let left = count - base * subscribers.length; left > 0; left--) {
+    const open = subscribers.flatMap(({ memberId }) => (quotas.get(memberId) === base ? [memberId] : []))
+    const least = Math.min(...open.map(total))
+    const lightest = open.filter((memberId) => total(memberId) === least)
+    quotas.set(lightest.find(holdsMore) ?? lightest[0]!, base + 1)
+  }
+  for (const [memberId, quota] of quotas) totals.set(memberId, total(memberId) + quota)
+  return quotas
+}
