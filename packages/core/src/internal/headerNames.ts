@@ -31,6 +31,9 @@ export const tierException = (tier: number): string => `x-eventbus-tier${tier}-e
 export const tierExhaustedAt = (tier: number): string => `x-eventbus-tier${tier}-exhausted-at`
 export const tierAttempts = (tier: number): string => `x-eventbus-tier${tier}-attempts`
 
+/** The whole trail as one JSON array, for bindings that ask for it. */
+export const trailJson = "x-eventbus-trail"
+
 export const dltReason = "x-eventbus-dlt-reason"
 export const dltTimestamp = "x-eventbus-dlt-timestamp"
 /** What `Route.deadLetter(reason)` said. */
@@ -66,9 +69,9 @@ const bookkeeping: ReadonlySet<string> = new Set([
   decodePath
 ])
 
-const trail = /^x-eventbus-tier\d+-(exception|exhausted-at|attempts)$/
+const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/
 
-/** A header of the per-tier trail. */
+/** A header of the trail, in either form. */
 export const isTrail = (key: string): boolean => trail.test(key)
 
 /** A header that the connector writes anew on every hop, and never takes over from an incoming record. */

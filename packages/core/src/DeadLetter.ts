@@ -1,0 +1,154 @@
+/**
+ * What becomes of a binding's dead letters once they are stored: nothing, an alert, a replay after a while, or a handler of your own (connector seed §4.7).
+ *
+ * ```ts
+ * deadLetter: DeadLetter.storeOnly
+ * deadLetter: DeadLetter.alertAndStore((letter) => page(`${letter.originalTopic}: ${letter.lastExceptionClass}`))
+ * deadLetter: DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
+ * ```
+ */
+import { Duration, type Effect, Function, Option, Schema } from "effect"
+import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
+import * as TopicName from "./TopicName.ts"
+
+/** Why a record is dead-lettered: what a target may be chosen by. */
+export interface FailureSummary {
+  readonly reason: DeadLetterReason
+  /** Never empty. */
+  readonly exceptionClass: string
+  readonly message: string
+  /** The `_tag` of a tagged error. */
+  readonly tag: string | undefined
+  /** The last tier that the record was in; 0 is the main topic. */
+  readonly tier: number
+}
+
+/** Other systems' headers, written beside ours. Default: none. */
+export interface HeaderSets {
+  /**
+   * Spring Kafka's, with its binary encodings. `retry-topic`: the names of `@RetryableTopic` (`kafka_original-topic`, `retry_topic-attempts` …).
+   * `plain`: those of `DeadLetterPublishingRecoverer` alone (`kafka_dlt-original-topic` …).
+   */
+  readonly spring?: "retry-topic" | "plain" | undefined
+  /** `original-topic`, `exception-message`, `exception-class`, `failure-timestamp` (ISO-8601) and `retry-count`. */
+  readonly brokers?: boolean | undefined
+  /** `x-eventbus-trail`: the tiers that gave the record up as a JSON array of {tier, exceptionClass, exhaustedAt, attempts}. */
+  readonly trailJson?: boolean | undefined
+}
+
+/** What every strategy takes. */
+export interface Settings {
+  /** The dead letter topic is `{topic}.{topicSuffix}` then. Default: what the binding's `naming` says, `{topic}.DLT`. */
+  readonly topicSuffix?: string | undefined
+  /**
+   * Another topic for some failures; undefined is the dead letter topic, and so is a function that throws or gives no legal name. Strategy, replay and
+   * statistics look after the dead letter topic alone. Default: all go there.
+   */
+  readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
+  readonly headers?: HeaderSets | undefined
+}
+
+export interface ReplaySettings {
+  /** Records younger than this, since they were dead-lettered, wait. */
+  readonly cooldownMillis: number
+  /** A record that was replayed so often stays in the dead letter topic. */
+  readonly maxReplays: number
+  /** Most records of one run; there is one run a minute at most. */
+  readonly batchSize: number
+}
+
+/** A strategy with its settings. `R` is what its handler requires. */
+export type DeadLetter<R = never> = { readonly settings: Settings } & (
+  | { readonly _tag: "StoreOnly" }
+  | {
+      readonly _tag: "AlertAndStore"
+      readonly handler: (record: DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
+      readonly timeoutMillis: number
+    }
+  | ({ readonly _tag: "ScheduledReplay" } & ReplaySettings)
+  | { readonly _tag: "Custom"; readonly handler: (record: DeadLetterRecord) => Effect.Effect<unknown, unknown, R> }
+)
+
+/** Settings outside of what is allowed; all of them at once. */
+export class InvalidDeadLetter extends Schema.TaggedError<InvalidDeadLetter>()("InvalidDeadLetter", {
+  issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
+}) {
+  override get message(): string {
+    return this.issues.map(({ path, found, allowed }) => `${path} is ${found}; allowed: ${allowed}`).join("\n")
+  }
+}
+
+/** The record stays in the dead letter topic until somebody replays or purges it: the default. */
+export const storeOnly: DeadLetter = { _tag: "StoreOnly", settings: {} }
+
+/**
+ * Calls the handler for each dead letter that this process stored, one after the other and beside the work: one that fails, dies or takes longer than
+ * `timeout` (default 30 seconds, more than 0) is reported and counted, and changes nothing. When alerts pile up (1000 waiting), further ones are dropped
+ * and counted. A crash may lose an alert, never the record.
+ */
+export const alertAndStore = <E, R>(
+  handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>,
+  options: { readonly timeout?: Duration.Input } = {}
+): DeadLetter<R> => {
+  const timeoutMillis = toMillis(options.timeout ?? "30 seconds")
+  refuse(issue("timeout", options.timeout, timeoutMillis > 0, "a duration of more than 0"))
+  return { _tag: "AlertAndStore", handler, timeoutMillis, settings: {} }
+}
+
+/**
+ * Publishes dead letters to their source topic again, once they are `cooldown` old (default 1 hour): at most `batchSize` (default 100) in one run, one run
+ * a minute at most, and each record at most `maxReplays` times (default 3; 0 or more).
+ */
+export const scheduledReplay = (
+  options: { readonly cooldown?: Duration.Input; readonly maxReplays?: number; readonly batchSize?: number } = {}
+): DeadLetter => {
+  const { cooldown = "1 hour", maxReplays = 3, batchSize = 100 } = options
+  const cooldownMillis = toMillis(cooldown)
+  refuse([
+    ...issue("cooldown", cooldown, cooldownMillis >= 0, "a duration of 0 or more"),
+    ...issue(
+      "maxReplays",
+      maxReplays,
+      Number.isSafeInteger(maxReplays) && maxReplays >= 0,
+      "a whole number, 0 or more"
+    ),
+    ...issue("batchSize", batchSize, Number.isSafeInteger(batchSize) && batchSize >= 1, "a whole number, 1 or more")
+  ])
+  return { _tag: "ScheduledReplay", cooldownMillis, maxReplays, batchSize, settings: {} }
+}
+
+/**
+ * The handler gets each record of the dead letter topic, in group `{groupId}.dlt`, one at a time per partition. One that fails leaves the record where it
+ * is, is reported and counted, and the next record follows: it is not called again for it. A crash may repeat the last record.
+ */
+export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>): DeadLetter<R> => ({
+  _tag: "Custom",
+  handler,
+  settings: {}
+})
+
+/** The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have. */
+export const withSettings: {
+  (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
+  <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R>
+} = Function.dual(2, <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R> => {
+  const { topicSuffix } = settings
+  const reason = topicSuffix === undefined ? undefined : TopicName.illegal(topicSuffix)
+  refuse(issue("topicSuffix", topicSuffix, reason === undefined, `the end of a topic name: ${reason}`))
+  return { ...deadLetter, settings: { ...deadLetter.settings, ...settings } }
+})
+
+const refuse = (issues: InvalidDeadLetter["issues"]): void => {
+  if (issues.length > 0) throw new InvalidDeadLetter({ issues })
+}
+
+const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
+  isAllowed ? [] : [{ path, found: Duration.isDuration(found) ? Duration.format(found) : String(found), allowed }]
+
+/** NaN for what is no duration that adds up exactly. Effect reads the number NaN as zero. */
+const toMillis = (input: Duration.Input): number => {
+  if (Number.isNaN(input)) return Number.NaN
+  const millis = Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
+  return millis <= Number.MAX_SAFE_INTEGER ? millis : Number.NaN
+}

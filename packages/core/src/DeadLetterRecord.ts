@@ -1,0 +1,125 @@
+/**
+ * A record of a dead letter topic with all that its headers tell (connector seed §5, `DltRecord`).
+ *
+ * Headers are untrusted input: `read` never throws, and what is missing, malformed or out of range gets the default that its field names.
+ */
+import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
+import type { DeadLetterReason, Origin } from "./internal/deadLetterHeaders.ts"
+import * as Names from "./internal/headerNames.ts"
+import * as HeaderValues from "./internal/headerValues.ts"
+import * as Spring from "./internal/otherHeadersSpring.ts"
+import * as TopicName from "./TopicName.ts"
+
+/** How a tier (0 is the main topic) gave the record up. */
+export interface TierFailureRecord {
+  readonly tier: number
+  readonly exceptionClass: string
+  /** Epoch milliseconds. Default 0. */
+  readonly exhaustedAt: number
+  /** Handler calls in that tier. Default 0. */
+  readonly attempts: number
+}
+
+export interface DeadLetterRecord {
+  /** Whose headers say where the record was first; `none`: nobody's, and the four `original…` fields are those of the dead letter itself. */
+  readonly originFrom: "eventbus" | "spring" | "none"
+  readonly originalTopic: string
+  readonly originalPartition: number
+  readonly originalOffset: bigint
+  /** Epoch milliseconds. */
+  readonly originalTimestamp: number
+  /** Original bytes. */
+  readonly key: Uint8Array | null
+  /** Original bytes. */
+  readonly value: Uint8Array | null
+  readonly headers: ReadonlyArray<Header>
+  /** Undefined for a record that another system dead-lettered. */
+  readonly dltReason: DeadLetterReason | undefined
+  /** When it was dead-lettered, epoch milliseconds. Default: the timestamp of the record. */
+  readonly dltTimestamp: number
+  /** Handler calls over all tiers. Default 0. */
+  readonly totalAttempts: number
+  /** Epoch milliseconds. Default `dltTimestamp`. */
+  readonly firstFailureTimestamp: number
+  /** Default `unknown`. */
+  readonly lastExceptionClass: string
+  /** Default empty. */
+  readonly lastExceptionMessage: string
+  /** In the order of the tiers. */
+  readonly tierHistory: ReadonlyArray<TierFailureRecord>
+  /** How often it was replayed before it came here. Default 0. */
+  readonly replayCount: number
+  /** The record as it lies in the dead letter topic. */
+  readonly record: ConsumerRecord
+}
+
+/** What the headers of a fetched record tell. */
+export const read = (record: ConsumerRecord): DeadLetterRecord => {
+  const headers = lastValues(record.headers)
+  const own = readOrigin(record, headers)
+  const spring = own === undefined ? Spring.readOrigin(record) : undefined
+  const origin = own ?? spring ?? record
+  const dltTimestamp = HeaderValues.timestamp(headers.get(Names.dltTimestamp)) ?? record.timestamp
+  const springException = spring === undefined ? undefined : Spring.readException(record.headers)
+  return {
+    originFrom: own !== undefined ? "eventbus" : spring !== undefined ? "spring" : "none",
+    originalTopic: origin.topic,
+    originalPartition: origin.partition,
+    originalOffset: origin.offset,
+    originalTimestamp: origin.timestamp,
+    key: record.key,
+    value: record.value,
+    headers: record.headers,
+    dltReason: reasonOf(HeaderValues.text(headers.get(Names.dltReason))),
+    dltTimestamp,
+    totalAttempts: count(headers.get(Names.totalAttempts)),
+    firstFailureTimestamp: HeaderValues.timestamp(headers.get(Names.firstFailureTimestamp)) ?? dltTimestamp,
+    lastExceptionClass:
+      HeaderValues.text(headers.get(Names.lastExceptionClass)) || springException?.className || "unknown",
+    lastExceptionMessage: HeaderValues.text(headers.get(Names.lastExceptionMessage)) ?? springException?.message ?? "",
+    tierHistory: tierHistory(headers),
+    replayCount: count(headers.get(Names.replayCount)),
+    record
+  }
+}
+
+const mostAttempts = 1_000_000_000
+
+type Headers = ReadonlyMap<string, Uint8Array | null>
+
+const lastValues = (headers: ReadonlyArray<Header>): Headers =>
+  new Map(headers.filter(({ key }) => key.startsWith(Names.prefix)).map(({ key, value }) => [key, value]))
+
+const count = (value: HeaderValues.HeaderValue): number => HeaderValues.wholeNumber(value, 0, mostAttempts) ?? 0
+
+const reasonOf = (value: string | undefined): DeadLetterReason | undefined =>
+  value === "RETRIES_EXHAUSTED" || value === "NON_RETRYABLE" || value === "MANUAL" ? value : undefined
+
+/** All of it or nothing: half an origin would point to a record that is none. */
+const readOrigin = (record: ConsumerRecord, headers: Headers): Origin | undefined => {
+  const topic = HeaderValues.text(headers.get(Names.originalTopic)) ?? ""
+  const partition = HeaderValues.wholeNumber(headers.get(Names.originalPartition), 0, HeaderValues.maxInt32)
+  const offset = HeaderValues.offset(headers.get(Names.originalOffset))
+  if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) return undefined
+  const timestamp = HeaderValues.timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
+  return { topic, partition, offset, timestamp }
+}
+
+const exceptionOfTier = /^x-eventbus-tier(\d{1,4})-exception$/
+
+/** A tier without an exception is none. */
+const tierHistory = (headers: Headers): ReadonlyArray<TierFailureRecord> => {
+  const history = new Map<number, TierFailureRecord>()
+  for (const [key, value] of headers) {
+    const found = exceptionOfTier.exec(key)
+    if (found === null || value === null) continue
+    const tier = Number(found[1])
+    history.set(tier, {
+      tier,
+      exceptionClass: HeaderValues.text(value) ?? "",
+      exhaustedAt: HeaderValues.timestamp(headers.get(Names.tierExhaustedAt(tier))) ?? 0,
+      attempts: count(headers.get(Names.tierAttempts(tier)))
+    })
+  }
+  return Array.from(history.values()).sort((a, b) => a.tier - b.tier)
+}
