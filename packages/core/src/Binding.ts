@@ -17,14 +17,14 @@ import { type Described, definePerBatch, definePerRecord, defineTransactional } 
 export interface Binding<out R> extends Described<R> {}
 
 /** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
-export function make<V, E = never, R = never, K = Uint8Array | null, I = undefined, P = never>(
+export function make<V, E = never, R = never, K = Uint8Array | null, I = undefined, P = never, D = never>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P> & Once<K, V, I>
-): Binding<R | P | (I extends undefined ? never : IdempotencyStore)>
-export function make<K, V, E, R, P>(
+  options: Options<K, V, E, R> & Protected<P, D> & Once<K, V, I>
+): Binding<R | P | D | (I extends undefined ? never : IdempotencyStore)>
+export function make<K, V, E, R, P, D>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P> & Once<K, V, IdempotencyOptions<K, V> | undefined>
-): Binding<R | P | IdempotencyStore> {
+  options: Options<K, V, E, R> & Protected<P, D> & Once<K, V, IdempotencyOptions<K, V> | undefined>
+): Binding<R | P | D | IdempotencyStore> {
   return { name, definition: definePerRecord(name, options) }
 }
 
@@ -37,10 +37,10 @@ interface Once<K, V, I> {
 }
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
-export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = never>(
+export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
   name: string,
-  options: BatchOptions<K, V, E, R> & Protected<P>
-): Binding<R | P> => ({
+  options: BatchOptions<K, V, E, R> & Protected<P, D>
+): Binding<R | P | D> => ({
   name,
   definition: definePerBatch(name, options)
 })
@@ -50,10 +50,10 @@ export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = ne
  * `read_committed` readers together with the offset of the record, or never. A failed attempt leaves nothing behind. Other effects of the handler
  * (a database, a call) are not part of the transaction and may be repeated.
  */
-export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null, P = never>(
+export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
   name: string,
-  options: TransactionalOptions<K, V, E, R> & Protected<P>
-): Binding<Exclude<R, CurrentTransaction> | P> => ({ name, definition: defineTransactional(name, options) })
+  options: TransactionalOptions<K, V, E, R> & Protected<P, D>
+): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })
 
 /**
  * Registers the binding with the connector and starts it (unless `autoStartup` is false); closing the layer's scope stops and removes it.

@@ -4,6 +4,7 @@
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier, ExceptionLists } from "./Classifier.ts"
+import type { DeadLetter } from "./DeadLetter.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import type { BatchProcessing } from "./EventBusError.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
@@ -90,10 +91,12 @@ export interface Settings<K, V> {
   readonly autoStartup?: boolean
 }
 
-/** Settings with code of the user's in them, whose requirements `P` become the binding's. */
-export interface Protected<P> {
+/** Settings with code of the user's in them, whose requirements `P` and `D` become the binding's. */
+export interface Protected<P, D> {
   /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
   readonly circuitBreaker?: CircuitBreaker.Options<P>
+  /** What becomes of dead letters, and how they look. Default `DeadLetter.storeOnly`. */
+  readonly deadLetter?: DeadLetter<D>
 }
 
 /** The tags of an error type. */

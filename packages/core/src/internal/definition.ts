@@ -8,6 +8,7 @@ import type * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ExceptionLists } from "../Classifier.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { CurrentTransaction } from "../CurrentTransaction.ts"
+import * as DeadLetter from "../DeadLetter.ts"
 import type { Delivery } from "../Delivery.ts"
 import * as IdempotencyStore from "../IdempotencyStore.ts"
 import * as Outcome from "../Outcome.ts"
@@ -77,11 +78,14 @@ export interface BindingDefinition<out R> extends Plain {
   readonly listenerType: "SINGLE" | "BATCH"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
+  /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
+  readonly serdes: { readonly key: ErasedSerde; readonly value: ErasedSerde }
   /** What a failure in a tier means, before attempts are counted. */
   readonly classify: (cause: Cause.Cause<unknown>, tier: number) => Classification.Decision
   readonly tiers: Tiers.Tiers
   readonly deadLetterTopic: string
   readonly circuitBreaker: CircuitBreaker.Options<R> | undefined
+  readonly deadLetter: DeadLetter.DeadLetter<R>
   readonly exceptions: ExceptionLists | undefined
   readonly idempotency?: Pick<IdempotencyStore.Options<never, never>, "lease" | "retention"> | undefined
   readonly commitIntervalMillis: number
@@ -93,6 +97,11 @@ export interface BindingDefinition<out R> extends Plain {
   readonly shutdownTimeoutMillis: number
 }
 
+/** A serde of some type. A method, so that every serde is one; a value of another type is refused by the serde itself. */
+export interface ErasedSerde extends Pick<Serde.Serde<unknown>, "name" | "decode"> {
+  encode(value: unknown): ReturnType<Serde.Serde<unknown>["encode"]>
+}
+
 /** A named definition: what can be registered. */
 export interface Described<out R> {
   readonly name: string
@@ -102,18 +111,19 @@ export interface Described<out R> {
 /** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 
-export const definePerRecord = <K, V, E, R, P>(
+export const definePerRecord = <K, V, E, R, P, D>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
-): BindingDefinition<R | P | IdempotencyStore.IdempotencyStore> => {
+  options: Options<K, V, E, R> & Protected<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
   const key = keySerde(options)
   const handler = onceHandler(options)
   const listenerType = options.listenerType ?? "SINGLE"
   return {
     ...settings(name, options, listenerType),
-    circuitBreaker: options.circuitBreaker,
+    ...protection(options),
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? "SEEK_TO_FAILED",
+    serdes: { key, value: options.value },
     classify: Classification.make(options),
     idempotency: options.idempotency,
     handler: {
@@ -123,6 +133,19 @@ export const definePerRecord = <K, V, E, R, P>(
         return delivery instanceof Undecodable ? delivery : Effect.flatMap(handler(delivery), Outcome.toEffect)
       }
     }
+  }
+}
+
+const protection = <P, D>(
+  options: Protected<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
+): Pick<BindingDefinition<P | D>, "circuitBreaker" | "deadLetter" | "deadLetterTopic"> => {
+  const { topic, groupId, naming = TopicName.standard, deadLetter = DeadLetter.storeOnly } = options
+  const { topicSuffix } = deadLetter.settings
+  return {
+    circuitBreaker: options.circuitBreaker,
+    deadLetter,
+    deadLetterTopic:
+      topicSuffix === undefined ? naming.deadLetter({ topic, groupId }) : TopicName.withSuffix(topic, topicSuffix)
   }
 }
 
@@ -136,16 +159,17 @@ const onceHandler = <K, V, E, R>(
     IdempotencyStore.IdempotencyStore.use((store) => idempotent({ ...idempotency, groupId }, store, handler)(delivery))
 }
 
-export const defineTransactional = <K, V, E, R, P>(
+export const defineTransactional = <K, V, E, R, P, D>(
   name: string,
-  options: TransactionalOptions<K, V, E, R> & Protected<P>
-): BindingDefinition<Exclude<R, CurrentTransaction> | P> => {
+  options: TransactionalOptions<K, V, E, R> & Protected<P, D>
+): BindingDefinition<Exclude<R, CurrentTransaction> | P | D> => {
   const key = keySerde(options)
   return {
     ...settings(name, options, "SINGLE"),
-    circuitBreaker: options.circuitBreaker,
+    ...protection(options),
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
+    serdes: { key, value: options.value },
     classify: Classification.make(options),
     handler: {
       _tag: "Transactional",
@@ -159,16 +183,17 @@ export const defineTransactional = <K, V, E, R, P>(
   }
 }
 
-export const definePerBatch = <K, V, E, R, P>(
+export const definePerBatch = <K, V, E, R, P, D>(
   name: string,
-  options: BatchOptions<K, V, E, R> & Protected<P>
-): BindingDefinition<R | P> => {
+  options: BatchOptions<K, V, E, R> & Protected<P, D>
+): BindingDefinition<R | P | D> => {
   const key = keySerde(options)
   return {
     ...settings(name, options, "BATCH"),
-    circuitBreaker: options.circuitBreaker,
+    ...protection(options),
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
+    serdes: { key, value: options.value },
     classify: Classification.make(options),
     handler: {
       _tag: "PerBatch",
@@ -214,7 +239,6 @@ const settings = (
     naming,
     retry,
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
-    deadLetterTopic: naming.deadLetter({ topic, groupId }),
     exceptions: options.exceptions,
     ackMode: options.ackMode ?? "MANUAL_IMMEDIATE",
     processingOrder,

@@ -6,8 +6,8 @@ import { Clock, Effect, Result, Schedule, Scope } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, Header, ProducerRecord } from "../ConsumerRecord.ts"
-import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
 import type { BindingDefinition } from "./definition.ts"
+import * as OtherHeaders from "./otherHeaders.ts"
 import type { Partition } from "./partition.ts"
 import * as SingleFlight from "./singleFlight.ts"
 import * as TargetTopics from "./targetTopics.ts"
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
         if (!((yield* heal(error, topic)) && attempt === 1)) {
           failing = error
           copy.onRefused(error, attempt)
-          if (error._tag === "RecordTooLarge") headers = DeadLetterHeaders.withoutForensics(headers)
+          if (error._tag === "RecordTooLarge") headers = OtherHeaders.withoutForensics(headers)
           const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
           yield* partition.until(Effect.sleep(wait))
           if (partition.stopping) return false

@@ -3,12 +3,15 @@
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import * as TopicName from "../TopicName.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { Destination } from "./classification.ts"
-import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
+import type * as DeadLetterHeaders from "./deadLetterHeaders.ts"
+import type { BindingDefinition } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import type { Failure } from "./failure.ts"
 import { type Handling, publishFailed } from "./handling.ts"
+import * as OtherHeaders from "./otherHeaders.ts"
 import type { Partition } from "./partition.ts"
 import type { Parked, Settled } from "./settled.ts"
 
@@ -108,8 +111,8 @@ export const deadLetter = <R>(
 ): Parked => {
   const state = bookkeepingOf(handling, partition, record)
   const nowMillis = handling.clock.currentTimeMillisUnsafe()
-  const topic = handling.definition.deadLetterTopic
-  const headers = DeadLetterHeaders.make({
+  const { deadLetter: options } = handling.definition
+  const letter: DeadLetterHeaders.DeadLetter = {
     record,
     origin: state.origin,
     failure: story.failure,
@@ -121,12 +124,30 @@ export const deadLetter = <R>(
     firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
     trail: [...state.trail, given(state, story, nowMillis)],
     nowMillis
-  })
+  }
+  const topic = targetOf(handling.definition, letter)
+  const headers = OtherHeaders.make(letter, handling.definition.groupId, options.settings.headers ?? {})
   return {
     settlement: "DeadLettered",
     ...story,
     target: { topic },
     acknowledged: publish(handling, partition, record, topic, headers)
+  }
+}
+
+/** What the binding's `topicFor` says, as far as that is a topic. */
+const targetOf = (
+  { deadLetter, deadLetterTopic }: BindingDefinition<unknown>,
+  { reason, failure, tier }: DeadLetterHeaders.DeadLetter
+): string => {
+  const { topicFor } = deadLetter.settings
+  if (topicFor === undefined) return deadLetterTopic
+  try {
+    const { className: exceptionClass, message, tag } = failure
+    const topic: unknown = topicFor({ reason, exceptionClass, message, tag, tier })
+    return typeof topic === "string" && TopicName.illegal(topic) === undefined ? topic : deadLetterTopic
+  } catch {
+    return deadLetterTopic
   }
 }
 
