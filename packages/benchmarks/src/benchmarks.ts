@@ -8,6 +8,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   commit: async () => (await import("./commit.ts")).commit,
   keys: async () => (await import("./keys.ts")).keys,
   tiers: async () => (await import("./tiers.ts")).tiers,
+  breaker: async () => (await import("./breaker.ts")).breaker,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   memory: async () => (await import("./memory.ts")).memory,
   outbox: async () => (await import("./outbox.ts")).outbox,
