@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { append, headersOf, orders, scenario, start, valuesOf } from "./bus.ts"
+import { advance, append, headersOf, orders, scenario, start, until, valuesOf } from "./bus.ts"
 
 class Fraud extends Data.TaggedError("Fraud") {}
 class Odd extends Data.TaggedError("Odd") {}
@@ -58,5 +58,30 @@ describe("how dead letters look, and where they go", () => {
           ["fraud.cases", "orders.dead"]
         )
       })
+  )
+
+  scenario("DLT-02 ruling 23 while a dead letter cannot be published, what is handled behind it stays bounded", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const values = ["odd", ...Array.from({ length: 12_000 }, (_, index) => `good-${index}`)]
+      yield* append("orders", 0, values)
+      let handled = 0
+      yield* start(
+        Binding.make("orders", {
+          ...orders,
+          retry: RetryPolicy.none,
+          missingTopics: "wait",
+          handler: ({ value }) => (value === "odd" ? Effect.die("odd") : Effect.sync(() => handled++))
+        })
+      )
+      yield* advance("20 seconds")
+      assert.isAtMost(handled, 10_000)
+      yield* memory.createTopic("orders.DLT")
+      yield* until(() => handled === 12_000, "5 seconds")
+      yield* advance("5 seconds")
+      assert.strictEqual(handled, 12_000)
+      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 12_001n)
+    })
   )
 })

@@ -40,6 +40,8 @@ export interface Assignment {
   /** When it began to be given up: revoked, or its process was stopped. */
   endingSinceMillis: number | undefined
   drainTimedOut: boolean
+  /** A copy of one of its records was refused. */
+  publishFailed: boolean
   /** Highest offset that a handler was called with; below `position` when none was. */
   highest: bigint
   readonly finished: Set<bigint>
@@ -47,6 +49,10 @@ export interface Assignment {
   readonly failed: Set<bigint>
   /** Called and not finished. */
   readonly begun: Set<bigint>
+  /** Given up by their delivery, and on their way to another topic: what is behind them may begin, and is not committed. */
+  readonly leaving: Set<bigint>
+  /** Finished while one before them was leaving: nobody waits for their commit. */
+  readonly behindLeaving: Set<bigint>
 }
 
 interface CommitTraffic {
@@ -247,6 +253,7 @@ export class Ledger {
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
+    if ([...(assignment?.leaving ?? [])].some((before) => before < offset)) assignment?.behindLeaving.add(offset)
   }
 
   /**
@@ -311,10 +318,13 @@ export class Ledger {
         state: "active",
         endingSinceMillis: this.stopping.get(process),
         drainTimedOut: false,
+        publishFailed: false,
         highest: event.position - 1n,
         finished: new Set(),
         failed: new Set(),
-        begun: new Set()
+        begun: new Set(),
+        leaving: new Set(),
+        behindLeaving: new Set()
       })
       return
     }
@@ -334,12 +344,19 @@ export class Ledger {
       case "DrainTimedOut":
         assignment.drainTimedOut = true
         return
+      case "AttemptFailed":
+        if (event.retryInMillis === undefined) assignment.leaving.add(event.record.offset)
+        return
+      case "PublishFailed":
+        assignment.publishFailed = true
+        return
       case "RecordsGone":
         for (const [offset, record] of this.records.get(partition) ?? []) {
           if (offset >= event.from && offset < event.to) record.accountedFor = true
         }
         return
       case "Settled":
+        assignment.leaving.delete(event.record.offset)
         if (event.settlement === "DeadLettered")
           this.finish(partition, event.record.offset, "dead-lettered", assignment)
         if (event.settlement === "Skipped") this.finish(partition, event.record.offset, "skipped", assignment)

@@ -73,7 +73,8 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
   if (assignment === undefined || first === undefined) return undefined
   const plan = planOf(ledger, binding)
   const name = (offset: bigint) => `${offset} (${ledger.record(partition, offset)?.plan.id ?? "?"})`
-  const unfinished = [...assignment.begun].filter((offset) => !offsets.includes(offset))
+  const gone = (offset: bigint) => assignment.leaving.has(offset) && plan.onExhausted === "dead-letter"
+  const unfinished = [...assignment.begun].filter((offset) => !offsets.includes(offset) && !gone(offset))
   if (plan.listener === "whole-batch") {
     const again = offsets.every((offset) => assignment.begun.has(offset))
     if (again || unfinished.length === 0) return undefined
@@ -99,15 +100,19 @@ const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
   return running < bound ? undefined : `${process} runs ${running + 1} handlers of ${binding}, and ${bound} are allowed`
 })
 
-/** Ruling 7: under `MANUAL_IMMEDIATE` a record starts when the one before is committed. */
+/** Ruling 7: under `MANUAL_IMMEDIATE` a record starts when the one that was handled before it is committed. */
 const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
   const plan = planOf(ledger, binding)
   const first = offsets[0]
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
   if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
   const assignment = ledger.current(process, consumer, partition)
-  const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
+  // A record that went to the dead letter topic is committed when its copy is acknowledged: the next one does not wait for that.
+  const handled = (offset: bigint) => ledger.record(partition, offset)?.fate !== "dead-lettered"
+  const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first && handled(offset)).pop()
   if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
+  // Nothing behind a record that is on its way to the dead letter topic could be committed.
+  if (assignment?.behindLeaving.has(before)) return undefined
   return `${partition}: ${first} began before ${before} was committed`
 })
 

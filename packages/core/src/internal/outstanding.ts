@@ -14,6 +14,8 @@ export interface Outstanding {
    * when it is not going to be, since the partition stopped.
    */
   readonly add: (record: ConsumerRecord, slot: number, outcome: Parked) => Effect.Effect<boolean>
+  /** Whether something is on its way: nothing behind it can be committed. */
+  readonly isOpen: () => boolean
   /** Returns when nothing is on its way. */
   readonly idle: Effect.Effect<void>
 }
@@ -65,6 +67,7 @@ export const make = Effect.fnUntraced(function* (
         return Effect.as(partition.until(room.await), true)
       })
     },
+    isOpen: () => records > 0,
     idle: FiberSet.awaitEmpty(fibers)
   }
 })

@@ -96,13 +96,15 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   }
   const finishAndCommit = Effect.suspend(() => {
     finishHandled()
-    return handling.committer.commit(partition)
+    return outstanding.isOpen() ? Effect.void : handling.committer.commit(partition)
   })
   const current = (): ConsumerRecord => records[index]!
   // A record that was halted is in flight in its slot: it is finished before the batch ends.
   const isOverdue = () => perBatch && slot === -1 && clock.currentTimeMillisUnsafe() > batchDeadline
+  /** Too much is handled behind a copy that is not acknowledged: a crash would repeat all of it. */
+  const isAhead = () => outstanding.isOpen() && partition.tracker.isFull()
   const loop = Effect.whileLoop({
-    while: () => index < records.length && partition.open && !isOverdue(),
+    while: () => index < records.length && partition.open && !isOverdue() && !isAhead(),
     body: commitsEach ? () => Effect.andThen(begin(current()), finishAndCommit) : () => begin(current()),
     step: commitsEach
       ? () => {}
@@ -115,6 +117,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   while (index < records.length) {
     batchDeadline += yield* pausedMillis(handling, partition)
     if (partition.stopping) break
+    if (isAhead()) yield* partition.until(outstanding.idle)
     if (isOverdue()) {
       report(handling, partition, { _tag: "ProcessingBudgetReached" })
       break
@@ -141,7 +144,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
       if (outcome.settlement === "Unfinished") break
       if (staysInPlace(outcome)) continue
       finish()
-      if (commitsEach) yield* handling.committer.commit(partition)
+      if (commitsEach && !outstanding.isOpen()) yield* handling.committer.commit(partition)
       else if (!perBatch) handling.committer.mark(partition)
     }
     if (perBatch && seeksToFailed && outcome.settlement !== "Handled") break
