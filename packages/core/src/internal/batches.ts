@@ -57,6 +57,10 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
   let run: Array<number> = []
   for (const [index, record] of records.entries()) {
     started(handling, partition, record)
+    if (open.skipped.has(index)) {
+      finish(batch, index, skipped)
+      continue
+    }
     const undecodable = open.undecodable.get(index)
     if (undecodable === undefined) {
       run.push(index)
@@ -116,6 +120,8 @@ const runAlone = <R>(batch: BatchRun<R>, index: number, timer: Timer) =>
     const failed = readVerdict(cause, [index])?.failed[0]
     return Effect.failCause(failed === undefined ? cause : Cause.fail(failed[1]))
   })
+
+const skipped: Settled = { settlement: "Skipped", attempts: 0, failure: undefined }
 
 const handled: Settled = { settlement: "Handled", attempts: 1, failure: undefined }
 

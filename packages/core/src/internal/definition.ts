@@ -17,13 +17,16 @@ import * as Serde from "../Serde.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Classification from "./classification.ts"
 import { decode, type Receiver, Undecodable } from "./delivery.ts"
-import { idempotent } from "./idempotent.ts"
+import { idempotent, nothingToDo } from "./idempotent.ts"
+import { isForAnotherGroup } from "./replayHeaders.ts"
 import * as Tiers from "./tiers.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
   /** By index in the batch. */
   readonly undecodable: ReadonlyMap<number, Undecodable>
+  /** Records that are none of this group's business, by index. */
+  readonly skipped: ReadonlySet<number>
   /** Hands the deliveries of these (readable) indices to the user's code, in one call. */
   readonly run: (indices: ReadonlyArray<number>) => Effect.Effect<unknown, unknown, R>
 }
@@ -129,6 +132,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
+        if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         return delivery instanceof Undecodable ? delivery : Effect.flatMap(handler(delivery), Outcome.toEffect)
       }
@@ -174,6 +178,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
+        if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
         const handled = Effect.flatMap(options.handler(delivery), Outcome.toEffect)
@@ -199,14 +204,20 @@ export const definePerBatch = <K, V, E, R, P, D>(
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
         const undecodable = new Map<number, Undecodable>()
+        const skipped = new Set<number>()
         const deliveries = new Map<number, Delivery<K, V>>()
         for (const [index, record] of records.entries()) {
+          if (isForAnotherGroup(record, options.groupId)) {
+            skipped.add(index)
+            continue
+          }
           const delivery = decode(key, options.value, record, receiver, receivedMillis)
           if (delivery instanceof Undecodable) undecodable.set(index, delivery)
           else deliveries.set(index, delivery)
         }
         return {
           undecodable,
+          skipped,
           run: (indices) =>
             options.handleBatch({
               topic: options.topic,

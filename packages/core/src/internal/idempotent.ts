@@ -22,6 +22,9 @@ export class AlreadyHandled {
 
 const alreadyHandled = new AlreadyHandled()
 
+/** What a handler's call is replaced with where there is nothing to do for it. */
+export const nothingToDo: Effect.Effect<never, AlreadyHandled> = Effect.fail(alreadyHandled)
+
 /** Whether a handler ended because its work was done already. */
 export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)

@@ -13,6 +13,7 @@ import type { Failure } from "./failure.ts"
 import { type Handling, publishFailed } from "./handling.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
 import type { Partition } from "./partition.ts"
+import * as ReplayHeaders from "./replayHeaders.ts"
 import type { Parked, Settled } from "./settled.ts"
 
 /** How the delivery went. */
@@ -25,15 +26,18 @@ export interface Story {
   readonly undecodable?: Undecodable
 }
 
-/** What a record's headers say about the way here; nothing on the main topic. */
+/** What a record's headers say about the way here; on the main topic only what a replay for this group has kept (ruling 30). */
 export const bookkeepingOf = (
-  handling: Handling<unknown>,
+  { definition }: Handling<unknown>,
   partition: Partition,
   record: ConsumerRecord
-): Bookkeeping.Bookkeeping =>
-  partition.tier === undefined
-    ? Bookkeeping.ofMain(record)
-    : Bookkeeping.ofTier(record, partition.tier, handling.definition.tiers.deliveries)
+): Bookkeeping.Bookkeeping => {
+  if (partition.tier !== undefined) return Bookkeeping.ofTier(record, partition.tier, definition.tiers.deliveries)
+  const replayed = ReplayHeaders.read(record, definition.groupId)
+  if (replayed === undefined) return Bookkeeping.ofMain(record)
+  const { origin, firstFailureMillis } = replayed
+  return { ...Bookkeeping.ofMain(record), origin, firstFailureMillis }
+}
 
 /** Takes the record where the decision says. Copies are not published before the result's `acknowledged` is run. */
 export const takeRoute = <R>(
