@@ -100,7 +100,7 @@ const pgStatements = (table: string): ReadonlyArray<string> => {
   locked_by varchar(128),
   locked_at timestamptz(6),
   bucket smallint NOT NULL DEFAULT 0
-) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05)`,
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05)`,
     `CREATE INDEX IF NOT EXISTS ${names.pendingIndex} ON ${table} (available_at, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.bucketIndex} ON ${table} (bucket, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.terminalIndex} ON ${table} (COALESCE(done_at, created_at)) WHERE status IN (1, 3)`,

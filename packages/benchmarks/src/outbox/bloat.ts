@@ -1,4 +1,4 @@
-/** How large the table becomes under a steady stream of events, with the settings that the migration gives it and with PostgreSQL's own. */
+/** How large the table becomes under a steady stream of events, with the settings that the migration gives it and with others. */
 import { ListenerRegistry, Outbox } from "@eventbus/outbox"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,15 +14,12 @@ const shapes = {
   claimed: Outbox.multiNode({ purge, claimLocking: { lockTimeout: "1 minute" } })
 }
 
-/** What PostgreSQL gives a table whose owner says nothing. */
-const plainSettings = SqlClient.SqlClient.use((sql) =>
-  Effect.andThen(
-    sql.unsafe("ALTER TABLE outbox_event SET (fillfactor = 100)"),
-    sql.unsafe(
-      "ALTER TABLE outbox_event RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay, autovacuum_analyze_scale_factor)"
-    )
-  )
-)
+/** Other settings than the migration's, for comparison. */
+const settings = {
+  migration: "SET (fillfactor = 100)",
+  airy: "SET (fillfactor = 85)",
+  plain: "RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay, autovacuum_analyze_scale_factor)"
+} as const
 
 interface Size {
   readonly table: number
@@ -53,10 +50,10 @@ const stream = ({ perSecond, seconds }: Parameters) =>
   })
 
 /** Samples of the second half, when the table has found its size; `packed` is the same rows without a hole between them. */
-const grow = (shape: (typeof shapes)[keyof typeof shapes], settings: "migration" | "plain", parameters: Parameters) =>
+const grow = (shape: (typeof shapes)[keyof typeof shapes], setting: keyof typeof settings, parameters: Parameters) =>
   Effect.gen(function* () {
-    if (settings === "plain") yield* plainSettings
     const sql = yield* SqlClient.SqlClient
+    yield* sql.unsafe(`ALTER TABLE outbox_event ${settings[setting]}`)
     const sizes: Array<Size> = []
     const sampling = yield* measureSize.pipe(
       Effect.map((size) => sizes.push(size)),
@@ -81,13 +78,13 @@ const grow = (shape: (typeof shapes)[keyof typeof shapes], settings: "migration"
     }
   }).pipe(Effect.provide(Layer.fresh(postgres)))
 
-/** All of them at once: they share the machine and the time. Series are named `shape settings figure`. */
+/** All of them at once: they share the machine and the time. Series are named `shape setting figure`. */
 export const growth: Role<Parameters> = Effect.fnUntraced(function* ({ parameters }) {
   const series: Record<string, ReadonlyArray<number>> = {}
   const runs = Object.entries(shapes).flatMap(([name, shape]) =>
-    (["migration", "plain"] as const).map((settings) =>
-      Effect.map(grow(shape, settings, parameters), (figures) => {
-        for (const [figure, values] of Object.entries(figures)) series[`${name} ${settings} ${figure}`] = values
+    (["migration", "airy", "plain"] as const).map((setting) =>
+      Effect.map(grow(shape, setting, parameters), (figures) => {
+        for (const [figure, values] of Object.entries(figures)) series[`${name} ${setting} ${figure}`] = values
       })
     )
   )
