@@ -12,5 +12,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   memory: async () => (await import("./memory.ts")).memory,
   outbox: async () => (await import("./outbox.ts")).outbox,
+  outboxBloat: async () => (await import("./outboxBloat.ts")).outboxBloat,
   idle: async () => (await import("./idle.ts")).idle
 }

@@ -118,6 +118,7 @@ export const outbox = make({
       ...{ participant: "1,000,000 DONE rows, claiming", series: "ratio", label: "against none", unit: "x" },
       target: medianAtMost(1.3)
     },
+    millisOf("1,000,000 DONE rows, claiming", "lag", "20,000 pending, health", 0.5),
     millisOf("1,000,000 DONE rows, purging", "alone", "a writer before", 0.99),
     millisOf("1,000,000 DONE rows, purging", "meanwhile", "a writer, p99", 0.99),
     millisOf("1,000,000 DONE rows, purging", "pause", "a writer, longest", 0.5, medianAtMost(100)),

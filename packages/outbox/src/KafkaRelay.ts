@@ -26,6 +26,17 @@ export const headerNames = {
   contentType: "content-type"
 } as const
 
+/** The same in binary mode of CloudEvents 1.0. */
+const cloudEventNames: Readonly<Record<keyof typeof headerNames, string>> = {
+  eventId: "ce_id",
+  eventType: "ce_type",
+  aggregateType: "ce_aggregatetype",
+  aggregateId: "ce_subject",
+  tenantId: "ce_tenantid",
+  occurredAt: "ce_time",
+  contentType: headerNames.contentType
+}
+
 export interface KafkaRelayOptions {
   /** Where an event goes. Default: a topic named like its event type. */
   readonly topic?: string | ReadonlyMap<string, string> | ((event: EventEnvelope) => string)
@@ -56,38 +67,49 @@ const topicOf = (event: EventEnvelope, topic: KafkaRelayOptions["topic"]): strin
   return typeof topic === "function" ? topic(event) : (topic.get(event.eventType) ?? event.eventType)
 }
 
-const plainHeaders = (event: EventEnvelope): ReadonlyArray<readonly [string, string]> => [
-  [headerNames.eventId, event.eventId],
-  [headerNames.eventType, event.eventType],
-  ...(event.aggregateType === GLOBAL.name ? [] : [[headerNames.aggregateType, event.aggregateType] as const]),
-  ...(event.aggregateId === undefined ? [] : [[headerNames.aggregateId, event.aggregateId] as const]),
-  ...(event.tenantId === undefined ? [] : [[headerNames.tenantId, event.tenantId] as const]),
-  [headerNames.occurredAt, new Date(event.occurredAtMillis).toISOString()],
-  [headerNames.contentType, event.contentType]
-]
+type Header = NonNullable<ConsumerRecord.ProducerRecord["headers"]>[number]
 
-const cloudEventHeaders = (event: EventEnvelope, source: string): ReadonlyArray<readonly [string, string]> => [
-  ["ce_specversion", "1.0"],
-  ["ce_id", event.eventId],
-  ["ce_source", source],
-  ["ce_type", event.eventType],
-  ["ce_time", new Date(event.occurredAtMillis).toISOString()],
-  ...(event.aggregateId === undefined ? [] : [["ce_subject", event.aggregateId] as const]),
-  ...(event.aggregateType === GLOBAL.name ? [] : [["ce_aggregatetype", event.aggregateType] as const]),
-  ...(event.tenantId === undefined ? [] : [["ce_tenantid", event.tenantId] as const]),
-  [headerNames.contentType, event.contentType]
-]
+/** Bytes of texts that most records share, such as the event type. */
+const sharedBytes = new Map<string, Uint8Array>()
+const mostSharedTexts = 1000
 
-/** The record of an event. Pure. */
+const encodeShared = (text: string): Uint8Array => {
+  const known = sharedBytes.get(text)
+  if (known !== undefined) return known
+  const bytes = encoder.encode(text)
+  if (sharedBytes.size < mostSharedTexts) sharedBytes.set(text, bytes)
+  return bytes
+}
+
+/** In the format's own names, in this order; what the event does not have is left out. */
+const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions["format"]>): Array<Header> => {
+  const names = format === "plain" ? headerNames : cloudEventNames
+  const headers: Array<Header> = []
+  const add = (key: string, value: Uint8Array) => void headers.push({ key, value })
+  if (format !== "plain") {
+    add("ce_specversion", encodeShared("1.0"))
+    add("ce_source", encodeShared(format.source))
+  }
+  add(names.eventId, encoder.encode(event.eventId))
+  add(names.eventType, encodeShared(event.eventType))
+  if (event.aggregateType !== GLOBAL.name) add(names.aggregateType, encodeShared(event.aggregateType))
+  if (event.aggregateId !== undefined) add(names.aggregateId, encoder.encode(event.aggregateId))
+  if (event.tenantId !== undefined) add(names.tenantId, encoder.encode(event.tenantId))
+  add(names.occurredAt, encoder.encode(new Date(event.occurredAtMillis).toISOString()))
+  add(names.contentType, encodeShared(event.contentType))
+  return headers
+}
+
+/** The record of an event. */
 export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
-  const format = options.format ?? "plain"
-  const own = format === "plain" ? plainHeaders(event) : cloudEventHeaders(event, format.source)
+  const headers = ownHeaders(event, options.format ?? "plain")
+  for (const [key, value] of event.headers) headers.push({ key, value: encoder.encode(value) })
   const key = options.key === undefined ? (event.aggregateId ?? null) : options.key(event)
   return {
     topic: topicOf(event, options.topic),
     key: key === null ? null : encoder.encode(key),
     value: event.payload,
-    headers: [...own, ...event.headers].map(([name, value]) => ({ key: name, value: encoder.encode(value) })),
+    headers,
     timestamp: event.occurredAtMillis
   }
 }

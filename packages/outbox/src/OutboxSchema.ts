@@ -100,10 +100,11 @@ const pgStatements = (table: string): ReadonlyArray<string> => {
   locked_by varchar(128),
   locked_at timestamptz(6),
   bucket smallint NOT NULL DEFAULT 0
-) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05)`,
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05)`,
     `CREATE INDEX IF NOT EXISTS ${names.pendingIndex} ON ${table} (available_at, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.bucketIndex} ON ${table} (bucket, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.terminalIndex} ON ${table} (COALESCE(done_at, created_at)) WHERE status IN (1, 3)`,
+    `CREATE INDEX IF NOT EXISTS ${names.deadIndex} ON ${table} (seq) WHERE status = 3`,
     `CREATE TABLE IF NOT EXISTS ${names.bucket} (
   bucket smallint PRIMARY KEY, owner varchar(128), epoch bigint NOT NULL DEFAULT 0, expires_at timestamptz(6)
 )`,
@@ -139,10 +140,12 @@ const mysqlStatements = (table: string): ReadonlyArray<string> => {
   pending_at datetime(6) GENERATED ALWAYS AS (CASE WHEN status IN (0, 2) THEN available_at END) VIRTUAL,
   pending_bucket smallint GENERATED ALWAYS AS (CASE WHEN status IN (0, 2) THEN bucket END) VIRTUAL,
   terminal_at datetime(6) GENERATED ALWAYS AS (CASE WHEN status IN (1, 3) THEN COALESCE(done_at, created_at) END) VIRTUAL,
+  dead_at datetime(6) GENERATED ALWAYS AS (CASE WHEN status = 3 THEN COALESCE(done_at, created_at) END) VIRTUAL,
   UNIQUE KEY ${names.seqIndex} (seq),
   KEY ${names.pendingIndex} (pending_at, seq),
   KEY ${names.bucketIndex} (pending_bucket, seq),
-  KEY ${names.terminalIndex} (terminal_at)
+  KEY ${names.terminalIndex} (terminal_at),
+  KEY ${names.deadIndex} (dead_at)
 ) ENGINE = InnoDB ${text}`,
     `CREATE TABLE IF NOT EXISTS ${names.bucket} (
   bucket smallint PRIMARY KEY, owner varchar(128), epoch bigint NOT NULL DEFAULT 0, expires_at datetime(6)
@@ -178,6 +181,7 @@ const sqliteStatements = (table: string): ReadonlyArray<string> => {
     `CREATE INDEX IF NOT EXISTS ${names.pendingIndex} ON ${names.unqualified} (available_at, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.bucketIndex} ON ${names.unqualified} (bucket, seq) WHERE status IN (0, 2)`,
     `CREATE INDEX IF NOT EXISTS ${names.terminalIndex} ON ${names.unqualified} (COALESCE(done_at, created_at)) WHERE status IN (1, 3)`,
+    `CREATE INDEX IF NOT EXISTS ${names.deadIndex} ON ${names.unqualified} (seq) WHERE status = 3`,
     `CREATE TABLE IF NOT EXISTS ${names.bucket} (bucket INTEGER PRIMARY KEY, owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, expires_at INTEGER)`,
     `CREATE TABLE IF NOT EXISTS ${names.node} (owner TEXT PRIMARY KEY, expires_at INTEGER NOT NULL)`
   ]

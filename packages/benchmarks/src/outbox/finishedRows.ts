@@ -17,6 +17,18 @@ const insertDone = (rows: number) =>
       FROM generate_series(1, ${rows}) AS n`
   ).pipe(Effect.andThen(settle))
 
+/** Milliseconds of a look at the lag, as the health check takes it. */
+const lagTimes = Effect.gen(function* () {
+  const store = yield* OutboxStore.OutboxStore
+  const millis: Array<number> = []
+  for (let n = 0; n < 20; n++) {
+    const start = now()
+    yield* store.lag
+    millis.push(since(start).millis)
+  }
+  return millis
+})
+
 /** Milliseconds of each claim of 500 until nothing is left. */
 const claimAll = Effect.gen(function* () {
   const store = yield* OutboxStore.OutboxStore
@@ -29,19 +41,26 @@ const claimAll = Effect.gen(function* () {
   }
 })
 
-const claimsBeside = (doneRows: number) =>
-  Effect.andThen(doneRows > 0 ? insertDone(doneRows) : Effect.void, Effect.andThen(fill(pending), claimAll)).pipe(
-    Effect.provide(postgres)
-  )
+const beside = (doneRows: number) =>
+  Effect.gen(function* () {
+    if (doneRows > 0) yield* insertDone(doneRows)
+    yield* fill(pending)
+    return { lag: yield* lagTimes, claims: yield* claimAll }
+  }).pipe(Effect.provide(postgres))
 
 const medianOf = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
 export const claiming: Role<Readonly<Record<"doneRows", number>>> = Effect.fnUntraced(function* ({ parameters }) {
-  yield* claimsBeside(0)
-  const empty = yield* claimsBeside(0)
-  const full = yield* claimsBeside(parameters.doneRows)
-  return { empty, full, ratio: [medianOf(full) / medianOf(empty)] }
+  yield* beside(0)
+  const empty = yield* beside(0)
+  const full = yield* beside(parameters.doneRows)
+  return {
+    empty: empty.claims,
+    full: full.claims,
+    ratio: [medianOf(full.claims) / medianOf(empty.claims)],
+    lag: full.lag
+  }
 })
 
 /** A writer that commits one event after the other while everything is purged; how long its transactions took, before and meanwhile. */

@@ -101,7 +101,8 @@ export class DispatchEngine {
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
     if (this.queue.size(source) >= capacity) return this.#held.has(id)
     if (!tracker.tryAcquire(id)) return true
-    const event = { envelope, source, attempts, claimedAtNanos: clock.monotonicTimeNanosUnsafe() }
+    const claimedAtNanos = this.#leaseNanos === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
+    const event = { envelope, source, attempts, claimedAtNanos }
     this.#held.set(id, event)
     this.queue.offer(source, event)
     if (source === "HOT") metrics.incrementHotEnqueued()

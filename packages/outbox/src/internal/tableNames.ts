@@ -9,6 +9,7 @@ export interface TableNames {
   readonly pendingIndex: string
   readonly bucketIndex: string
   readonly terminalIndex: string
+  readonly deadIndex: string
   readonly seqIndex: string
   /** The channel of LISTEN and NOTIFY. */
   readonly channel: string
@@ -27,6 +28,7 @@ export const tableNames = (table: string): TableNames => {
     pendingIndex: `${index}_status_available`,
     bucketIndex: `${index}_bucket`,
     terminalIndex: `${index}_terminal`,
+    deadIndex: `${index}_dead`,
     seqIndex: `${index}_seq`,
     channel: `${table.replace(".", "_")}_wake`.slice(-63)
   }

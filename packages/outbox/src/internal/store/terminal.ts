@@ -1,10 +1,15 @@
 /** Rows at the end of their life: dead ones, and what is purged. */
 import { Effect } from "effect"
-import { DEAD, DONE, NEW, RETRY } from "../../EventStatus.ts"
+import { DEAD, DONE, NEW } from "../../EventStatus.ts"
+import type { Dialect } from "../dialect.ts"
 import { eventColumns } from "../rows.ts"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { DeadFilter, StoreShape } from "./contract.ts"
-import { limitTo } from "./pending.ts"
+import { availableAt, limitTo } from "./pending.ts"
+
+/** DEAD rows, found through their own index: there are few of them among any number of DONE rows. */
+const isDead = (dialect: Dialect): string =>
+  dialect.name === "mysql" ? `status = ${DEAD} AND dead_at IS NOT NULL` : `status = ${DEAD}`
 
 type Dead = Pick<StoreShape, "queryDead" | "replayDead" | "countDead">
 
@@ -14,7 +19,7 @@ export const makeDead = ({ dialect, names, rows, change, decode }: StoreContext)
   const deadRows = (filter: DeadFilter, p: Parameters): string => {
     const type = filter.eventType === undefined ? "" : ` AND event_type = ${p.bind(filter.eventType)}`
     const aggregate = filter.aggregateType === undefined ? "" : ` AND aggregate_type = ${p.bind(filter.aggregateType)}`
-    return `status = ${DEAD}${type}${aggregate}`
+    return `${isDead(dialect)}${type}${aggregate}`
   }
 
   const queryDead: StoreShape["queryDead"] = (filter, limit, afterSeq = 0) => {
@@ -87,15 +92,16 @@ export const makePurging = ({ dialect, names, rows, change, decode }: StoreConte
   }
 }
 
+/** Counts through the partial indexes, so that finished rows cost nothing however many they are. */
 export const makeLag = ({ dialect, names, rows }: StoreContext): StoreShape["lag"] => {
-  const table = names.table
+  const from = `FROM ${names.table} WHERE`
+  const at = availableAt(dialect)
+  const waiting = dialect.name === "mysql" ? `${pending} AND ${at} IS NOT NULL` : pending
   const lag = Effect.map(
     rows(
       "measure lag",
-      `SELECT COALESCE(SUM(CASE WHEN ${pending} THEN 1 ELSE 0 END), 0) AS pending,
-        COALESCE(SUM(CASE WHEN status = ${DEAD} THEN 1 ELSE 0 END), 0) AS dead,
-        ${dialect.micros(dialect.now)} - MIN(CASE WHEN ${pending} AND available_at <= ${dialect.now} THEN ${dialect.micros("created_at")} END) AS age
-       FROM ${table} WHERE status IN (${NEW}, ${RETRY}, ${DEAD})`,
+      `SELECT (SELECT COUNT(*) ${from} ${waiting}) AS pending, (SELECT COUNT(*) ${from} ${isDead(dialect)}) AS dead,
+        ${dialect.micros(dialect.now)} - (SELECT MIN(${dialect.micros("created_at")}) ${from} ${pending} AND ${at} <= ${dialect.now}) AS age`,
       []
     ),
     ([row]) => ({
