@@ -7,6 +7,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
+import type { StrategyEvent } from "./internal/deadLetterStrategyEvents.ts"
 import type { Failure } from "./internal/failure.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
 
@@ -117,6 +118,8 @@ export type EventBusEvent =
       /** Set when it was routed or dead-lettered. */
       readonly target: Target | undefined
     })
+  /** What the strategy for dead letters did, or could not do. None of it changes the fate of a record that is stored. */
+  | (OfBinding & StrategyEvent)
   /** The circuit breaker changed its state. */
   | (OfBinding & {
       readonly _tag: "BreakerChanged"

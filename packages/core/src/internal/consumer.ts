@@ -26,6 +26,7 @@ export interface ConsumerOptions<R> {
   readonly broker: Broker["Service"]
   readonly hub: EventHub
   readonly parking: Parking
+  readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
   /** What this consumer reads, and as a member of which group. */
   readonly subscription: Subscription
@@ -188,6 +189,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     clock,
     committer,
     parking: options.parking,
+    onDeadLetter: options.onDeadLetter,
     breaker: options.breaker,
     groupId: options.subscription.groupId,
     onHalted: options.onHalted,

@@ -14,11 +14,14 @@ import * as Bounds from "./bounds.ts"
 import * as BreakerGate from "./breakerGate.ts"
 import { type Consumer, subscriptions } from "./consumer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
+import * as DeadLetterStrategy from "./deadLetterStrategy.ts"
+import type { OnEvent } from "./deadLetterStrategyEvents.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Parking from "./parking.ts"
 import type { PauseReason } from "./pauseReasons.ts"
 import * as Pausing from "./pausing.ts"
+import * as Replay from "./replay.ts"
 import * as Supervisor from "./supervisor.ts"
 
 /** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
@@ -51,6 +54,22 @@ interface Run {
 
 /** How long closing sessions may take after the drain: the group is left, sockets are closed. */
 const closeBoundMillis = 10_000
+
+/** Runs the binding's strategy for dead letters; answers what is to be told of each, if it wants to know. */
+const onDeadLetters = <R>(definition: BindingDefinition<R>, broker: Broker["Service"], hub: EventHub) => {
+  const { deadLetter, deadLetterTopic, groupId, topic, tiers } = definition
+  if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
+  const maxReplays = deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : 0
+  const replays = Replay.make({
+    ...{ broker, groupId, deadLetterTopic, tiers, maxReplays, sourceTopic: topic },
+    ownsPosition: deadLetter._tag !== "Custom"
+  })
+  const onEvent: OnEvent = (event) => hub.emit({ binding: definition.name, ...event })
+  return Effect.map(
+    DeadLetterStrategy.run({ deadLetter, broker, groupId, deadLetterTopic, replays, onEvent }),
+    ({ onStored }) => (deadLetter._tag === "AlertAndStore" ? onStored : undefined)
+  )
+}
 
 /** Leaves the group and closes the sessions. Not in the binding's scope, which may be closing already. */
 const close = Effect.fnUntraced(function* (ending: Run) {
@@ -111,6 +130,10 @@ export const make = Effect.fnUntraced(function* <R>(
   const begin = Effect.gen(function* () {
     const current: Run = { scope: yield* Scope.make(), ended: Deferred.makeUnsafe() }
     run = current
+    const onDeadLetter = yield* onDeadLetters(definition, broker, hub).pipe(
+      Scope.provide(current.scope),
+      Effect.provideContext(context)
+    )
     for (const [index, subscription] of subscriptions(definition).entries()) {
       const consumer = Supervisor.supervise(
         {
@@ -120,6 +143,7 @@ export const make = Effect.fnUntraced(function* <R>(
           broker,
           hub,
           parking,
+          onDeadLetter,
           breaker: gate,
           subscription,
           bindingReasons: pausing.reasonsFor,

@@ -76,6 +76,18 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
       return Effect.logWarning(
         `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${event.attempts} attempts: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
       )
+    case "AlertFailed":
+      return Effect.logWarning(`The alert handler failed: ${event.failure.className} ${event.failure.message}`)
+    case "AlertDropped":
+      return Effect.logWarning("Too many alerts wait: a dead letter is stored without one")
+    case "LetterHandlerFailed":
+      return Effect.logWarning(`The dead letter handler failed: ${event.failure.className} ${event.failure.message}`)
+    case "ScheduledReplay": {
+      const { replayed, passedOver, refused } = event.report
+      return Effect.logInfo(`Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}`)
+    }
+    case "StrategyFailed":
+      return Effect.logError(`Dead letters cannot be worked on, and are tried again: ${event.error.message}`)
     case "BreakerChanged":
       return event.to === "CLOSED"
         ? Effect.logInfo("Circuit breaker is CLOSED: normal processing")

@@ -25,6 +25,8 @@ export interface Handling<R> {
   readonly clock: Clock.Clock
   readonly committer: Committer
   readonly parking: Parking
+  /** Told of each dead letter that is stored; undefined when nobody wants to know. */
+  readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
   /** The group that the session is in. */
   readonly groupId: string

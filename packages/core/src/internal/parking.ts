@@ -5,7 +5,7 @@
 import { Clock, Effect, Result, Schedule, Scope } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
-import type { ConsumerRecord, Header, ProducerRecord } from "../ConsumerRecord.ts"
+import type { ConsumerRecord, Header, ProducerRecord, RecordMetadata } from "../ConsumerRecord.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
 import type { Partition } from "./partition.ts"
@@ -21,9 +21,11 @@ export interface Copy {
   readonly headers: ReadonlyArray<Header>
   /** Told of every refused attempt. */
   readonly onRefused: (error: BrokerError, attempt: number) => void
+  /** Told of the copy when it is acknowledged, as it lies in its topic. */
+  readonly onStored?: ((stored: ConsumerRecord) => void) | undefined
 }
 
-type Send = (record: ProducerRecord) => Effect.Effect<unknown, BrokerError>
+type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
 
 export interface Parking {
   /** True when the copy is acknowledged; false when the partition stopped first, and then there is none that counts. */
@@ -78,6 +80,16 @@ export const make = Effect.fnUntraced(function* (
     return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
   }
 
+  const stored = (copy: Copy, { topic, partition, offset }: RecordMetadata): Effect.Effect<boolean> => {
+    failing = undefined
+    if (copy.onStored === undefined) return acknowledged
+    const { onStored, record, headers } = copy
+    return Effect.map(Clock.currentTimeMillis, (timestamp) => {
+      onStored({ topic, partition, offset, timestamp, key: record.key, value: record.value, headers })
+      return true
+    })
+  }
+
   /** What a first refusal leads to. Made only then: most copies are acknowledged at once. */
   const publishAgain = (send: Send, copy: Copy, first: BrokerError) =>
     Effect.gen(function* () {
@@ -95,10 +107,7 @@ export const make = Effect.fnUntraced(function* (
           if (partition.stopping) return false
         }
         const result = yield* Effect.result(send(yield* addressed({ ...copy, headers })))
-        if (Result.isSuccess(result)) {
-          failing = undefined
-          return true
-        }
+        if (Result.isSuccess(result)) return yield* stored({ ...copy, headers }, result.success)
         error = result.failure
       }
       return false
@@ -117,10 +126,7 @@ export const make = Effect.fnUntraced(function* (
         const sent =
           copy.record.key === null ? Effect.flatMap(addressed(copy), send) : send(producerRecord(copy, undefined))
         return Effect.matchEffect(sent, {
-          onSuccess: () => {
-            failing = undefined
-            return Effect.succeed(true)
-          },
+          onSuccess: (metadata) => stored(copy, metadata),
           onFailure: (error) => publishAgain(send, copy, error)
         })
       })
@@ -133,6 +139,8 @@ export const make = Effect.fnUntraced(function* (
   })
   return through(sendByProducer)
 })
+
+const acknowledged = Effect.succeed(true)
 
 const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => ({
   topic,

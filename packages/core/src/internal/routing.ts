@@ -12,6 +12,7 @@ import type { Undecodable } from "./delivery.ts"
 import type { Failure } from "./failure.ts"
 import { type Handling, publishFailed } from "./handling.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
+import type { Copy } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import * as ReplayHeaders from "./replayHeaders.ts"
 import type { Parked, Settled } from "./settled.ts"
@@ -100,7 +101,7 @@ const onward = <R>(
     settlement: "Routed",
     ...story,
     target: { topic, ...hop },
-    acknowledged: publish(handling, partition, record, topic, headers)
+    acknowledged: publish(handling, { partition, record, topic, headers })
   })
 }
 
@@ -135,7 +136,7 @@ export const deadLetter = <R>(
     settlement: "DeadLettered",
     ...story,
     target: { topic },
-    acknowledged: publish(handling, partition, record, topic, headers)
+    acknowledged: publish(handling, { partition, record, topic, headers, onStored: handling.onDeadLetter })
   }
 }
 
@@ -167,17 +168,8 @@ const given = (
   attempts: Bookkeeping.attemptsInTier(state) + attempts
 })
 
-const publish = <R>(
-  handling: Handling<R>,
-  partition: Partition,
-  record: ConsumerRecord,
-  topic: string,
-  headers: DeadLetterHeaders.DeadLetter["record"]["headers"]
-): Effect.Effect<boolean> =>
+const publish = <R>(handling: Handling<R>, copy: Omit<Copy, "onRefused">): Effect.Effect<boolean> =>
   handling.parking.publish({
-    partition,
-    record,
-    topic,
-    headers,
-    onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
+    ...copy,
+    onRefused: (error, attempt) => publishFailed(handling, copy.partition, copy.record, copy.topic, error, attempt)
   })

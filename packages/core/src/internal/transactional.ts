@@ -114,7 +114,9 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   const publish = (copy: ProducerRecord) =>
     run.producer
       .transaction((transaction) =>
-        Effect.andThen(transaction.send(copy), sendOffset(run, transaction, record.offset + 1n))
+        Effect.flatMap(transaction.send(copy), (metadata) =>
+          Effect.as(sendOffset(run, transaction, record.offset + 1n), metadata)
+        )
       )
       .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
   const via = { ...handling, parking: handling.parking.through(publish) }
