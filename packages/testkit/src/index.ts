@@ -1,4 +1,6 @@
 export * as FaultPlan from "./FaultPlan.ts"
 export * as MemoryBroker from "./MemoryBroker.ts"
+export * as NotSettled from "./NotSettled.ts"
+export * as TestBus from "./TestBus.ts"
 export * as VirtualClock from "./VirtualClock.ts"
 export * as VirtualTime from "./VirtualTime.ts"

@@ -41,6 +41,8 @@ export interface Inspection {
       readonly firstOffset?: bigint
     }
   ) => Effect.Effect<void>
+  /** 0 when there is no such topic. */
+  readonly partitionCount: (topic: string) => Effect.Effect<number>
   /** Writes records without a producer; the answer is the offset of the first. */
   readonly append: (topic: string, partition: number, records: ReadonlyArray<AppendedRecord>) => Effect.Effect<bigint>
   /** Writes records of a transaction that was aborted, and its marker. */
@@ -107,6 +109,7 @@ export const make = (cluster: Cluster): Inspection => {
         const problem = topics.create(topic, { partitions, config, firstOffset, replicationFactor: 1 })
         return problem ? Effect.die(problem) : Effect.void
       }),
+    partitionCount: (topic) => Effect.sync(() => topics.partitionCount(topic)),
     append: (topic, partition, records) => onLog(topic, partition, (log) => log.append(records.map(complete))),
     appendAborted: (topic, partition, records) =>
       onLog(topic, partition, (log) => {

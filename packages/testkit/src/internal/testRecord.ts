@@ -1,0 +1,81 @@
+/**
+ * Records as tests write them, and the bytes that they become.
+ */
+import { type Binding, type ConsumerRecord, Serde } from "@eventbus/core"
+import { Effect, Result } from "effect"
+
+/** A record to publish. */
+export interface TestRecord {
+  /** A key of the binding that reads the topic; bytes and null go out as they are, text as UTF-8 where keys have no serde. Default null. */
+  readonly key?: unknown
+  /** A value of the binding that reads the topic; bytes and null go out as they are, text as UTF-8 where no binding reads the topic. */
+  readonly value: unknown
+  readonly headers?: Readonly<Record<string, string | Uint8Array | null>>
+  /** Default: by key. */
+  readonly partition?: number
+  /** Epoch milliseconds. Default: now. */
+  readonly timestamp?: number
+}
+
+type ErasedSerde = Binding.Binding<unknown>["definition"]["serdes"]["key"]
+
+/** The record in bytes. `reader` is the binding that reads the topic, if any. */
+export const encode = Effect.fnUntraced(function* (
+  topic: string,
+  record: TestRecord,
+  reader: Binding.Binding<unknown> | undefined
+): Effect.fn.Return<ConsumerRecord.ProducerRecord, Serde.EncodeFailure> {
+  const { partition, timestamp, headers = {} } = record
+  const serdes = reader?.definition.serdes
+  return {
+    topic,
+    key: yield* toBytes(record.key, serdes?.key),
+    value: yield* toBytes(record.value, serdes?.value),
+    headers: Object.entries(headers).map(([key, value]) => ({
+      key,
+      value: typeof value === "string" ? utf8.encode(value) : value
+    })),
+    ...(partition === undefined ? {} : { partition }),
+    ...(timestamp === undefined ? {} : { timestamp })
+  }
+})
+
+/** The bytes of one half. */
+export const toBytes = (
+  given: unknown,
+  serde: ErasedSerde | undefined
+): Effect.Effect<Uint8Array | null, Serde.EncodeFailure> => {
+  if (given === undefined || given === null) return Effect.succeed(null)
+  if (given instanceof Uint8Array) return Effect.succeed(given)
+  // `Serde.bytes` is what a binding has whose keys nobody reads: text is meant as text there.
+  const isPlain = serde === undefined || serde === Serde.bytes
+  const chosen: ErasedSerde = isPlain ? Serde.string : serde
+  return Effect.fromResult(
+    Result.flatMap(typeof given === "string" || !isPlain ? asIs : refused, () => chosen.encode(given))
+  )
+}
+
+const asIs = Result.succeed(undefined)
+
+const refused = Result.fail(
+  new Serde.EncodeFailure({
+    serde: "bytes",
+    path: "",
+    detail: "no binding says how to write it; give text, bytes or null"
+  })
+)
+
+/** Bytes as text, for messages; what is not text as its length. */
+export const show = (bytes: Uint8Array | null): string | undefined => {
+  if (bytes === null) return undefined
+  return Result.match(Serde.string.decode(bytes), {
+    onSuccess: (text) => text,
+    onFailure: () => `${bytes.length} bytes`
+  })
+}
+
+/** What the serde reads; the bytes where it cannot. */
+export const read = (bytes: Uint8Array | null, serde: ErasedSerde): unknown =>
+  Result.getOrElse(serde.decode(bytes), () => bytes)
+
+const utf8 = new TextEncoder()
