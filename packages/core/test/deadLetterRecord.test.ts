@@ -1,0 +1,288 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
+import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
+import * as DeadLetterHeaders from "../src/internal/deadLetterHeaders.ts"
+import * as Failure from "../src/internal/failure.ts"
+import * as Names from "../src/internal/headerNames.ts"
+import * as OtherHeaders from "../src/internal/otherHeaders.ts"
+import * as ReplayHeaders from "../src/internal/replayHeaders.ts"
+
+const utf8 = (text: string) => new TextEncoder().encode(text)
+const header = (key: string, value: string | Uint8Array | null): Header => ({
+  key,
+  value: typeof value === "string" ? utf8(value) : value
+})
+const record = (headers: ReadonlyArray<Header>): ConsumerRecord => ({
+  ...{ topic: "orders.DLT", partition: 1, offset: 5n, timestamp: 1_000, key: null, value: null },
+  headers
+})
+const valueOf = (headers: ReadonlyArray<Header>, key: string) => {
+  const found = headers.filter((each) => each.key === key)
+  return found.length === 1 ? found[0]!.value : `occurs ${found.length} times`
+}
+const textOf = (headers: ReadonlyArray<Header>, key: string) => {
+  const value = valueOf(headers, key)
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : value
+}
+const bytesOf = (headers: ReadonlyArray<Header>, key: string) => {
+  const value = valueOf(headers, key)
+  return value instanceof Uint8Array ? Array.from(value) : value
+}
+
+const letter: DeadLetterHeaders.DeadLetter = {
+  record: { ...record([]), topic: "orders", partition: 3 },
+  origin: { topic: "orders", partition: 258, offset: 2n ** 62n + 1n, timestamp: 1_700_000_000_123 },
+  reason: "NON_RETRYABLE",
+  failure: Failure.fromUnknown(new RangeError("no", { cause: new TypeError("deeper") })),
+  tier: 2,
+  totalAttempts: 12,
+  firstFailureMillis: 1_700_000_001_000,
+  trail: [
+    { tier: 0, exceptionClass: "Down", exhaustedAtMillis: 10, attempts: 3 },
+    { tier: 2, exceptionClass: 'Quo"te', exhaustedAtMillis: 20, attempts: 9 }
+  ],
+  nowMillis: 1_700_000_200_001
+}
+
+const hostile = fc.oneof(
+  fc.constantFrom("99999999999999999999", "-1", "NaN", "1e400", "Infinity", "", " 1", "1.5", "0x10", "٣", "2147483648"),
+  fc.constantFrom(
+    "9223372036854775807",
+    "9223372036854775808",
+    "8640000000000001",
+    "orders",
+    "no/topic",
+    "constructor"
+  ),
+  fc.uint8Array({ maxLength: 30 }),
+  fc.constant(null)
+)
+const names = fc.oneof(
+  fc.constantFrom(
+    ...[Names.originalTopic, Names.originalPartition, Names.originalOffset, Names.originalTimestamp, Names.dltReason],
+    ...[Names.dltTimestamp, Names.totalAttempts, Names.firstFailureTimestamp, Names.lastExceptionClass],
+    ...[Names.lastExceptionMessage, Names.replayCount, Names.replayGroup, Names.retryTier, Names.trailJson],
+    ...["x-eventbus-tier99999999999-exception", "x-eventbus-tier-1-exception", Names.tierException(3)],
+    ...["kafka_dlt-original-topic", "kafka_dlt-original-partition", "kafka_dlt-original-offset"],
+    ...["kafka_original-topic", "kafka_original-partition", "kafka_original-offset", "kafka_original-timestamp"],
+    ...["constructor", "__proto__", "toString", "retry-count", "original-topic"]
+  ),
+  fc.string()
+)
+const headers = fc
+  .array(fc.record({ key: names, value: hostile }), { maxLength: 40 })
+  .map((all) => all.map(({ key, value }) => header(key, value)))
+
+describe("DeadLetterRecord", () => {
+  it("DLT-22 what was written is read: all fields, exact offsets, attempts per tier", () => {
+    const read = DeadLetterRecord.read(record([header("mine", "1"), ...DeadLetterHeaders.make(letter)]))
+    expect(read).toMatchObject({
+      originFrom: "eventbus",
+      originalTopic: "orders",
+      originalPartition: 258,
+      originalOffset: 4611686018427387905n,
+      originalTimestamp: 1_700_000_000_123,
+      key: null,
+      value: null,
+      dltReason: "NON_RETRYABLE",
+      dltTimestamp: 1_700_000_200_001,
+      totalAttempts: 12,
+      firstFailureTimestamp: 1_700_000_001_000,
+      lastExceptionClass: "RangeError",
+      lastExceptionMessage: "no",
+      replayCount: 0
+    })
+    expect(read.tierHistory).toEqual([
+      { tier: 0, exceptionClass: "Down", exhaustedAt: 10, attempts: 3 },
+      { tier: 2, exceptionClass: 'Quo"te', exhaustedAt: 20, attempts: 9 }
+    ])
+    expect(read.headers[0]).toEqual(header("mine", "1"))
+  })
+
+  it("DLT-22 without headers there are defaults, and nobody's origin", () => {
+    expect(DeadLetterRecord.read(record([]))).toMatchObject({
+      ...{ originFrom: "none", originalTopic: "orders.DLT", originalPartition: 1, originalOffset: 5n },
+      ...{ dltReason: undefined, dltTimestamp: 1_000, totalAttempts: 0, firstFailureTimestamp: 1_000 },
+      ...{ lastExceptionClass: "unknown", lastExceptionMessage: "", tierHistory: [], replayCount: 0 }
+    })
+  })
+
+  it("ruling 14 SEC any headers at all: reading never throws, and every number is one that can be used", () => {
+    fc.assert(
+      fc.property(headers, (given) => {
+        const read = DeadLetterRecord.read(record(given))
+        const times = [read.originalTimestamp, read.dltTimestamp, read.firstFailureTimestamp]
+        for (const millis of times) expect(Number.isFinite(new Date(millis).getTime())).toBe(true)
+        for (const count of [read.totalAttempts, read.replayCount, read.originalPartition]) {
+          expect(Number.isSafeInteger(count) && count >= 0).toBe(true)
+        }
+        expect(read.originalOffset >= 0n && read.originalOffset < 2n ** 63n).toBe(true)
+        expect(/^[a-zA-Z0-9._-]{1,249}$/.test(read.originalTopic)).toBe(true)
+        expect(read.lastExceptionClass).not.toBe("")
+        expect(read.headers).toEqual(given)
+        const copy = ReplayHeaders.forSource(read, "billing")
+        const ours = copy.map(({ key }) => key).filter((key) => key.startsWith(Names.prefix))
+        expect(new Set(ours).size).toBe(ours.length)
+        expect(textOf(copy, Names.replayCount)).toBe(String(read.replayCount + 1))
+        // A replayed copy starts anew: nothing of it is taken for the account of a dead letter.
+        expect(DeadLetterRecord.read(record(copy))).toMatchObject({
+          dltReason: undefined,
+          totalAttempts: 0,
+          tierHistory: []
+        })
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it("half an origin is none", () => {
+    const own = [header(Names.originalTopic, "orders"), header(Names.originalPartition, "0")]
+    expect(DeadLetterRecord.read(record(own)).originFrom).toBe("none")
+  })
+})
+
+describe("headers of others", () => {
+  it("DLT-14 ruling 60 Spring's plain form: names, int32 and int64 big-endian, text in UTF-8", () => {
+    const all = OtherHeaders.make(letter, "billing", { spring: "plain" })
+    expect(textOf(all, "kafka_dlt-original-topic")).toBe("orders")
+    expect(bytesOf(all, "kafka_dlt-original-partition")).toEqual([0, 0, 1, 2])
+    expect(bytesOf(all, "kafka_dlt-original-offset")).toEqual([0x40, 0, 0, 0, 0, 0, 0, 1])
+    expect(bytesOf(all, "kafka_dlt-original-timestamp")).toEqual([0, 0, 0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b])
+    expect(textOf(all, "kafka_dlt-original-timestamp-type")).toBe("CreateTime")
+    expect(textOf(all, "kafka_dlt-original-consumer-group")).toBe("billing")
+    expect(textOf(all, "kafka_dlt-exception-fqcn")).toBe("RangeError")
+    expect(textOf(all, "kafka_dlt-exception-cause-fqcn")).toBe("TypeError")
+    expect(textOf(all, "kafka_dlt-exception-message")).toBe("no")
+    expect(textOf(all, "kafka_dlt-exception-stacktrace")).toContain("RangeError: no")
+    expect(all.some(({ key }) => key.startsWith("retry_topic-") || key.startsWith("kafka_original"))).toBe(false)
+    expect(textOf(all, Names.originalTopic)).toBe("orders")
+  })
+
+  it("DLT-14 ruling 60 Spring's form with retry topics: integers of minimal length", () => {
+    const all = OtherHeaders.make(letter, "billing", { spring: "retry-topic" })
+    expect(textOf(all, "kafka_original-topic")).toBe("orders")
+    expect(bytesOf(all, "kafka_original-partition")).toEqual([0, 0, 1, 2])
+    expect(textOf(all, "kafka_dlt-original-consumer-group")).toBe("billing")
+    expect(textOf(all, "kafka_exception-fqcn")).toBe("RangeError")
+    expect(bytesOf(all, "retry_topic-attempts")).toEqual([0, 0, 0, 12])
+    expect(bytesOf(all, "retry_topic-original-timestamp")).toEqual([0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b])
+    const at = (timestamp: number) =>
+      bytesOf(
+        OtherHeaders.make({ ...letter, origin: { ...letter.origin, timestamp } }, "g", { spring: "retry-topic" }),
+        "retry_topic-original-timestamp"
+      )
+    expect([0, 127, 128, 255, 256, 32768].map(at)).toEqual([[0], [127], [0, 128], [0, 255], [1, 0], [0, 128, 0]])
+    expect(at(-1)).toEqual([255])
+  })
+
+  it("DLT-14 ruling 25 what Spring dead-lettered is read, in both forms; ours goes first, and of repeats what came first", () => {
+    for (const spring of ["plain", "retry-topic"] as const) {
+      const isOurs = ({ key }: Header) => key.startsWith(Names.prefix)
+      const all = OtherHeaders.make(letter, "billing", { spring })
+      const theirs = all.filter((each) => !isOurs(each))
+      const again = OtherHeaders.make({ ...letter, origin: { ...letter.origin, topic: "later" } }, "billing", {
+        spring
+      })
+      const read = DeadLetterRecord.read(record([...theirs, ...again.filter((each) => !isOurs(each))]))
+      expect(read).toMatchObject({
+        ...{ originFrom: "spring", originalTopic: "orders", originalPartition: 258 },
+        ...{ originalOffset: 4611686018427387905n, originalTimestamp: 1_700_000_000_123 },
+        ...{ lastExceptionClass: "TypeError", lastExceptionMessage: "no" }
+      })
+      expect(DeadLetterRecord.read(record(all)).originFrom).toBe("eventbus")
+    }
+  })
+
+  it("DLT-15 the five headers of the brokers package", () => {
+    const all = OtherHeaders.make(letter, "billing", { brokers: true })
+    expect(
+      ["original-topic", "exception-message", "exception-class", "failure-timestamp", "retry-count"].map((name) =>
+        textOf(all, name)
+      )
+    ).toEqual(["orders", "no", "RangeError", "2023-11-14T22:16:40.001Z", "11"])
+  })
+
+  it("DLT-08 the trail as one JSON header", () => {
+    const all = OtherHeaders.make(letter, "billing", { trailJson: true })
+    expect(JSON.parse(String(textOf(all, "x-eventbus-trail")))).toEqual([
+      { tier: 0, exceptionClass: "Down", exhaustedAt: 10, attempts: 3 },
+      { tier: 2, exceptionClass: 'Quo"te', exhaustedAt: 20, attempts: 9 }
+    ])
+  })
+
+  it("DLT-09 a set that is written replaces what was there; one that is not leaves the user's headers alone", () => {
+    fc.assert(
+      fc.property(
+        headers,
+        fc.record({
+          spring: fc.constantFrom("plain" as const, "retry-topic" as const, undefined),
+          brokers: fc.boolean(),
+          trailJson: fc.boolean()
+        }),
+        (given, sets) => {
+          const all = OtherHeaders.make({ ...letter, record: record(given) }, "billing", sets)
+          const written = OtherHeaders.make(letter, "billing", sets).map(({ key }) => key)
+          for (const key of written) expect(all.filter((each) => each.key === key)).toHaveLength(1)
+          const isFree = ({ key }: Header) =>
+            !(key.startsWith("x-eventbus-") || written.includes(key)) &&
+            !(sets.spring !== undefined && (key.startsWith("kafka_") || key.startsWith("retry_topic-")))
+          expect(all.filter(isFree)).toEqual(given.filter(isFree))
+        }
+      )
+    )
+  })
+
+  it("DLT-10 without forensics what a replay needs is still there, of every set", () => {
+    const all = OtherHeaders.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
+    const smaller = OtherHeaders.withoutForensics(all).map(({ key }) => key)
+    expect(smaller).not.toContain("kafka_dlt-exception-stacktrace")
+    expect(smaller).not.toContain("kafka_dlt-exception-message")
+    expect(smaller).not.toContain("x-eventbus-trail")
+    expect(smaller).toContain("kafka_dlt-original-offset")
+    expect(smaller).toContain(Names.originalOffset)
+  })
+
+  it("DLT-27 a replayed copy carries none of the accounts; words that only look like one of them stay", () => {
+    const all = OtherHeaders.make(letter, "billing", { spring: "retry-topic", brokers: true, trailJson: true })
+    const copy = ReplayHeaders.forSource(DeadLetterRecord.read(record([header("mine", null), ...all])), "billing")
+    expect(copy.map(({ key }) => key)).toEqual([
+      ...["mine", Names.originalTopic, Names.originalPartition, Names.originalOffset, Names.originalTimestamp],
+      ...[Names.firstFailureTimestamp, Names.replayCount, Names.replayGroup]
+    ])
+    const users = [header("retry-count", "5"), ...DeadLetterHeaders.make(letter)]
+    expect(ReplayHeaders.forSource(DeadLetterRecord.read(record(users)), "billing")[0]).toEqual(users[0])
+  })
+})
+
+describe("what the main topic believes of a replay", () => {
+  const replayed = (group: string) => ({
+    ...record(ReplayHeaders.forSource(DeadLetterRecord.read(record(DeadLetterHeaders.make(letter))), group)),
+    topic: "orders"
+  })
+
+  it("DLT-27 ruling 61 origin and first failure for the group that it was replayed for; all other groups are told to skip it", () => {
+    expect(ReplayHeaders.read(replayed("billing"), "billing")).toEqual({
+      ...{ origin: letter.origin, firstFailureMillis: letter.firstFailureMillis, replayCount: 1 }
+    })
+    expect(ReplayHeaders.read(replayed("billing"), "shipping")).toBeUndefined()
+    expect(ReplayHeaders.isForAnotherGroup(replayed("billing"), "shipping")).toBe(true)
+    expect(ReplayHeaders.isForAnotherGroup(replayed("billing"), "billing")).toBe(false)
+  })
+
+  it("ruling 14 a record that was not replayed is believed nothing, and skipped by nobody", () => {
+    const forged = [
+      [...DeadLetterHeaders.make(letter)],
+      [header(Names.replayGroup, "billing")],
+      [header(Names.replayGroup, "billing"), header(Names.replayCount, "NaN")],
+      [header(Names.replayGroup, "billing"), header(Names.replayCount, "0")],
+      [header(Names.replayGroup, null), header(Names.replayCount, "1")]
+    ]
+    for (const given of forged) {
+      expect(ReplayHeaders.read({ ...record(given), topic: "orders" }, "billing")).toBeUndefined()
+      expect(ReplayHeaders.isForAnotherGroup(record(given), "shipping")).toBe(false)
+    }
+    // An origin elsewhere would send the next replay there.
+    expect(ReplayHeaders.read({ ...replayed("billing"), topic: "payments" }, "billing")).toBeUndefined()
+  })
+})
