@@ -234,7 +234,8 @@ describe("records that were replayed", () => {
         yield* until(() => deadLettered(app) === 3, "10 seconds")
         yield* inTime((yield* replays).replay(3), "1 second")
         const copies = (yield* memory.log("orders", 0)).slice(3)
-        const order = ({ key, value }: (typeof halves)[number]) => `${key?.length}/${value?.length}`
+        const order = ({ key, value }: { readonly key: Uint8Array | null; readonly value: Uint8Array | null }) =>
+          `${key?.length}/${value?.length}`
         assert.deepStrictEqual(copies.map(({ key, value }) => order({ key, value })).sort(), halves.map(order).sort())
         for (const copy of copies) {
           assert.deepStrictEqual(copy.headers.slice(0, headers.length), headers)
