@@ -110,6 +110,14 @@ type Refusal =
   | EventBusError.ConfigurationValidation
   | EventBusError.ConnectorClosed
 
+/**
+ * A binding, whatever it requires. Not `Binding<unknown>`: a binding that is made in its place would take `unknown` for what it requires.
+ */
+export interface AnyBinding {
+  readonly name: string
+  readonly definition: { readonly topic: string; readonly groupId: string; readonly handler: object }
+}
+
 /** What the handlers of some bindings require. */
 type Requirements<B> = B extends Binding.Binding<infer R> ? R : never
 
@@ -117,7 +125,7 @@ type Requirements<B> = B extends Binding.Binding<infer R> ? R : never
  * The bindings on a cluster in memory: topics made, bindings started, partitions assigned. What the handlers require is what the layer requires, except
  * for the broker. Closing it drains; a `TestClock` is moved as far as that takes.
  */
-export function layer<const B extends ReadonlyArray<Binding.Binding<unknown>>>(
+export function layer<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
   options?: Options
 ): Layer.Layer<
@@ -149,7 +157,7 @@ export function layer<R>(
 }
 
 /** The bindings on the cluster that is given as `Broker`. Waits until their partitions are assigned. Missing topics are made, and stay. */
-export function live<const B extends ReadonlyArray<Binding.Binding<unknown>>>(
+export function live<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
   options?: CommonOptions
 ): Layer.Layer<

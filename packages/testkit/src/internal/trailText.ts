@@ -66,5 +66,11 @@ const failed = ({ attempts, failure }: Hop): string => {
 export const error = ({ className, message }: { readonly className: string; readonly message: string }): string => {
   const line = message.split("\n", 1)[0]?.trim() ?? ""
   if (line === "" || line === className || line === "An error has occurred") return className
-  return `${className}: ${line.length > mostMessageCharacters ? `${line.slice(0, mostMessageCharacters - 1)}…` : line}`
+  // An error without a message of its own is shown by its fields, of which the tag is the class once more.
+  const tag = `{"_tag":${JSON.stringify(className)}`
+  if (line === `${tag}}`) return className
+  return line.startsWith(`${tag},`) ? `${className} {${cut(line.slice(tag.length + 1))}` : `${className}: ${cut(line)}`
 }
+
+const cut = (line: string): string =>
+  line.length > mostMessageCharacters ? `${line.slice(0, mostMessageCharacters - 1)}…` : line

@@ -1,0 +1,39 @@
+/**
+ * Assertions on the states of a binding's container (connector seed §10, `ContainerStateAssertions`).
+ *
+ * ```ts
+ * yield* ContainerStates.expectSequence("orders", ["RUNNING", "PAUSED", "RUNNING", "STOPPED"])
+ * ```
+ */
+import type { EventBusError } from "@eventbus/core"
+import { Effect } from "effect"
+import { time } from "./internal/trailText.ts"
+import { TestBus, type TimedEvent } from "./TestBus.ts"
+import { Unexpected } from "./Unexpected.ts"
+
+type State = EventBusError.ContainerState
+
+/** What the binding is now. Fails with `BindingNotFound` for one that is not registered. */
+export const expectState = Effect.fnUntraced(function* (binding: string, state: State) {
+  const found = yield* TestBus.use((bus) => bus.state(binding))
+  if (found !== state) return yield* unexpected(binding, `now ${state}`, found)
+})
+
+/** Every state since CREATED, in order. */
+export const expectSequence = Effect.fnUntraced(function* (binding: string, states: ReadonlyArray<State>) {
+  const changes = yield* TestBus.use(({ events }) => Effect.map(events, changesOf(binding)))
+  if (changes.map(({ to }) => to).join() !== states.join()) {
+    const found = changes.map(({ to, by, atMillis }) => `${to}${by} at ${time(atMillis)}`).join(", ")
+    return yield* unexpected(binding, states.join(", "), found === "" ? "no change" : found)
+  }
+})
+
+const changesOf = (binding: string) => (events: ReadonlyArray<TimedEvent>) =>
+  events.flatMap(({ atMillis, event }) => {
+    if (event._tag !== "StateChanged" || event.binding !== binding) return []
+    const by = event.to === "PAUSED" && event.reasons.length > 0 ? ` by ${event.reasons.join(" and ")}` : ""
+    return [{ to: event.to, by, atMillis }]
+  })
+
+const unexpected = (binding: string, expected: string, found: string) =>
+  Effect.fail(new Unexpected({ subject: `states of binding '${binding}'`, expected, found }))

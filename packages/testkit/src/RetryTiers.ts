@@ -1,0 +1,76 @@
+/**
+ * Assertions on the way of a record through the tiers (connector seed §10, `RetryTierAssertions`).
+ *
+ * ```ts
+ * yield* RetryTiers.expectPath("orders", "o-1", ["main", "tier 1", "tier 2", "handled"])
+ * yield* RetryTiers.expectTimes("orders", "o-1", ["0 millis", "1 minute", "6 minutes"])
+ * ```
+ */
+import { Duration, Effect } from "effect"
+import { time } from "./internal/trailText.ts"
+import { type Hop, type RecordRef, TestBus } from "./TestBus.ts"
+import { Unexpected } from "./Unexpected.ts"
+
+/** One delivery, or how it ended; `waiting`: the last delivery is yet to come. */
+export type Step =
+  | "main"
+  | `tier ${number}`
+  | "handled"
+  | "dead letter"
+  | "skipped"
+  | "halted"
+  | "refused"
+  | "unfinished"
+  | "cut off"
+  | "running"
+  | "waiting"
+
+/** The deliveries of a record, each tier as often as it had it, and at last how it ended. */
+export const expectPath = Effect.fnUntraced(function* (topic: string, record: RecordRef, steps: ReadonlyArray<Step>) {
+  const found = pathOf(yield* hopsOf(topic, record))
+  if (found.join() !== steps.join()) return yield* unexpected(topic, record, steps.join(" > "), found.join(" > "))
+})
+
+/** When each delivery began, exactly, since the first one did; those that wait count with the time at which they are due. */
+export const expectTimes = Effect.fnUntraced(function* (
+  topic: string,
+  record: RecordRef,
+  times: ReadonlyArray<Duration.Input>
+) {
+  const hops = yield* hopsOf(topic, record)
+  const begun = hops[0]?.atMillis ?? 0
+  const found = hops.map(({ atMillis }) => time(atMillis - begun)).join(", ")
+  const expected = times.map((each) => time(Duration.toMillis(each))).join(", ")
+  if (found !== expected) return yield* unexpected(topic, record, expected, found)
+})
+
+const hopsOf = (topic: string, record: RecordRef): Effect.Effect<ReadonlyArray<Hop>, never, TestBus> =>
+  TestBus.use(({ hops }) => hops(topic, record))
+
+/** What a path is compared with: the steps of some hops. */
+export const pathOf = (hops: ReadonlyArray<Hop>): ReadonlyArray<Step> =>
+  hops.flatMap((hop): ReadonlyArray<Step> => {
+    const place: Step = hop.tier === 0 ? "main" : `tier ${hop.tier}`
+    const end = ends[hop.outcome]
+    return end === undefined ? [place] : [place, end]
+  })
+
+/** A copy is followed by its own hop. */
+const ends: Readonly<Record<Hop["outcome"], Step | undefined>> = {
+  Handled: "handled",
+  Routed: undefined,
+  DeadLettered: "dead letter",
+  Skipped: "skipped",
+  Halted: "halted",
+  Refused: "refused",
+  Unfinished: "unfinished",
+  CutOff: "cut off",
+  Running: "running",
+  Waiting: "waiting"
+}
+
+const unexpected = Effect.fnUntraced(function* (topic: string, record: RecordRef, expected: string, found: string) {
+  const trail = yield* TestBus.use((bus) => bus.trail(topic, record))
+  const subject = `way of ${typeof record === "string" ? `'${record}'` : "a record"} from '${topic}'`
+  return yield* new Unexpected({ subject, expected, found: `${found === "" ? "nothing" : found}\n${trail}` })
+})
