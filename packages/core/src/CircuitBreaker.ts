@@ -4,10 +4,13 @@
  * A binding takes it as an option: it is paused then, instead of using up its records' retries. It can also be used alone:
  * `breaker.protect(effect)`.
  */
-import { Cause, Clock, Duration, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
+import { type Cause, Clock, Duration, Effect, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
 import * as BreakerState from "./internal/breakerState.ts"
 import * as CallWindow from "./internal/callWindow.ts"
+import * as Listeners from "./internal/circuitBreakerListeners.ts"
+import * as Protect from "./internal/circuitBreakerProtect.ts"
+import * as OpenWait from "./internal/circuitBreakerWait.ts"
 
 /**
  * - `CLOSED`: everything passes. `OPEN`: nothing does, for a time. `HALF_OPEN`: a few calls find out how things are.
@@ -17,10 +20,12 @@ export type State = "CLOSED" | "OPEN" | "HALF_OPEN" | "FORCED_OPEN" | "DISABLED"
 
 /** With the seed's defaults (CircuitBreakerProperties). `R` is what the probe requires. */
 export interface Options<out R = never> {
-  /** Calls, or with `slidingWindowType: "time"` seconds, that the rates are taken over. A whole number, 1 or more. Default 100. */
+  /** Said by `CallNotPermitted`. Default: none. */
+  readonly name?: string
+  /** Calls, or with `slidingWindowType: "time"` seconds, that the rates are taken over. A whole number, 1 to 1 000 000. Default 100. */
   readonly slidingWindowSize?: number
   readonly slidingWindowType?: "count" | "time"
-  /** No rate is judged before so many calls. 1 or more, at most a count window's size. Default 10. */
+  /** No rate is judged before so many calls; with them it is, whatever the last one came to. 1 to 1 000 000, at most a count window's size. Default 10. */
   readonly minimumNumberOfCalls?: number
   /** Percent of failures at which it opens, inclusive. Above 0, at most 100. Default 50. */
   readonly failureRateThreshold?: number
@@ -28,17 +33,20 @@ export interface Options<out R = never> {
   readonly slowCallRateThreshold?: number
   /** A call that takes longer is slow; of a record, the whole delivery with its backoff (ruling 59). Default 5 seconds. */
   readonly slowCallDuration?: Duration.Input
-  /** How long it stays open before it finds out. Default 1 minute. */
+  /** How long it stays open before it finds out. 1 ms or more, 2^53 - 1 ms at most. Default 1 minute. */
   readonly waitDurationInOpenState?: Duration.Input
-  /** Calls that find out: a hard cap, over everything that shares the breaker. 1 or more. Default 5. */
+  /** Calls that find out: a hard cap, over everything that shares the breaker. The verdict falls with the last outcome. 1 to 1 000 000. Default 5. */
   readonly permittedNumberOfCallsInHalfOpenState?: number
   /** Only for bindings. Default true: the binding shows PAUSED while it is open. With false, refused records wait in place without that. */
   readonly automaticPauseOnOpen?: boolean
-  /** Each reopening without a closing in between waits `multiplier` times longer, up to `maxWaitDuration`. Default: no. */
+  /**
+   * Each reopening without a closing in between, and each failed probe, waits `multiplier` times longer, up to `maxWaitDuration`. A multiplier of 1 or more,
+   * a limit of at least `waitDurationInOpenState`. Default: no.
+   */
   readonly openBackoff?: { readonly multiplier: number; readonly maxWaitDuration: Duration.Input }
   /** Asked when the wait is over, before any call is: only when it succeeds, within `probeTimeout`, the breaker half-opens; else it waits again. */
   readonly probe?: Effect.Effect<unknown, unknown, R>
-  /** Default 10 seconds. */
+  /** 1 ms or more. Default 10 seconds. */
   readonly probeTimeout?: Duration.Input
 }
 
@@ -53,12 +61,13 @@ export class InvalidCircuitBreaker extends Schema.TaggedError<InvalidCircuitBrea
 
 /** The breaker let no call through; nothing was called. */
 export class CallNotPermitted extends Schema.TaggedError<CallNotPermitted>()("CallNotPermitted", {
+  name: Schema.optionalKey(Schema.String),
   state: Schema.Literals(["CLOSED", "OPEN", "HALF_OPEN", "FORCED_OPEN", "DISABLED"]),
-  /** Until the next look at the dependency; undefined when that is up to somebody. */
+  /** Until the next look at the dependency, 0 while a probe looks; undefined when that is up to somebody. */
   retryInMillis: Schema.UndefinedOr(Schema.Number)
 }) {
   override get message(): string {
-    return `The circuit breaker is ${this.state} and lets no call through.`
+    return `The circuit breaker${this.name === undefined ? "" : ` '${this.name}'`} is ${this.state} and lets no call through.`
   }
 }
 
@@ -81,6 +90,7 @@ export interface Snapshot {
 export interface Change {
   readonly from: State
   readonly to: State
+  /** Of the new state, with the counts of the old one: those that led to the change. */
   readonly snapshot: Snapshot
 }
 
@@ -88,7 +98,7 @@ export interface Change {
 export type Permit = number
 
 export interface ProtectOptions<E> {
-  /** Which failed calls count against the dependency. Default: all. An interrupted call counts as nothing. */
+  /** Which failed calls count against the dependency. Default: all, also when it throws. An interrupted call counts as nothing. */
   readonly isFailure?: (cause: Cause.Cause<E>) => boolean
 }
 
@@ -98,6 +108,7 @@ export interface CircuitBreaker {
     call: Effect.Effect<A, E, R>,
     options?: ProtectOptions<E>
   ) => Effect.Effect<A, E | CallNotPermitted, R>
+  readonly state: Effect.Effect<State>
   readonly snapshot: Effect.Effect<Snapshot>
   /** From now on; a reader that falls behind misses the oldest. */
   readonly changes: Stream.Stream<Change>
@@ -105,9 +116,9 @@ export interface CircuitBreaker {
   readonly forceOpen: Effect.Effect<void>
   /** Lets everything through, and counts nothing, until `reset`. */
   readonly disable: Effect.Effect<void>
-  /** Closed, with an empty window. */
+  /** Closed, with an empty window, from every state. Calls that run now no longer count. */
   readonly reset: Effect.Effect<void>
-  /** For callers that cannot afford an effect per call. Every permit is given back once: by `recordUnsafe` or `releaseUnsafe`. */
+  /** For callers that cannot afford an effect per call. Every permit is given back once: by `recordUnsafe` or `releaseUnsafe`; of a state that is over, that changes nothing. */
   readonly tryAcquireUnsafe: (nowMillis: number) => Permit | undefined
   readonly releaseUnsafe: (permit: Permit) => void
   readonly recordUnsafe: (
@@ -119,7 +130,7 @@ export interface CircuitBreaker {
   readonly stateUnsafe: () => State
   /** False once the breaker has opened since the permit was given. */
   readonly isCurrentUnsafe: (permit: Permit) => boolean
-  /** Called synchronously with every change; one that throws changes nothing. The result removes it. */
+  /** Called synchronously with every change, in their order; one that throws changes nothing. The result removes it. */
   readonly onChange: (listener: (change: Change) => void) => () => void
 }
 
@@ -127,17 +138,22 @@ export interface CircuitBreaker {
 export const validate = (options: Options<unknown>): ReadonlyArray<ConfigurationIssue> => {
   const size = options.slidingWindowSize ?? 100
   const minimum = options.minimumNumberOfCalls ?? 10
+  const wait = options.waitDurationInOpenState ?? "1 minute"
+  const waitMillis = toMillis(wait)
   const backoff = options.openBackoff
   return [
     ...whole("slidingWindowSize", size),
+    ...(["count", "time"].includes(options.slidingWindowType ?? "count")
+      ? []
+      : [issue("slidingWindowType", options.slidingWindowType, '"count" or "time"')]),
     ...whole("minimumNumberOfCalls", minimum),
     ...(options.slidingWindowType !== "time" && minimum > size
       ? [issue("minimumNumberOfCalls", minimum, `at most slidingWindowSize (${size})`)]
       : []),
     ...percent("failureRateThreshold", options.failureRateThreshold ?? 50),
     ...percent("slowCallRateThreshold", options.slowCallRateThreshold ?? 80),
-    ...duration("slowCallDuration", options.slowCallDuration ?? "5 seconds"),
-    ...duration("waitDurationInOpenState", options.waitDurationInOpenState ?? "1 minute"),
+    ...duration("slowCallDuration", options.slowCallDuration ?? "5 seconds", 0),
+    ...duration("waitDurationInOpenState", wait, 1),
     ...whole("permittedNumberOfCallsInHalfOpenState", options.permittedNumberOfCallsInHalfOpenState ?? 5),
     ...(backoff === undefined
       ? []
@@ -145,15 +161,19 @@ export const validate = (options: Options<unknown>): ReadonlyArray<Configuration
           ...(Number.isFinite(backoff.multiplier) && backoff.multiplier >= 1
             ? []
             : [issue("openBackoff.multiplier", backoff.multiplier, "a finite number, 1 or more")]),
-          ...duration("openBackoff.maxWaitDuration", backoff.maxWaitDuration)
+          ...duration(
+            "openBackoff.maxWaitDuration",
+            backoff.maxWaitDuration,
+            waitMillis >= 1 && waitMillis < Infinity ? waitMillis : 1
+          )
         ]),
-    ...duration("probeTimeout", options.probeTimeout ?? "10 seconds")
+    ...duration("probeTimeout", options.probeTimeout ?? "10 seconds", 1)
   ]
 }
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,
-  found: String(found),
+  found: Duration.isDuration(found) ? `${Duration.toMillis(found)} ms` : String(found),
   allowed
 })
 
@@ -165,11 +185,11 @@ const whole = (path: string, value: number) =>
 const percent = (path: string, value: number) =>
   value > 0 && value <= 100 ? [] : [issue(path, value, "a percentage above 0, at most 100")]
 
-const duration = (path: string, input: Duration.Input) => {
+const duration = (path: string, input: Duration.Input, leastMillis: number) => {
   const millis = toMillis(input)
-  return millis >= 0 && millis <= Number.MAX_SAFE_INTEGER
+  return millis >= leastMillis && millis <= Number.MAX_SAFE_INTEGER
     ? []
-    : [issue(path, typeof input === "object" ? `${millis} ms` : input, "a duration of 0 or more, 2^53 - 1 ms at most")]
+    : [issue(path, input, `a duration of ${leastMillis} ms or more, 2^53 - 1 ms at most`)]
 }
 
 const toMillis = (input: Duration.Input): number =>
@@ -177,7 +197,7 @@ const toMillis = (input: Duration.Input): number =>
     ? Number.NaN
     : Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
 
-/** A breaker that lives as long as the scope. */
+/** A breaker that lives as long as the scope: one that is open when the scope is closed stays open. */
 export const make = Effect.fnUntraced(function* <R = never>(
   options: Options<R> = {}
 ): Effect.fn.Return<CircuitBreaker, InvalidCircuitBreaker, R | Scope.Scope> {
@@ -185,52 +205,31 @@ export const make = Effect.fnUntraced(function* <R = never>(
   if (issues.length > 0) return yield* new InvalidCircuitBreaker({ issues })
   const settings = settingsOf(options)
   const slowMillis = toMillis(options.slowCallDuration ?? "5 seconds")
-  const size = options.slidingWindowSize ?? 100
-  const window = options.slidingWindowType === "time" ? CallWindow.ofSeconds(size) : CallWindow.ofCalls(size)
+  const window = windowOf(options)
   const clock = yield* Clock.Clock
-  const scope = yield* Effect.scope
-  const fork = Effect.runForkWith(yield* Effect.context<R>())
-  const listeners = new Set<(change: Change) => void>()
-  let state = BreakerState.initial(clock.currentTimeMillisUnsafe())
+  const now = () => clock.currentTimeMillisUnsafe()
+  const { add: onChange, notify } = Listeners.make<Change>()
+  let state = BreakerState.initial(now())
   let lastOpened = -1
-  let waiting: Fiber.Fiber<unknown> | undefined
-
-  const snapshot = (): Snapshot => snapshotOf(state, window.counts(clock.currentTimeMillisUnsafe()))
 
   const apply = (event: BreakerState.BreakerEvent, nowMillis: number): void => {
     const from = state
     state = BreakerState.transition(settings, from, event, nowMillis)
     if (state.generation === from.generation) return
-    const counted = snapshotOf(from, window.counts(nowMillis))
+    const snapshot = snapshotOf(state, countsBehind(from, event, window, nowMillis))
     window.clear()
-    waiting?.interruptUnsafe()
-    waiting = undefined
+    wait.stop()
     if (state._tag === "OPEN" || state._tag === "FORCED_OPEN") lastOpened = state.generation
-    if (state._tag === "OPEN") waiting = fork(Effect.flatMap(Effect.forkIn(waitAndProbe, scope), Fiber.await))
-    const change = { from: from._tag, to: state._tag, snapshot: { ...snapshotOf(state, counted), ...ratesOf(counted) } }
-    for (const listener of listeners) notify(listener, change)
+    if (state._tag === "OPEN") wait.start()
+    if (state._tag !== from._tag) notify({ from: from._tag, to: state._tag, snapshot })
   }
 
-  const probe = options.probe?.pipe(Effect.timeout(options.probeTimeout ?? "10 seconds"), Effect.exit)
-
-  /** Looks at the clock at least once a day: no timer gets too long for the platform. */
-  const waitAndProbe = Effect.gen(function* () {
-    while (state._tag === "OPEN") {
-      const rest = state.untilMillis - clock.currentTimeMillisUnsafe()
-      if (rest > 0) {
-        yield* Effect.sleep(Math.min(rest, 86_400_000))
-        continue
-      }
-      const { generation } = state
-      const exit = probe === undefined ? Exit.void : yield* probe
-      if (state.generation !== generation) return
-      // Applied by somebody else's fiber: this one is interrupted by the change.
-      const event = { _tag: Exit.isSuccess(exit) ? "WaitOver" : "ProbeFailed" } as const
-      apply(event, clock.currentTimeMillisUnsafe())
-    }
+  const wait = yield* OpenWait.make<R>({
+    untilMillis: () => (state._tag === "OPEN" ? state.untilMillis : undefined),
+    probe: options.probe?.pipe(Effect.timeout(options.probeTimeout ?? "10 seconds")),
+    onOver: () => apply({ _tag: "WaitOver" }, now()),
+    onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())
   })
-
-  const command = (event: BreakerState.BreakerEvent) => Effect.sync(() => apply(event, clock.currentTimeMillisUnsafe()))
 
   const tryAcquireUnsafe = (nowMillis: number): Permit | undefined => {
     if (state._tag === "CLOSED") return state.generation
@@ -239,62 +238,57 @@ export const make = Effect.fnUntraced(function* <R = never>(
     return state.generation
   }
   const releaseUnsafe = (permit: Permit) => {
-    if (permit === state.generation) apply({ _tag: "Released" }, state.sinceMillis)
+    if (permit === state.generation && state._tag === "HALF_OPEN") apply({ _tag: "Released" }, state.sinceMillis)
   }
   const recordUnsafe: CircuitBreaker["recordUnsafe"] = (permit, outcome, durationMillis, nowMillis) => {
     if (permit !== state.generation || state._tag === "DISABLED") return
     if (outcome === "ignored") return releaseUnsafe(permit)
     const failed = outcome === "failure"
     const slow = durationMillis > slowMillis
-    if (state._tag === "CLOSED") window.add(failed, slow, nowMillis)
-    if (state._tag === "CLOSED" && !failed && !slow) return
+    if (state._tag === "CLOSED") {
+      window.add(failed, slow, nowMillis)
+      // Nothing is allocated for a call that changes nothing.
+      if (!BreakerState.opens(settings, window.counts(nowMillis))) return
+    }
     apply({ _tag: "Outcome", failed, slow, window: window.counts(nowMillis) }, nowMillis)
   }
 
-  const onChange: CircuitBreaker["onChange"] = (listener) => {
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-
+  const calls = { tryAcquireUnsafe, releaseUnsafe, recordUnsafe }
+  const command = (event: BreakerState.BreakerEvent) => Effect.sync(() => apply(event, now()))
   return {
-    protect: <A, E, R>(call: Effect.Effect<A, E, R>, { isFailure = () => true }: ProtectOptions<E> = {}) =>
-      Effect.suspend((): Effect.Effect<A, E | CallNotPermitted, R> => {
-        const startedMillis = clock.currentTimeMillisUnsafe()
-        const permit = tryAcquireUnsafe(startedMillis)
-        if (permit === undefined) {
-          const { nextProbeAtMillis } = snapshot()
-          const retryInMillis = nextProbeAtMillis === undefined ? undefined : nextProbeAtMillis - startedMillis
-          return Effect.fail(new CallNotPermitted({ state: state._tag, retryInMillis }))
-        }
-        return Effect.onExit(call, (exit) =>
-          Effect.sync(() => {
-            const now = clock.currentTimeMillisUnsafe()
-            if (Exit.isSuccess(exit)) return recordUnsafe(permit, "success", now - startedMillis, now)
-            if (Cause.hasInterruptsOnly(exit.cause)) return releaseUnsafe(permit)
-            recordUnsafe(permit, isFailure(exit.cause) ? "failure" : "ignored", now - startedMillis, now)
-          })
-        )
-      }),
-    snapshot: Effect.sync(snapshot),
-    changes: Stream.callback<Change>(
-      (queue) =>
-        Effect.acquireRelease(
-          Effect.sync(() => onChange((change) => Queue.offerUnsafe(queue, change))),
-          (unsubscribe) => Effect.sync(unsubscribe)
-        ),
-      { bufferSize: 256, strategy: "sliding" }
-    ),
+    protect: Protect.make(calls, now, () => refusal(state, options.name, now())),
+    state: Effect.sync(() => state._tag),
+    snapshot: Effect.sync(() => snapshotOf(state, countsOf(state, window, now()))),
+    changes: changesOf(onChange),
     forceOpen: command({ _tag: "ForceOpen" }),
     disable: command({ _tag: "Disable" }),
     reset: command({ _tag: "Close" }),
-    tryAcquireUnsafe,
-    releaseUnsafe,
-    recordUnsafe,
+    ...calls,
     stateUnsafe: () => state._tag,
     isCurrentUnsafe: (permit) => permit > lastOpened,
     onChange
   }
 })
+
+const refusal = (state: BreakerState.BreakerState, name: string | undefined, nowMillis: number): CallNotPermitted =>
+  new CallNotPermitted({
+    ...(name === undefined ? {} : { name }),
+    state: state._tag,
+    retryInMillis: state._tag === "OPEN" ? Math.max(0, state.untilMillis - nowMillis) : undefined
+  })
+
+const changesOf = (onChange: CircuitBreaker["onChange"]): Stream.Stream<Change> =>
+  Stream.callback<Change>(
+    (queue) =>
+      Effect.acquireRelease(
+        Effect.sync(() => onChange((change) => Queue.offerUnsafe(queue, change))),
+        (unsubscribe) => Effect.sync(unsubscribe)
+      ),
+    { bufferSize: 256, strategy: "sliding" }
+  )
+
+const windowOf = ({ slidingWindowSize: size = 100, slidingWindowType }: Options<unknown>): CallWindow.CallWindow =>
+  slidingWindowType === "time" ? CallWindow.ofSeconds(size) : CallWindow.ofCalls(size)
 
 const settingsOf = (options: Options<unknown>): BreakerState.BreakerSettings => {
   const waitMillis = toMillis(options.waitDurationInOpenState ?? "1 minute")
@@ -309,29 +303,30 @@ const settingsOf = (options: Options<unknown>): BreakerState.BreakerSettings => 
   }
 }
 
+const countsOf = (state: BreakerState.BreakerState, window: CallWindow.CallWindow, nowMillis: number) =>
+  state._tag === "HALF_OPEN" ? state.outcomes : window.counts(nowMillis)
+
+/** What an event was judged by: the half-open calls do not count the one yet that it is about. */
+const countsBehind = (
+  from: BreakerState.BreakerState,
+  event: BreakerState.BreakerEvent,
+  window: CallWindow.CallWindow,
+  nowMillis: number
+): CallWindow.Counts =>
+  from._tag === "HALF_OPEN" && event._tag === "Outcome"
+    ? BreakerState.withOutcome(from.outcomes, event)
+    : countsOf(from, window, nowMillis)
+
 const rate = (part: number, calls: number): number => (calls === 0 ? 0 : (part * 100) / calls)
 
-const ratesOf = ({ calls, failures, slowCalls, failureRate, slowCallRate }: Snapshot) => ({
-  ...{ calls, failures, slowCalls, failureRate, slowCallRate }
+const snapshotOf = (state: BreakerState.BreakerState, { calls, failures, slow }: CallWindow.Counts): Snapshot => ({
+  state: state._tag,
+  generation: state.generation,
+  calls,
+  failures,
+  slowCalls: slow,
+  failureRate: rate(failures, calls),
+  slowCallRate: rate(slow, calls),
+  sinceMillis: state.sinceMillis,
+  nextProbeAtMillis: state._tag === "OPEN" ? state.untilMillis : undefined
 })
-
-const snapshotOf = (state: BreakerState.BreakerState, window: CallWindow.Counts | Snapshot): Snapshot => {
-  const counted =
-    state._tag === "HALF_OPEN" ? state.outcomes : "slow" in window ? window : { ...window, slow: window.slowCalls }
-  const { calls, failures, slow } = counted
-  return {
-    state: state._tag,
-    generation: state.generation,
-    ...{ calls, failures, slowCalls: slow, failureRate: rate(failures, calls), slowCallRate: rate(slow, calls) },
-    sinceMillis: state.sinceMillis,
-    nextProbeAtMillis: state._tag === "OPEN" ? state.untilMillis : undefined
-  }
-}
-
-const notify = (listener: (change: Change) => void, change: Change): void => {
-  try {
-    listener(change)
-  } catch {
-    // An observer changes nothing.
-  }
-}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Data, Effect, Exit, Fiber } from "effect"
+import { Data, Duration, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
@@ -41,10 +41,13 @@ describe("CircuitBreaker", () => {
         const half = yield* CircuitBreaker.make({ slidingWindowSize: 10, minimumNumberOfCalls: 10 })
         yield* calls(half, "f.f.f.f.f")
         expect(state(half)).toBe("CLOSED")
+        // The rate is what counts, not what the last call came to.
         yield* calls(half, ".")
-        expect(state(half)).toBe("CLOSED")
+        expect(state(half)).toBe("OPEN")
         const exact = yield* CircuitBreaker.make({ slidingWindowSize: 10, minimumNumberOfCalls: 10 })
-        yield* calls(exact, ".f.f.f.f.f")
+        yield* calls(exact, ".f.f.f.f.")
+        expect(state(exact)).toBe("CLOSED")
+        yield* calls(exact, "f")
         expect(state(exact)).toBe("OPEN")
         const evicting = yield* CircuitBreaker.make({
           slidingWindowSize: 10,
@@ -84,6 +87,13 @@ describe("CircuitBreaker", () => {
     for (const failureRateThreshold of [0, 101, -1, Number.NaN, Number.POSITIVE_INFINITY])
       expect(paths({ failureRateThreshold })).toEqual(["failureRateThreshold"])
     expect(paths({ failureRateThreshold: 0.0001, slowCallRateThreshold: 100 })).toEqual([])
+    expect(paths({ waitDurationInOpenState: 0, probeTimeout: 0, slowCallDuration: 0 })).toEqual([
+      "waitDurationInOpenState",
+      "probeTimeout"
+    ])
+    expect(
+      CircuitBreaker.validate({ openBackoff: { multiplier: 2, maxWaitDuration: Duration.seconds(59) } })
+    ).toMatchObject([{ path: "openBackoff.maxWaitDuration", found: "59000 ms" }])
     expect(
       paths({
         slidingWindowSize: 0,

@@ -57,9 +57,10 @@ export const transition = (
   const next = { generation: state.generation + 1, sinceMillis: nowMillis }
   switch (event._tag) {
     case "ForceOpen":
-      return { _tag: "FORCED_OPEN", ...next }
+      return state._tag === "FORCED_OPEN" ? state : { _tag: "FORCED_OPEN", ...next }
     case "Disable":
-      return { _tag: "DISABLED", ...next }
+      return state._tag === "DISABLED" ? state : { _tag: "DISABLED", ...next }
+    // Also when it is closed: results of calls that run now are of the past.
     case "Close":
       return { _tag: "CLOSED", ...next }
     case "Outcome":
@@ -67,7 +68,7 @@ export const transition = (
     case "Acquired":
       return state._tag === "HALF_OPEN" ? { ...state, given: state.given + 1 } : state
     case "Released":
-      return state._tag === "HALF_OPEN" ? { ...state, given: Math.max(0, state.given - 1) } : state
+      return state._tag === "HALF_OPEN" ? { ...state, given: Math.max(state.outcomes.calls, state.given - 1) } : state
     case "WaitOver":
       return state._tag === "OPEN"
         ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, given: 0, outcomes: none }
@@ -89,6 +90,20 @@ export const permits = (settings: BreakerSettings, state: BreakerState): boolean
   state._tag === "DISABLED" ||
   (state._tag === "HALF_OPEN" && state.given < settings.permittedNumberOfCallsInHalfOpenState)
 
+/** Whether these calls open a closed breaker: enough of them, whatever the last one came to, and too many failed or slow. */
+export const opens = (settings: BreakerSettings, counts: Counts): boolean =>
+  counts.calls >= settings.minimumNumberOfCalls && isTooHigh(settings, counts)
+
+/** The half-open calls with one more outcome. */
+export const withOutcome = (
+  { calls, failures, slow }: Counts,
+  outcome: { readonly failed: boolean; readonly slow: boolean }
+): Counts => ({
+  calls: calls + 1,
+  failures: failures + (outcome.failed ? 1 : 0),
+  slow: slow + (outcome.slow ? 1 : 0)
+})
+
 const none: Counts = { calls: 0, failures: 0, slow: 0 }
 
 const afterOutcome = (
@@ -97,18 +112,10 @@ const afterOutcome = (
   event: Extract<BreakerEvent, { readonly _tag: "Outcome" }>,
   nowMillis: number
 ): BreakerState => {
-  if (state._tag === "CLOSED") {
-    const counts = event.window
-    return counts.calls >= settings.minimumNumberOfCalls && isTooHigh(settings, counts)
-      ? open(settings, state, 0, nowMillis)
-      : state
-  }
-  if (state._tag !== "HALF_OPEN") return state
-  const outcomes = {
-    calls: state.outcomes.calls + 1,
-    failures: state.outcomes.failures + (event.failed ? 1 : 0),
-    slow: state.outcomes.slow + (event.slow ? 1 : 0)
-  }
+  if (state._tag === "CLOSED") return opens(settings, event.window) ? open(settings, state, 0, nowMillis) : state
+  // No permit is out that this could be the outcome of.
+  if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.given) return state
+  const outcomes = withOutcome(state.outcomes, event)
   if (outcomes.calls < settings.permittedNumberOfCallsInHalfOpenState) return { ...state, outcomes }
   return isTooHigh(settings, outcomes)
     ? open(settings, state, state.reopenings + 1, nowMillis)

@@ -10,6 +10,7 @@ export interface Counts {
 
 export interface CallWindow {
   readonly add: (failed: boolean, slow: boolean, nowMillis: number) => void
+  /** The window's own sums: they hold until the next call of the window. */
   readonly counts: (nowMillis: number) => Counts
   readonly clear: () => void
 }
@@ -20,66 +21,71 @@ const slowBit = 2
 /** The last `size` calls. */
 export const ofCalls = (size: number): CallWindow => {
   const ring = new Uint8Array(size)
+  const sums = { calls: 0, failures: 0, slow: 0 }
   let next = 0
-  let calls = 0
-  let failures = 0
-  let slowCalls = 0
   return {
     add: (failed, slow) => {
-      if (calls === size) {
+      if (sums.calls === size) {
         const evicted = ring[next]!
-        failures -= evicted & failedBit
-        slowCalls -= (evicted & slowBit) >> 1
-      } else calls++
+        sums.failures -= evicted & failedBit
+        sums.slow -= (evicted & slowBit) >> 1
+      } else sums.calls++
       ring[next] = (failed ? failedBit : 0) | (slow ? slowBit : 0)
       next = next + 1 === size ? 0 : next + 1
-      if (failed) failures++
-      if (slow) slowCalls++
+      if (failed) sums.failures++
+      if (slow) sums.slow++
     },
-    counts: () => ({ calls, failures, slow: slowCalls }),
+    counts: () => sums,
     clear: () => {
       next = 0
-      calls = 0
-      failures = 0
-      slowCalls = 0
+      sums.calls = sums.failures = sums.slow = 0
     }
   }
 }
 
 /** The calls of the last `seconds` seconds, the current one included, counted by second. A clock that is set back begins anew. */
 export const ofSeconds = (seconds: number): CallWindow => {
-  const buckets = Array.from({ length: seconds }, () => ({ calls: 0, failures: 0, slow: 0 }))
+  const calls = new Uint32Array(seconds)
+  const failures = new Uint32Array(seconds)
+  const slowCalls = new Uint32Array(seconds)
   const sums = { calls: 0, failures: 0, slow: 0 }
   let current = Number.NEGATIVE_INFINITY
 
-  const empty = (bucket: (typeof buckets)[number]) => {
-    sums.calls -= bucket.calls
-    sums.failures -= bucket.failures
-    sums.slow -= bucket.slow
-    bucket.calls = bucket.failures = bucket.slow = 0
+  const empty = (bucket: number) => {
+    sums.calls -= calls[bucket]!
+    sums.failures -= failures[bucket]!
+    sums.slow -= slowCalls[bucket]!
+    calls[bucket] = failures[bucket] = slowCalls[bucket] = 0
   }
   const clear = () => {
-    for (const bucket of buckets) empty(bucket)
+    for (const buckets of [calls, failures, slowCalls]) buckets.fill(0)
+    sums.calls = sums.failures = sums.slow = 0
   }
-  const moveTo = (second: number) => {
+  const moveTo = (nowMillis: number) => {
+    const second = Math.max(0, Math.floor(nowMillis / 1_000))
     if (second === current) return
     if (second < current || second - current >= seconds) clear()
-    else for (let passed = current + 1; passed <= second; passed++) empty(buckets[passed % seconds]!)
+    else for (let passed = current + 1; passed <= second; passed++) empty(passed % seconds)
     current = second
   }
   return {
     add: (failed, slow, nowMillis) => {
-      const second = Math.max(0, Math.floor(nowMillis / 1_000))
-      moveTo(second)
-      for (const counts of [buckets[second % seconds]!, sums]) {
-        counts.calls++
-        if (failed) counts.failures++
-        if (slow) counts.slow++
+      moveTo(nowMillis)
+      const bucket = current % seconds
+      calls[bucket]!++
+      sums.calls++
+      if (failed) {
+        failures[bucket]!++
+        sums.failures++
+      }
+      if (slow) {
+        slowCalls[bucket]!++
+        sums.slow++
       }
     },
     counts: (nowMillis) => {
-      moveTo(Math.max(0, Math.floor(nowMillis / 1_000)))
-      return { ...sums }
+      moveTo(nowMillis)
+      return sums
     },
     clear
   }
