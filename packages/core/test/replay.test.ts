@@ -326,20 +326,26 @@ describe("replay", () => {
     )
   }
 
-  scenario("DLT-26 two replays at once publish each record once", () =>
-    Effect.gen(function* () {
-      const memory = yield* withTopics()
-      const all = Array.from({ length: 300 }, (_, index) => `v${index}`)
-      yield* memory.append(
-        "orders.DLT",
-        0,
-        all.map((value) => letter(value))
-      )
-      const one = yield* Effect.forkChild(Effect.exit((yield* engine()).replay(1000)), { startImmediately: true })
-      const other = yield* Effect.forkChild(Effect.exit((yield* engine()).replay(1000)), { startImmediately: true })
-      yield* inTime(Effect.all([Fiber.join(one), Fiber.join(other)]), "1 second")
-      yield* inTime((yield* engine()).replay(1000))
-      assert.deepStrictEqual(yield* valuesIn("orders"), all)
-    })
-  )
+  for (const delayMillis of [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 230, 260, 300]) {
+    scenario(
+      `DLT-26 a replay that begins ${delayMillis} ms after another one: each record once`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* withTopics()
+          const all = Array.from({ length: 300 }, (_, index) => `v${index}`)
+          yield* memory.append(
+            "orders.DLT",
+            0,
+            all.map((value) => letter(value))
+          )
+          const one = yield* Effect.forkChild(Effect.exit((yield* engine()).replay(1000)), { startImmediately: true })
+          for (let elapsed = 0; elapsed < delayMillis; elapsed += 10) yield* advance("10 millis")
+          const other = yield* Effect.forkChild(Effect.exit((yield* engine()).replay(1000)), { startImmediately: true })
+          yield* inTime(Effect.all([Fiber.join(one), Fiber.join(other)]), "10 millis")
+          yield* inTime((yield* engine()).replay(1000), "10 millis")
+          assert.deepStrictEqual(yield* valuesIn("orders"), all)
+        }),
+      { latency: { admin: 20, produce: 20, endTransaction: 20, sendOffsets: 10, fetch: 10, join: 10 } }
+    )
+  }
 })
