@@ -21,7 +21,7 @@ describe.concurrent("the demo", () => {
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
-        assert.strictEqual(yield* demo.exit, 0)
+        assert.strictEqual(yield* demo.exit, 0, demo.output())
         assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
         assert.include(demo.output(), "in SQLite; 33 more rolled back")
       }),
@@ -72,7 +72,7 @@ describe.concurrent("the demo", () => {
         const demo = yield* start("demo.ts")
         yield* demo.writes("app-2 gets SIGTERM")
         yield* demo.signal("SIGINT")
-        assert.strictEqual(yield* demo.exit, 130)
+        assert.strictEqual(yield* demo.exit, 130, demo.output())
         assert.include(demo.output(), "interrupted: the instances finish what they have")
         assert.isBelow(accountOf(demo.output()).produced, 662)
       }),

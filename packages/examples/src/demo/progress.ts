@@ -99,8 +99,10 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
       if (event._tag === "SessionClosed") breakers.delete(instance)
       const isRetry = "topic" in event && tierOf(event.topic) > 0
       for (const [index, partition] of partitions.entries()) {
-        if ("partition" in event && event.partition === index && !isRetry) {
-          follow(partition, instance, event, nowMillis())
+        if ("partition" in event && event.partition === index) {
+          if (!isRetry) follow(partition, instance, event, nowMillis())
+          // Retry topics have the partitions of their source: what is cut off there belongs to the same orders.
+          else if (cutsOff(event)) partition.cutOffBy = event._tag
         }
         if (event._tag === "SessionCrashed" && partition.owner === instance) cutOff(partition, event)
       }
@@ -179,6 +181,9 @@ const follow = (partition: PartitionProgress, instance: string, event: Event, no
       break
   }
 }
+
+const cutsOff = ({ _tag }: Event): boolean =>
+  _tag === "PartitionLost" || _tag === "DrainTimedOut" || _tag === "ProcessingBudgetReached"
 
 const leave = (partition: PartitionProgress): void => {
   partition.owner = undefined
