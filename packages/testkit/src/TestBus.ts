@@ -54,6 +54,8 @@ export class TestBus extends Context.Service<
       topic: string,
       record: TestRecord
     ) => Effect.Effect<ConsumerRecord.RecordMetadata, Serde.EncodeFailure | BrokerError.BrokerError>
+    /** Lets time pass: moves a `TestClock`, each thing at its time, or waits on any other clock. So that one scenario runs on both. */
+    readonly pass: (duration: Duration.Input) => Effect.Effect<void>
     /**
      * Succeeds when every record of every binding, in its tiers too, is done: handled, dead-lettered or skipped, and committed. Fails with what is not,
      * and why. Moves no `TestClock`; on a running clock it waits up to `settleWithin`.
@@ -231,6 +233,7 @@ const make = Effect.fnUntraced(function* <R>(
       yield* pace.quiet
       return metadata
     }),
+    pass: pace.pass,
     settled: Watch.settled(scene, pace, bindings, connector.listBindings),
     trail: (topic, ref) => Watch.trail(scene, bindings, topic, ref),
     hops: (topic, ref) => Watch.hops(scene, bindings, topic, ref),

@@ -1,13 +1,15 @@
 /**
  * How a test waits: on a `TestClock` by giving every fiber its turn, since time stands still; on any other clock by letting time pass.
  */
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as VirtualTime from "../VirtualTime.ts"
 
 export interface Pace {
   /** Lets everything happen that is due now. */
   readonly quiet: Effect.Effect<void>
+  /** Lets time pass. */
+  readonly pass: (duration: Duration.Input) => Effect.Effect<void>
   /** Whether it comes true: at once on a `TestClock`, or else within the bound. */
   readonly comesTrue: (holds: Effect.Effect<boolean>) => Effect.Effect<boolean>
   /** Runs something that takes time to its end; a `TestClock` is moved for it. */
@@ -47,6 +49,7 @@ const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
   })
   return {
     quiet,
+    pass: (duration) => quiet.pipe(Effect.andThen(TestClock.adjust(duration)), Effect.andThen(quiet)),
     comesTrue: (holds) => Effect.andThen(quiet, holds),
     toTheEnd: Effect.fnUntraced(function* (effect) {
       const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
@@ -61,6 +64,7 @@ const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
 
 const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<Pace, "elapsedMillis"> => ({
   quiet: Effect.void,
+  pass: Effect.sleep,
   comesTrue: Effect.fnUntraced(function* (holds) {
     const deadline = clock.currentTimeMillisUnsafe() + withinMillis
     while (!(yield* holds)) {
