@@ -68,10 +68,17 @@ export const make = Effect.fnUntraced(function* (
   const sendByProducer: Send = (record) =>
     producer === undefined ? Effect.flatMap(acquireOnce, (open) => open.send(record)) : producer.send(record)
 
-  /** A record without key keeps its partition number where the target has it, so that neighbours stay together. */
+  /** A record without key keeps its partition number where the target has it, so that neighbours stay together. A target that is missing is made first. */
   const samePartition = ({ record, topic }: Copy) =>
-    Effect.map(topics.partitionsOf(topic), (partitions) =>
+    Effect.map(partitionsOf(topic), (partitions) =>
       partitions !== undefined && record.partition < partitions ? record.partition : undefined
+    )
+
+  const partitionsOf = (topic: string) =>
+    Effect.flatMap(topics.partitionsOf(topic), (partitions) =>
+      partitions !== undefined || definition.missingTopics === "wait"
+        ? Effect.succeed(partitions)
+        : Effect.andThen(Effect.ignore(topics.create(topic)), topics.partitionsOf(topic))
     )
 
   /** Whether the trouble is mended, so that the next attempt need not wait. */

@@ -1,7 +1,7 @@
 /**
  * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Makes them, and knows how many partitions they have.
  */
-import { Clock, Effect, type Exit, type Scope } from "effect"
+import { Clock, Effect, Exit, type Scope } from "effect"
 import type { Admin, Broker, NewTopic } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -42,6 +42,7 @@ export const make = (
   const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(broker.admin, use))
 
+  /** Answers how many partitions it got; undefined when it was there already. */
   const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
     const source = yield* admin.describeTopic(definition.topic)
     const config = yield* Effect.orElseSucceed(admin.topicConfig(definition.topic), () => new Map<string, string>())
@@ -59,7 +60,9 @@ export const make = (
         ...largest(config.get("max.message.bytes"))
       ])
     }
-    yield* admin.createTopics([wanted]).pipe(Effect.catchTag("TopicExists", () => Effect.void))
+    return yield* Effect.as(admin.createTopics([wanted]), wanted.partitions).pipe(
+      Effect.catchTag("TopicExists", () => Effect.succeed(undefined))
+    )
   })
 
   const fresh = (topic: string, nowMillis: number): Count | undefined => {
@@ -77,6 +80,9 @@ export const make = (
       withAdmin((admin) => admin.describeTopic(topic)),
       () => undefined
     )
+    // One that was made since it was asked for is known better.
+    const made = described === undefined ? fresh(topic, now) : undefined
+    if (made !== undefined) return made.partitions
     const partitions = described?.partitions
     counts.set(topic, { partitions, atMillis: now })
     return partitions
@@ -87,9 +93,11 @@ export const make = (
     const now = yield* Clock.currentTimeMillis
     const last = creations.get(topic)
     if (last !== undefined && Math.abs(now - last.atMillis) < retryMillis) return yield* last.exit
-    const exit = yield* Effect.exit(withAdmin((admin) => createWith(admin, topic)))
+    const made = yield* Effect.exit(withAdmin((admin) => createWith(admin, topic)))
+    const exit = Exit.asVoid(made)
     creations.set(topic, { exit, atMillis: now })
     counts.delete(topic)
+    if (Exit.isSuccess(made) && made.value !== undefined) counts.set(topic, { partitions: made.value, atMillis: now })
     return yield* exit
   })
 
