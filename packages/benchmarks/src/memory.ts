@@ -1,10 +1,18 @@
 /** How much memory a consumer holds while records wait, and whether it stays at that. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
-import { make, medianAtMost, type Participant, type Role, type Round, type TopicPlan } from "./harness/Benchmark.ts"
+import {
+  make,
+  medianAtMost,
+  type Participant,
+  type Role,
+  type Round,
+  ratioAtMost,
+  type TopicPlan
+} from "./harness/Benchmark.ts"
 import { runBindings } from "./harness/consumers.ts"
-import { fill } from "./harness/kafka.ts"
+import { createTopic, fill, fillTier } from "./harness/kafka.ts"
 import { quantile } from "./harness/rounds.ts"
 
 type Parameters = Readonly<
@@ -54,6 +62,26 @@ const waiting = (partitions: number): Participant<Parameters> => ({
   }, Effect.scoped)
 })
 
+/** Records wait in a retry topic for minutes. */
+const inTier = (records: number): Participant<Parameters> => ({
+  topic: { lifetime: "round", partitions: flowPartitions },
+  role: Effect.fnUntraced(function* (round) {
+    const { firstSeconds, waitingBytes } = round.parameters
+    const retryTopic = `${round.topic}.retry-1`
+    yield* createTopic(round.brokers, retryTopic, flowPartitions)
+    yield* fillTier(round.brokers, retryTopic, flowPartitions, { records, bytes: waitingBytes })
+    const tiered = Binding.make("memory", {
+      ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
+      retry: RetryPolicy.tiered({ tiers: ["10 minutes"] }),
+      handler: () => Effect.void
+    })
+    yield* runBindings(round, [tiered])
+    const resident = yield* watchResident
+    yield* Effect.sleep(firstSeconds * 1_000)
+    return { resident: [middle(resident.slice(-5))] }
+  }, Effect.scoped)
+})
+
 const publisher: Role<Parameters> = ({ brokers, topic, parameters }) =>
   Effect.as(fill(brokers, topic, flowPartitions, { records: parameters.flowing, bytes: parameters.flowingBytes }), {})
 
@@ -93,7 +121,8 @@ export const memory = make({
   name: "memory",
   header: [
     "resident memory of the whole process; waiting: 1 million records of 1 KB and a handler of 10 ms, after 20 s and after 60 s (--firstSeconds, --lastSeconds)",
-    "waiting: 6 partitions; wide: 200 partitions, all with full queues; flow: 5 million records of 200 bytes straight through, second third against last third"
+    "waiting: 6 partitions; wide: 200 partitions, all with full queues; flow: 5 million records of 200 bytes straight through, second third against last third",
+    "tier: records of 1 KB that wait in a retry topic of 10 minutes, after 20 s (--firstSeconds)"
   ],
   parameters: {
     waiting: 1_000_000,
@@ -106,6 +135,20 @@ export const memory = make({
   },
   rounds: 1,
   helpers: { publisher },
-  participants: { waiting: waiting(6), wide: waiting(200), flow },
-  measures: [...figures("waiting", 250), ...figures("wide", 400), ...figures("flow", undefined)]
+  participants: {
+    waiting: waiting(6),
+    wide: waiting(200),
+    flow,
+    "tier of 1,000": inTier(1_000),
+    "tier of 100,000": inTier(100_000)
+  },
+  measures: [
+    ...figures("waiting", 250),
+    ...figures("wide", 400),
+    ...figures("flow", undefined),
+    {
+      ...{ participant: "tier of 100,000", against: "tier of 1,000", series: "resident", unit: "MiB" },
+      target: ratioAtMost(1.1)
+    }
+  ]
 })

@@ -14,7 +14,7 @@ import {
   type TopicPlan
 } from "./harness/Benchmark.ts"
 import { runBindings } from "./harness/consumers.ts"
-import { client, countRecords, createTopic, numbered, numberOf } from "./harness/kafka.ts"
+import { client, countRecords, createTopic, fillTier, numbered, numberOf } from "./harness/kafka.ts"
 import { now, pace, since } from "./harness/stopwatch.ts"
 
 type Parameters = Readonly<Record<"records" | "burst" | "letters" | "every" | "bytes", number>>
@@ -102,29 +102,13 @@ const dueTogether: Participant<Parameters> = {
     )
     const body = Effect.gen(function* () {
       yield* runBindings(round, [binding])
-      yield* publishDue(round.brokers, tierTopic, burst, bytes)
+      yield* fillTier(round.brokers, tierTopic, partitions, { records: burst, bytes })
       yield* arrivals.all()
     })
     yield* Effect.scoped(body)
     return yield* withLateness(yield* arrivals.pace, late)
   })
 }
-
-const publishDue = (brokers: ReadonlyArray<string>, topic: string, count: number, bytes: number) =>
-  Effect.promise(async () => {
-    const producer = client(brokers).producer()
-    await producer.connect()
-    const headers = { "x-eventbus-retry-timestamp": String(Date.now()), "x-eventbus-retry-tier": "1" }
-    const messages = Array.from({ length: count }, (_, number) => ({
-      value: numbered(number, bytes),
-      partition: number % partitions,
-      headers
-    }))
-    for (let from = 0; from < count; from += 2_000) {
-      await producer.send({ topic, acks: -1, messages: messages.slice(from, from + 2_000) })
-    }
-    await producer.disconnect()
-  })
 
 /** Every record goes to the dead letter topic, until all copies are acknowledged. */
 const deadLetters: Participant<Parameters> = {

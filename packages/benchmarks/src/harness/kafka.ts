@@ -91,3 +91,21 @@ export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: 
     }
     await producer.disconnect()
   })
+
+/** Writes records into a retry topic that were all published to it at this moment. */
+export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
+  Effect.promise(async () => {
+    const producer = client(brokers).producer()
+    await producer.connect()
+    const headers = { "x-eventbus-retry-timestamp": String(Date.now()), "x-eventbus-retry-tier": "1" }
+    const batch = 2_000
+    for (let from = 0; from < content.records; from += batch) {
+      const messages = Array.from({ length: Math.min(batch, content.records - from) }, (_, index) => ({
+        value: numbered(from + index, content.bytes),
+        partition: (from + index) % partitions,
+        headers
+      }))
+      await producer.send({ topic, acks: -1, messages })
+    }
+    await producer.disconnect()
+  })
