@@ -154,9 +154,10 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
   it.effect("a wait that was cut short by a command asks no probe any more", () =>
     Effect.gen(function* () {
       const asked: Array<number> = []
+      let interrupted = 0
       const probe = Effect.andThen(
         Effect.clockWith((clock) => Effect.sync(() => asked.push(clock.currentTimeMillisUnsafe()))),
-        Effect.sleep("5 seconds")
+        Effect.onInterrupt(Effect.sleep("5 seconds"), () => Effect.sync(() => interrupted++))
       )
       const breaker = yield* CircuitBreaker.make({ ...single, probe })
       yield* failing(breaker)
@@ -165,13 +166,37 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
       yield* failing(breaker)
       yield* TestClock.adjust("1 minute")
       expect(asked).toEqual([90_000])
+      yield* TestClock.adjust("2 seconds")
       const refused = yield* Effect.flip(breaker.protect(Effect.void))
       expect(refused).toMatchObject({ state: "OPEN", retryInMillis: 0 })
       // A probe that is being asked is interrupted.
-      yield* breaker.reset
       yield* breaker.forceOpen
+      yield* TestClock.adjust(1)
+      expect(interrupted).toBe(1)
       yield* TestClock.adjust("1 hour")
       expect([asked.length, breaker.stateUnsafe()]).toEqual([1, "FORCED_OPEN"])
+    })
+  )
+
+  it.live("ruling 36 no timer is left on the real clock by a reset, nor by the end of the scope", () =>
+    Effect.gen(function* () {
+      const timers = Effect.andThen(
+        Effect.yieldNow,
+        Effect.sync(() => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length)
+      )
+      const before = yield* timers
+      const during = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const breaker = yield* CircuitBreaker.make(single)
+          yield* failing(breaker)
+          const open = yield* timers
+          yield* breaker.reset
+          const closed = yield* timers
+          yield* failing(breaker)
+          return [open, closed, yield* timers]
+        })
+      )
+      expect([...during, yield* timers]).toEqual([before + 1, before, before + 1, before])
     })
   )
 
