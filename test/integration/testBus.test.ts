@@ -1,28 +1,17 @@
-/** A scenario of the testkit on a real Kafka: what holds in memory holds there, with a shorter minute. */
+/** What a `TestBus` says and does on a real Kafka, on the real clock. */
 import { assert } from "@effect/vitest"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { TestBus, TestHandler } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { charging, FakeGateway, outage } from "../../packages/examples/src/testing.ts"
 import * as Bus from "./bus.ts"
-
-const minuteMillis = 500
 
 KafkaSuite.shared("TestBus on a real Kafka", (bootstrap) => {
   const name = Bus.fresh("test-bus")
-  Bus.story(bootstrap, "TST-08 the outage of ten minutes, unchanged, with a minute of half a second", () =>
-    Effect.map(outage(name, minuteMillis), (charged) => assert.deepStrictEqual(charged, ["o-1"])).pipe(
-      Effect.provide(TestBus.live([charging(name, minuteMillis)], { partitions: 6 })),
-      Effect.provide(FakeGateway.layer)
-    )
-  )
-
-  const other = Bus.fresh("test-bus")
   const handler = TestHandler.failing<string, Error>({ times: 1, error: () => new Error("not yet") })
-  const binding = Binding.make(other, {
-    topic: other,
-    groupId: other,
+  const binding = Binding.make(name, {
+    topic: name,
+    groupId: name,
     value: Serde.string,
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: "20 seconds", maxAttempts: 1 }] }),
     onError: () => Route.retry,
@@ -31,15 +20,15 @@ KafkaSuite.shared("TestBus on a real Kafka", (bootstrap) => {
   Bus.story(bootstrap, "TST-08 what is not settled in time says why; a second process joins and leaves", () =>
     Effect.gen(function* () {
       const bus = yield* TestBus.TestBus
-      yield* bus.publish(other, { key: "k", value: "v" })
+      yield* bus.publish(name, { key: "k", value: "v" })
       const { message } = yield* Effect.flip(bus.settled)
       assert.match(message, /retry-1-\d+@0 \(key k\) of binding '.*': it waits in tier 1, due at .* \(in .*\)/)
       yield* bus.rebalance
       assert.strictEqual((yield* handler.nth(1, "60 seconds")).tier, 1)
       yield* bus.pass("2 seconds")
       yield* bus.settled
-      assert.match(yield* bus.trail(other, "k"), /failed: Error: not yet > .*retry-1\n.*handled$/)
-      const refused = yield* Effect.exit(bus.crash(other))
+      assert.match(yield* bus.trail(name, "k"), /failed: Error: not yet > .*retry-1\n.*handled$/)
+      const refused = yield* Effect.exit(bus.crash(name))
       assert.include(String(refused), "Only a cluster in memory can be made to fail")
     }).pipe(Effect.provide(TestBus.live([binding], { partitions: 3, settleWithin: "5 seconds" })))
   )

@@ -1,6 +1,6 @@
 /**
  * How handlers are tested: a gateway is down for ten minutes, and not an order is lost. The same scenario runs in memory, where eighteen minutes take
- * milliseconds, and on a real Kafka with a shorter minute: see `test/testing.test.ts` and `test/integration/testBus.test.ts`.
+ * milliseconds, and on a real Kafka with a shorter minute: see `test/testing.test.ts` and `test/testingOnKafka.test.ts`.
  */
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { DeadLetters, RetryTiers, TestBus } from "@eventbus/testkit"

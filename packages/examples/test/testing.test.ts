@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { TestBus } from "@eventbus/testkit"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { expect } from "vitest"
 import { charging, FakeGateway, outage } from "../src/testing.ts"
 
 const orders = charging("orders")
+
+const World = TestBus.layer([orders], { partitions: 6 }).pipe(Layer.provideMerge(FakeGateway.layer))
 
 describe("testing a handler (TST-01 TST-05)", () => {
   it.effect("a gateway that is down for ten minutes costs nobody an order", () =>
@@ -27,13 +29,10 @@ describe("testing a handler (TST-01 TST-05)", () => {
         +8m   orders.retry-2-0@0  failed: GatewayDown {"status":503} > orders.retry-2
         +13m  orders.retry-2-0@1  handled"
       `)
-    }).pipe(Effect.provide(TestBus.layer([orders], { partitions: 6 })), Effect.provide(FakeGateway.layer))
+    }).pipe(Effect.provide(World))
   )
 
   it.effect("the scenario that runs on a real Kafka, too", () =>
-    Effect.map(outage("orders"), (charged) => assert.deepStrictEqual(charged, ["o-1"])).pipe(
-      Effect.provide(TestBus.layer([orders], { partitions: 6 })),
-      Effect.provide(FakeGateway.layer)
-    )
+    Effect.map(outage("orders"), (charged) => assert.deepStrictEqual(charged, ["o-1"])).pipe(Effect.provide(World))
   )
 })

@@ -1,9 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type BindingOptions, EventBusConnector, RetryPolicy, Route, Serde, TopicName } from "@eventbus/core"
+import {
+  Binding,
+  type BindingOptions,
+  Broker,
+  EventBusConnector,
+  RetryPolicy,
+  Route,
+  Serde,
+  TopicName
+} from "@eventbus/core"
 import { FaultPlan, RetryTiers, TestBus, TestHandler } from "@eventbus/testkit"
 import { Context, Effect, Layer, Logger, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { expect } from "vitest"
+import { expect, expectTypeOf } from "vitest"
 
 class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { status: Schema.Int }) {
   override get message(): string {
@@ -74,9 +83,11 @@ describe("TestBus", () => {
       yield* TestClock.adjust("19 minutes")
       yield* bus.settled
     }).pipe(
-      Effect.provide(TestBus.layer([binding(failingTimes(99))], { partitions: 6 })),
-      Effect.provide(TestClock.layer()),
-      Effect.provide(Logger.layer([]))
+      Effect.provide(
+        TestBus.layer([binding(failingTimes(99))], { partitions: 6 }).pipe(
+          Layer.provideMerge(Layer.mergeAll(TestClock.layer(), Logger.layer([])))
+        )
+      )
     )
     return Effect.gen(function* () {
       let best = Number.POSITIVE_INFINITY
@@ -364,7 +375,7 @@ describe("TestBus with several bindings", () => {
         yield* trail("orders", { key: { customer: 7 } }),
         "clerk:\n+0ms  orders-0@0  handled\n\nauditor:\n+0ms  orders-0@0  handled"
       )
-    }).pipe(Effect.provide(bus), Effect.provide(services))
+    }).pipe(Effect.provide(Layer.provide(bus, services)))
   )
 
   it.effect(
@@ -383,13 +394,19 @@ describe("TestBus with several bindings", () => {
           ["DeadLettered", "DeadLettered"]
         )
         assert.strictEqual((yield* deadLetters("orders")).length, 2)
-      }).pipe(Effect.provide(bus), Effect.provide(services))
+      }).pipe(Effect.provide(Layer.provide(bus, services)))
   )
 
-  it("what the handlers require is what the layer requires", () => {
-    // @ts-expect-error: Auditor is missing
-    const missing: Layer.Layer<TestBus.TestBus, unknown, Clerk> = bus
-    const all: Layer.Layer<TestBus.TestBus, unknown, Clerk | Auditor> = bus
-    assert.strictEqual(missing, all)
+  it("what the handlers require is what the layer requires, but for the broker", () => {
+    expectTypeOf<Layer.Services<typeof bus>>().toEqualTypeOf<Clerk | Auditor>()
+    const publishing = TestBus.layer([
+      Binding.make("copier", {
+        topic: "orders",
+        groupId: "copier",
+        value: Serde.string,
+        handler: () => Effect.asVoid(Effect.all([Broker.Broker, Clerk]))
+      })
+    ])
+    expectTypeOf<Layer.Services<typeof publishing>>().toEqualTypeOf<Clerk>()
   })
 })
