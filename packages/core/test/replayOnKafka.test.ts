@@ -4,6 +4,8 @@ import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Exit, Fiber } from "effect"
 import * as Bus from "../../../test/integration/bus.ts"
 import * as Broker from "../src/Broker.ts"
+import * as DeadLetter from "../src/DeadLetter.ts"
+import * as Strategy from "../src/internal/deadLetterStrategy.ts"
 import * as Replay from "../src/internal/replay.ts"
 import * as Stats from "../src/internal/replayStats.ts"
 import * as Tiers from "../src/internal/tiers.ts"
@@ -103,5 +105,43 @@ KafkaSuite.shared("dead letters", (bootstrap) => {
         ]
       )
     })
+  )
+
+  Bus.story(
+    bootstrap,
+    "DLT-20 ruling 33 a custom handler in two processes gets each record once, failing ones too, and goes on after a restart",
+    () =>
+      Effect.gen(function* () {
+        const { target, make } = yield* setUp(60)
+        const got: Array<number> = []
+        const deadLetter = DeadLetter.custom(({ value }) =>
+          Effect.suspend(() => {
+            const number = Number(Bus.text(value))
+            got.push(number)
+            return number % 10 === 0 ? Effect.fail("no") : Effect.void
+          })
+        )
+        const options = { ...target, deadLetter, replays: make(false), onEvent: () => {} }
+        const both = Effect.andThen(Strategy.run(options), Strategy.run(options))
+        yield* Effect.scoped(
+          Effect.andThen(
+            both,
+            Bus.until("all are handled", () => got.length >= 60)
+          )
+        )
+        yield* Bus.lagIsZero(TopicName.deadLetterGroup(target.groupId), target.deadLetterTopic)
+        assert.deepStrictEqual(
+          [...got].sort((a, b) => a - b),
+          numbers(60)
+        )
+        yield* Bus.publish([letter(target.groupId, 60, 30n)])
+        yield* Effect.scoped(
+          Effect.andThen(
+            both,
+            Bus.until("the new one is handled", () => got.length >= 61)
+          )
+        )
+        assert.deepStrictEqual(got.slice(60), [60])
+      })
   )
 })

@@ -19,6 +19,12 @@ export interface DueReport extends Report {
   readonly nextDueMillis: number | undefined
 }
 
+/** A record of the dead letter topic. */
+export interface Place {
+  readonly partition: number
+  readonly offset: bigint
+}
+
 export interface Replays {
   /** The next `count` records, to where they came from. Partition by partition, in order. */
   readonly replay: (count: number) => Effect.Effect<Report, BrokerError>
@@ -26,6 +32,10 @@ export interface Replays {
   readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError>
   /** The next `count` records, to the retry topic of a tier. */
   readonly replayToTier: (tier: number, count: number) => Effect.Effect<Report, BrokerError | UnknownTier>
+  /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
+  readonly replayRecords: (places: ReadonlyArray<Place>) => Effect.Effect<Report, BrokerError>
+  /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
+  readonly discard: (places: ReadonlyArray<Place>, reason: string) => Effect.Effect<number, BrokerError>
   /** The next records that are `cooldownMillis` old, `count` at most. */
   readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
 }
@@ -64,6 +74,9 @@ export const make = (options: Options): Replays => {
       Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
         ? run({ count, tier, inOrder: true, judge: () => "take" })
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
+    replayRecords: (places) => run(these(places)),
+    discard: (places, reason) =>
+      Effect.map(run({ ...these(places), discardedBecause: reason }), ({ replayed }) => replayed),
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis
       let nextDueMillis: number | undefined
@@ -77,6 +90,15 @@ export const make = (options: Options): Replays => {
       const report = yield* run({ count, inOrder: true, judge, first: dueRuns++ })
       return { ...report, nextDueMillis }
     })
+  }
+}
+
+const these = (places: ReadonlyArray<Place>): Selection => {
+  const wanted = new Set(places.map(({ partition, offset }) => `${partition}/${offset}`))
+  return {
+    count: wanted.size,
+    inOrder: false,
+    judge: ({ record }) => (wanted.has(`${record.partition}/${record.offset}`) ? "take" : "leave")
   }
 }
 

@@ -1,16 +1,18 @@
 /**
  * What was replayed out of a dead letter topic, kept in a compacted topic beside it: `{dead letter topic}.replays`.
  *
- * Two kinds of entries, written in the transaction that publishes the copies:
+ * Three kinds of entries, written in the transaction that publishes the copies:
  * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: everything below `position` is dealt with; offset and timestamp are those of the last
  *   record below it. The committed offset of group `{group}.dlt` says the same and goes first; Kafka forgets it seven days after the last commit, when nobody
  *   is in the group, and this entry stays. The record tells whether the topic still is the one that was meant, or was made anew.
  * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record, at or above the position, is dealt with. Deleted when the position has passed it.
+ * - `discarded/{partition}/{offset}/{group}` → JSON: who looks for the record later finds here that it was given up, and why. It stays.
  */
-import { Effect, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import type { Admin, PartitionOffsets } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
+import type { DeadLetterRecord } from "../DeadLetterRecord.ts"
 import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
@@ -43,14 +45,16 @@ export const load = (
 ): Effect.Effect<Journal, BrokerError> => {
   const positions = new Map<number, Position>()
   const taken = new Map<number, Map<bigint, number>>()
-  const entries = Stream.fromIterable(bounds).pipe(
-    Stream.flatMap(({ partition, logStart, logEnd }) => scan.read({ topic, partition, from: logStart, to: logEnd }))
-  )
-  return entries.pipe(
+  return entries(scan, topic, bounds).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, groupId, positions, taken))),
     Effect.as({ positions, taken })
   )
 }
+
+const entries = (scan: TopicScan, topic: string, bounds: ReadonlyArray<PartitionOffsets>) =>
+  Stream.flatMap(Stream.fromIterable(bounds), ({ partition, logStart, logEnd }) =>
+    scan.read({ topic, partition, from: logStart, to: logEnd })
+  )
 
 export const positionEntry = (
   topic: string,
@@ -69,6 +73,61 @@ export const takenEntry = (topic: string, groupId: string, record: ConsumerRecor
   key: takenKey(record.partition, record.offset, groupId),
   value: encoder.encode(String(record.timestamp))
 })
+
+/** What is kept of a record that was given up. */
+export const discardedEntry = (
+  topic: string,
+  groupId: string,
+  letter: DeadLetterRecord,
+  reason: string,
+  nowMillis: number
+): ProducerRecord => {
+  const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
+  const { partition, offset } = record
+  const audit: Audit = {
+    ...{ groupId, partition, offset: String(offset), reason, discardedAt: nowMillis },
+    ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
+    ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
+  }
+  const key = encoder.encode(`discarded/${partition}/${offset}/${groupId}`)
+  return { topic, key, value: encoder.encode(JSON.stringify(audit)) }
+}
+
+/** The records that the group gave up, as they were found. An entry that cannot be read is left out. */
+export const discarded = (
+  scan: TopicScan,
+  topic: string,
+  bounds: ReadonlyArray<PartitionOffsets>,
+  groupId: string
+): Effect.Effect<ReadonlyArray<Audit>, BrokerError> =>
+  Effect.map(Stream.runCollect(entries(scan, topic, bounds)), (records) => {
+    const found = new Map<string, Audit>()
+    for (const { key, value } of records) {
+      const name = key === null ? "" : decoder.decode(key)
+      const audit = name.startsWith("discarded/") ? readAudit(value) : undefined
+      if (audit?.groupId === groupId) found.set(name, audit)
+    }
+    return Array.from(found.values())
+  })
+
+const Audit = Schema.Struct({
+  groupId: Schema.String,
+  partition: Schema.Int,
+  offset: Schema.String,
+  reason: Schema.String,
+  discardedAt: Schema.Number,
+  originalTopic: Schema.String,
+  originalPartition: Schema.Int,
+  originalOffset: Schema.String,
+  exceptionClass: Schema.String,
+  exceptionMessage: Schema.String
+})
+export type Audit = typeof Audit.Type
+
+const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Audit))
+
+const readAudit = (value: Uint8Array | null): Audit | undefined =>
+  value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
 /** Deletes what a position has passed. */
 export const passedEntry = (topic: string, groupId: string, partition: number, offset: bigint): ProducerRecord => ({

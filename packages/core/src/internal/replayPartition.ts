@@ -38,6 +38,8 @@ export interface Selection {
   readonly inOrder: boolean
   /** Where copies go. Default: to where the records came from. */
   readonly tier?: number
+  /** Why the records are given up: there are no copies then. */
+  readonly discardedBecause?: string
   /** The partition that is read first. Default 0. */
   readonly first?: number
 }
@@ -116,7 +118,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
         const letter = DeadLetterRecord.read(record)
         const verdict = Survey.isTaken(partition, record) ? "leave" : selection.judge(letter)
         if (verdict === "stop") return false
-        const isExhausted = letter.replayCount >= options.maxReplays
+        const isExhausted = selection.discardedBecause === undefined && letter.replayCount >= options.maxReplays
         const isSent = verdict === "take" && !isExhausted && !state.refused.has(keyOf(record))
         batch = {
           ...batch,
@@ -138,15 +140,22 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
 
 /** One transaction. What it says about the topic comes true together with its copies, or not at all. */
 const publishBatch = Effect.fnUntraced(function* (run: Run, partition: Survey.Partition, batch: Batch) {
-  const { options, producer, state } = run
+  const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
-  const movesPosition = run.selection.inOrder && options.ownsPosition
+  const movesPosition = selection.inOrder && options.ownsPosition
   if (!movesPosition && batch.letters.length === 0) {
     state.passedOver += batch.passedOver
     return
   }
-  const copies = yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter))
+  const { discardedBecause } = selection
+  const nowMillis = yield* Clock.currentTimeMillis
+  const discards =
+    discardedBecause === undefined
+      ? []
+      : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
+  const copies =
+    discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
   const entries = movesPosition
     ? [
         Journal.positionEntry(journal, groupId, partition.partition, batch.position, batch.last),
@@ -163,13 +172,13 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: Survey.Pa
         ({ record, copy }) => Effect.mapError(transaction.send(copy), (error) => new Refused(record, error)),
         { concurrency: "unbounded", discard: true }
       )
-      yield* transaction.sendAll(entries)
+      yield* transaction.sendAll([...entries, ...discards])
       if (!movesPosition) return
       const offset = { topic: deadLetterTopic, partition: partition.partition, offset: batch.position }
       yield* transaction.sendOffsets(TopicName.deadLetterGroup(groupId), [offset])
     })
   )
-  state.replayed += copies.length
+  state.replayed += batch.letters.length
   state.passedOver += batch.passedOver
 })
 

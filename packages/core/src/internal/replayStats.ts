@@ -5,9 +5,8 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import * as DeadLetterRecord from "../DeadLetterRecord.ts"
 import { NotPurgeable, type Stats } from "../Replay.ts"
-import * as TopicName from "../TopicName.ts"
 import * as Survey from "./replaySurvey.ts"
-import * as TopicScan from "./topicScan.ts"
+import type * as TopicScan from "./topicScan.ts"
 
 const mostClasses = 200
 
@@ -74,9 +73,7 @@ export const purge = Effect.fnUntraced(function* (
       if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
-      const scan = yield* TopicScan.open({
-        ...{ broker, groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] }
-      })
+      const scan = yield* Survey.openScan({ broker, groupId }, [deadLetterTopic])
       const prefixes = yield* Effect.forEach(bounds, ({ partition, logStart, logEnd }) =>
         Effect.map(
           oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, beforeMillis),

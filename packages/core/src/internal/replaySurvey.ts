@@ -36,7 +36,7 @@ export const take = Effect.fnUntraced(function* (
   const bounds = yield* boundsOf(admin, deadLetterTopic)
   const journalBounds = bounds.length === 0 ? [] : yield* boundsOf(admin, journalTopic)
   const topics = journalBounds.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
-  const scan = yield* TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
+  const scan = yield* openScan({ broker, groupId }, topics)
   if (bounds.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
   const journal = yield* Journal.load(scan, journalTopic, journalBounds, groupId)
   const offsets = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
@@ -52,11 +52,16 @@ export const take = Effect.fnUntraced(function* (
   return { partitions, scan }
 })
 
+/** Reads in groups of names that begin with `{groupId}.dlt`. */
+export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
+  TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
+
 /** Whether the record was taken out of turn. The topic may be another one of the same name: the timestamp tells. */
 export const isTaken = ({ taken }: Partition, record: ConsumerRecord): boolean =>
   taken.get(record.offset) === record.timestamp
 
-const boundsOf = (admin: Admin, topic: string): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
+/** None when there is no such topic. */
+export const boundsOf = (admin: Admin, topic: string): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
   admin.topicOffsets(topic).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed([])))
 
 /** Behind the end is a position in a topic that was made anew since. */
