@@ -276,6 +276,28 @@ describe("TestBus", () => {
     }).pipe(Effect.provide(TestBus.layer([binding(handler)])))
   })
 
+  it.effect("a trail shows a transaction that is tried again as one delivery", () =>
+    Effect.gen(function* () {
+      const bus = yield* TestBus.TestBus
+      yield* publish("a")
+      yield* TestClock.adjust("1 minute")
+      yield* bus.settled
+      assert.strictEqual(yield* bus.trail("orders", "a"), "+0ms  orders-0@0  handled, attempt 3")
+    }).pipe(
+      Effect.provide(
+        TestBus.layer([
+          Binding.makeTransactional("orders", {
+            topic: "orders",
+            groupId: "billing",
+            value: Serde.string,
+            onError: () => Route.retry,
+            handler: failingTimes(2).handler
+          })
+        ])
+      )
+    )
+  )
+
   it.effect("crash: of two consumers one goes on", () => {
     const handler = TestHandler.recording<string>()
     return Effect.gen(function* () {

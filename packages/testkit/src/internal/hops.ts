@@ -21,7 +21,7 @@ export interface Hop {
   readonly endedMillis: number | undefined
   /** Handler calls so far. */
   readonly attempts: number
-  /** `CutOff`: the consumer died first. `Running`: it is in the handler, or between two attempts. `Waiting`: not due yet. */
+  /** `CutOff`: the consumer died, or lost the partition, first. `Running`: it is in the handler, or between two attempts. `Waiting`: not due yet. */
   readonly outcome: EventBusEvent.Settlement | "CutOff" | "Running" | "Waiting"
   /** Class and message of the error that it ended with. */
   readonly failure: { readonly className: string; readonly message: string } | undefined
@@ -36,13 +36,18 @@ export const ofRecord = (chronicle: Chronicle, definition: Definition, origin: P
   const hops: Array<Hop> = []
   /** What the last copy said about the next delivery. */
   let next: EventBusEvent.Target | undefined
+  /** Of the assignment in which the last delivery began. */
+  let generation: number | undefined
   for (const { atMillis, event } of chronicle.ofOrigin(definition.name, origin)) {
     const last = hops.at(-1)
     const isOpen = last?.outcome === "Running" && isIn(last, event)
     switch (event._tag) {
       case "Started":
+        // A transaction begins anew with each attempt, in the same assignment; a new one means that the delivery before came to nothing.
+        if (isOpen && event.generation === generation) break
         if (last?.outcome === "Running") hops[hops.length - 1] = { ...last, outcome: "CutOff" }
         hops.push(begun(definition, event, atMillis, next))
+        generation = event.generation
         break
       case "AttemptFailed":
         if (isOpen) hops[hops.length - 1] = { ...last, attempts: event.attempt, failure: event.failure }

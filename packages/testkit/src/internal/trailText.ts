@@ -47,9 +47,9 @@ const story = (hop: Hop, deadLetterReason: string | undefined): string => {
     case "Refused":
       return "held back by the circuit breaker"
     case "Unfinished":
-      return "its partition was given up first"
+      return "given up with its partition, to be delivered again"
     case "CutOff":
-      return "its consumer died first"
+      return "cut off, to be delivered again"
     case "Running":
       return hop.failure === undefined ? "in the handler" : `${failed(hop)}, to be tried again`
     case "Waiting":
