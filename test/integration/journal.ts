@@ -26,6 +26,14 @@ const Task = Schema.Struct({
   /** The value at which the handler blocks the event loop, the first time that it gets it. */
   blocksAt: Schema.optionalKey(Schema.String),
   blockMillis: Schema.Int,
+  /** Where it kills itself: in front of, or behind, its nth publish to a topic, or commit of one; or when a partition of the topic begins to wait. */
+  diesAt: Schema.optionalKey(
+    Schema.Struct({
+      point: Schema.Literals(["publish", "acknowledged", "commit", "committed", "delay"]),
+      topic: Schema.String,
+      nth: Schema.Int
+    })
+  ),
   settings: Settings
 })
 export type Task = typeof Task.Type
@@ -41,6 +49,8 @@ export type Entry =
       readonly partition: number
       readonly offset: number
       readonly value: string
+      /** Set by programs that read several topics. */
+      readonly topic?: string
     }
   | { readonly _tag: "PartitionAssigned" | "PartitionReleased" | "PartitionLost"; readonly partition: number }
 
