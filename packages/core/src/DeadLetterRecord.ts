@@ -4,11 +4,11 @@
  * Headers are untrusted input: `read` never throws, and what is missing, malformed or out of range gets the default that its field names.
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import type { DeadLetterReason, Origin } from "./internal/deadLetterHeaders.ts"
+import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
 import * as Names from "./internal/headerNames.ts"
 import * as HeaderValues from "./internal/headerValues.ts"
+import { lastValues, type OwnHeaders, readOrigin } from "./internal/origin.ts"
 import * as Spring from "./internal/otherHeadersSpring.ts"
-import * as TopicName from "./TopicName.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
 export interface TierFailureRecord {
@@ -85,30 +85,15 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
 
 const mostAttempts = 1_000_000_000
 
-type Headers = ReadonlyMap<string, Uint8Array | null>
-
-const lastValues = (headers: ReadonlyArray<Header>): Headers =>
-  new Map(headers.filter(({ key }) => key.startsWith(Names.prefix)).map(({ key, value }) => [key, value]))
-
 const count = (value: HeaderValues.HeaderValue): number => HeaderValues.wholeNumber(value, 0, mostAttempts) ?? 0
 
 const reasonOf = (value: string | undefined): DeadLetterReason | undefined =>
   value === "RETRIES_EXHAUSTED" || value === "NON_RETRYABLE" || value === "MANUAL" ? value : undefined
 
-/** All of it or nothing: half an origin would point to a record that is none. */
-const readOrigin = (record: ConsumerRecord, headers: Headers): Origin | undefined => {
-  const topic = HeaderValues.text(headers.get(Names.originalTopic)) ?? ""
-  const partition = HeaderValues.wholeNumber(headers.get(Names.originalPartition), 0, HeaderValues.maxInt32)
-  const offset = HeaderValues.offset(headers.get(Names.originalOffset))
-  if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) return undefined
-  const timestamp = HeaderValues.timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
-  return { topic, partition, offset, timestamp }
-}
-
 const exceptionOfTier = /^x-eventbus-tier(\d{1,4})-exception$/
 
 /** A tier without an exception is none. */
-const tierHistory = (headers: Headers): ReadonlyArray<TierFailureRecord> => {
+const tierHistory = (headers: OwnHeaders): ReadonlyArray<TierFailureRecord> => {
   const history = new Map<number, TierFailureRecord>()
   for (const [key, value] of headers) {
     const found = exceptionOfTier.exec(key)

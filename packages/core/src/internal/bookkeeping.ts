@@ -5,9 +5,11 @@
  * read at all.
  */
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
-import * as TopicName from "../TopicName.ts"
 import { carried, number, type Origin, type TierFailure, text, trailHeaders } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
+import * as HeaderValues from "./headerValues.ts"
+import { timestamp, wholeNumber } from "./headerValues.ts"
+import { lastValues, type OwnHeaders, readOrigin } from "./origin.ts"
 import type { TierTopic } from "./tiers.ts"
 
 export interface Bookkeeping {
@@ -42,7 +44,7 @@ export const ofTier = (record: ConsumerRecord, topic: TierTopic, deliveries: (ti
   const headers = lastValues(record.headers)
   const tier = wholeNumber(headers.get(Names.retryTier), topic.first, topic.last) ?? topic.first
   return {
-    origin: originOf(record, headers),
+    origin: readOrigin(record, headers) ?? record,
     tier,
     attempt: wholeNumber(headers.get(Names.retryAttempt), 1, deliveries(tier)) ?? 1,
     publishedMillis: timestamp(headers.get(Names.retryTimestamp)) ?? record.timestamp,
@@ -61,9 +63,6 @@ export const publishedMillis = (record: ConsumerRecord): number => {
   }
   return record.timestamp
 }
-
-/** Coordinates of the first topic, for keys that must name a record once and for all. */
-export const originOfTierRecord = (record: ConsumerRecord): Origin => originOf(record, lastValues(record.headers))
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
 export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => [
@@ -85,63 +84,19 @@ export const attemptsInTier = ({ totalAttempts, trail }: Bookkeeping): number =>
   Math.max(0, totalAttempts - trail.reduce((sum, { attempts }) => sum + attempts, 0))
 
 const mostAttempts = 1_000_000_000
-const maxInt32 = 2 ** 31 - 1
-/** The last moment that a `Date` can show. */
-const lastMillis = 8_640_000_000_000_000
-
-const decoder = new TextDecoder("latin1")
-
-const lastValues = (headers: ReadonlyArray<Header>): ReadonlyMap<string, Uint8Array | null> =>
-  new Map(headers.filter(({ key }) => key.startsWith(Names.prefix)).map(({ key, value }) => [key, value]))
-
-const digits = (value: Uint8Array | null | undefined): string | undefined => {
-  if (value === null || value === undefined || value.length === 0 || value.length > 20) return undefined
-  const decoded = decoder.decode(value)
-  return /^\d+$/.test(decoded) ? decoded : undefined
-}
-
-const wholeNumber = (value: Uint8Array | null | undefined, least: number, most: number): number | undefined => {
-  const decoded = digits(value)
-  if (decoded === undefined) return undefined
-  const parsed = Number(decoded)
-  return parsed >= least && parsed <= most ? parsed : undefined
-}
-
-const timestamp = (value: Uint8Array | null | undefined): number | undefined => wholeNumber(value, 0, lastMillis)
-
-/** All of it or nothing: half an origin would point to a record that is none. */
-const originOf = (record: ConsumerRecord, headers: ReadonlyMap<string, Uint8Array | null>): Origin => {
-  const topicBytes = headers.get(Names.originalTopic)
-  const topic = topicBytes === null || topicBytes === undefined ? "" : decoder.decode(topicBytes)
-  const partition = wholeNumber(headers.get(Names.originalPartition), 0, maxInt32)
-  const offset = digits(headers.get(Names.originalOffset))
-  if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) return record
-  const exact = BigInt(offset)
-  if (exact > maxOffset) return record
-  return {
-    topic,
-    partition,
-    offset: exact,
-    timestamp: timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
-  }
-}
-
-const maxOffset = 2n ** 63n - 1n
 
 /** Of the tiers behind the record; one without an exception is none. */
-const trailOf = (headers: ReadonlyMap<string, Uint8Array | null>, tier: number): ReadonlyArray<TierFailure> => {
+const trailOf = (headers: OwnHeaders, tier: number): ReadonlyArray<TierFailure> => {
   const trail: Array<TierFailure> = []
   for (let passed = 0; passed < tier; passed++) {
-    const exception = headers.get(Names.tierException(passed))
-    if (exception === null || exception === undefined) continue
+    const exceptionClass = HeaderValues.text(headers.get(Names.tierException(passed)))
+    if (exceptionClass === undefined) continue
     trail.push({
       tier: passed,
-      exceptionClass: utf8.decode(exception),
+      exceptionClass,
       exhaustedAtMillis: timestamp(headers.get(Names.tierExhaustedAt(passed))) ?? 0,
       attempts: wholeNumber(headers.get(Names.tierAttempts(passed)), 0, mostAttempts) ?? 0
     })
   }
   return trail
 }
-
-const utf8 = new TextDecoder()
