@@ -8,6 +8,7 @@ import type { ConfigurationIssue } from "../EventBusError.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Backoff from "./backoff.ts"
 import { type BindingDefinition, budgetMillis, millis } from "./definition.ts"
+import * as ReplayJournal from "./replayJournal.ts"
 
 /** Every problem of the settings, in the order of their names. Empty: the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
@@ -15,6 +16,9 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...topicName("topic", definition.topic),
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
   ...derivedNames(definition),
+  ...(definition.deadLetter._tag === "ScheduledReplay"
+    ? topicName("deadLetter.journal", ReplayJournal.topicOf(definition.deadLetterTopic))
+    : []),
   ...notEmpty("groupId", definition.groupId),
   ...wholeNumber("concurrency", definition.concurrency),
   ...wholeNumber("maxPollRecords", definition.maxPollRecords),
