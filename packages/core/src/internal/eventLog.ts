@@ -10,7 +10,7 @@ import * as Flood from "./flood.ts"
 export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
-    const lastCrash = new Map<string, string>()
+    const said: Said = { crashes: new Map(), refusals: new Map() }
     const flood = Flood.make(
       (binding, count) => {
         const more = `${count} more records were routed, dead-lettered or skipped within a second`
@@ -19,9 +19,12 @@ export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =
       yield* Clock.Clock
     )
     const unsubscribe = hub.subscribe((event) => {
+      if (event._tag === "Settled" && event.target !== undefined && event.settlement !== "Unfinished") {
+        said.refusals.delete(topicKey(event.binding, event.target.topic))
+      }
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
       if (event._tag === "Settled" && !flood.admits(event.binding)) return
-      const log = describe(event, lastCrash)
+      const log = describe(event, said)
       if (log !== undefined) run(Effect.annotateLogs(log, annotations(event)))
     }, "rare")
     yield* Effect.addFinalizer(() =>
@@ -32,11 +35,32 @@ export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =
     )
   })
 
+/** What need not be said again. */
+interface Said {
+  /** By consumer: the last crash. */
+  readonly crashes: Map<string, string>
+  /** By target topic: how it refused copies since it last took one. All records that wait for it would say the same. */
+  readonly refusals: Map<string, Set<string>>
+}
+
+const topicKey = (binding: string, topic: string): string => `${binding}/${topic}`
+
+/** Whether this kind of refusal is new for the topic. */
+const isNews = ({ refusals }: Said, { binding, topic, error }: EventOf<"PublishFailed">): boolean => {
+  const key = topicKey(binding, topic)
+  const known = refusals.get(key)
+  if (known?.has(error._tag)) return false
+  refusals.set(key, (known ?? new Set<string>()).add(error._tag))
+  return true
+}
+
+type EventOf<T extends EventBusEvent["_tag"]> = Extract<EventBusEvent, { readonly _tag: T }>
+
 /** How most records end, or what another consumer goes on with. */
 const isQuiet = (settlement: Settlement): settlement is "Handled" | "Unfinished" =>
   settlement === "Handled" || settlement === "Unfinished"
 
-const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.Effect<void> | undefined => {
+const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undefined => {
   switch (event._tag) {
     case "StateChanged": {
       const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
@@ -45,8 +69,8 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
     case "SessionCrashed": {
       // A broker that stays away, or refuses every session that starts, would say the same at every attempt.
       const key = `${event.binding}/${event.consumer}`
-      if (event.attempt > 1 && lastCrash.get(key) === event.error.message) return undefined
-      lastCrash.set(key, event.error.message)
+      if (event.attempt > 1 && said.crashes.get(key) === event.error.message) return undefined
+      said.crashes.set(key, event.error.message)
       return Effect.logError(`Consumer cannot run and is started again until it can: ${event.error.message}`)
     }
     case "EventLoopBlocked":
@@ -95,7 +119,7 @@ const describe = (event: EventBusEvent, lastCrash: Map<string, string>): Effect.
             `Circuit breaker is ${event.to}, was ${event.from}: ${event.snapshot.failureRate} % failures, ${event.snapshot.slowCallRate} % slow calls`
           )
     case "PublishFailed":
-      if (event.attempt !== 1) return undefined
+      if (!isNews(said, event)) return undefined
       return Effect.logError(`Cannot publish to '${event.topic}', the record waits: ${event.error.message}`)
     case "TransactionFailed":
       return Effect.logWarning(`A transaction failed and is started anew: ${event.error.message}`)

@@ -1,0 +1,161 @@
+/** Retry and dead letter topics that may not be written: nothing is committed past the record, its neighbours go on, and a grant heals it. */
+import { assert } from "@effect/vitest"
+import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import type { KafkaJs } from "@eventbus/kafkajs"
+import { Data, Effect, Redacted } from "effect"
+import { grant, type Right } from "./acls.ts"
+import * as Bus from "./bus.ts"
+
+class Down extends Data.TaggedError("Down") {}
+
+/** A binding with one tier; "bad" fails always, "once" on the main topic only. */
+const binding = (name: string) => {
+  const handled: Array<string> = []
+  const made = Binding.make(name, {
+    topic: name,
+    groupId: name,
+    value: Serde.string,
+    retry: RetryPolicy.tiered({
+      blocking: { maxAttempts: 1 },
+      tiers: [{ delay: 200, maxAttempts: 1, concurrency: 16 }]
+    }),
+    handler: ({ record: { partition }, value, tier }) =>
+      value.startsWith("bad") || (value.startsWith("once") && tier === 0)
+        ? Effect.fail(new Down())
+        : Effect.sync(() => handled.push(`${value} ${tier}/${partition}`)),
+    onError: { Down: Route.retry }
+  })
+  return { made, handled }
+}
+
+KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: true }, (it) => {
+  const as = <A, E, R>(who: "admin" | "app", effect: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(RealKafka.RealKafka, ({ bootstrap, ca, users }) => {
+      const options: KafkaJs.Options = {
+        brokers: bootstrap,
+        ...(ca === undefined ? {} : { ssl: { ca } }),
+        sasl: {
+          mechanism: "plain",
+          username: users[who].username,
+          password: Redacted.make(users[who].password)
+        }
+      }
+      return Bus.on(options, effect)
+    })
+
+  /** Topics, and a user who may do everything with them but what is denied. */
+  const denied = Effect.fnUntraced(function* (name: string, denies: (right: Right) => boolean) {
+    const cluster = yield* RealKafka.RealKafka
+    const rights: ReadonlyArray<Right> = [
+      { resource: "GROUP", name, operation: "READ" },
+      { resource: "TOPIC", name, operation: "READ" },
+      { resource: "TOPIC", name: `${name}.retry-1`, operation: "READ" },
+      { resource: "TOPIC", name: `${name}.retry-1`, operation: "WRITE" },
+      { resource: "TOPIC", name: `${name}.DLT`, operation: "WRITE" }
+    ]
+    yield* grant(cluster, ...rights.filter((right) => !denies(right)))
+    const { made, handled } = binding(name)
+    const app = yield* as("app", Bus.start(made))
+    return { app, handled, heal: grant(cluster, ...rights.filter(denies)) }
+  })
+
+  /** To partitions 0 and 1, in turn. */
+  const publish = (topic: string, ...values: ReadonlyArray<string>) =>
+    Bus.publish(values.map((value, index) => ({ topic, partition: index % 2, key: null, value: Bus.bytes(value) })))
+
+  const at = (topic: string, group: string, partition: number) =>
+    Effect.map(Bus.committed(group, topic), (offsets) => Math.max(0, Number(offsets.get(partition) ?? 0n)))
+
+  /** Refused again and again, by type, and said once. */
+  const refused = Effect.fnUntraced(function* (app: Bus.App, topic: string) {
+    yield* Bus.until("it is refused repeatedly", () => app.of("PublishFailed").some(({ attempt }) => attempt >= 3), {
+      otherwise: () => app.log
+    })
+    for (const { error, topic: target } of app.of("PublishFailed")) {
+      assert.deepInclude(error, { _tag: "AuthorizationFailed", resource: "topic", name: topic })
+      assert.strictEqual(target, topic)
+    }
+    assert.strictEqual(app.log.filter(({ message }) => message.includes(`'${topic}', the record waits`)).length, 1)
+  })
+
+  it.effect(
+    "RTY-23 DLT-02 a retry topic that may not be written keeps its records, the other partition goes on, and a grant heals it",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("denied-retry")
+        for (const topic of [name, `${name}.retry-1`, `${name}.DLT`]) yield* Bus.createTopic(topic, 2)
+        const isDenied = ({ name: topic, operation }: Right) => topic === `${name}.retry-1` && operation === "WRITE"
+        const { app, handled, heal } = yield* denied(name, isDenied)
+        yield* publish(name, "first", "first", "once-a", "good", "once-b", "good", "behind", "good")
+        yield* refused(app, `${name}.retry-1`)
+        yield* Bus.until(
+          "the other partition is through",
+          Effect.map(at(name, name, 1), (offset) => offset === 4)
+        )
+        assert.strictEqual(yield* at(name, name, 0), 1)
+        assert.sameMembers(handled, [
+          ...["first 0/0", "first 0/1", "behind 0/0"],
+          ...["good 0/1", "good 0/1", "good 0/1"]
+        ])
+        yield* heal
+        for (const topic of [name, `${name}.retry-1`]) yield* Bus.lagIsZero(name, topic)
+        assert.sameMembers(handled.slice(6), ["once-a 1/0", "once-b 1/0"])
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      }).pipe((story) => as("admin", story)),
+    120_000
+  )
+
+  it.effect(
+    "RTY-23 DLT-02 a dead letter topic that may not be written keeps records in their last tier; the main topic goes on, and a grant heals it",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("denied-letters")
+        for (const topic of [name, `${name}.retry-1`, `${name}.DLT`]) yield* Bus.createTopic(topic, 2)
+        const { app, handled, heal } = yield* denied(name, ({ name: topic }) => topic === `${name}.DLT`)
+        yield* publish(name, "once-a", "once-b", "bad-a", "good", "bad-b", "good")
+        yield* refused(app, `${name}.DLT`)
+        yield* Bus.lagIsZero(name, name)
+        yield* Bus.until(
+          "the other partition of the tier is through",
+          Effect.map(at(`${name}.retry-1`, name, 1), (offset) => offset === 1)
+        )
+        assert.isAtMost(yield* at(`${name}.retry-1`, name, 0), 1)
+        assert.sameMembers(handled, ["good 0/1", "good 0/1", "once-a 1/0", "once-b 1/1"])
+        yield* heal
+        yield* Bus.lagIsZero(name, `${name}.retry-1`)
+        const letters = yield* Bus.readAll(`${name}.DLT`)
+        assert.sameMembers(
+          letters.map(({ value }) => Bus.text(value)),
+          ["bad-a", "bad-b"]
+        )
+      }).pipe((story) => as("admin", story)),
+    120_000
+  )
+
+  it.effect(
+    "RTY-23 topics that are missing and may not be made keep the records; they heal it when somebody else makes them",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("denied-making")
+        yield* Bus.createTopic(name, 2)
+        const { app, handled } = yield* denied(name, () => false)
+        yield* publish(name, "once-a", "good", "bad-a", "good")
+        yield* Bus.until("it is refused repeatedly", () => app.of("PublishFailed").some(({ attempt }) => attempt >= 3))
+        assert.strictEqual(yield* at(name, name, 0), 0)
+        yield* Bus.until(
+          "the other partition is through",
+          Effect.map(at(name, name, 1), (offset) => offset === 2)
+        )
+        for (const topic of [`${name}.retry-1`, `${name}.DLT`]) {
+          assert.isAtMost(app.log.filter(({ message }) => message.includes(`'${topic}', the record waits`)).length, 1)
+          yield* Bus.createTopic(topic, 1)
+        }
+        for (const topic of [name, `${name}.retry-1`]) yield* Bus.lagIsZero(name, topic)
+        assert.sameMembers(handled, ["good 0/1", "good 0/1", "once-a 1/0"])
+        assert.strictEqual((yield* Bus.readAll(`${name}.DLT`)).length, 1)
+      }).pipe((story) => as("admin", story)),
+    120_000
+  )
+})
