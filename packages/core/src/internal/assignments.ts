@@ -62,11 +62,6 @@ export const make = Effect.fnUntraced(function* <R>(
   const entriesOf = (partitions: ReadonlyArray<TopicPartition>) =>
     partitions.flatMap((at) => running.get(partitionKey(at.topic, at.partition)) ?? [])
 
-  const highWater = () => {
-    const shares = Math.max(1, running.size)
-    return { records: definition.maxBufferedRecords / shares, bytes: definition.maxBufferedBytes / shares }
-  }
-
   /** Opens a partition; it starts to handle when its predecessor of the same number is gone. */
   const open = Effect.fnUntraced(function* (
     at: TopicPartition,
@@ -74,6 +69,7 @@ export const make = Effect.fnUntraced(function* <R>(
     { position, anchored }: Pick<StartPosition.StartPosition, "position" | "anchored">,
     committed: bigint
   ): Effect.fn.Return<void> {
+    const highWater = () => shareOf(definition, at.topic, entries())
     const partition = yield* makePartition(options, { ...at, generation, position, committed, highWater })
     report(handling, partition, { _tag: "PartitionAssigned", position })
     const predecessor = ending.get(partition.key)
@@ -219,6 +215,20 @@ export const make = Effect.fnUntraced(function* <R>(
       )
   }
 })
+
+/** Partitions share the buffer; where there are retry topics, they get a quarter of it, since they mostly wait. */
+const shareOf = (
+  { tiers, maxBufferedRecords, maxBufferedBytes }: BindingDefinition<unknown>,
+  topic: string,
+  all: ReadonlyArray<Running>
+): Partition.WaterMarks => {
+  const isTier = tiers.ofTopic(topic) !== undefined
+  const retrying = all.filter(({ partition }) => partition.tier !== undefined).length
+  const others = all.length - retrying
+  const portion = retrying === 0 || others === 0 ? 1 : isTier ? 0.25 : 0.75
+  const share = portion / Math.max(1, isTier ? retrying : others)
+  return { records: maxBufferedRecords * share, bytes: maxBufferedBytes * share }
+}
 
 const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partition, reopen: Effect.Effect<void>) =>
   Processing.processPartition({

@@ -7,6 +7,10 @@ import type * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { Gate, Places, Timer } from "./places.ts"
 
 export interface BreakerGate {
+  /** Takes a permit, if there is one at once, for callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
+  readonly admit: (timer: Timer) => boolean
+  /** The delivery succeeded. Does nothing for one whose success is told already. */
+  readonly succeeded: (timer: Timer) => void
   /** Runs an attempt when the breaker lets it; waits in front of it otherwise, which uses up no processing budget. Interrupts itself when the gate stops first. */
   readonly within: Places["within"]
   /** The delivery failed for good. True when the breaker is open now: the record stays where it is. */
@@ -74,6 +78,13 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     )
 
   return {
+    admit: (timer) => {
+      timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+      return timer.permit !== undefined
+    },
+    succeeded: (timer) => {
+      if (timer.permit !== undefined) record(timer, timer.permit, "success")
+    },
     within: (gate, timer, run) =>
       Effect.suspend(() => {
         timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())

@@ -51,7 +51,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   records: ReadonlyArray<ConsumerRecord>,
   receivedMillis: number
 ) {
-  const { clock, receiver, places } = handling
+  const { clock, receiver, places, breaker } = handling
+  // Where only the breaker is in front of the handler, its permit is taken and given back without an effect of its own.
+  const isDirect = partition.tier === undefined && !Number.isFinite(handling.definition.maxInFlight)
   const perBatch = handling.definition.listenerType === "BATCH"
   const commitsEach = !perBatch && handling.definition.ackMode === "MANUAL_IMMEDIATE"
   let batchDeadline =
@@ -73,6 +75,10 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     if (slot === -1) slot = partition.begin(record)
     timer.startedMillis = clock.currentTimeMillisUnsafe()
     timer.permit = undefined
+    if (isDirect && breaker?.admit(timer)) {
+      started(handling, partition, record)
+      return invoke(record)
+    }
     return places.within(partition, timer, () => {
       started(handling, partition, record)
       return invoke(record)
@@ -91,6 +97,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   }
   const finishHandled = () => {
     const record = records[index]
+    breaker?.succeeded(timer)
     finish()
     if (record !== undefined) handledAtOnce(handling, partition, record)
   }
@@ -114,6 +121,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(
         }
   })
 
+  const guarded =
+    breaker === undefined ? loop : Effect.onInterrupt(loop, () => Effect.sync(() => breaker.release(timer)))
+
   while (index < records.length) {
     batchDeadline += yield* pausedMillis(handling, partition)
     if (partition.stopping) break
@@ -123,7 +133,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
       break
     }
     undecodable = undefined
-    const { exit, cutOff } = yield* partition.guard(loop, timer)
+    const { exit, cutOff } = yield* partition.guard(guarded, timer)
     if (Exit.isSuccess(exit)) continue
     if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
     const record = current()
@@ -133,7 +143,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
             places.within(partition, timer, () => invoke(record))
           )
         : settleUndecodable(handling, partition, record, undecodable)
-    handling.breaker?.release(timer)
+    breaker?.release(timer)
     if (isParked(outcome)) {
       if (!(yield* outstanding.add(record, slot, outcome))) break
       next()

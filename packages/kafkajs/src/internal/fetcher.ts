@@ -39,9 +39,9 @@ interface Asked {
   readonly seeks: number
 }
 
-const fetchRequest = (options: FetcherOptions, owned: number, wanted: ReadonlyArray<Asked>) => {
+const fetchRequest = (options: FetcherOptions, busy: number, wanted: ReadonlyArray<Asked>) => {
   // A chunk may arrive for every partition after it was paused: together they stay within one answer.
-  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / owned))
+  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, busy)))
   return {
     maxWaitTime: options.maxWaitMillis,
     minBytes: 1,
@@ -126,7 +126,9 @@ export const makeFetcher = (
 
   const deliver = async (asked: Asked, fetched: FetchedPartition): Promise<void> => {
     const { records, nextOffset, bytes } = await visibleRecords(fetched, asked.position, options.isolation)
-    if (!valid(asked) || nextOffset === asked.position) return
+    if (!valid(asked)) return
+    asked.owned.idle = nextOffset === asked.position
+    if (asked.owned.idle) return
     asked.owned.position = nextOffset
     emit({
       _tag: "Fetched",
@@ -162,7 +164,9 @@ export const makeFetcher = (
 
   const fetchOnce = Effect.fnUntraced(function* (node: number, wanted: ReadonlyArray<Asked>) {
     const broker = yield* cluster.node(node)
-    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership.size, wanted), { decode: decodeFetch })
+    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership.busy(), wanted), {
+      decode: decodeFetch
+    })
     yield* check(answer.errorCode)
     const asked = new Map(wanted.map((one) => [ConsumerRecord.partitionKey(one.owned.topic, one.owned.partition), one]))
     let failed: ClientFailure | undefined

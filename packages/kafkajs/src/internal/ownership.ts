@@ -16,6 +16,8 @@ export interface Owned extends ConsumerRecord.TopicPartition {
   paused: boolean
   /** Grows with each seek: what was fetched for an older position is void. */
   seeks: number
+  /** Its last fetch found nothing: it takes no share of the next one's bytes. */
+  idle: boolean
   /** Its leader has answered a fetch of it: that it does not exist can then only mean that it was deleted. */
   answered: boolean
 }
@@ -56,6 +58,11 @@ export class Ownership {
     return [...this.#partitions.values()]
   }
 
+  /** How many are likely to have something to fetch. */
+  busy(): number {
+    return this.all().filter(({ idle }) => !idle).length
+  }
+
   /** What may be fetched now. */
   fetchable(): ReadonlyArray<Owned> {
     return this.all().filter(({ phase, paused }) => phase === "fetching" && !paused)
@@ -85,6 +92,7 @@ export class Ownership {
         position: 0n,
         paused: false,
         seeks: 0,
+        idle: false,
         answered: false
       }
       this.#partitions.set(key, owned)
