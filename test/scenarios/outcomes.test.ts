@@ -1,17 +1,17 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, IdempotencyStore, Outcome, RetryPolicy } from "@eventbus/core"
+import { Binding, IdempotencyStore, Outcome, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { advance, append, headersOf, orders, publish, scenario, settle, start, valuesOf } from "./bus.ts"
 
 describe("a handler that answers with a result", () => {
   scenario(
-    "RES-01 RES-02 RES-03 RES-04 success is committed, retry goes to the tier, failure to the dead letter topic at once",
+    "RES-01 RES-02 RES-03 RES-04 RES-05 RES-06 RES-12 RES-13 success is committed, retry goes to the tier, failure to the dead letter topic at once",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
-        yield* append("orders", 0, ["good", "later", "bad"])
+        yield* append("orders", 0, ['"good"', '"later"', '"bad"', "no json"])
         const calls: Array<string> = []
         const app = yield* start(
           Binding.make("orders", {
@@ -28,12 +28,14 @@ describe("a handler that answers with a result", () => {
         assert.deepStrictEqual(calls, ["good 0", "later 0", "bad 0"])
         yield* advance("5 seconds")
         assert.deepStrictEqual(calls, ["good 0", "later 0", "bad 0", "later 1"])
-        const [letter] = yield* memory.log("orders.DLT", 0)
+        assert.deepStrictEqual(yield* valuesOf("orders.retry.1"), ['"later"'])
+        assert.deepStrictEqual(yield* valuesOf("orders.error"), ['"bad"', "no json"])
+        const [letter] = yield* memory.log("orders.error", 0)
         const headers = headersOf(letter)
         assert.strictEqual(headers.get("x-eventbus-dlt-reason"), "NON_RETRYABLE")
         assert.strictEqual(headers.get("x-eventbus-last-exception-class"), "ErrorResult")
         assert.strictEqual(headers.get("x-eventbus-last-exception-message"), "no such customer")
-        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 3n)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 4n)
         assert.strictEqual(app.of("Settled").filter(({ settlement }) => settlement === "Handled").length, 2)
       })
   )
