@@ -16,6 +16,8 @@ describe("a handler that answers with a result", () => {
         const app = yield* start(
           Binding.make("orders", {
             ...orders,
+            naming: TopicName.dotted,
+            value: Serde.json(Schema.String),
             retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["5 seconds"] }),
             handler: ({ value, tier }) =>
               Effect.sync(() => {
