@@ -24,6 +24,8 @@ export interface Settings<K, V> {
   readonly value: Serde<V>
   /**
    * `MANUAL_IMMEDIATE` (default): a record's offset is committed before the next record of its partition starts.
+   * While a copy is on its way to a retry or dead letter topic, what is handled behind it waits for it with its commit, 10 000 records of a partition at
+   * most: a crash would repeat them.
    * `MANUAL`: commits are merged and sent in the background, every `commitInterval`, and flushed on revoke, pause and stop.
    */
   readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
