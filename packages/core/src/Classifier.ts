@@ -42,8 +42,8 @@ export const deadLetter = (): ExceptionRoutingDecision => ({ routing: "DEAD_LETT
 export const pauseContainer = (): ExceptionRoutingDecision => ({ routing: "PAUSE_CONTAINER", targetTier: -1 })
 
 /**
- * Names an error: the name of its class, its `_tag`, a qualified name such as `java.net.SocketTimeoutException` (what is behind its last dot matches,
- * too), a `RegExp` on its message, or such an expression as text: `/timed? out/i`. Names are case-sensitive; superclasses do not match.
+ * Names an error: the name of its class, its `_tag`, a qualified name such as `java.net.SocketTimeoutException` (an error that is called
+ * `SocketTimeoutException` matches it, and the other way round), a `RegExp` on its message, or such an expression as text: `/timed? out/i`. Names are case-sensitive; superclasses do not match.
  *
  * An expression sees the first 1024 characters of a message. One with nested repetition, such as `(a+)+$`, may still take very long: it runs on the
  * thread that handles the records.

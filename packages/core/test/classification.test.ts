@@ -3,10 +3,9 @@ import { Cause, Data } from "effect"
 import * as fc from "fast-check"
 import * as Classifier from "../src/Classifier.ts"
 import { make, type Rules } from "../src/internal/classification.ts"
+import * as Route from "../src/Route.ts"
 
 type Options = Rules<never>
-
-import * as Route from "../src/Route.ts"
 
 class GatewayDown extends Data.TaggedError("GatewayDown")<{ readonly status: number }> {}
 class CardDeclined extends Data.TaggedError("CardDeclined") {}
@@ -61,6 +60,39 @@ describe("classification", () => {
     expect(of({ exceptions }, named("ServiceUnavailableException"))).toBe("in place Tier 2")
     expect(of({ exceptions }, new Error("Quota is used up"))).toBe("in place Tier 3")
     expect(of({ exceptions }, named("SocketTimeoutException"))).toBe("in place NextTier")
+  })
+
+  it("CLS-07 when only one of pattern and error is qualified, the simple name decides; two qualified names are compared whole", () => {
+    const named = (name: string) => Object.assign(new Error(), { name })
+    const dead = (pattern: string, name: string) => of({ exceptions: { nonRetryable: [pattern] } }, named(name))
+    expect(dead("Timeout", "java.net.Timeout")).toBe("at once DeadLetter")
+    expect(dead("java.net.Timeout", "Timeout")).toBe("at once DeadLetter")
+    expect(dead("java.net.Timeout", "org.db.Timeout")).toBe("in place NextTier")
+    expect(dead("Timeout", "SocketTimeout")).toBe("in place NextTier")
+  })
+
+  it("CLS-12 an expression keeps no state from one message to the next, and sees the beginning of a long one", () => {
+    const sticky = /refused/gy
+    const classify = make({ exceptions: { nonRetryable: [/declined/g, "/gone/g", sticky] } })
+    const thenOf = (message: string) => classify(Cause.fail(new Error(message)), 0).destination._tag
+    for (const message of ["card declined", "gone", "refused"]) {
+      expect([thenOf(message), thenOf(message), thenOf(message)]).toEqual(["DeadLetter", "DeadLetter", "DeadLetter"])
+    }
+    expect(sticky.lastIndex).toBe(0)
+    expect(thenOf(`${"x".repeat(1016)}declined`)).toBe("DeadLetter")
+    expect(thenOf(`${"x".repeat(1017)}declined`)).toBe("NextTier")
+  })
+
+  it("CLS-11 a defect has no typed route, but classifier and lists know it", () => {
+    const defect = Cause.die(new CardDeclined())
+    expect(make({ onError: () => Route.skip })(defect, 0).destination._tag).toBe("NextTier")
+    expect(make({ onError: () => Route.skip, classifier: Classifier.deadLetter })(defect, 0).destination._tag).toBe(
+      "DeadLetter"
+    )
+    expect(make({ exceptions: { skipToTier: { CardDeclined: 2 } } })(defect, 0).destination).toEqual({
+      _tag: "Tier",
+      tier: 2
+    })
   })
 
   it("lists walk the chain of causes, also a cyclic one", () => {

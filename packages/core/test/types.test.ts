@@ -2,7 +2,7 @@
  * What must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type Broker, type EventBusConnector, IdempotencyStore, Route, Serde } from "@eventbus/core"
+import { Binding, type Broker, type EventBusConnector, IdempotencyStore, Outcome, Route, Serde } from "@eventbus/core"
 import { Context, Effect, Layer, Schema } from "effect"
 
 class Declined extends Schema.TaggedError<Declined>()("Declined", { code: Schema.Int }) {}
@@ -52,6 +52,31 @@ describe("onError", () => {
         Unreachable: Route.retry
       }
     })
+  })
+
+  it("CARD-10 a rule may choose a tier, or a wait, by its own error only", () => {
+    Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      onError: { Declined: ({ code }) => Route.tier(code), Unreachable: () => Route.after("1 minute") }
+    })
+    Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => charge(value),
+      onError: {
+        Declined: Route.retry,
+        // @ts-expect-error: an Unreachable has no code
+        Unreachable: ({ code }) => Route.tier(code)
+      }
+    })
+  })
+
+  it("CARD-10 RES-01 a handler that answers with a result, and cannot fail, needs no rule", () => {
+    const binding = Binding.make("orders", {
+      ...orders,
+      handler: ({ value }) => Effect.succeed(value === "" ? Outcome.failure() : Outcome.success)
+    })
+    assert.strictEqual(binding.name, "orders")
   })
 
   it("CARD-10 is not asked for when the handler cannot fail", () => {

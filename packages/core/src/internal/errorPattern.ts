@@ -5,7 +5,7 @@ import type { ErrorSummary } from "./failure.ts"
 
 /**
  * - `ClassName` matches the name of an error's class or its `_tag`; `simpleName` is what is behind the last dot of a qualified name such as
- *   `java.net.SocketTimeoutException`, and matches as well.
+ *   `java.net.SocketTimeoutException`. When only one of pattern and error is qualified, their simple names decide.
  * - `Message` matches an error whose message has a place that fits.
  * - `Invalid` matches nothing; validation reports it.
  */
@@ -35,7 +35,7 @@ export const parse = (pattern: unknown): ErrorPattern => {
 export const matches = (pattern: ErrorPattern, { className, message }: ErrorSummary): boolean => {
   switch (pattern._tag) {
     case "ClassName":
-      return className === pattern.name || className === pattern.simpleName
+      return className === pattern.name || className === pattern.simpleName || simpleNameOf(className) === pattern.name
     case "Message":
       // Flags g and y leave their place behind, for the next message.
       pattern.regexp.lastIndex = 0
@@ -58,11 +58,13 @@ export const identity = (pattern: ErrorPattern): string | undefined => {
 }
 
 const className = (name: string): ErrorPattern => {
-  const simpleName = name.slice(name.lastIndexOf(".") + 1)
+  const simpleName = simpleNameOf(name)
   return simpleName === ""
     ? { _tag: "Invalid", allowed: "a class name that is not empty, such as SocketTimeoutException" }
     : { _tag: "ClassName", name, simpleName }
 }
+
+const simpleNameOf = (name: string): string => name.slice(name.lastIndexOf(".") + 1)
 
 /** A copy of an expression, whose `lastIndex` is nobody else's. */
 const message = (source: string, flags: string): ErrorPattern => {

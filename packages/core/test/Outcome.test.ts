@@ -1,0 +1,72 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import * as Classification from "../src/internal/classification.ts"
+import * as Failure from "../src/internal/failure.ts"
+import * as Outcome from "../src/Outcome.ts"
+
+/** What becomes of a record whose handler succeeds with this value. */
+const decisionOf = (answer: unknown, rules: Classification.Rules<never> = {}) => {
+  const exit = Effect.runSyncExit(Outcome.toEffect(answer))
+  return Exit.isSuccess(exit) ? "done" : Classification.make(rules)(exit.cause, 1)
+}
+
+const again = { inPlace: true, destination: { _tag: "NextTier" }, permanent: false }
+const atOnce = { inPlace: false, destination: { _tag: "DeadLetter", reason: undefined }, permanent: true }
+
+class Down extends Error {
+  override readonly name = "Down"
+}
+
+describe("Outcome", () => {
+  it("RES-01 RES-02 RES-03 RES-04 success is done, retry is tried again, failure is dead-lettered at once", () => {
+    expect(decisionOf(Outcome.success)).toBe("done")
+    expect(decisionOf(Outcome.retry())).toEqual(again)
+    expect(decisionOf(Outcome.retry(new Down("x")))).toEqual(again)
+    expect(decisionOf(Outcome.failure())).toEqual(atOnce)
+    expect(decisionOf(Outcome.failure("no such customer"))).toEqual(atOnce)
+  })
+
+  it("RES-01 ruling 68 a result says where the record goes: no rule and no list changes that", () => {
+    const rules: Classification.Rules<never> = {
+      onError: () => {
+        throw new Error("asked about a result")
+      },
+      classifier: () => ({ routing: "PAUSE_CONTAINER", targetTier: -1 }),
+      exceptions: { nonRetryable: ["Down", "RetryableResult"], skipToTier: { ErrorResult: 2 } }
+    }
+    expect(decisionOf(Outcome.retry(new Down("x")), rules)).toEqual(again)
+    expect(decisionOf(Outcome.failure(new Down("x")), rules)).toEqual(atOnce)
+  })
+
+  it("RES-01 ruling 68 an error that is raised instead of a result is tried again, unless it is classified", () => {
+    const cause = Cause.fail(new Down("x"))
+    expect(Classification.make({})(cause, 1)).toEqual(again)
+    expect(Classification.make({ exceptions: { nonRetryable: ["Down"] } })(cause, 1)).toEqual(atOnce)
+  })
+
+  it("RES-01 a result may be failed with as well, and means the same", () => {
+    const thrown = Cause.die(Outcome.failure())
+    expect(Classification.make({})(thrown, 1)).toEqual(atOnce)
+    expect(Classification.make({})(Cause.fail(Outcome.retry()), 1)).toEqual(again)
+  })
+
+  it("RES-02 every other value is a success, however hostile", () => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    for (const answer of [undefined, null, 0, "retry", { _tag: "ErrorResult" }, new Down("as a value"), proxy]) {
+      expect(decisionOf(answer)).toBe("done")
+    }
+  })
+
+  it("CLS-10 the error behind a result is kept: its message, and itself as the cause", () => {
+    expect(Failure.fromUnknown(Outcome.retry(new Down("gateway")))).toMatchObject({
+      className: "RetryableResult",
+      message: "gateway",
+      causes: [{ className: "Down", message: "gateway" }]
+    })
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    expect(Failure.fromUnknown(Outcome.failure(proxy))).toMatchObject({ className: "ErrorResult", message: "" })
+    expect(Failure.fromUnknown(Outcome.failure()).message).toBe("the handler gave the record up")
+  })
+})
