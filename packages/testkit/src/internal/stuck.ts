@@ -43,23 +43,25 @@ export const sources = ({ topic, groupId, tiers, retry }: Definition): ReadonlyA
 ]
 
 /** Whether the binding has committed to the end of everything that it reads. Cheap; false also when only markers are left. */
-export const isThrough = Effect.fnUntraced(function* (scene: Scene, definition: Definition) {
-  for (const { topic, groupId } of sources(definition)) {
-    const ends = yield* scene.cluster.ends(topic)
-    const committed = yield* scene.cluster.committed(groupId, topic)
-    for (const [partition, end] of ends) {
-      if (position(scene, definition, topic, partition, committed) < end) return false
+export const isThrough: (scene: Scene, definition: Definition) => Effect.Effect<boolean> = Effect.fnUntraced(
+  function* (scene, definition) {
+    for (const { topic, groupId } of sources(definition)) {
+      const ends = yield* scene.cluster.ends(topic)
+      const committed = yield* scene.cluster.committed(groupId, topic)
+      for (const [partition, end] of ends) {
+        if (position(scene, definition, topic, partition, committed) < end) return false
+      }
     }
+    return true
   }
-  return true
-})
+)
 
 /** One entry for each partition that has records which are not done. */
-export const find = Effect.fnUntraced(function* (
+export const find: (
   scene: Scene,
   definition: Definition,
   snapshot: Snapshot | undefined
-): Effect.fn.Return<ReadonlyArray<Stuck>> {
+) => Effect.Effect<ReadonlyArray<Stuck>> = Effect.fnUntraced(function* (scene, definition, snapshot) {
   const stuck: Array<Stuck> = []
   for (const { topic, groupId } of sources(definition)) {
     const committed = yield* scene.cluster.committed(groupId, topic)
