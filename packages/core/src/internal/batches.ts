@@ -92,8 +92,11 @@ const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: R
       // The breaker is told of each record by itself.
       handling.breaker?.release(timer)
       for (const index of verdict.done) finish(batch, index, handled)
+      const spentMillis = handling.clock.currentTimeMillisUnsafe() - timer.startedMillis
       for (const [index, error] of verdict.failed) {
-        const run = { cause: Cause.fail(error), cutOff: false, timer: timerFrom(timer.startedMillis) }
+        // What the ones before it took, a pause of the binding included, is not its own.
+        const ownTimer = timerFrom(handling.clock.currentTimeMillisUnsafe() - spentMillis)
+        const run = { cause: Cause.fail(error), cutOff: false, timer: ownTimer }
         if (!(yield* settleAlone(batch, index, run))) return false
       }
       pending = verdict.rest
