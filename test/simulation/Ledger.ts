@@ -51,8 +51,8 @@ export interface Assignment {
   readonly begun: Set<bigint>
   /** Given up by their delivery, and on their way to another topic: what is behind them may begin, and is not committed. */
   readonly leaving: Set<bigint>
-  /** Finished while one before them was leaving: nobody waits for their commit. */
-  readonly behindLeaving: Set<bigint>
+  /** Finished by a copy in another topic, or behind one that was on its way there: nobody waits for their commit. */
+  readonly notAwaited: Set<bigint>
 }
 
 interface CommitTraffic {
@@ -253,7 +253,8 @@ export class Ledger {
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
-    if ([...(assignment?.leaving ?? [])].some((before) => before < offset)) assignment?.behindLeaving.add(offset)
+    const behindCopy = [...(assignment?.leaving ?? [])].some((before) => before < offset)
+    if (fate === "dead-lettered" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
   /**
@@ -324,7 +325,7 @@ export class Ledger {
         failed: new Set(),
         begun: new Set(),
         leaving: new Set(),
-        behindLeaving: new Set()
+        notAwaited: new Set()
       })
       return
     }

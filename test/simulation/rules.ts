@@ -107,12 +107,9 @@ const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, o
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
   if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
   const assignment = ledger.current(process, consumer, partition)
-  // A record that went to the dead letter topic is committed when its copy is acknowledged: the next one does not wait for that.
-  const handled = (offset: bigint) => ledger.record(partition, offset)?.fate !== "dead-lettered"
-  const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first && handled(offset)).pop()
+  const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
   if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
-  // Nothing behind a record that is on its way to the dead letter topic could be committed.
-  if (assignment?.behindLeaving.has(before)) return undefined
+  if (assignment?.notAwaited.has(before)) return undefined
   return `${partition}: ${first} began before ${before} was committed`
 })
 
