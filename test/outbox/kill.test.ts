@@ -27,6 +27,14 @@ const untilDone = Effect.sleep("50 millis").pipe(
   Effect.timeout("30 seconds")
 )
 
+/** However busy the machine is, the node that is killed must have something under way. */
+const untilDeliveredBy = (node: string) =>
+  delivered.pipe(
+    Effect.delay("20 millis"),
+    Effect.repeat({ until: (log) => log.some((each) => each.node === node) }),
+    Effect.timeout("30 seconds")
+  )
+
 const scenario = (shape: "ordered" | "multi") =>
   Effect.gen(function* () {
     const schema = yield* namedSchema
@@ -38,7 +46,7 @@ const scenario = (shape: "ordered" | "multi") =>
       yield* startProcess("node", schema, shape, "B")
       yield* Effect.sleep("1500 millis")
       yield* insert(ids)
-      yield* Effect.sleep("600 millis")
+      yield* untilDeliveredBy("A")
       a.kill("SIGKILL")
       const killedAt = Date.now()
       yield* untilDone
