@@ -18,6 +18,7 @@ import type { Partition } from "./partition.ts"
 import type { Timer } from "./places.ts"
 import { bookkeepingOf, deadLetter, takeRoute } from "./routing.ts"
 import type { Settled } from "./settled.ts"
+import * as Timepieces from "./timepieces.ts"
 
 /** One failed run: why, the timer of its delivery, and whether the processing budget cut it off. */
 export interface FailedRun {
@@ -92,7 +93,9 @@ const settleByAttempts = Effect.fnUntraced(function* <R>(
       }
       attempts++
     }
+    const clockWasSet = Timepieces.adjustments(clock)
     yield* partition.sleep(delay)
+    timer.startedMillis += clockWasSet()
     timer.startedMillis += yield* pausedMillis(handling, partition)
     if (partition.stopping) return unfinished(failure === undefined ? attempts : attempts - 1)
     if (breaker?.hasOpened(timer)) return refused(failure === undefined ? attempts : attempts - 1, failure)

@@ -47,7 +47,7 @@ export const ofTier = (record: ConsumerRecord, topic: TierTopic, deliveries: (ti
     origin: readOrigin(record, headers) ?? record,
     tier,
     attempt: wholeNumber(headers.get(Names.retryAttempt), 1, deliveries(tier)) ?? 1,
-    publishedMillis: timestamp(headers.get(Names.retryTimestamp)) ?? record.timestamp,
+    publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, mostAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
     trail: trailOf(headers, tier)
@@ -59,7 +59,7 @@ export const publishedMillis = (record: ConsumerRecord): number => {
   // From the end: the connector writes its own headers last.
   for (let index = record.headers.length - 1; index >= 0; index--) {
     const header = record.headers[index]!
-    if (header.key === Names.retryTimestamp) return timestamp(header.value) ?? record.timestamp
+    if (header.key === Names.retryTimestamp) return plausible(header.value, record)
   }
   return record.timestamp
 }
@@ -82,6 +82,14 @@ export const headersFor = (record: ConsumerRecord, state: Bookkeeping): Readonly
 /** Handler calls that the current tier has had before this delivery. */
 export const attemptsInTier = ({ totalAttempts, trail }: Bookkeeping): number =>
   Math.max(0, totalAttempts - trail.reduce((sum, { attempts }) => sum + attempts, 0))
+
+/** A copy cannot be published later than it was stored. An hour is what Kafka itself allows clocks to differ by (`message.timestamp.after.max.ms`). */
+const mostAheadMillis = 3_600_000
+
+const plausible = (value: HeaderValues.HeaderValue, record: ConsumerRecord): number => {
+  const published = timestamp(value)
+  return published === undefined || published > record.timestamp + mostAheadMillis ? record.timestamp : published
+}
 
 const mostAttempts = 1_000_000_000
 

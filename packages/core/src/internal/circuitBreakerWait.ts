@@ -3,9 +3,10 @@
  * open, and none after the scope is closed.
  */
 import { Clock, Effect, Exit, type Fiber, type Scope } from "effect"
+import * as Timepieces from "./timepieces.ts"
 
 export interface OpenWaitOptions<R> {
-  /** When the wait is over, epoch milliseconds; undefined while the breaker is not open. */
+  /** When the wait is over, epoch milliseconds by the clock of its beginning; undefined while the breaker is not open. */
   readonly untilMillis: () => number | undefined
   /** Its success ends the wait; without one the time alone does. */
   readonly probe: Effect.Effect<unknown, unknown, R> | undefined
@@ -20,7 +21,7 @@ export interface OpenWait {
   readonly stop: () => void
 }
 
-/** Looks at the clock at least once a day: no timer gets too long for the platform. */
+/** Wakes up at least once a day: no timer gets too long for the platform. */
 const longestSleepMillis = 86_400_000
 
 export const make = Effect.fnUntraced(function* <R>({
@@ -35,9 +36,17 @@ export const make = Effect.fnUntraced(function* <R>({
   let started = 0
   let fiber: Fiber.Fiber<void> | undefined
 
+  /** A wall clock that is set neither prolongs nor shortens the wait. */
+  const countdown = (): (() => number) => {
+    const total = (untilMillis() ?? 0) - clock.currentTimeMillisUnsafe()
+    const elapsedMillis = Timepieces.stopwatch(clock)
+    return () => total - elapsedMillis()
+  }
+
   const wait = Effect.fnUntraced(function* (number: number) {
+    let restMillis = countdown()
     while (number === started) {
-      const rest = (untilMillis() ?? 0) - clock.currentTimeMillisUnsafe()
+      const rest = restMillis()
       if (rest > 0) {
         yield* Effect.sleep(Math.min(rest, longestSleepMillis))
         continue
@@ -47,6 +56,7 @@ export const make = Effect.fnUntraced(function* <R>({
       if (number !== started) return
       if (Exit.isFailure(exit)) {
         onProbeFailed()
+        restMillis = countdown()
         continue
       }
       fiber = undefined

@@ -18,6 +18,7 @@ import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
 import type { Places } from "./places.ts"
 import type { TierTopic } from "./tiers.ts"
+import * as Timepieces from "./timepieces.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -187,6 +188,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     consumer: index,
     hub,
     clock,
+    setBackMillis: Timepieces.setBack(clock),
     committer,
     parking: options.parking,
     onDeadLetter: options.onDeadLetter,
@@ -216,12 +218,15 @@ const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
  */
 const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArray<Partition>) => {
   const budget = budgetMillis(handling.definition)
+  const clockWasSet = Timepieces.adjustments(handling.clock)
   return Effect.forever(
     Effect.suspend(() => {
       const now = handling.clock.currentTimeMillisUnsafe()
+      const setMillis = clockWasSet()
       let earliest = now + budget
       for (const partition of partitions()) {
         for (const guarded of partition.guarded) {
+          guarded.shift(setMillis)
           const deadline = guarded.startedMillis + budget
           if (deadline <= now) {
             report(handling, partition, { _tag: "ProcessingBudgetReached" })
@@ -239,9 +244,9 @@ const watchEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>)
   const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
   return Effect.forever(
     Effect.suspend(() => {
-      const due = clock.currentTimeMillisUnsafe() + heartbeatIntervalMillis
+      const elapsedMillis = Timepieces.stopwatch(clock)
       return Effect.map(Effect.sleep(heartbeatIntervalMillis), () => {
-        const blockedMillis = clock.currentTimeMillisUnsafe() - due
+        const blockedMillis = elapsedMillis() - heartbeatIntervalMillis
         if (blockedMillis < sessionTimeoutMillis / 2) return
         hub.emit({ _tag: "EventLoopBlocked", binding: definition.name, consumer, blockedMillis, sessionTimeoutMillis })
       })

@@ -10,9 +10,13 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { Handling } from "./handling.ts"
 import type { Partition } from "./partition.ts"
+import * as Timepieces from "./timepieces.ts"
 
 /** A wait looks at the clock so often: one that was set meanwhile is noticed, and no timer gets too long for the platform. */
 const lookMillis = 60_000
+
+/** Clocks of different machines differ by less. A record that is further ahead of a clock that was set back comes from before that. */
+const skewMillis = 60_000
 
 /** Hands a chunk over in the parts that are due together, waiting in between. Ends early when the partition stops. */
 export const eachDue = Effect.fnUntraced(function* <R>(
@@ -25,12 +29,12 @@ export const eachDue = Effect.fnUntraced(function* <R>(
   const { records } = chunk
   const bytesEach = records.length === 0 ? 0 : chunk.bytes / records.length
   if (records.length === 0) return yield* handle(chunk)
+  const restMillis = countdown(handling, delayMillis)
   for (let from = 0; from < records.length; ) {
-    yield* waitFor(handling, partition, delayMillis, records[from]!)
+    yield* waitFor(partition, () => restMillis(records[from]!))
     if (partition.stopping) return
-    const now = handling.clock.currentTimeMillisUnsafe()
     let to = from + 1
-    while (to < records.length && dueMillis(records[to]!, delayMillis) <= now) to++
+    while (to < records.length && restMillis(records[to]!) <= 0) to++
     const part = records.slice(from, to)
     yield* handle({
       ...chunk,
@@ -42,23 +46,26 @@ export const eachDue = Effect.fnUntraced(function* <R>(
   }
 })
 
-const dueMillis = (record: ConsumerRecord, delayMillis: number): number =>
-  Bookkeeping.publishedMillis(record) + delayMillis
+/**
+ * How long a record of a chunk that is here now has to wait. Whatever its headers and the clock say, it was in its topic when the chunk came: none waits
+ * longer than the delay from then on, and the waits of many do not add up.
+ */
+const countdown = <R>({ clock, setBackMillis }: Handling<R>, delayMillis: number) => {
+  const hereMillis = Timepieces.stopwatch(clock)
+  return (record: ConsumerRecord): number => {
+    const published = Bookkeeping.publishedMillis(record)
+    const now = clock.currentTimeMillisUnsafe()
+    const beforeSetting = published > now + skewMillis ? setBackMillis() : 0
+    const rest = published + delayMillis - now - beforeSetting
+    return rest <= 0 ? rest : Math.min(rest, delayMillis - hereMillis())
+  }
+}
 
-/** Returns when the record is due, or the partition stops. Whatever the header says, it takes no longer than the delay. */
-const waitFor = Effect.fnUntraced(function* <R>(
-  { clock }: Handling<R>,
-  partition: Partition,
-  delayMillis: number,
-  record: ConsumerRecord
-) {
-  const due = dueMillis(record, delayMillis)
-  const elapsedMillis = stopwatch(clock)
+/** Returns when nothing is left to wait, or the partition stops. */
+const waitFor = Effect.fnUntraced(function* (partition: Partition, restMillis: () => number) {
   let waits = false
   while (!partition.stopping) {
-    const now = clock.currentTimeMillisUnsafe()
-    // Behind the clock's back (it was set back, or the header lies ahead), the delay itself is the longest wait.
-    const rest = Math.min(due - now, delayMillis - elapsedMillis())
+    const rest = restMillis()
     if (rest <= 0) break
     if (!waits) {
       waits = true
@@ -71,9 +78,3 @@ const waitFor = Effect.fnUntraced(function* <R>(
   partition.removeReason("delay")
   yield* partition.syncFetch
 })
-
-/** Measures with the monotonic clock, in whole milliseconds: a millisecond that has begun does not count. */
-const stopwatch = (clock: Handling<unknown>["clock"]): (() => number) => {
-  const began = clock.currentTimeNanosUnsafe()
-  return () => Number((clock.currentTimeNanosUnsafe() - began) / 1_000_000n)
-}

@@ -23,6 +23,8 @@ export interface Handling<R> {
   readonly consumer: number
   readonly hub: EventHub
   readonly clock: Clock.Clock
+  /** How far the wall clock was set back while this consumer ran, in milliseconds. */
+  readonly setBackMillis: () => number
   readonly committer: Committer
   readonly parking: Parking
   /** Told of each dead letter that is stored; undefined when nobody wants to know. */

@@ -39,6 +39,8 @@ export interface PartitionOptions {
 /** A handler's run that the processing budget may cut off. */
 export interface Guarded {
   readonly startedMillis: number
+  /** The wall clock was set by so much while it runs. */
+  readonly shift: (millis: number) => void
   readonly interrupt: () => void
 }
 
@@ -202,7 +204,7 @@ export class Partition implements Committable {
    */
   guard<A, E, R>(
     effect: Effect.Effect<A, E, R>,
-    clock: { readonly startedMillis: number }
+    clock: { startedMillis: number }
   ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
     return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
       const done = fiber.pollUnsafe()
@@ -211,6 +213,9 @@ export class Partition implements Committable {
       const guarded: Guarded = {
         get startedMillis() {
           return clock.startedMillis
+        },
+        shift: (millis) => {
+          clock.startedMillis += millis
         },
         interrupt: () => {
           cutOff = true
