@@ -43,9 +43,26 @@ export const make = (
   ]
 }
 
-/** For a record that is too large for the topic: drops message, stack trace and trail of every set. */
-export const withoutForensics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
-  DeadLetterHeaders.withoutForensics(headers).filter(({ key }) => !Spring.isForensic(key))
+/**
+ * The headers of a copy that was too large for its topic `times` times (ruling 22): first without message, stack trace and trail of every set; then with no
+ * more than where it comes from and where it is; then with what bounds its way through the tiers only. The user's own headers, and the value, stay.
+ */
+export const slimmer = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
+  if (times === 1) return DeadLetterHeaders.withoutForensics(headers).filter(({ key }) => !Spring.isForensic(key))
+  const kept = times === 2 ? essential : bounding
+  return withoutOthers(headers).filter(({ key }) => kept.has(key) || !Names.isBookkeeping(key))
+}
+
+/** Without its delivery number, a record would begin its tier anew each time. */
+const bounding: ReadonlySet<string> = new Set([Names.retryTier, Names.retryAttempt])
+
+const essential: ReadonlySet<string> = new Set([
+  ...bounding,
+  Names.originalTopic,
+  Names.originalPartition,
+  Names.originalOffset,
+  Names.dltReason
+])
 
 /**
  * For a record that starts anew: without what a dead letter says of itself. The five names of the brokers package are common words; they are taken away

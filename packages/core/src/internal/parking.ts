@@ -103,12 +103,13 @@ export const make = Effect.fnUntraced(function* (
       const { partition, topic } = copy
       const nextWait = yield* Schedule.toStep(refused)
       let headers = copy.headers
+      let tooLarge = 0
       let error = first
       for (let attempt = 1; !partition.stopping; attempt++) {
         if (!((yield* heal(error, topic)) && attempt === 1)) {
           failing = error
           copy.onRefused(error, attempt)
-          if (error._tag === "RecordTooLarge") headers = OtherHeaders.withoutForensics(headers)
+          if (error._tag === "RecordTooLarge") headers = OtherHeaders.slimmer(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
           yield* partition.until(Effect.sleep(wait))
           if (partition.stopping) return false
