@@ -62,7 +62,8 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
 
 /**
  * Topics that two bindings would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
- * source. Each problem names both bindings and what separates them.
+ * source. Names that differ only in '.' and '_' are the same to Kafka's metrics, and the broker refuses the second. Each problem names both bindings and
+ * what separates them.
  */
 export const conflicts = (
   definition: BindingDefinition<unknown>,
@@ -74,21 +75,29 @@ export const conflicts = (
     const shared =
       other.groupId === definition.groupId && other.topic === definition.topic
         ? []
-        : own.filter((topic) => theirs.includes(topic))
+        : own.filter((topic) => theirs.some(isSame(topic)))
     const separate = `a name of its own: binding '${other.name}' uses this topic, too; naming: TopicName.perGroup separates groups`
     return [
       ...shared.map((topic) => issue("naming", topic, separate)),
       ...own
-        .filter((topic) => topic === other.topic)
-        .map((topic) => issue("naming", topic, `a name other than the source topic of binding '${other.name}'`)),
-      ...theirs
-        .filter((topic) => topic === definition.topic)
+        .filter(isSame(other.topic))
         .map((topic) =>
-          issue("topic", topic, `a topic that binding '${other.name}' does not publish its failed records to`)
+          issue("naming", topic, `a name other than the source topic '${other.topic}' of binding '${other.name}'`)
+        ),
+      ...theirs
+        .filter(isSame(definition.topic))
+        .map((topic) =>
+          issue(
+            "topic",
+            definition.topic,
+            `a topic other than '${topic}', which binding '${other.name}' publishes its failed records to`
+          )
         )
     ]
   })
 }
+
+const isSame = (a: string) => (b: string) => a === b || TopicName.collide(a, b)
 
 const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
   ...tiers.topics.map(({ topic }) => topic),
