@@ -36,7 +36,7 @@ const ways: Record<string, (value: unknown) => Effect.Effect<void, never>> = {
   fail: (value) => Effect.orDie(Effect.fail(value))
 }
 
-describe("C05 a thrown value that is not a proper Error (without tiers)", () => {
+describe("C05 a thrown value that is not a proper Error", () => {
   for (const [way, end] of Object.entries(ways)) {
     scenario(`CLS-10 ${way}: each is dead-lettered with a class name and a message, all offsets committed`, () =>
       Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { advance, append, orders, scenario, start, until } from "../scenarios/bu
 
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
-describe("C12 a dead letter publish after the partition was revoked (without tiers)", () => {
+describe("C12 a dead letter publish after the partition was revoked", () => {
   scenario(
     "REB-05 REB-06 RTY-24 the old owner stops its retries at once; the new one runs the whole cycle; one copy",
     () =>
@@ -49,4 +49,46 @@ describe("C12 a dead letter publish after the partition was revoked (without tie
         assert.strictEqual(yield* old.connector.getState("orders"), "RUNNING")
       })
   )
+})
+
+describe("C12 a retry publish after the partition was revoked", () => {
+  for (const [name, millis] of [
+    ["in the backoff of the main topic", 2_000],
+    ["in the backoff of the tier", 10_000 + 4_000],
+    ["while the record waits in the tier", 8_000]
+  ] as const) {
+    scenario(`RTY-24 REB-05 revoked ${name}: the old owner stops at once, one copy for each hop`, () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        yield* append("orders", 0, ["a"])
+        yield* append("orders", 1, ["b"])
+        const failing = Binding.make("orders", {
+          ...orders,
+          retry: RetryPolicy.tiered({
+            blocking: { maxAttempts: 3, initialInterval: "1 second", multiplier: 1, jitter: 0 },
+            tiers: [{ delay: "10 seconds", maxAttempts: 1 }]
+          }),
+          handler: () => Effect.andThen(Effect.sleep("500 millis"), Effect.fail(new Boom())),
+          onError: { Boom: Route.retry }
+        })
+        const old = yield* start(failing)
+        for (let step = 0; step < millis; step += 500) yield* advance("500 millis")
+        const fresh = yield* start(failing)
+        const settledOf = (app: typeof old) => app.of("Settled").filter(({ settlement }) => settlement !== "Unfinished")
+        const isOver = () =>
+          [...settledOf(old), ...settledOf(fresh)].filter(({ settlement }) => settlement === "DeadLettered").length >= 2
+        yield* until(isOver, "250 millis")
+        yield* advance("1 minute")
+        const copies = Effect.fnUntraced(function* (topic: string) {
+          return [...(yield* memory.log(topic, 0)), ...(yield* memory.log(topic, 1))].length
+        })
+        assert.strictEqual(yield* copies("orders.retry-1"), 2)
+        assert.strictEqual(yield* copies("orders.DLT"), 2)
+        // What was given up in the middle of its attempts has all of them with the new owner.
+        for (const { attempts } of [...settledOf(old), ...settledOf(fresh)]) assert.strictEqual(attempts, 3)
+        for (const app of [old, fresh]) assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+      })
+    )
+  }
 })

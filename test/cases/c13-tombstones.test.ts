@@ -18,7 +18,7 @@ const fill = Effect.gen(function* () {
   ])
 })
 
-describe("C13 tombstone, empty value and JSON null (without tiers and replay)", () => {
+describe("C13 tombstone, empty value and JSON null", () => {
   scenario(
     "SER-09 the handler sees null for tombstones and for JSON null, and can tell them apart; zero bytes are poison",
     () =>
