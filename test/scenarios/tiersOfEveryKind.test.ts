@@ -1,88 +1,9 @@
 import { assert, describe } from "@effect/vitest"
-import {
-  Binding,
-  type CircuitBreaker,
-  CurrentTransaction,
-  EventBusError,
-  IdempotencyStore,
-  RetryPolicy,
-  Route,
-  Serde
-} from "@eventbus/core"
+import { Binding, IdempotencyStore, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Data, Effect } from "effect"
-import { advance, append, bytes, headersOf, now, scenario, settle, start, until, valuesOf } from "./bus.ts"
-
-class Down extends Data.TaggedError("Down") {}
-
-interface Call {
-  readonly value: string | null
-  readonly tier: number
-  readonly attempt: number
-  readonly atMillis: number
-}
-
-interface Setup {
-  readonly handle: (call: Call) => Effect.Effect<void, Down>
-  readonly circuitBreaker?: CircuitBreaker.Options
-  readonly autoOffsetReset?: "latest"
-}
-
-const common = ({ circuitBreaker, autoOffsetReset }: Setup) =>
-  ({
-    topic: "orders",
-    groupId: "billing",
-    value: Serde.nullable(Serde.string),
-    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["10 seconds", "1 minute"] }),
-    onError: { Down: Route.retry },
-    ...(circuitBreaker === undefined ? {} : { circuitBreaker }),
-    ...(autoOffsetReset === undefined ? {} : { autoOffsetReset })
-  }) as const
-
-interface Handed {
-  readonly value: string | null
-  readonly tier: number
-  readonly attempt: number
-}
-const each =
-  (setup: Setup) =>
-  ({ value, tier, attempt }: Handed) =>
-    Effect.flatMap(now, (atMillis) => setup.handle({ value, tier, attempt, atMillis }))
-
-const kinds = {
-  single: (setup: Setup) => Binding.make("orders", { ...common(setup), handler: each(setup) }),
-  "by key": (setup: Setup) =>
-    Binding.make("orders", { ...common(setup), processingOrder: "key", handler: each(setup) }),
-  unordered: (setup: Setup) =>
-    Binding.make("orders", { ...common(setup), processingOrder: "unordered", handler: each(setup) }),
-  "in batches": (setup: Setup) =>
-    Binding.make("orders", { ...common(setup), listenerType: "BATCH", maxPollRecords: 4, handler: each(setup) }),
-  "whole batches": (setup: Setup) =>
-    Binding.makeBatch("orders", {
-      ...common(setup),
-      maxPollRecords: 4,
-      handleBatch: ({ deliveries }) =>
-        Effect.gen(function* () {
-          const exits = yield* Effect.forEach(deliveries, (delivery) => Effect.result(each(setup)(delivery)))
-          const [first, ...more] = exits.flatMap((exit, index) =>
-            exit._tag === "Failure" ? [{ index, error: exit.failure }] : []
-          )
-          if (first !== undefined) return yield* EventBusError.BatchProcessing.these([first, ...more])
-        })
-    }),
-  transactional: (setup: Setup) =>
-    Binding.makeTransactional("orders", {
-      ...common(setup),
-      maxPollRecords: 4,
-      handler: (delivery) =>
-        Effect.andThen(
-          Effect.orDie(
-            CurrentTransaction.send({ topic: "out", key: null, value: bytes(`${delivery.value}@${delivery.tier}`) })
-          ),
-          each(setup)(delivery)
-        )
-    })
-}
+import { Effect } from "effect"
+import { advance, append, bytes, headersOf, scenario, settle, start, until, valuesOf } from "./bus.ts"
+import { type Call, Down, kinds } from "./kinds.ts"
 
 const cluster = Effect.gen(function* () {
   const memory = yield* MemoryBroker.MemoryBroker
@@ -294,7 +215,11 @@ describe("retry tiers and idempotency", () => {
       const calls: Array<number> = []
       const app = yield* start(
         Binding.make("orders", {
-          ...common({ handle: () => Effect.void }),
+          topic: "orders",
+          groupId: "billing",
+          value: Serde.string,
+          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 } }),
+          onError: { Down: Route.retry },
           idempotency: {},
           handler: ({ tier }) =>
             Effect.suspend(() => {

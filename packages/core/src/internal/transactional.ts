@@ -85,6 +85,8 @@ const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: Readonly
   const progress: Progress = { index: 0, undecodable: undefined }
   const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, timer), timer)
   if (Exit.isSuccess(exit) || partition.stopping) {
+    // One that failed while the partition was given up still has it.
+    handling.breaker?.release(timer)
     if (Exit.isSuccess(exit))
       book(run, records.slice(0, progress.index), { settlement: "Handled", attempts: 1, failure: undefined })
     return progress.index
