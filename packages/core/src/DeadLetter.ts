@@ -42,8 +42,8 @@ export interface Settings {
   /** The dead letter topic is `{topic}.{topicSuffix}` then. Default: what the binding's `naming` says, `{topic}.DLT`. */
   readonly topicSuffix?: string | undefined
   /**
-   * Another topic for some failures; undefined is the dead letter topic, and so is a function that throws or gives no legal name. Strategy, replay and
-   * statistics look after the dead letter topic alone. Default: all go there.
+   * Another topic for some failures; undefined is the dead letter topic, and so is a function that throws, gives no legal name, or names a topic that the
+   * binding reads. Strategy, replay and statistics look after the dead letter topic alone. Default: all go there.
    */
   readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
   readonly headers?: HeaderSets | undefined

@@ -140,21 +140,28 @@ export const deadLetter = <R>(
   }
 }
 
-/** What the binding's `topicFor` says, as far as that is a topic. */
+/** What the binding's `topicFor` says, as far as that is a topic that can be made, and one that the binding does not read. */
 const targetOf = (
-  { deadLetter, deadLetterTopic }: BindingDefinition<unknown>,
+  definition: BindingDefinition<unknown>,
   { reason, failure, tier }: DeadLetterHeaders.DeadLetter
 ): string => {
+  const { deadLetter, deadLetterTopic } = definition
   const { topicFor } = deadLetter.settings
   if (topicFor === undefined) return deadLetterTopic
   try {
     const { className: exceptionClass, message, tag } = failure
     const topic: unknown = topicFor({ reason, exceptionClass, message, tag, tier })
-    return typeof topic === "string" && TopicName.illegal(topic) === undefined ? topic : deadLetterTopic
+    return typeof topic === "string" && TopicName.illegal(topic) === undefined && !isRead(definition, topic)
+      ? topic
+      : deadLetterTopic
   } catch {
     return deadLetterTopic
   }
 }
+
+/** A dead letter there would come back as a new record, for ever. */
+const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): boolean =>
+  [topic, ...tiers.topics.map((tier) => tier.topic)].some((read) => read === target || TopicName.collide(read, target))
 
 /** How the tier that the record is in gave it up. */
 const given = (
