@@ -49,14 +49,20 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ).map((found) => ({ ...found, path: `exceptions.${found.path}` }))
 ]
 
-/** Names of the retry topics, and what they have in common with those of other topics (ruling 1). */
+/** Names of the derived topics, and what they have in common with each other and with the source (ruling 1). An illegal dead letter topic is said already. */
 const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
-  if (TopicName.illegal(topic) !== undefined || tiers.count === 0) return []
   const retry = tiers.topics.map((tier) => tier.topic)
+  const notText = retry.filter((name) => typeof name !== "string")
+  if (notText.length > 0) return notText.map((name) => issue("retry.tiers", name, "a topic name"))
+  if (TopicName.illegal(topic) !== undefined || typeof deadLetterTopic !== "string") return []
   return TopicName.problems({ retry, deadLetter: deadLetterTopic }, [topic])
-    .filter(({ name }) => name !== deadLetterTopic || retry.includes(name))
+    .filter(({ name }) => retry.includes(name) || TopicName.illegal(name) === undefined)
     .map(({ name, reason }) =>
-      issue("retry.tiers", name, `topic names that Kafka can tell apart: ${reason} (naming strategy ${naming.name})`)
+      issue(
+        retry.includes(name) ? "retry.tiers" : "deadLetterTopic",
+        name,
+        `topic names that Kafka can tell apart: ${reason} (naming strategy ${naming.name})`
+      )
     )
 }
 
