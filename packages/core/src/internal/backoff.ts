@@ -24,18 +24,23 @@ export const delayMillis = (policy: BackoffPolicy, attempt: number, random: numb
   return Math.min(policy.maxIntervalMillis, Math.round(interval * (1 + policy.jitter * (2 * random - 1))))
 }
 
-/** The longest that all waits of one delivery can take together, cap and jitter included. */
-export const worstCaseTotalMillis = (policy: BackoffPolicy): number => {
-  const longest = (attempt: number) => delayMillis(policy, attempt, 1)
-  if (policy.multiplier === 1 || policy.initialIntervalMillis === 0) return (policy.maxAttempts - 1) * longest(1)
+/** All waits of one delivery together, when every draw is `random`. */
+export const totalMillis = (policy: BackoffPolicy, random: number): number => {
+  const wait = (attempt: number) => delayMillis(policy, attempt, random)
+  if (policy.multiplier === 1 || policy.initialIntervalMillis === 0) return (policy.maxAttempts - 1) * wait(1)
+  // Where the cap is reached, a wait is the same ever after: with this many attempts nobody wants to add them up one by one.
+  const isCapped = (attempt: number) =>
+    policy.initialIntervalMillis * policy.multiplier ** (attempt - 1) >= policy.maxIntervalMillis
   let total = 0
   for (let attempt = 1; attempt < policy.maxAttempts; attempt++) {
-    const delay = longest(attempt)
-    if (delay === policy.maxIntervalMillis) return total + (policy.maxAttempts - attempt) * delay
-    total += delay
+    if (isCapped(attempt)) return total + (policy.maxAttempts - attempt) * wait(attempt)
+    total += wait(attempt)
   }
   return total
 }
+
+/** The longest that all waits of one delivery can take together, cap and jitter included. */
+export const worstCaseTotalMillis = (policy: BackoffPolicy): number => totalMillis(policy, 1)
 
 /** The same waits as a schedule for `Effect.retry`: it ends after `maxAttempts` attempts in all. Draws on the `Random` service. */
 export const schedule = (policy: BackoffPolicy): Schedule.Schedule<number> =>

@@ -1,0 +1,93 @@
+/**
+ * What a binding means before it runs: its topics, consumers, the times of its retries, how much it holds in memory, and what is missing on the cluster.
+ *
+ * ```ts
+ * const plan = Plan.make(orders)
+ * const findings = yield* Plan.check(plan)
+ * ```
+ */
+import { Effect } from "effect"
+import type { Binding } from "./Binding.ts"
+import { type Admin, Broker } from "./Broker.ts"
+import type { BrokerError } from "./BrokerError.ts"
+import { subscriptions } from "./internal/consumer.ts"
+import { type BindingDefinition, budgetMillis } from "./internal/definition.ts"
+import { inspect } from "./internal/planInspection.ts"
+import type {
+  Finding,
+  Plan,
+  PlannedConsumers,
+  PlannedDelivery,
+  PlannedTopic,
+  RetryTimes,
+  Span
+} from "./internal/planned.ts"
+import { retryTimes } from "./internal/planTimes.ts"
+import * as ReplayJournal from "./internal/replayJournal.ts"
+
+export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, Span }
+
+/** Computes the plan from the settings alone: no cluster is asked. */
+export const make = (binding: Binding<unknown>): Plan => {
+  const definition: BindingDefinition<unknown> = binding.definition
+  const consumers = plannedConsumers(definition)
+  const members = consumers.reduce((sum, each) => sum + each.members, 0)
+  return {
+    binding: binding.name,
+    topics: plannedTopics(definition),
+    consumers,
+    clients: members + 1 + extraClients(definition),
+    retries: retryTimes(definition.topic, definition.retry.blocking, definition.tiers, budgetMillis(definition)),
+    onExhausted: definition.onExhausted,
+    memory: { records: members * definition.maxBufferedRecords, bytes: members * definition.maxBufferedBytes }
+  }
+}
+
+/** Looks at the cluster, changes nothing, and says what is missing or will not fit. Empty: all is there. */
+export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerError, Broker> =>
+  Effect.gen(function* () {
+    const broker = yield* Broker
+    const admin: Admin = yield* broker.admin
+    return yield* inspect(plan, admin)
+  }).pipe(Effect.scoped)
+
+const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {
+  const { topic, tiers, retry, deadLetter, deadLetterTopic } = definition
+  const isMade = definition.missingTopics === "create"
+  const asSource = { delayMillis: undefined, partitions: undefined, replicationFactor: undefined }
+  return [
+    { topic, role: "source", ...asSource, isMade: false },
+    ...tiers.topics.map((tier) => ({
+      topic: tier.topic,
+      role: "retry" as const,
+      delayMillis: tier.delayMillis,
+      partitions: retry.partitions,
+      replicationFactor: retry.replicationFactor,
+      isMade
+    })),
+    { topic: deadLetterTopic, role: "dead-letter", ...asSource, isMade },
+    ...(deadLetter._tag === "ScheduledReplay"
+      ? [
+          {
+            topic: ReplayJournal.topicOf(deadLetterTopic),
+            role: "replay-journal" as const,
+            ...asSource,
+            partitions: 1,
+            isMade: true
+          }
+        ]
+      : [])
+  ]
+}
+
+const plannedConsumers = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedConsumers> => {
+  const groups = new Map<string, PlannedConsumers>()
+  for (const { groupId, topics } of subscriptions(definition)) {
+    groups.set(groupId, { groupId, topics, members: (groups.get(groupId)?.members ?? 0) + 1 })
+  }
+  return Array.from(groups.values())
+}
+
+/** A reader of the dead letter topic, where the strategy has one. Transactional producers come with the partitions that are assigned. */
+const extraClients = ({ deadLetter }: BindingDefinition<unknown>): number =>
+  deadLetter._tag === "Custom" || deadLetter._tag === "ScheduledReplay" ? 1 : 0
