@@ -86,6 +86,16 @@ describe("example programs", () => {
   )
 
   it.live(
+    "bridge: what is consumed on one cluster arrives on the other (MUL-02)",
+    () =>
+      Effect.gen(function* () {
+        const { lines } = yield* runUntil("bridge.ts", "o-2 arrived in the west")
+        assert.deepStrictEqual(lines(), ["o-1 arrived in the west", "o-2 arrived in the west"])
+      }),
+    timeout
+  )
+
+  it.live(
     "events: what became of each record, as a stream",
     () =>
       Effect.gen(function* () {

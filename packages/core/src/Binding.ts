@@ -11,6 +11,7 @@ import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
 import type { BindingAlreadyExists, ConfigurationValidation, ConnectorClosed } from "./EventBusError.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
+import * as BindingKey from "./internal/bindingKey.ts"
 import { type Described, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
@@ -69,6 +70,8 @@ export const layer = <R>(
   Layer.effectDiscard(
     Effect.gen(function* () {
       const connector = yield* EventBusConnector.EventBusConnector
-      yield* Effect.acquireRelease(connector.register(binding), () => Effect.ignore(connector.destroy(binding.name)))
+      yield* Effect.acquireRelease(connector.register(binding), () =>
+        Effect.ignore(connector.destroy(BindingKey.of(binding.definition)))
+      )
     })
   ).pipe(Layer.provideMerge(EventBusConnector.layer))

@@ -18,6 +18,8 @@ export interface Settings<K, V> {
   readonly topic: string
   /** The consumer group. */
   readonly groupId: string
+  /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there. Default `default`. */
+  readonly cluster?: string
   /** How to read keys. Default `Serde.bytes`: as they are. */
   readonly key?: Serde<K>
   /** How to read values. A value that cannot be read goes to the dead letter topic with its bytes; the handler never sees it. */

@@ -1,9 +1,11 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Context, Deferred, Effect, Exit, Layer, Queue, Scope, Stream } from "effect"
-import { Broker } from "./Broker.ts"
+import { Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Stream } from "effect"
+import type { Broker } from "./Broker.ts"
+import * as Clusters from "./Clusters.ts"
 import {
+  AmbiguousBinding,
   BindingAlreadyExists,
   BindingNotFound,
   ConfigurationValidation,
@@ -12,6 +14,7 @@ import {
   InvalidContainerState
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
+import * as BindingKey from "./internal/bindingKey.ts"
 import { bounded } from "./internal/bounded.ts"
 import * as Container from "./internal/container.ts"
 import { CurrentHandler } from "./internal/currentHandler.ts"
@@ -24,6 +27,8 @@ import * as Validation from "./internal/validation.ts"
 /** A binding as it is now. */
 export interface BindingSnapshot {
   readonly name: string
+  /** The alias of its cluster. */
+  readonly cluster: string
   readonly topic: string
   readonly groupId: string
   readonly state: ContainerState
@@ -35,14 +40,20 @@ export interface BindingSnapshot {
   readonly consumers: ReadonlyArray<"connecting" | "running" | "crashed">
 }
 
-/** Commands fail with `BindingNotFound`, or `InvalidContainerState` when the binding's state does not allow them. */
-export type Command = (name: string) => Effect.Effect<void, BindingNotFound | InvalidContainerState>
+/** What a name may fail at: no binding has it, or bindings of several clusters do, and then their keys, `{cluster}:{binding}`, name them. */
+export type NotNamed = BindingNotFound | AmbiguousBinding
+
+/**
+ * Commands take a binding's name, or `{cluster}:{binding}`. They fail with `BindingNotFound`, with `AmbiguousBinding` when bindings of several clusters
+ * have the name, and with `InvalidContainerState` when the binding's state does not allow them.
+ */
+export type Command = (name: string) => Effect.Effect<void, NotNamed | InvalidContainerState>
 
 /** A command for the whole binding, or for one of its retry tiers (from 1). */
 export type TierCommand = (
   name: string,
   options?: { readonly tier?: number }
-) => Effect.Effect<void, BindingNotFound | InvalidContainerState>
+) => Effect.Effect<void, NotNamed | InvalidContainerState>
 
 export class EventBusConnector extends Context.Service<
   EventBusConnector,
@@ -63,7 +74,7 @@ export class EventBusConnector extends Context.Service<
     readonly resume: TierCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
-    readonly getState: (name: string) => Effect.Effect<ContainerState, BindingNotFound>
+    readonly getState: (name: string) => Effect.Effect<ContainerState, NotNamed>
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** Everything that happens from now on. A reader that falls more than 16 384 events behind misses the oldest. */
     readonly events: Stream.Stream<EventBusEvent>
@@ -90,12 +101,19 @@ const make = Effect.gen(function* () {
   let closed = false
   yield* EventLog.attach(hub)
 
-  const find = (name: string) =>
-    Effect.suspend(() => {
-      const registered = registry.get(name)
-      return registered === undefined
-        ? Effect.fail(new BindingNotFound({ binding: name, known: Array.from(registry.keys()) }))
-        : Effect.succeed(registered)
+  const find = (name: string): Effect.Effect<Registered, NotNamed> =>
+    Effect.suspend((): Effect.Effect<Registered, NotNamed> => {
+      const byKey = registry.get(name)
+      if (byKey !== undefined) return Effect.succeed(byKey)
+      const all = Array.from(registry.values())
+      const [found, ...others] = all.filter(({ container }) => container.definition.name === name)
+      if (found === undefined) {
+        const known = all.map(({ container }) => BindingKey.label(container.definition))
+        return Effect.fail(new BindingNotFound({ binding: name, known }))
+      }
+      if (others.length === 0) return Effect.succeed(found)
+      const keys = [found, ...others].map(({ container }) => BindingKey.of(container.definition))
+      return Effect.fail(new AmbiguousBinding({ binding: name, keys }))
     })
 
   const command =
@@ -104,67 +122,74 @@ const make = Effect.gen(function* () {
       Effect.flatMap(find(name), ({ container }) => pick(container))
 
   /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
-  const remove = Effect.fnUntraced(function* (name: string, registered: Registered) {
+  const remove = Effect.fnUntraced(function* (registered: Registered) {
+    const key = BindingKey.of(registered.container.definition)
     yield* bounded(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
-      Effect.andThen(Effect.sync(() => registry.delete(name))),
+      Effect.andThen(Effect.sync(() => registry.delete(key))),
       Effect.andThen(Deferred.succeed(registered.removed, undefined)),
       Effect.uninterruptible,
       Effect.forkDetach({ startImmediately: true })
     )
-    if ((yield* CurrentHandler) !== name) yield* Deferred.await(registered.removed)
+    if ((yield* CurrentHandler) !== key) yield* Deferred.await(registered.removed)
   })
 
-  const end = (name: string, registered: Registered) =>
+  const end = (registered: Registered) =>
     Effect.onExit(registered.container.destroy, (exit) =>
       // Refused: somebody else is at it already.
-      Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(name, registered)
+      Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(registered)
     )
 
   const register = Effect.fnUntraced(function* <R>(binding: Described<R>) {
     const { name, definition } = binding
     if (closed) return yield* new ConnectorClosed({ binding: name })
-    const issues = Validation.problems(definition)
-    if (issues.length > 0) return yield* new ConfigurationValidation({ binding: name, issues })
-    if (registry.has(name)) return yield* new BindingAlreadyExists({ binding: name })
+    const cluster = yield* Effect.result(Clusters.get(definition.cluster))
+    const issues = [
+      ...Validation.problems(definition),
+      ...(Result.isFailure(cluster) ? [Validation.unknownCluster(cluster.failure)] : [])
+    ]
+    if (issues.length > 0 || Result.isFailure(cluster)) {
+      return yield* new ConfigurationValidation({ binding: name, issues })
+    }
+    const key = BindingKey.of(definition)
+    if (registry.has(key)) return yield* new BindingAlreadyExists({ binding: BindingKey.label(definition) })
     const others = Array.from(registry.values(), ({ container }) => container.definition)
     const conflicts = Validation.conflicts(definition, others)
     if (conflicts.length > 0) return yield* new ConfigurationValidation({ binding: name, issues: conflicts })
-    const broker = yield* Broker
     const scope = yield* Scope.make()
-    const container = yield* Scope.provide(Container.make(definition, broker, hub), scope)
-    registry.set(name, { container, scope, removed: Deferred.makeUnsafe() })
+    const container = yield* Scope.provide(Container.make(definition, cluster.success, hub), scope)
+    registry.set(key, { container, scope, removed: Deferred.makeUnsafe() })
     if (definition.autoStartup) yield* Effect.orDie(container.start)
   })
 
-  const destroy: Command = (name) => Effect.flatMap(find(name), (registered) => end(name, registered))
+  const destroy: Command = (name) => Effect.flatMap(find(name), end)
 
   const unregister: Command = Effect.fnUntraced(function* (name) {
     const registered = yield* find(name)
     const current = registered.container.state()
     if (current !== "CREATED" && current !== "STOPPED") {
       return yield* new InvalidContainerState({
-        binding: name,
+        binding: BindingKey.label(registered.container.definition),
         operation: "unregister",
         current,
         required: ["CREATED", "STOPPED"]
       })
     }
-    yield* end(name, registered)
+    yield* end(registered)
   })
 
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       closed = true
-      const remaining = Array.from(registry)
-      const endAll = Effect.forEach(remaining, ([name, registered]) => Effect.ignore(end(name, registered)), {
+      const remaining = Array.from(registry.values())
+      const endAll = Effect.forEach(remaining, (registered) => Effect.ignore(end(registered)), {
         concurrency: "unbounded",
         discard: true
       })
       // Some may have been on their way out already.
       return Effect.andThen(
         endAll,
-        Effect.forEach(remaining, ([, { removed }]) => Deferred.await(removed), { discard: true })
+        Effect.forEach(remaining, ({ removed }) => Deferred.await(removed), { discard: true })
       )
     })
   )
@@ -203,6 +228,7 @@ const statusNames = { Connecting: "connecting", Running: "running", Crashed: "cr
 
 const snapshot = (container: Container.Container): BindingSnapshot => ({
   name: container.definition.name,
+  cluster: container.definition.cluster,
   topic: container.definition.topic,
   groupId: container.definition.groupId,
   state: container.state(),

@@ -32,6 +32,27 @@ export class BindingAlreadyExists extends Schema.TaggedError<BindingAlreadyExist
   }
 }
 
+/** Bindings of several clusters have this name. Nothing was done. */
+export class AmbiguousBinding extends Schema.TaggedError<AmbiguousBinding>()("AmbiguousBinding", {
+  binding: Schema.String,
+  /** `{cluster}:{binding}` of each. */
+  keys: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    return `'${this.binding}' names ${this.keys.length} bindings. Say which: ${this.keys.map((key) => `'${key}'`).join(" or ")}.`
+  }
+}
+
+/** No cluster has this alias. */
+export class UnknownCluster extends Schema.TaggedError<UnknownCluster>()("UnknownCluster", {
+  cluster: Schema.String,
+  known: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    return `There is no cluster '${this.cluster}'. Known are: [${this.known.join(", ")}].`
+  }
+}
+
 /** No binding of this name is registered. */
 export class BindingNotFound extends Schema.TaggedError<BindingNotFound>()("BindingNotFound", {
   binding: Schema.String,
@@ -136,6 +157,8 @@ export type EventBusException =
   | InvalidContainerState
   | BindingAlreadyExists
   | BindingNotFound
+  | AmbiguousBinding
+  | UnknownCluster
   | ConfigurationValidation
   | ConnectorClosed
   | ProcessingBudgetExceeded

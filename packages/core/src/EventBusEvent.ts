@@ -36,6 +36,8 @@ export interface RecordPosition extends TopicPartition {
 }
 
 interface OfBinding {
+  /** The alias of the binding's cluster. */
+  readonly cluster: string
   readonly binding: string
 }
 

@@ -9,13 +9,16 @@ import { Config, Effect, Layer, Option } from "effect"
 /** A record of the Kafka inside this process: key and value, which is written as JSON unless it is text. */
 export type Sample = readonly [key: string, value: unknown]
 
-/** `samples` are in the topic of the Kafka inside this process; another Kafka is left as it is. */
+/**
+ * `samples` are in the topic of the Kafka inside this process; another Kafka is left as it is. A program with several clusters names the variable of each.
+ */
 export const layer = (
   topic: string,
-  samples: ReadonlyArray<Sample>
+  samples: ReadonlyArray<Sample>,
+  variable = "KAFKA_BROKERS"
 ): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError> =>
   Layer.unwrap(
-    Effect.map(Config.option(Config.String("KAFKA_BROKERS")), (brokers) =>
+    Effect.map(Config.option(Config.String(variable)), (brokers) =>
       Option.match(brokers, {
         onSome: (list) => KafkaJs.layer({ brokers: list.split(",") }),
         onNone: () => Layer.effectDiscard(write(topic, samples)).pipe(Layer.provideMerge(MemoryBroker.layer()))

@@ -7,6 +7,7 @@
 import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../Broker.ts"
 import { partitionKey, type TopicPartition } from "../ConsumerRecord.ts"
+import * as BindingKey from "./bindingKey.ts"
 import { bounded } from "./bounded.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -78,7 +79,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.andThen(anchored ? Effect.void : handling.committer.commit(partition)),
       Effect.andThen(process(options, partition, reopen(partition))),
       Effect.catchDefect(options.onDefect),
-      Effect.provideService(CurrentHandler, definition.name),
+      Effect.provideService(CurrentHandler, BindingKey.of(definition)),
       Effect.provideContext(context),
       Effect.forkIn(partitionScope)
     )

@@ -7,6 +7,7 @@ import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Assignments from "./assignments.ts"
+import * as BindingKey from "./bindingKey.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { BreakerGate } from "./breakerGate.ts"
 import * as Committer from "./committer.ts"
@@ -119,7 +120,7 @@ export const make = Effect.fnUntraced(function* <R>(
 })
 
 const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
-  const of = { binding: options.definition.name, consumer: options.index }
+  const of = { ...BindingKey.onEvent(options.definition), consumer: options.index }
   return Effect.acquireRelease(
     Effect.sync(() => options.hub.emit({ _tag: "SessionStarted", ...of })),
     () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
@@ -134,7 +135,7 @@ const inspectTopic = ({
   hub,
   subscription
 }: ConsumerOptions<unknown>): Effect.Effect<void> => {
-  const of = { binding: definition.name, consumer: index }
+  const of = { ...BindingKey.onEvent(definition), consumer: index }
   const { topic, concurrency } = definition
   if (!subscription.topics.includes(topic)) return Effect.void
   return Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
@@ -172,11 +173,11 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     onCommitted: (partition) => {
       if (!hub.active) return
       const { topic, partition: number, generation, committed } = partition
-      const at = { binding: definition.name, consumer: index, topic, partition: number, generation }
+      const at = { ...BindingKey.onEvent(definition), consumer: index, topic, partition: number, generation }
       hub.emit({ _tag: "Committed", ...at, offset: committed })
     },
     onFailed: (error, attempt) =>
-      hub.emit({ _tag: "CommitFailed", binding: definition.name, consumer: index, error, attempt })
+      hub.emit({ _tag: "CommitFailed", ...BindingKey.onEvent(definition), consumer: index, error, attempt })
   })
   return {
     definition,
@@ -248,7 +249,13 @@ const watchEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>)
       return Effect.map(Effect.sleep(heartbeatIntervalMillis), () => {
         const blockedMillis = elapsedMillis() - heartbeatIntervalMillis
         if (blockedMillis < sessionTimeoutMillis / 2) return
-        hub.emit({ _tag: "EventLoopBlocked", binding: definition.name, consumer, blockedMillis, sessionTimeoutMillis })
+        hub.emit({
+          _tag: "EventLoopBlocked",
+          ...BindingKey.onEvent(definition),
+          consumer,
+          blockedMillis,
+          sessionTimeoutMillis
+        })
       })
     })
   )

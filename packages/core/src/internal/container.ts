@@ -9,6 +9,7 @@ import type { Broker } from "../Broker.ts"
 import * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
+import * as BindingKey from "./bindingKey.ts"
 import { bounded } from "./bounded.ts"
 import * as Bounds from "./bounds.ts"
 import * as BreakerGate from "./breakerGate.ts"
@@ -64,7 +65,7 @@ const onDeadLetters = <R>(definition: BindingDefinition<R>, broker: Broker["Serv
     ...{ broker, groupId, deadLetterTopic, tiers, maxReplays, sourceTopic: topic },
     ownsPosition: deadLetter._tag !== "Custom"
   })
-  const onEvent: OnEvent = (event) => hub.emit({ binding: definition.name, ...event })
+  const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
   return Effect.map(
     DeadLetterStrategy.run({ deadLetter, broker, groupId, deadLetterTopic, replays, onEvent }),
     ({ onStored }) => (deadLetter._tag === "AlertAndStore" ? onStored : undefined)
@@ -78,14 +79,15 @@ const close = Effect.fnUntraced(function* (ending: Run) {
 })
 
 /** A command that comes from inside a handler of its own binding must not wait for that handler. */
-const fromInside = <E>(name: string, inside: Effect.Effect<void>, outside: Effect.Effect<void, E>) =>
-  Effect.flatMap(CurrentHandler, (binding): Effect.Effect<void, E> => (binding === name ? inside : outside))
+const fromInside = <E>(key: string, inside: Effect.Effect<void>, outside: Effect.Effect<void, E>) =>
+  Effect.flatMap(CurrentHandler, (current): Effect.Effect<void, E> => (current === key ? inside : outside))
 
 export const make = Effect.fnUntraced(function* <R>(
   definition: BindingDefinition<R>,
   broker: Broker["Service"],
   hub: EventHub
 ): Effect.fn.Return<Container, never, R | Scope.Scope> {
+  const key = BindingKey.of(definition)
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
   const hostname = yield* Hostname
@@ -115,7 +117,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const announce = Effect.sync(() => {
     const to = state()
     if (to === shown) return
-    hub.emit({ _tag: "StateChanged", binding: definition.name, from: shown, to, reasons: pausing.pausedBy() })
+    hub.emit({ _tag: "StateChanged", ...BindingKey.onEvent(definition), from: shown, to, reasons: pausing.pausedBy() })
     shown = to
   })
 
@@ -178,13 +180,12 @@ export const make = Effect.fnUntraced(function* <R>(
     )
   }
 
-  const ended = (ending: Run, restore: Restore) =>
-    fromInside(definition.name, Effect.void, restore(Deferred.await(ending.ended)))
+  const ended = (ending: Run, restore: Restore) => fromInside(key, Effect.void, restore(Deferred.await(ending.ended)))
 
   /** Goes on when the run has ended; from inside a handler of this binding, behind the caller's back. */
   const afterwards = (ending: Run, next: Command): Command => {
     const rest = Effect.andThen(Deferred.await(ending.ended), next)
-    return fromInside(definition.name, Effect.asVoid(Effect.forkIn(Effect.ignore(rest), scope)), rest)
+    return fromInside(key, Effect.asVoid(Effect.forkIn(Effect.ignore(rest), scope)), rest)
   }
 
   const start: Command = Effect.suspend(() => {

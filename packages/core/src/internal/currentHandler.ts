@@ -1,5 +1,5 @@
 /**
- * Known to everything that runs inside a handler: which binding it belongs to. A command that waits for handlers must not wait for its caller.
+ * Known to everything that runs inside a handler: which binding it belongs to (its key). A command that waits for handlers must not wait for its caller.
  */
 import { Context } from "effect"
 

@@ -15,6 +15,7 @@ import * as Outcome from "../Outcome.ts"
 import * as RetryPolicy from "../RetryPolicy.ts"
 import * as Serde from "../Serde.ts"
 import * as TopicName from "../TopicName.ts"
+import { defaultCluster } from "./bindingKey.ts"
 import * as Classification from "./classification.ts"
 import { decode, type Receiver, Undecodable } from "./delivery.ts"
 import { idempotent, nothingToDo } from "./idempotent.ts"
@@ -157,10 +158,14 @@ const protection = <P, D>(
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, handler, groupId } = options
+  const { idempotency, handler, groupId, cluster = defaultCluster } = options
   if (idempotency === undefined) return handler
+  // The same topic on another cluster holds other records under the same offsets.
+  const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
   return (delivery) =>
-    IdempotencyStore.IdempotencyStore.use((store) => idempotent({ ...idempotency, groupId }, store, handler)(delivery))
+    IdempotencyStore.IdempotencyStore.use((store) =>
+      idempotent({ ...idempotency, groupId: scope }, store, handler)(delivery)
+    )
 }
 
 export const defineTransactional = <K, V, E, R, P, D>(
@@ -247,6 +252,7 @@ const settings = (
     name,
     topic,
     groupId,
+    cluster: options.cluster ?? defaultCluster,
     naming,
     retry,
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),

@@ -3,6 +3,7 @@
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
+import * as BindingKey from "./bindingKey.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Flood from "./flood.ts"
 
@@ -12,18 +13,18 @@ export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =
     const run = Effect.runForkWith(yield* Effect.context())
     const said: Said = { crashes: new Map(), refusals: new Map() }
     const flood = Flood.make(
-      (binding, count) => {
+      ({ cluster, binding }, count) => {
         const more = `${count} more records were routed, dead-lettered or skipped within a second`
-        run(Effect.annotateLogs(Effect.logWarning(more), { bindingName: binding }))
+        run(Effect.annotateLogs(Effect.logWarning(more), { cluster, bindingName: binding }))
       },
       yield* Clock.Clock
     )
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled" && event.target !== undefined && event.settlement !== "Unfinished") {
-        said.refusals.delete(topicKey(event.binding, event.target.topic))
+        said.refusals.delete(topicKey(event, event.target.topic))
       }
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
-      if (event._tag === "Settled" && !flood.admits(event.binding)) return
+      if (event._tag === "Settled" && !flood.admits(event)) return
       const log = describe(event, said)
       if (log !== undefined) run(Effect.annotateLogs(log, annotations(event)))
     }, "rare")
@@ -43,11 +44,16 @@ interface Said {
   readonly refusals: Map<string, Set<string>>
 }
 
-const topicKey = (binding: string, topic: string): string => `${binding}/${topic}`
+const keyOf = ({ cluster, binding }: Pick<EventBusEvent, "cluster" | "binding">): string =>
+  BindingKey.of({ cluster, name: binding })
+
+const topicKey = (event: Pick<EventBusEvent, "cluster" | "binding">, topic: string): string =>
+  `${keyOf(event)}/${topic}`
 
 /** Whether this kind of refusal is new for the topic. */
-const isNews = ({ refusals }: Said, { binding, topic, error }: EventOf<"PublishFailed">): boolean => {
-  const key = topicKey(binding, topic)
+const isNews = ({ refusals }: Said, event: EventOf<"PublishFailed">): boolean => {
+  const { topic, error } = event
+  const key = topicKey(event, topic)
   const known = refusals.get(key)
   if (known?.has(error._tag)) return false
   refusals.set(key, (known ?? new Set<string>()).add(error._tag))
@@ -68,7 +74,7 @@ const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undef
     }
     case "SessionCrashed": {
       // A broker that stays away, or refuses every session that starts, would say the same at every attempt.
-      const key = `${event.binding}/${event.consumer}`
+      const key = `${keyOf(event)}/${event.consumer}`
       if (event.attempt > 1 && said.crashes.get(key) === event.error.message) return undefined
       said.crashes.set(key, event.error.message)
       return Effect.logError(`Consumer cannot run and is started again until it can: ${event.error.message}`)
@@ -146,6 +152,7 @@ const settlements = {
 } as const
 
 const annotations = (event: EventBusEvent): Record<string, unknown> => ({
+  cluster: event.cluster,
   bindingName: event.binding,
   ...("consumer" in event ? { consumer: event.consumer } : {}),
   ...("topic" in event && "partition" in event ? { topic: event.topic, partition: event.partition } : {}),

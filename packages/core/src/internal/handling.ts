@@ -41,6 +41,7 @@ export interface Handling<R> {
 }
 
 const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({
+  cluster: handling.definition.cluster,
   binding: handling.definition.name,
   consumer: handling.consumer,
   topic: partition.topic,

@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
 import { type ContainerState, InvalidContainerState } from "../EventBusError.ts"
+import * as BindingKey from "./bindingKey.ts"
 import { bounded } from "./bounded.ts"
 import type { Consumer } from "./consumer.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -77,7 +78,7 @@ export const make = (options: PausingOptions): Pausing => {
     Effect.suspend(() => {
       const heldBy = pausedBy()
       const held = heldBy.length === 0 ? undefined : `it is held by ${heldBy.join(" and ")}`
-      const refused = { binding: definition.name, operation, current: options.state(), required }
+      const refused = { binding: BindingKey.label(definition), operation, current: options.state(), required }
       const why = detail ?? held
       return Effect.fail(new InvalidContainerState(why === undefined ? refused : { ...refused, detail: why }))
     })
@@ -106,7 +107,7 @@ export const make = (options: PausingOptions): Pausing => {
   const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
 
   breaker?.onChange(({ from, to, snapshot }) => {
-    hub.emit({ _tag: "BreakerChanged", binding: definition.name, from, to, snapshot })
+    hub.emit({ _tag: "BreakerChanged", ...BindingKey.onEvent(definition), from, to, snapshot })
     const isHeld = PauseReasons.has(reasons, "breaker")
     if (isHeld === (breakerReasons(definition, breaker) !== PauseReasons.empty)) return
     reasons = (isHeld ? PauseReasons.remove : PauseReasons.add)(reasons, "breaker")

@@ -4,6 +4,7 @@
  */
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { type BrokerError, UnexpectedBrokerError } from "../BrokerError.ts"
+import * as BindingKey from "./bindingKey.ts"
 import * as Consumer from "./consumer.ts"
 import * as Failure from "./failure.ts"
 
@@ -49,7 +50,7 @@ export const supervise = <R>(
       const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
       options.hub.emit({
         _tag: "SessionCrashed",
-        binding: options.definition.name,
+        ...BindingKey.onEvent(options.definition),
         consumer: options.index,
         error,
         attempt,

@@ -4,7 +4,7 @@
 
 import * as CircuitBreaker from "../CircuitBreaker.ts"
 import * as Classifier from "../Classifier.ts"
-import type { ConfigurationIssue } from "../EventBusError.ts"
+import type { ConfigurationIssue, UnknownCluster } from "../EventBusError.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Backoff from "./backoff.ts"
 import { type BindingDefinition, budgetMillis, millis } from "./definition.ts"
@@ -20,6 +20,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
     ? topicName("deadLetter.journal", ReplayJournal.topicOf(definition.deadLetterTopic))
     : []),
   ...notEmpty("groupId", definition.groupId),
+  ...clusterAlias(definition.cluster),
   ...wholeNumber("concurrency", definition.concurrency),
   ...wholeNumber("maxPollRecords", definition.maxPollRecords),
   ...(definition.maxInFlight === Number.POSITIVE_INFINITY ? [] : wholeNumber("maxInFlight", definition.maxInFlight)),
@@ -67,7 +68,7 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
 }
 
 /**
- * Topics that two bindings would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
+ * Topics that two bindings of a cluster would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
  * source. Names that differ only in '.' and '_' are the same to Kafka's metrics, and the broker refuses the second. Each problem names both bindings and
  * what separates them.
  */
@@ -77,6 +78,7 @@ export const conflicts = (
 ): ReadonlyArray<ConfigurationIssue> => {
   const own = derivedTopics(definition)
   return Array.from(others).flatMap((other) => {
+    if (other.cluster !== definition.cluster) return []
     const theirs = derivedTopics(other)
     const shared =
       other.groupId === definition.groupId && other.topic === definition.topic
@@ -118,6 +120,16 @@ const issue = (path: string, found: unknown, allowed: string): ConfigurationIssu
 
 const notEmpty = (path: string, value: string) =>
   typeof value === "string" && value.trim().length > 0 ? [] : [issue(path, value, "a text that is not empty")]
+
+/** Whether a cluster has this alias is known when the binding is registered. */
+const clusterAlias = (alias: string) =>
+  typeof alias === "string" && alias.trim().length > 0 && !alias.includes(":")
+    ? []
+    : [issue("cluster", alias, "the alias of a cluster: a text that is not empty and has no ':' in it")]
+
+/** The alias is not known. */
+export const unknownCluster = ({ cluster, known }: UnknownCluster): ConfigurationIssue =>
+  issue("cluster", cluster, `one of the clusters that are known: ${known.join(", ")}`)
 
 const topicName = (path: string, value: string) => {
   if (typeof value !== "string") return [issue(path, value, "a topic name")]
