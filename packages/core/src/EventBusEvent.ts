@@ -7,6 +7,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
+import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
 import type { StrategyEvent } from "./internal/deadLetterStrategyEvents.ts"
 import type { Failure } from "./internal/failure.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
@@ -28,6 +29,8 @@ export interface Target {
   /** Set for a retry topic: the tier, and which delivery in it comes next, from 1. */
   readonly tier?: number
   readonly attempt?: number
+  /** Set for a dead letter topic: why. */
+  readonly reason?: DeadLetterReason
 }
 
 /** A record of a partition, by its coordinates. */

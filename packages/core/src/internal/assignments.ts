@@ -85,6 +85,7 @@ export const make = Effect.fnUntraced(function* <R>(
     )
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
     running.set(partition.key, { partition, scope: partitionScope, fiber })
+    handling.metrics.opened(partition)
     partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
     yield* options.announce
@@ -108,6 +109,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const close = Effect.fnUntraced(function* (entry: Running) {
     const { partition } = entry
     partition.end()
+    handling.metrics.closed(partition)
     if (running.get(partition.key) === entry) running.delete(partition.key)
     const closing = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
     ending.set(partition.key, closing)
@@ -253,6 +255,7 @@ const makePartition = (
   Partition.make({
     ...at,
     tier: handling.definition.tiers.ofTopic(at.topic),
+    tally: handling.metrics.tally(at),
     // Transactions commit by themselves: the committer must find nothing to do.
     committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
     session,

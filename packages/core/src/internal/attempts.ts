@@ -12,7 +12,7 @@ import type { Decision } from "./classification.ts"
 import { type BindingDefinition, budgetMillis } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import * as Failure from "./failure.ts"
-import { attemptFailed, type Handling, report } from "./handling.ts"
+import { attemptFailed, called, type Handling, report, spentMillis } from "./handling.ts"
 import { isAlreadyHandled } from "./idempotent.ts"
 import type { Partition } from "./partition.ts"
 import type { Timer } from "./places.ts"
@@ -99,10 +99,12 @@ const settleByAttempts = Effect.fnUntraced(function* <R>(
     timer.startedMillis += yield* pausedMillis(handling, partition)
     if (partition.stopping) return unfinished(failure === undefined ? attempts : attempts - 1)
     if (breaker?.hasOpened(timer)) return refused(failure === undefined ? attempts : attempts - 1, failure)
+    const beforeMillis = spentMillis(handling, timer)
     const { exit, cutOff } = yield* partition.guard(
       Effect.suspend(() => again(timer)),
       timer
     )
+    if (handling.definition.handler._tag !== "Transactional") called(handling, timer, beforeMillis)
     if (Exit.isSuccess(exit)) return handled(attempts)
     run = { cause: exit.cause, cutOff }
   }

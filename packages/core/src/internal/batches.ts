@@ -11,7 +11,7 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { BatchProcessing } from "../EventBusError.ts"
 import { type FailedRun, settleFailed, settleUndecodable, stepper } from "./attempts.ts"
 import type { Handler, OpenBatch } from "./definition.ts"
-import { type Handling, settled, started } from "./handling.ts"
+import { called, type Handling, settled, started } from "./handling.ts"
 import type { Outstanding } from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
@@ -44,6 +44,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
     const records = chunk.records.slice(from, from + size)
     const open = handler.open(records, handling.receiver, receivedMillis)
     const slots = records.map((record) => partition.begin(record))
+    handling.metrics.batch(records.length)
     yield* handleBatch({ handling, partition, outstanding, records, slots, open })
     yield* outstanding.idle
     if (handling.definition.ackMode === "MANUAL_IMMEDIATE") yield* handling.committer.commit(partition)
@@ -83,6 +84,7 @@ const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: R
     if (partition.stopping) return false
     const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
+    called(handling, timer)
     if (Exit.isSuccess(exit)) {
       for (const index of pending) finish(batch, index, handled)
       return true
@@ -155,6 +157,7 @@ const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: Re
     if (partition.stopping) return false
     const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
+    called(handling, timer)
     if (Exit.isSuccess(exit)) finish(batch, index, handled)
     else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, timer }))) return false
   }
@@ -175,6 +178,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, index: n
     if (partition.stopping) return false
     const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
     const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
+    called(handling, timer)
     if (Exit.isSuccess(exit)) {
       finish(batch, index, handled)
       return true

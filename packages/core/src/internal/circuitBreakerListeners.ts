@@ -25,8 +25,7 @@ export const make = <Change>(): Listeners<Change> => {
       if (isNotifying) return
       isNotifying = true
       for (let next = pending.shift(); next !== undefined; next = pending.shift())
-        // One that listens anew in its call is told of the next change.
-        for (const listener of Array.from(listeners)) if (listeners.has(listener)) call(listener, next)
+        for (const listener of listeners) call(listener, next)
       isNotifying = false
     }
   }

@@ -8,6 +8,7 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Assignments from "./assignments.ts"
 import * as BindingKey from "./bindingKey.ts"
+import type { BindingMetrics } from "./bindingMetrics.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { BreakerGate } from "./breakerGate.ts"
 import * as Committer from "./committer.ts"
@@ -27,6 +28,7 @@ export interface ConsumerOptions<R> {
   readonly hostname: string
   readonly broker: Broker["Service"]
   readonly hub: EventHub
+  readonly metrics: BindingMetrics
   readonly parking: Parking
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
@@ -188,6 +190,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     },
     consumer: index,
     hub,
+    metrics: options.metrics,
     clock,
     setBackMillis: Timepieces.setBack(clock),
     committer,
@@ -226,8 +229,7 @@ const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArra
       const setMillis = clockWasSet()
       let earliest = now + budget
       for (const partition of partitions()) {
-        // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
-        for (const guarded of Array.from(partition.guarded)) {
+        for (const guarded of partition.guarded) {
           guarded.shift(setMillis)
           const deadline = guarded.startedMillis + budget
           if (deadline <= now) {

@@ -10,6 +10,7 @@ import * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
 import * as BindingKey from "./bindingKey.ts"
+import * as BindingMetrics from "./bindingMetrics.ts"
 import { bounded } from "./bounded.ts"
 import * as Bounds from "./bounds.ts"
 import * as BreakerGate from "./breakerGate.ts"
@@ -114,6 +115,8 @@ export const make = Effect.fnUntraced(function* <R>(
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
 
+  const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning: () => live().length })
+
   const announce = Effect.sync(() => {
     const to = state()
     if (to === shown) return
@@ -132,6 +135,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const begin = Effect.gen(function* () {
     const current: Run = { scope: yield* Scope.make(), ended: Deferred.makeUnsafe() }
     run = current
+    metrics.begin()
     const onDeadLetter = yield* onDeadLetters(definition, broker, hub).pipe(
       Scope.provide(current.scope),
       Effect.provideContext(context)
@@ -144,6 +148,7 @@ export const make = Effect.fnUntraced(function* <R>(
           hostname,
           broker,
           hub,
+          metrics,
           parking,
           onDeadLetter,
           breaker: gate,
@@ -169,6 +174,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.andThen(
         Effect.sync(() => {
           statuses.clear()
+          metrics.end()
           run = undefined
           Deferred.doneUnsafe(ending.ended, Effect.void)
         })

@@ -5,6 +5,7 @@ import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
 import type { EventBusEvent } from "../EventBusEvent.ts"
+import type { BindingMetrics } from "./bindingMetrics.ts"
 import type { BreakerGate } from "./breakerGate.ts"
 import type { Committer } from "./committer.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -13,7 +14,7 @@ import type { EventHub } from "./eventHub.ts"
 import type { Failure } from "./failure.ts"
 import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
-import type { Places } from "./places.ts"
+import type { Places, Timer } from "./places.ts"
 import type { Settled } from "./settled.ts"
 
 export interface Handling<R> {
@@ -22,6 +23,7 @@ export interface Handling<R> {
   /** Index of the consumer in its binding. */
   readonly consumer: number
   readonly hub: EventHub
+  readonly metrics: BindingMetrics
   readonly clock: Clock.Clock
   /** How far the wall clock was set back while this consumer ran, in milliseconds. */
   readonly setBackMillis: () => number
@@ -59,6 +61,7 @@ export const settled = (
   record: ConsumerRecord,
   { settlement, attempts, failure, target }: Pick<Settled, "settlement" | "attempts" | "failure" | "target">
 ): void => {
+  handling.metrics.settled(partition, { settlement, attempts, target })
   if (settlement === "Handled" && !handling.hub.active) return
   const at = ofPartition(handling, partition)
   handling.hub.emit({ _tag: "Settled", ...at, record, settlement, attempts, failure, target })
@@ -67,9 +70,20 @@ export const settled = (
 /** A record that was handled at the first attempt: builds nothing while nobody listens. */
 export const handledAtOnce = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
   if (handling.hub.active) settled(handling, partition, record, firstAttempt)
+  else handling.metrics.handledAtOnce(partition.tally)
 }
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
+
+/** What a delivery has used up of its processing budget. Not finite while it waits for something that is not handling. */
+export const spentMillis = (handling: Handling<unknown>, timer: Timer): number =>
+  handling.clock.currentTimeMillisUnsafe() - timer.startedMillis
+
+/** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
+export const called = (handling: Handling<unknown>, timer: Timer, beforeMillis = 0): void => {
+  const millis = spentMillis(handling, timer) - beforeMillis
+  if (millis >= 0) handling.metrics.called(millis)
+}
 
 export const attemptFailed = (
   handling: Handling<unknown>,
@@ -79,6 +93,7 @@ export const attemptFailed = (
   failure: Failure,
   retryInMillis: number | undefined
 ): void => {
+  handling.metrics.attemptFailed(partition.topic, failure)
   handling.hub.emit({
     _tag: "AttemptFailed",
     ...ofPartition(handling, partition),
@@ -102,6 +117,7 @@ export const publishFailed = (
   error: BrokerError,
   attempt: number
 ): void => {
+  handling.metrics.publishFailed(topic)
   handling.hub.emit({ _tag: "PublishFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
 }
 
@@ -115,5 +131,7 @@ export const report = (
   at: TopicPartition & { readonly generation: number },
   event: Details<RareEvent>
 ): void => {
+  if (event._tag === "ProcessingBudgetReached") handling.metrics.budgetReached()
+  if (event._tag === "RecordsGone" && event.gone !== undefined) handling.metrics.gone(at, Number(event.gone))
   handling.hub.emit({ ...ofPartition(handling, at), ...event })
 }

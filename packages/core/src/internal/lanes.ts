@@ -12,7 +12,7 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { settleFailed, settleUndecodable } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
-import { type Handling, settled, started } from "./handling.ts"
+import { called, type Handling, settled, started } from "./handling.ts"
 import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import { type Gate, type Timer, timerFrom } from "./places.ts"
@@ -120,6 +120,7 @@ export const make = Effect.fnUntraced(function* <R>(
     take: Effect.fnUntraced(function* (chunk) {
       const receivedMillis = handling.clock.currentTimeMillisUnsafe()
       const bytes = chunk.bytes / chunk.records.length
+      handling.metrics.batch(chunk.records.length)
       for (const record of chunk.records) {
         yield* partition.runnable
         if (partition.tracker.isFull()) {
@@ -160,6 +161,7 @@ const run = Effect.fnUntraced(function* <R>(
     return invoke()
   })
   const { exit, cutOff } = yield* partition.guard(first, timer)
+  if (undecodable === undefined) called(handling, timer)
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
   if (undecodable === undefined)
     return yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, again)

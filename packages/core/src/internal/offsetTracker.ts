@@ -15,6 +15,8 @@ export interface OffsetTracker {
   readonly endOfChunk: (nextOffset: bigint) => void
   /** Offset of the first unfinished record, or the position behind everything finished: what may be committed. */
   readonly position: () => bigint
+  /** The first record that has begun and is not finished. */
+  readonly oldest: () => ConsumerRecord | undefined
   /** Records that have begun and are not finished. */
   readonly inFlight: () => number
   /** Slots from the first unfinished to the last begun: what memory is bounded by. */
@@ -71,6 +73,7 @@ export const make = (startPosition: bigint, options?: { readonly maxSpan?: numbe
       const behindLast = lastBegun === undefined ? end : lastBegun.offset + 1n
       return behindLast > end ? behindLast : end
     },
+    oldest: () => (first < next ? ring[first & mask] : undefined),
     inFlight: () => inFlight,
     span: () => next - first,
     isFull: () => next - first >= maxSpan

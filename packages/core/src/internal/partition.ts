@@ -8,6 +8,7 @@ import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effe
 import type { ConsumerSession, RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { partitionKey } from "../ConsumerRecord.ts"
+import type { Tally } from "./bindingMetrics.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
@@ -29,6 +30,7 @@ export interface PartitionOptions {
   readonly committed: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
+  readonly tally: Tally
   /** Asked at every chunk, since the share of a partition depends on how many there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
@@ -51,6 +53,7 @@ export class Partition implements Committable {
   readonly key: string
   readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
+  readonly tally: Tally
   committed: bigint
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
@@ -76,6 +79,7 @@ export class Partition implements Committable {
     this.key = partitionKey(options.topic, options.partition)
     this.tier = options.tier
     this.tracker = OffsetTracker.make(options.position)
+    this.tally = options.tally
     this.committed = options.committed
     this.#options = options
     this.#queue = queue
@@ -101,6 +105,7 @@ export class Partition implements Committable {
   /** Takes a fetched chunk. True when the fetch must be paused now (`syncFetch`). */
   offer(chunk: RecordChunk): boolean {
     if (this.stopping) return false
+    this.tally.logEnd = chunk.highWatermark
     Queue.offerUnsafe(this.#queue, chunk)
     this.#heldRecords += chunk.records.length
     this.#heldBytes += chunk.bytes
@@ -178,14 +183,11 @@ export class Partition implements Committable {
     this.stopping = true
     this.#updateGate()
     this.#stopSignal.openUnsafe()
-    // A listener may run a fiber that waits again at once: it is not of those who are told now.
-    for (const listener of Array.from(this.#stopListeners)) {
-      if (this.#stopListeners.delete(listener)) listener()
-    }
+    for (const listener of this.#stopListeners) listener()
     Queue.endUnsafe(this.#queue)
   }
 
-  /** Calls the listener when the partition stops, once; the result removes it. */
+  /** Calls the listener when the partition stops; the result removes it. */
   onStop(listener: () => void): () => void {
     this.#stopListeners.add(listener)
     return () => this.#stopListeners.delete(listener)

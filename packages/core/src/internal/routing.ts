@@ -135,7 +135,7 @@ export const deadLetter = <R>(
   return {
     settlement: "DeadLettered",
     ...story,
-    target: { topic },
+    target: { topic, reason },
     acknowledged: publish(handling, { partition, record, topic, headers, onStored: handling.onDeadLetter })
   }
 }

@@ -10,7 +10,7 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { pausedMillis, settleFailed, settleUndecodable } from "./attempts.ts"
 import { budgetMillis, type Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
-import { type Handling, handledAtOnce, report, settled, started } from "./handling.ts"
+import { called, type Handling, handledAtOnce, report, settled, started } from "./handling.ts"
 import type { Outstanding } from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import { timerFrom } from "./places.ts"
@@ -31,6 +31,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
     handling.definition.listenerType === "BATCH" ? handling.definition.maxPollRecords : chunk.records.length
   for (let from = 0; from < chunk.records.length && !partition.stopping; ) {
     const records = chunk.records.slice(from, from + batchSize)
+    handling.metrics.batch(records.length)
     from += yield* handleRecords(handling, handler, partition, outstanding, records, receivedMillis)
     if (handling.definition.listenerType === "BATCH") {
       yield* outstanding.idle
@@ -97,6 +98,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   }
   const finishHandled = () => {
     const record = records[index]
+    called(handling, timer)
     breaker?.succeeded(timer)
     finish()
     if (record !== undefined) handledAtOnce(handling, partition, record)
@@ -137,6 +139,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     if (Exit.isSuccess(exit)) continue
     if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
     const record = current()
+    if (undecodable === undefined) called(handling, timer)
     const outcome: Settled =
       undecodable === undefined
         ? yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, (timer) =>

@@ -12,7 +12,7 @@ import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
 import { type FailedRun, settleFailed, settleUndecodable } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
-import { committed, type Handling, settled, started } from "./handling.ts"
+import { called, committed, type Handling, settled, spentMillis, started } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
 import { isParked, type Settled, staysInPlace } from "./settled.ts"
@@ -183,7 +183,9 @@ const inTransaction = <R>(
         progress.undecodable = invoked
         return yield* Effect.fail("undecodable" as const)
       }
+      const beforeMillis = spentMillis(handling, timer)
       const exit = yield* Effect.exit(handling.places.within(partition, timer, () => invoked))
+      called(handling, timer, beforeMillis)
       if (Exit.isSuccess(exit)) continue
       failure = exit.cause
       return yield* Effect.fail("failed" as const)

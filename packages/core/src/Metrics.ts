@@ -1,0 +1,274 @@
+/**
+ * The metrics of the connector (connector seed §4.13): every binding has them, without opt-in, in Effect's `Metric` registry, where any exporter finds them.
+ *
+ * Each binding also reports under the names of OpenTelemetry's semantic conventions for messaging. A series lives as long as what it tells of: those of a
+ * partition until it is given up, those of a run until the binding stops, its state until the binding is removed. Labels are bounded: exception
+ * classes to `mostExceptions` per binding, and none is a key, a value or a message of a record.
+ */
+import type * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { ContainerState } from "./EventBusError.ts"
+
+/** A metric of the connector: what its exporters, dashboards and documentation are made from. */
+export interface Definition {
+  /** As in Effect's registry and in OpenTelemetry. */
+  readonly name: string
+  readonly kind: "counter" | "gauge" | "histogram"
+  /** `s` for seconds; otherwise a number of things. */
+  readonly unit?: "s"
+  readonly description: string
+  /** The names of its labels. */
+  readonly labels: ReadonlyArray<string>
+}
+
+const ofBinding = ["cluster", "binding"] as const
+const ofPartition = [...ofBinding, "topic", "partition"] as const
+const ofConvention = [
+  "messaging.system",
+  "messaging.consumer.group.name",
+  "eventbus.cluster",
+  "eventbus.binding"
+] as const
+
+const define = <const D extends Definition>(definition: D): D => definition
+
+/** Records whose handler succeeded, by the topic that they were read from. */
+export const recordsProcessed = define({
+  name: "eventbus.records.processed",
+  kind: "counter",
+  description: "Records whose handler succeeded",
+  labels: ofPartition
+})
+
+/** Handler calls that failed, and records that could not be decoded: one for every attempt. `exception` is the class of the error, or `other` beyond `mostExceptions`. */
+export const recordsFailed = define({
+  name: "eventbus.records.failed",
+  kind: "counter",
+  description: "Failed attempts, by class of the error",
+  labels: [...ofBinding, "topic", "exception"]
+})
+
+/** Records whose copy is acknowledged in the dead letter topic. `reason` is that of the dead letter's headers. */
+export const recordsDeadLettered = define({
+  name: "eventbus.records.dlq",
+  kind: "counter",
+  description: "Records stored in the dead letter topic",
+  labels: [...ofBinding, "topic", "reason"]
+})
+
+/** Records whose copy is acknowledged in a retry topic; `tier` is the one that they went to. */
+export const recordsRouted = define({
+  name: "eventbus.records.routed",
+  kind: "counter",
+  description: "Records routed to a retry topic",
+  labels: [...ofBinding, "topic", "tier"]
+})
+
+/** Records that were dropped on purpose, duplicates included. */
+export const recordsSkipped = define({
+  name: "eventbus.records.skipped",
+  kind: "counter",
+  description: "Records skipped on purpose",
+  labels: [...ofBinding, "topic"]
+})
+
+/** Records that retention, or a new log under the same name, took away before they were read, where their number can be known. */
+export const recordsGone = define({
+  name: "eventbus.records.gone",
+  kind: "counter",
+  description: "Records that were gone before they were read",
+  labels: ofPartition
+})
+
+/** How many attempts behind the first one a delivery took. `tier` is where it was delivered: `0` for the main topic, `2-4` for tiers that share a topic. */
+export const retryCount = define({
+  name: "eventbus.retry.count",
+  kind: "histogram",
+  description: "Retries in place per delivery",
+  labels: [...ofBinding, "tier"]
+})
+
+/** How long one call of the handler took, whatever came of it. Measured in whole milliseconds; what waits in front of the handler does not count. */
+export const processingDuration = define({
+  name: "eventbus.processing.duration",
+  kind: "histogram",
+  unit: "s",
+  description: "Time in one call of the handler",
+  labels: [...ofBinding, "listenerType"]
+})
+
+/** Records that are handled as one batch; for listener type SINGLE, the records of one fetched chunk. */
+export const batchSize = define({
+  name: "eventbus.batch.size",
+  kind: "histogram",
+  description: "Records per batch",
+  labels: ofBinding
+})
+
+/** `circuitNumber` of the breaker's state. Only of bindings that have one. */
+export const circuitState = define({
+  name: "eventbus.circuit.state",
+  kind: "gauge",
+  description: "Circuit breaker: 0 closed, 1 open, 2 half-open",
+  labels: ofBinding
+})
+
+/** Changes of the breaker's state, by the state that it changed to. */
+export const circuitTransitions = define({
+  name: "eventbus.circuit.transitions",
+  kind: "counter",
+  description: "Changes of the circuit breaker's state",
+  labels: [...ofBinding, "to"]
+})
+
+/** Records between the log end and the first one that is not finished, of every partition that this process owns, those of retry topics included. */
+export const consumerLag = define({
+  name: "eventbus.consumer.lag",
+  kind: "gauge",
+  description: "Records that are not finished",
+  labels: ofPartition
+})
+
+/** `stateNumber` of the binding's state. */
+export const containerState = define({
+  name: "eventbus.container.state",
+  kind: "gauge",
+  description: "State: 0 created, 1 running, 2 paused, 3 stopped, 4 destroyed",
+  labels: ofBinding
+})
+
+/** Consumers of the binding that have a session with the cluster. */
+export const consumersRunning = define({
+  name: "eventbus.consumers.running",
+  kind: "gauge",
+  description: "Consumers that have a session with the cluster",
+  labels: ofBinding
+})
+
+/** Handlers that were cut short, and batches that were ended early, because 70 % of `maxPollInterval` was used up. */
+export const pollIntervalSafety = define({
+  name: "eventbus.poll.interval.safety.triggered",
+  kind: "counter",
+  description: "Times that 70 % of maxPollInterval were used up",
+  labels: ofBinding
+})
+
+/** How long ago the oldest record in flight was written; 0 when none is. */
+export const oldestRecordAge = define({
+  name: "eventbus.oldest.record.age",
+  kind: "gauge",
+  unit: "s",
+  description: "Age of the oldest record in flight",
+  labels: ofPartition
+})
+
+/** For how long the position has stood still although there are records behind it; from the first look at it on. */
+export const partitionStalled = define({
+  name: "eventbus.partition.stalled",
+  kind: "gauge",
+  unit: "s",
+  description: "Time for which a partition with records has not moved",
+  labels: ofPartition
+})
+
+/** Attempts to publish a copy that the broker refused. `topic` is the target. */
+export const publishFailed = define({
+  name: "eventbus.publish.failed",
+  kind: "counter",
+  description: "Refused attempts to publish to a retry or dead letter topic",
+  labels: [...ofBinding, "topic"]
+})
+
+/** What the error handling strategy's alerts call the lag. */
+export const kafkaConsumerLag = define({
+  name: "kafka.consumer.lag",
+  kind: "gauge",
+  description: "The same as eventbus.consumer.lag, by consumer group",
+  labels: ["cluster", "group", "topic", "partition"]
+})
+
+/** The greatest lag of the partitions that this process owns. */
+export const kafkaLagMax = define({
+  name: "kafka.consumer.records.lag.max",
+  kind: "gauge",
+  description: "The greatest lag of a partition",
+  labels: ["cluster", "group", "binding"]
+})
+
+/** Records whose delivery ended in whatever way, by consumer group. */
+export const kafkaRecordsConsumed = define({
+  name: "kafka.consumer.records.consumed",
+  kind: "counter",
+  description: "Records whose delivery has ended",
+  labels: ["cluster", "group", "binding"]
+})
+
+/** OpenTelemetry: messages that were delivered to the application. */
+export const clientConsumedMessages = define({
+  name: "messaging.client.consumed.messages",
+  kind: "counter",
+  description: "Records whose delivery has ended",
+  labels: [
+    ...ofConvention,
+    "messaging.operation.name",
+    "messaging.destination.name",
+    "messaging.destination.partition.id"
+  ]
+})
+
+/** OpenTelemetry: what `eventbus.processing.duration` says. */
+export const processDuration = define({
+  name: "messaging.process.duration",
+  kind: "histogram",
+  unit: "s",
+  description: "Time in one call of the handler",
+  labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
+})
+
+/** OpenTelemetry: copies that are acknowledged in retry and dead letter topics. */
+export const clientSentMessages = define({
+  name: "messaging.client.sent.messages",
+  kind: "counter",
+  description: "Copies acknowledged in retry and dead letter topics",
+  labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
+})
+
+/** All of them. */
+export const all: ReadonlyArray<Definition> = [
+  recordsProcessed,
+  recordsFailed,
+  recordsDeadLettered,
+  recordsRouted,
+  recordsSkipped,
+  recordsGone,
+  retryCount,
+  processingDuration,
+  batchSize,
+  circuitState,
+  circuitTransitions,
+  consumerLag,
+  containerState,
+  consumersRunning,
+  pollIntervalSafety,
+  oldestRecordAge,
+  partitionStalled,
+  publishFailed,
+  kafkaConsumerLag,
+  kafkaLagMax,
+  kafkaRecordsConsumed,
+  clientConsumedMessages,
+  processDuration,
+  clientSentMessages
+]
+
+/** Error classes of a binding that get a label of their own; all further ones count as `other`. */
+export const mostExceptions = 50
+
+/** The state of a binding as a number: CREATED 0, RUNNING 1, PAUSED 2, STOPPED 3, DESTROYED 4. */
+export const stateNumber = (state: ContainerState): number => stateNumbers[state]
+
+const stateNumbers = { CREATED: 0, RUNNING: 1, PAUSED: 2, STOPPED: 3, DESTROYED: 4 } as const
+
+/** The state of a breaker as a number: 0 while records pass (CLOSED, DISABLED), 1 while none does (OPEN, FORCED_OPEN), 2 for HALF_OPEN. */
+export const circuitNumber = (state: CircuitBreaker.State): number => circuitNumbers[state]
+
+const circuitNumbers = { CLOSED: 0, DISABLED: 0, OPEN: 1, FORCED_OPEN: 1, HALF_OPEN: 2 } as const

@@ -1,0 +1,239 @@
+/**
+ * What is counted of one binding, and the series that show it (`Metrics.ts` names them). The hot path adds to plain numbers; everything else happens when a
+ * series is read.
+ */
+import { Clock, type Context, Effect, type Scope } from "effect"
+import type * as CircuitBreaker from "../CircuitBreaker.ts"
+import type { TopicPartition } from "../ConsumerRecord.ts"
+import { partitionKey } from "../ConsumerRecord.ts"
+import type { ContainerState } from "../EventBusError.ts"
+import * as Metrics from "../Metrics.ts"
+import type { DeadLetterReason } from "./deadLetterHeaders.ts"
+import type { BindingDefinition } from "./definition.ts"
+import * as Distribution from "./distribution.ts"
+import type { Failure } from "./failure.ts"
+import * as MetricSeries from "./metricSeries.ts"
+import * as PartitionGauges from "./partitionGauges.ts"
+import type { Settled } from "./settled.ts"
+
+/** What is counted of one partition, over all assignments of a run. */
+export interface Tally {
+  processed: number
+  /** Deliveries that ended otherwise. */
+  otherwise: number
+  /** The log end, as far as it is known: -1 before the first fetch. */
+  logEnd: bigint
+  readonly retries: Distribution.Distribution
+}
+
+/** What the gauges of a binding read. */
+export interface Sources {
+  readonly state: () => ContainerState
+  readonly breaker: CircuitBreaker.CircuitBreaker | undefined
+  readonly consumersRunning: () => number
+}
+
+export interface BindingMetrics {
+  readonly tally: (at: TopicPartition) => Tally
+  /** A record was handled at the first attempt. */
+  readonly handledAtOnce: (tally: Tally) => void
+  /** A delivery ended, for now or for good. */
+  readonly settled: (at: TopicPartition & { readonly tally: Tally }, outcome: Outcome) => void
+  /** A call of the handler has returned. */
+  readonly called: (millis: number) => void
+  readonly attemptFailed: (topic: string, failure: Failure) => void
+  readonly batch: (records: number) => void
+  readonly budgetReached: () => void
+  readonly publishFailed: (topic: string) => void
+  readonly gone: (at: TopicPartition, records: number) => void
+  /** A partition is ours, or no longer. */
+  readonly opened: (partition: PartitionGauges.Watched) => void
+  readonly closed: (partition: PartitionGauges.Watched) => void
+  /** The binding starts: everything counts from 0. */
+  readonly begin: () => void
+  /** The binding has stopped: only its state is left. */
+  readonly end: () => void
+}
+
+type Outcome = Pick<Settled, "settlement" | "attempts"> & { readonly target: Settled["target"] | undefined }
+
+const deadLetterReasons: ReadonlyArray<DeadLetterReason> = ["NON_RETRYABLE", "RETRIES_EXHAUSTED"]
+const durationMillis = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000]
+const retries = [0, 1, 2, 3, 5, 10, 20, 50]
+const batchSizes = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]
+
+/** Nothing is left of them when the scope closes. */
+export const make = Effect.fnUntraced(function* (
+  definition: BindingDefinition<unknown>,
+  sources: Sources
+): Effect.fn.Return<BindingMetrics, never, Scope.Scope> {
+  const context = yield* Effect.context()
+  const clock = yield* Clock.Clock
+  const of = { cluster: definition.cluster, binding: definition.name }
+  const ofState = MetricSeries.make(context)
+  ofState.gauge(Metrics.containerState, of, () => Metrics.stateNumber(sources.state()))
+  let run = makeRun(definition, context, clock, of)
+  sources.breaker?.onChange(({ to }) => run.circuitChanged({ ...of, to }))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      run.end()
+      ofState.end()
+    })
+  )
+
+  return {
+    tally: (at) => run.tally(at),
+    handledAtOnce: (tally) => {
+      tally.processed++
+      tally.retries.observe(0)
+    },
+    settled: (at, outcome) => run.settled(at, outcome),
+    called: (millis) => run.duration.observe(millis),
+    attemptFailed: (topic, { className }) => run.attemptFailed(topic, className),
+    batch: (records) => run.batches.observe(records),
+    budgetReached: () => run.budgetReached(of),
+    publishFailed: (topic) => run.publishFailed({ ...of, topic }),
+    gone: ({ topic, partition }, records) => run.gone({ ...of, topic, partition: String(partition) }, records),
+    opened: (partition) => run.gauges.opened(partition),
+    closed: (partition) => run.gauges.closed(partition),
+    begin: () => {
+      run.end()
+      run = makeRun(definition, context, clock, of)
+      run.begin(sources)
+    },
+    end: () => run.end()
+  }
+})
+
+/** The labels that every series of the binding has. */
+interface OfBinding extends Readonly<Record<string, string>> {
+  readonly cluster: string
+  readonly binding: string
+}
+
+/** What counts from one start of the binding to its stop. */
+const makeRun = (
+  definition: BindingDefinition<unknown>,
+  context: Context.Context<never>,
+  clock: Clock.Clock,
+  of: OfBinding
+) => {
+  const series = MetricSeries.make(context)
+  const gauges = PartitionGauges.make(definition, context, clock)
+  const tallies = new Map<string, Tally>()
+  const byTier = new Map<string, Distribution.Distribution>()
+  const exceptions = new Set<string>()
+  const duration = Distribution.make(durationMillis, 1_000)
+  const batches = Distribution.make(batchSizes)
+  const convention = {
+    "messaging.system": "kafka",
+    "messaging.consumer.group.name": definition.groupId,
+    "eventbus.cluster": of.cluster,
+    "eventbus.binding": of.binding
+  }
+  const failed = series.counters(Metrics.recordsFailed)
+  const deadLettered = series.counters(Metrics.recordsDeadLettered)
+  const routed = series.counters(Metrics.recordsRouted)
+  const skipped = series.counters(Metrics.recordsSkipped)
+  const budgetReached = series.counters(Metrics.pollIntervalSafety)
+  const sent = series.counters(Metrics.clientSentMessages)
+
+  const retriesIn = (topic: string): Distribution.Distribution => {
+    const tier = tierLabel(definition, topic)
+    const known = byTier.get(tier)
+    if (known !== undefined) return known
+    const distribution = Distribution.make(retries)
+    byTier.set(tier, distribution)
+    series.histogram(Metrics.retryCount, { ...of, tier }, distribution.state)
+    return distribution
+  }
+
+  const tally = (at: TopicPartition): Tally => {
+    const key = partitionKey(at.topic, at.partition)
+    const known = tallies.get(key)
+    if (known !== undefined) return known
+    const counted: Tally = { processed: 0, otherwise: 0, logEnd: -1n, retries: retriesIn(at.topic) }
+    const partition = String(at.partition)
+    tallies.set(key, counted)
+    series.counter(Metrics.recordsProcessed, { ...of, topic: at.topic, partition }, () => counted.processed)
+    series.counter(
+      Metrics.clientConsumedMessages,
+      {
+        ...convention,
+        "messaging.operation.name": "process",
+        "messaging.destination.name": at.topic,
+        "messaging.destination.partition.id": partition
+      },
+      () => counted.processed + counted.otherwise
+    )
+    return counted
+  }
+
+  const consumed = () => {
+    let sum = 0
+    for (const { processed, otherwise } of tallies.values()) sum += processed + otherwise
+    return sum
+  }
+
+  return {
+    gauges,
+    duration,
+    batches,
+    tally,
+    settled: (at: TopicPartition & { readonly tally: Tally }, { settlement, attempts, target }: Outcome) => {
+      if (settlement === "Halted" || settlement === "Refused" || settlement === "Unfinished") return
+      at.tally.retries.observe(Math.max(0, attempts - 1))
+      if (settlement === "Handled") {
+        at.tally.processed++
+        return
+      }
+      at.tally.otherwise++
+      const { topic } = at
+      if (settlement === "Skipped") return skipped({ ...of, topic })
+      if (target === undefined) return
+      sent({ ...convention, "messaging.operation.name": "send", "messaging.destination.name": target.topic })
+      if (settlement === "Routed") routed({ ...of, topic, tier: String(target.tier) })
+      else deadLettered({ ...of, topic, reason: target.reason ?? "NON_RETRYABLE" })
+    },
+    attemptFailed: (topic: string, className: string) => {
+      const isKnown = exceptions.has(className)
+      if (!isKnown && exceptions.size < Metrics.mostExceptions) exceptions.add(className)
+      failed({ ...of, topic, exception: exceptions.has(className) ? className : "other" })
+    },
+    budgetReached,
+    publishFailed: series.counters(Metrics.publishFailed),
+    gone: series.counters(Metrics.recordsGone),
+    circuitChanged: series.counters(Metrics.circuitTransitions),
+    begin: ({ breaker, consumersRunning }: Sources) => {
+      series.gauge(Metrics.consumersRunning, of, consumersRunning)
+      if (breaker !== undefined) {
+        series.gauge(Metrics.circuitState, of, () => Metrics.circuitNumber(breaker.stateUnsafe()))
+      }
+      const { listenerType, groupId, topic } = definition
+      series.histogram(Metrics.processingDuration, { ...of, listenerType }, duration.state)
+      series.histogram(
+        Metrics.processDuration,
+        { ...convention, "messaging.operation.name": "process", "messaging.destination.name": topic },
+        duration.state
+      )
+      series.histogram(Metrics.batchSize, of, batches.state)
+      // Counters whose first increment must not be missed: a rate needs a value before it.
+      for (const reason of deadLetterReasons) deadLettered({ ...of, topic, reason }, 0)
+      budgetReached(of, 0)
+      const ofGroup = { cluster: of.cluster, group: groupId, binding: of.binding }
+      series.counter(Metrics.kafkaRecordsConsumed, ofGroup, consumed)
+      series.gauge(Metrics.kafkaLagMax, ofGroup, gauges.mostLag)
+    },
+    end: () => {
+      gauges.end()
+      series.end()
+    }
+  }
+}
+
+/** `0` for the main topic, the number of the tier for its own topic, and the range for one that tiers share. */
+const tierLabel = ({ tiers }: BindingDefinition<unknown>, topic: string): string => {
+  const tier = tiers.ofTopic(topic)
+  if (tier === undefined) return "0"
+  return tier.first === tier.last ? String(tier.first) : `${tier.first}-${tier.last}`
+}

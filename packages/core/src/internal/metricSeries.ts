@@ -1,0 +1,65 @@
+/**
+ * Series in Effect's metric registry that are read when somebody exports them, and that go when what they tell of has gone.
+ */
+import { type Context, Metric } from "effect"
+import type { Definition } from "../Metrics.ts"
+
+export type Labels = Readonly<Record<string, string>>
+
+type OfKind<Kind> = Definition & { readonly kind: Kind }
+
+export interface Series {
+  readonly counter: (definition: OfKind<"counter">, labels: Labels, read: () => number) => void
+  readonly gauge: (definition: OfKind<"gauge">, labels: Labels, read: () => number) => void
+  readonly histogram: (definition: OfKind<"histogram">, labels: Labels, read: () => Metric.HistogramState) => void
+  /** A counter for each combination of labels, from its first use on; the result adds one. */
+  readonly counters: (definition: OfKind<"counter">) => (labels: Labels, by?: number) => void
+  /** Removes all of them. */
+  readonly end: () => void
+}
+
+/** Registers in the registry of `context`. */
+export const make = (context: Context.Context<never>): Series => {
+  const registrations: Array<Metric.Registration> = []
+
+  const register = <State>(metric: Metric.Metric<number, State>, get: () => State) => {
+    registrations.push(Metric.registerUnsafe(metric, context, { get, update: ignored, modify: ignored }))
+  }
+  const options = ({ description, unit }: Definition, labels: Labels) => ({
+    description,
+    attributes: unit === undefined ? labels : { ...labels, unit }
+  })
+
+  const counter: Series["counter"] = (definition, labels, read) =>
+    register(Metric.counter(definition.name, { ...options(definition, labels), incremental: true }), () => ({
+      count: read(),
+      incremental: true
+    }))
+
+  return {
+    counter,
+    gauge: (definition, labels, read) =>
+      register(Metric.gauge(definition.name, options(definition, labels)), () => ({ value: read() })),
+    histogram: (definition, labels, read) =>
+      register(Metric.histogram(definition.name, { ...options(definition, labels), boundaries: [] }), read),
+    counters: (definition) => {
+      const counts = new Map<string, { count: number }>()
+      return (labels, by = 1) => {
+        const key = JSON.stringify(Object.values(labels))
+        let counted = counts.get(key)
+        if (counted === undefined) {
+          const fresh = { count: 0 }
+          counted = fresh
+          counts.set(key, fresh)
+          counter(definition, labels, () => fresh.count)
+        }
+        counted.count += by
+      }
+    },
+    end: () => {
+      for (const registration of registrations.splice(0)) registration.remove()
+    }
+  }
+}
+
+const ignored = () => {}

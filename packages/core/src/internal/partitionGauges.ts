@@ -1,0 +1,82 @@
+/**
+ * The gauges of the partitions that are owned now. What they show is worked out when they are read; they go with the partition.
+ */
+import type { Clock, Context } from "effect"
+import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
+import * as Metrics from "../Metrics.ts"
+import * as TopicName from "../TopicName.ts"
+import type { BindingDefinition } from "./definition.ts"
+import * as MetricSeries from "./metricSeries.ts"
+import type { TierTopic } from "./tiers.ts"
+
+/** What they need of an assigned partition. */
+export interface Watched extends TopicPartition {
+  readonly tier: TierTopic | undefined
+  readonly position: () => bigint
+  readonly tracker: { readonly oldest: () => ConsumerRecord | undefined }
+  readonly tally: { readonly logEnd: bigint }
+}
+
+export interface PartitionGauges {
+  readonly opened: (partition: Watched) => void
+  readonly closed: (partition: Watched) => void
+  /** The greatest lag of all that are open. */
+  readonly mostLag: () => number
+  readonly end: () => void
+}
+
+export const make = (
+  definition: BindingDefinition<unknown>,
+  context: Context.Context<never>,
+  clock: Clock.Clock
+): PartitionGauges => {
+  const open = new Map<Watched, MetricSeries.Series>()
+  return {
+    opened: (watched) => {
+      const series = MetricSeries.make(context)
+      open.set(watched, series)
+      const { cluster, name: binding, groupId, retry } = definition
+      const isApart = watched.tier !== undefined && retry.consumer === "separate"
+      const group = isApart ? TopicName.retryGroup(groupId) : groupId
+      const at = { topic: watched.topic, partition: String(watched.partition) }
+      const lag = () => lagOf(watched)
+      series.gauge(Metrics.consumerLag, { cluster, binding, ...at }, lag)
+      series.gauge(Metrics.kafkaConsumerLag, { cluster, group, ...at }, lag)
+      series.gauge(Metrics.oldestRecordAge, { cluster, binding, ...at }, oldestAge(watched, clock))
+      series.gauge(Metrics.partitionStalled, { cluster, binding, ...at }, stalled(watched, clock))
+    },
+    closed: (watched) => {
+      open.get(watched)?.end()
+      open.delete(watched)
+    },
+    mostLag: () => Math.max(0, ...Array.from(open.keys(), lagOf)),
+    end: () => {
+      for (const series of open.values()) series.end()
+      open.clear()
+    }
+  }
+}
+
+/** From the position of what is finished, which may be ahead of the committed offset by one commit interval. */
+const lagOf = (watched: Watched): number => Math.max(0, Number(watched.tally.logEnd - watched.position()))
+
+const oldestAge =
+  ({ tracker }: Watched, clock: Clock.Clock) =>
+  (): number => {
+    const oldest = tracker.oldest()
+    return oldest === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - oldest.timestamp) / 1_000
+  }
+
+const stalled = (watched: Watched, clock: Clock.Clock) => {
+  let position = -1n
+  let sinceMillis = 0
+  return (): number => {
+    const now = clock.currentTimeMillisUnsafe()
+    const current = watched.position()
+    if (current !== position || lagOf(watched) === 0) {
+      position = current
+      sinceMillis = now
+    }
+    return Math.max(0, now - sinceMillis) / 1_000
+  }
+}
