@@ -35,7 +35,17 @@ export class AuthenticationFailed extends Schema.TaggedError<AuthenticationFaile
 }) {
   readonly retryable = false
   override get message(): string {
-    return `Authentication by ${this.mechanism} was refused: ${this.detail}. Check user name, password and that the listener offers this mechanism.`
+    return `Authentication by ${this.mechanism} was refused: ${this.detail}. Check user name, password or token, and that the listener offers this mechanism.`
+  }
+}
+
+/** A password, key or token could not be had, so nothing was tried. Retrying helps once its file, variable or server is back. */
+export class CredentialsUnavailable extends Schema.TaggedError<CredentialsUnavailable>()("CredentialsUnavailable", {
+  detail: Schema.String
+}) {
+  readonly retryable = true
+  override get message(): string {
+    return `The credentials are not available: ${this.detail}.`
   }
 }
 
@@ -46,7 +56,7 @@ export class TlsFailed extends Schema.TaggedError<TlsFailed>()("TlsFailed", {
 }) {
   readonly retryable = false
   override get message(): string {
-    return `TLS with [${this.brokers.join(", ")}] failed: ${this.detail}. Give the broker's certificate authority as \`ssl.ca\`, and a host name that its certificate names.`
+    return `TLS with [${this.brokers.join(", ")}] failed: ${this.detail}. Give the broker's certificate authority as \`ssl.ca\`, a host name that its certificate names, and a client certificate (\`ssl.cert\`, \`ssl.key\`) where the listener wants one.`
   }
 }
 
@@ -190,6 +200,7 @@ export type BrokerError =
   | BrokerUnavailable
   | RequestTimedOut
   | AuthenticationFailed
+  | CredentialsUnavailable
   | TlsFailed
   | AuthorizationFailed
   | UnknownTopic

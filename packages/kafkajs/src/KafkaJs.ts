@@ -6,29 +6,43 @@
  */
 import { hostname } from "node:os"
 import { Broker, type BrokerError, Hostname } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { adminContext } from "./internal/adminContext.ts"
+import { requestToken, type TokenUnavailable } from "./internal/clientCredentials.ts"
 import { connect } from "./internal/cluster.ts"
 import { makeConsumerSession } from "./internal/consumerSession.ts"
 import { groupAdmin } from "./internal/groupAdmin.ts"
-import type { Options } from "./internal/options.ts"
+import type { ClientCredentials, Options, Token } from "./internal/options.ts"
 import type { Orphans } from "./internal/orphans.ts"
 import { portErrors } from "./internal/portErrors.ts"
 import { makeProducer } from "./internal/producer.ts"
+import { makeSecrets } from "./internal/secrets.ts"
+import { secure } from "./internal/security.ts"
 import { topicAdmin } from "./internal/topicAdmin.ts"
 import { makeTransactionalProducer } from "./internal/transactions.ts"
 
-export type { Options, Sasl, Ssl } from "./internal/options.ts"
+export { TokenUnavailable } from "./internal/clientCredentials.ts"
+export type {
+  ClientCredentials,
+  Options,
+  Sasl,
+  SaslClientCredentials,
+  SaslPassword,
+  SaslToken,
+  Ssl,
+  Token
+} from "./internal/options.ts"
 
 /** A `Broker` for a cluster. Nothing is connected until it is used; each consumer, producer and admin has connections of its own. */
 export const make = (options: Options): Broker.Broker["Service"] => {
-  const errors = portErrors(options)
+  const secured = secure(options)
+  const errors = portErrors(secured)
   const orphans: Orphans = new Map()
   return Broker.Broker.of({
-    consumer: (consumer) => makeConsumerSession(options, errors, orphans, consumer),
-    producer: (producer) => makeProducer(options, errors, producer ?? {}),
-    transactionalProducer: (producer) => makeTransactionalProducer(options, errors, producer),
-    admin: Effect.map(errors.map(connect(options), { operation: "connect" }), (cluster) => {
+    consumer: (consumer) => makeConsumerSession(secured, errors, orphans, consumer),
+    producer: (producer) => makeProducer(secured, errors, producer ?? {}),
+    transactionalProducer: (producer) => makeTransactionalProducer(secured, errors, producer),
+    admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
       return { ...topicAdmin(context), ...groupAdmin(context) }
     })
@@ -44,6 +58,11 @@ export const layer = (options: Options): Layer.Layer<Broker.Broker> =>
 
 /** The same for programs that rather end than wait: fails when no broker of the cluster can be reached and authenticated to. */
 export const layerConnected = (options: Options): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
-  layer(options).pipe(
-    Layer.tap(() => Effect.scoped(portErrors(options).map(connect(options), { operation: "connect" })))
-  )
+  layer(options).pipe(Layer.tap((context) => Effect.scoped(Context.get(context, Broker.Broker).admin)))
+
+/**
+ * Asks an OAuth 2 server for a token by the client credentials grant: the provider behind `sasl: { mechanism: "oauthbearer", tokenEndpoint, ... }`, for
+ * programs that wrap it. Uses the `HttpClient` of the context, else the platform's `fetch`; three tries when the server is away or busy.
+ */
+export const clientCredentials = (credentials: ClientCredentials): Effect.Effect<Token, TokenUnavailable> =>
+  Effect.suspend(() => requestToken(credentials, makeSecrets()))

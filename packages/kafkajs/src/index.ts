@@ -1,1 +1,2 @@
 export * as KafkaJs from "./KafkaJs.ts"
+export * as Secret from "./Secret.ts"

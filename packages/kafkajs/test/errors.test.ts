@@ -1,9 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Redacted } from "effect"
 import { brokerError, type ClientFailure, clientFailure, failure, failureOfCode } from "../src/internal/errors.ts"
-import type { Options } from "../src/internal/options.ts"
-import { portErrors } from "../src/internal/portErrors.ts"
-import { scrubber, securityConfig } from "../src/internal/security.ts"
 
 const connection = { brokers: ["a:1"], mechanism: "PLAIN", requestTimeoutMillis: 30_000 }
 const subject = {
@@ -64,31 +60,5 @@ describe("errors", () => {
   it("code 0 is success, and an unknown code is named by its number", () => {
     assert.isUndefined(failureOfCode(0))
     assert.strictEqual(failureOfCode(9999)?.type, "KAFKA_ERROR_9999")
-  })
-})
-
-describe("secrets", () => {
-  const options: Options = {
-    brokers: ["a:1"],
-    ssl: { key: Redacted.make("PRIVATE-KEY") },
-    sasl: { mechanism: "plain", username: "app", password: Redacted.make("hunter2") }
-  }
-
-  it("SEC-01: neither the options nor an error shows a secret, also when the client's message does", () => {
-    assert.notInclude(JSON.stringify(options), "hunter2")
-    const error = portErrors(options).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
-      operation: "connect"
-    })
-    for (const text of [error.message, String(error), JSON.stringify(error)]) {
-      assert.notInclude(text, "hunter2")
-      assert.notInclude(text, "PRIVATE-KEY")
-    }
-    assert.strictEqual(scrubber(options)("hunter2 hunter2"), "<redacted> <redacted>")
-  })
-
-  it("SEC-01: only the client's own configuration has them in clear", () => {
-    const config = securityConfig(options)
-    assert.deepStrictEqual(config.sasl, { mechanism: "plain", username: "app", password: "hunter2" })
-    assert.deepStrictEqual(config.ssl, { key: "PRIVATE-KEY" })
   })
 })

@@ -2,17 +2,17 @@
  * One connection to a cluster: nodes, metadata, coordinators. Owns the sockets: closing the scope closes every one of them, also
  * when a node does not answer.
  */
-import * as net from "node:net"
-import * as tls from "node:tls"
-import { Duration, Effect, Semaphore } from "effect"
-import { type ISocketFactory, Kafka, logLevel } from "kafkajs"
+import { Duration, Effect, FiberSet, Result, Semaphore } from "effect"
+import { Kafka, logLevel } from "kafkajs"
 import type { Apis, TopicMetadata } from "./apis.ts"
-import { type ClientFailure, check, clientFailure, failure, Local } from "./errors.ts"
+import { type ClientFailure, check, clientFailure, failure, Local, thrownFailure } from "./errors.ts"
 import { Encoder, type KafkaBroker, type KafkaCluster } from "./kafkajsInternals.ts"
 import { patchKafkajs } from "./kafkajsPatches.ts"
 import { logBridge } from "./logBridge.ts"
-import { defaults, type Options } from "./options.ts"
-import { scrubber, securityConfig } from "./security.ts"
+import { defaults } from "./options.ts"
+import { timeoutMillis as credentialsTimeoutMillis } from "./secrets.ts"
+import type { Secured } from "./security.ts"
+import { makeSockets, type Sockets } from "./sockets.ts"
 import { call } from "./wire.ts"
 
 export interface Cluster {
@@ -27,22 +27,6 @@ export interface Cluster {
 }
 
 const closeTimeout = Duration.seconds(1)
-
-const trackedSockets = (sockets: Set<net.Socket>): ISocketFactory => {
-  return ({ host, port, ssl, onConnect }) => {
-    const socket = ssl
-      ? tls.connect({ host, port, ...(net.isIP(host) === 0 && { servername: host }), ...ssl }, onConnect)
-      : net.connect({ host, port }, onConnect)
-    socket.setKeepAlive(true, 60_000)
-    // requests are small and answered one by one: Nagle's algorithm would hold them for a delayed ACK
-    socket.setNoDelay(true)
-    // kafkajs adds a listener each time it closes a socket that is closed already, which is when no broker answers
-    socket.setMaxListeners(0)
-    sockets.add(socket)
-    socket.once("close", () => sockets.delete(socket))
-    return socket
-  }
-}
 
 /** kafkajs gives its cluster to the factory of a partition assigner: the public way to get hold of one. */
 const captureCluster = (kafka: Kafka): KafkaCluster => {
@@ -85,43 +69,56 @@ const askOnlyWhatIsMeant = (cluster: KafkaCluster): void => {
   }
 }
 
-const open = Effect.fnUntraced(function* (options: Options, clientId: string | undefined) {
+/** Runs what kafkajs waits for, until the scope closes. */
+const makeRun = Effect.map(
+  FiberSet.makeRuntimePromise(),
+  (run) =>
+    async <A>(effect: Effect.Effect<A, ClientFailure>): Promise<A> =>
+      Result.getOrThrowWith(await run(Effect.result(effect)), thrownFailure)
+)
+
+type Run = Effect.Success<typeof makeRun>
+
+const open = Effect.fnUntraced(function* (options: Secured, clientId: string | undefined, run: Run) {
   patchKafkajs()
-  const sockets = new Set<net.Socket>()
+  const { tls, sasl, scrub } = options.security
+  const sockets = makeSockets(tls === undefined ? undefined : () => run(tls))
   const context = yield* Effect.context<never>()
-  const scrub = scrubber(options)
+  const connectionTimeout = Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
   const kafka = new Kafka({
     brokers: [...options.brokers],
     clientId: clientId ?? options.clientId ?? defaults.clientId,
-    connectionTimeout: Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis),
-    authenticationTimeout: Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis),
+    connectionTimeout,
+    authenticationTimeout: connectionTimeout + credentialsTimeoutMillis,
     requestTimeout: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
     retry: { retries: options.retries ?? defaults.retries, initialRetryTime: 100, maxRetryTime: 1_000 },
-    socketFactory: trackedSockets(sockets),
+    socketFactory: sockets.factory,
     logLevel: logLevel.WARN,
     logCreator: logBridge(context, scrub),
-    ...securityConfig(options)
+    ...(sasl !== undefined && {
+      sasl: {
+        mechanism: options.sasl?.mechanism ?? "",
+        authenticationProvider: (connection) => ({ authenticate: () => sasl(connection, run) })
+      }
+    })
   })
   const cluster = captureCluster(kafka)
   askOnlyWhatIsMeant(cluster)
   return { cluster, sockets }
 })
 
-const shut = (cluster: KafkaCluster, sockets: ReadonlySet<net.Socket>) =>
+const shut = (cluster: KafkaCluster, sockets: Sockets) =>
   Effect.promise(() => cluster.disconnect().catch(() => undefined)).pipe(
     // finalizers are uninterruptible, and a timeout waits for what it cannot interrupt
     Effect.interruptible,
     Effect.timeoutOption(closeTimeout),
-    Effect.andThen(
-      Effect.sync(() => {
-        for (const socket of [...sockets]) socket.destroy(new Error("closed"))
-      })
-    )
+    Effect.andThen(Effect.sync(sockets.destroyAll))
   )
 
 /** Connects; fails within (retries + 1) connection timeouts and the pauses between them. */
-export const connect = Effect.fnUntraced(function* (options: Options, clientId?: string) {
-  const { cluster } = yield* Effect.acquireRelease(open(options, clientId), ({ cluster, sockets }) =>
+export const connect = Effect.fnUntraced(function* (options: Secured, clientId?: string) {
+  const run = yield* makeRun
+  const { cluster } = yield* Effect.acquireRelease(open(options, clientId, run), ({ cluster, sockets }) =>
     shut(cluster, sockets)
   )
   const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, ClientFailure> =>

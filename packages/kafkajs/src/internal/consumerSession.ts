@@ -12,10 +12,11 @@ import { type ClientFailure, failureOfCode } from "./errors.ts"
 import { type Fetcher, isFatal, makeFetcher } from "./fetcher.ts"
 import { earliest, latest, listOffsets } from "./logBounds.ts"
 import { type Membership, makeMembership } from "./membership.ts"
-import { defaults, type Options } from "./options.ts"
+import { defaults } from "./options.ts"
 import { leaveOrRemember, type Orphans, removeOrphans } from "./orphans.ts"
 import { byGeneration, type Group, type Owned, Ownership } from "./ownership.ts"
 import type { PortErrors } from "./portErrors.ts"
+import type { Secured } from "./security.ts"
 
 interface Settings {
   readonly groupId: string
@@ -70,7 +71,7 @@ const takeBack = (
 }
 
 /** Silent members are noticed only when a request ends: a third of the session leaves time for two more tries. */
-const memberConnection = (options: Options, { sessionTimeoutMillis }: Settings): Options => ({
+const memberConnection = (options: Secured, { sessionTimeoutMillis }: Settings): Secured => ({
   ...options,
   requestTimeout: Math.min(
     Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
@@ -119,7 +120,7 @@ const look = Effect.fnUntraced(function* (
 })
 
 export const makeConsumerSession = Effect.fnUntraced(function* (
-  options: Options,
+  options: Secured,
   errors: PortErrors,
   orphans: Orphans,
   consumer: Broker.ConsumerOptions

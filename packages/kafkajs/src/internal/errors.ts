@@ -23,12 +23,18 @@ export const Local = {
   timeout: "REQUEST_TIMEOUT",
   tls: "TLS",
   authentication: "AUTHENTICATION",
+  /** A secret or token could not be had. */
+  credentials: "CREDENTIALS",
   client: "CLIENT"
 } as const
 
 const names = new Map(errorCodes.map(({ code, type }) => [code, type]))
 // newer than kafkajs 2.2.4
 names.set(89, "THROTTLING_QUOTA_EXCEEDED").set(90, "PRODUCER_FENCED").set(100, "UNKNOWN_TOPIC_ID")
+
+/** A failure of ours on its way through kafkajs, which repeats nothing that is not `retriable`. */
+export const thrownFailure = ({ type, detail }: ClientFailure): Error =>
+  Object.assign(new Error(detail), { type, retriable: false })
 
 /** Kafka's name of an error code; undefined for 0, which is success. */
 export const failureOfCode = (code: number, detail?: string | null): ClientFailure | undefined =>
@@ -62,6 +68,7 @@ const named = (error: Error): ClientFailure | undefined => {
   if (error.name === "KafkaJSSASLAuthenticationError" || type?.startsWith("SASL") || type?.endsWith("SASL_MECHANISM")) {
     return failure(Local.authentication, error.message)
   }
+  if (type === "ILLEGAL_SASL_STATE") return failure(Local.authentication, "the listener wants no authentication")
   if (type !== undefined) return failure(type, error.message)
   const code = stringField(error, "code")
   if (code !== undefined && tlsCodes.test(code)) return failure(Local.tls, error.message)
@@ -204,6 +211,8 @@ const ofConnection = (
       return new BrokerError.TlsFailed({ brokers, detail })
     case Local.authentication:
       return new BrokerError.AuthenticationFailed({ mechanism, detail })
+    case Local.credentials:
+      return new BrokerError.CredentialsUnavailable({ detail })
     case Local.timeout:
     case "REQUEST_TIMED_OUT":
       return new BrokerError.RequestTimedOut({

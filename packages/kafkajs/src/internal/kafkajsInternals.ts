@@ -16,6 +16,7 @@
  */
 import { createRequire } from "node:module"
 import type { Socket } from "node:net"
+import type { AuthenticationProviderArgs, Authenticator } from "kafkajs"
 import type { Apis } from "./apis.ts"
 
 const require = createRequire(import.meta.url)
@@ -135,6 +136,20 @@ export const compression = required<{ readonly Codecs: Record<number, (() => Cod
   (m) => typeof m.Codecs === "object"
 )
 
+type PasswordMechanism = (credentials: {
+  readonly username: string
+  readonly password: string
+}) => (connection: AuthenticationProviderArgs) => Authenticator
+
+const passwordMechanism = (name: string) =>
+  required<PasswordMechanism>(`kafkajs/src/broker/saslAuthenticator/${name}`, (m) => typeof m === "function")
+
+export const passwordMechanisms = {
+  plain: passwordMechanism("plain"),
+  "scram-sha-256": passwordMechanism("scram256"),
+  "scram-sha-512": passwordMechanism("scram512")
+}
+
 interface RequestQueueClass {
   readonly prototype: { scheduleCheckPendingRequests: (this: RequestQueue) => void }
 }
@@ -160,6 +175,9 @@ export interface KafkaConnection {
   bytesBuffered: number
   bytesNeeded: number
   readonly socket: Socket | undefined
+  readonly socketFactory: { readonly prepare?: () => Promise<void> }
+  /** Milliseconds as a Long; 0 when the broker does not limit it (KIP-368). */
+  readonly sessionLifetime: { readonly toNumber: () => number }
   readonly isConnected: () => boolean
 }
 

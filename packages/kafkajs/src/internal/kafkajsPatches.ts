@@ -51,7 +51,7 @@ const forgetLastSocket = (self: KafkaConnection): void => {
 
 /**
  * kafkajs opens one socket for each of several requests that find a connection closed, keeps the last of them and leaves the others
- * open; and it goes on reading a new socket where the old one had stopped, in the middle of an answer.
+ * open; and it goes on reading a new socket where the old one had stopped, in the middle of an answer. Nor can it wait for the secrets that a socket needs.
  */
 const connectOnceAndAfresh = (): void => {
   const connect = connection.prototype.connect
@@ -60,10 +60,30 @@ const connectOnceAndAfresh = (): void => {
     const pending = connecting.get(this)
     if (pending !== undefined) return pending
     if (!this.isConnected()) forgetLastSocket(this)
-    const attempt = connect.call(this).finally(() => connecting.delete(this))
+    // other users of kafkajs in this process have socket factories of their own
+    const attempt = Promise.resolve(this.socketFactory.prepare?.())
+      .then(() => connect.call(this))
+      .finally(() => connecting.delete(this))
     connecting.set(this, attempt)
     return attempt
   }
+}
+
+/** The last part of a session in which it is renewed; the Java client does so between 85 and 95 % of its life. */
+const renewal = 0.15
+
+/**
+ * kafkajs authenticates anew in the last 10 seconds of a session that the broker limits. One that is not longer is renewed before every request, which the
+ * broker refuses within a second; of a long one 10 seconds may be too little for a token to be got.
+ */
+const renewInTime = (): void => {
+  Object.defineProperty(connection.prototype, "reauthenticationThreshold", {
+    configurable: true,
+    get(this: KafkaConnection) {
+      return Math.ceil(this.sessionLifetime.toNumber() * renewal)
+    },
+    set: () => {}
+  })
 }
 
 let applied = false
@@ -74,4 +94,5 @@ export const patchKafkajs = (): void => {
   restBetweenRequests()
   connectOnceAndAfresh()
   rejectWhenClosed()
+  renewInTime()
 }

@@ -2,8 +2,8 @@
 import type { BrokerError } from "@eventbus/core"
 import { Duration, Effect } from "effect"
 import { brokerError, type ClientFailure, type Subject } from "./errors.ts"
-import { defaults, type Options } from "./options.ts"
-import { scrubber } from "./security.ts"
+import { defaults } from "./options.ts"
+import type { Secured } from "./security.ts"
 
 export interface PortErrors {
   readonly of: (failed: ClientFailure, subject: Subject) => BrokerError.BrokerError
@@ -13,13 +13,13 @@ export interface PortErrors {
   ) => Effect.Effect<A, BrokerError.BrokerError, R>
 }
 
-export const portErrors = (options: Options): PortErrors => {
+export const portErrors = (options: Secured): PortErrors => {
   const connection = {
     brokers: options.brokers,
     mechanism: options.sasl?.mechanism.toUpperCase() ?? "none",
     requestTimeoutMillis: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis)
   }
-  const scrub = scrubber(options)
+  const { scrub } = options.security
   const of: PortErrors["of"] = (failed, subject) =>
     brokerError({ ...failed, detail: scrub(failed.detail) }, subject, connection)
   return { of, map: (effect, subject) => Effect.mapError(effect, (failed) => of(failed, subject)) }

@@ -6,6 +6,7 @@ import { type ClientFailure, check, failure } from "./errors.ts"
 import { defaults, type Options } from "./options.ts"
 import type { Identity } from "./partitionLog.ts"
 import type { PortErrors } from "./portErrors.ts"
+import type { Secured } from "./security.ts"
 import { makeSender, type Sender, type SenderOptions } from "./sender.ts"
 import { call } from "./wire.ts"
 
@@ -74,7 +75,7 @@ const kindOf = (producer: Broker.ProducerOptions) =>
   (producer.idempotent ?? producer.acks !== "leader") ? ("idempotent" as const) : ("plain" as const)
 
 export const makeProducer = Effect.fnUntraced(function* (
-  options: Options,
+  options: Secured,
   errors: PortErrors,
   producer: Broker.ProducerOptions
 ) {

@@ -1,40 +1,60 @@
-/** TLS and SASL options as kafkajs takes them. The only place where a secret leaves its `Redacted`. */
-import { Effect, Redacted } from "effect"
-import type { KafkaConfig, SASLOptions } from "kafkajs"
-import type { Options, Sasl, Ssl } from "./options.ts"
+/** TLS and SASL of one cluster: what its connections share. */
+import * as tls from "node:tls"
+import { Effect } from "effect"
+import { type ClientFailure, failure, Local } from "./errors.ts"
+import type { Options, Ssl } from "./options.ts"
+import { type Exchange, makeExchange } from "./saslExchange.ts"
+import { makeSecrets, type Secrets } from "./secrets.ts"
 
-const ssl = (options: Ssl): NonNullable<KafkaConfig["ssl"]> =>
-  options === true
-    ? true
-    : {
-        ...(options.ca !== undefined && { ca: typeof options.ca === "string" ? options.ca : [...options.ca] }),
-        ...(options.cert !== undefined && { cert: options.cert }),
-        ...(options.key !== undefined && { key: Redacted.value(options.key) }),
-        ...(options.servername !== undefined && { servername: options.servername }),
-        ...(options.rejectUnauthorized !== undefined && { rejectUnauthorized: options.rejectUnauthorized })
-      }
+export interface Security {
+  /** For the next connection, with its secrets as they are now; undefined without TLS. */
+  readonly tls: Effect.Effect<tls.ConnectionOptions, ClientFailure> | undefined
+  /** undefined without authentication. */
+  readonly sasl: Exchange | undefined
+  readonly scrub: Secrets["scrub"]
+}
 
-const sasl = (options: Sasl): SASLOptions =>
-  options.mechanism === "oauthbearer"
-    ? {
-        mechanism: "oauthbearer",
-        oauthBearerProvider: () =>
-          Effect.runPromise(Effect.map(options.token, (token) => ({ value: Redacted.value(token) })))
-      }
-    : { mechanism: options.mechanism, username: options.username, password: Redacted.value(options.password) }
+/** Options with the state that all connections to the cluster share. */
+export interface Secured extends Options {
+  readonly security: Security
+}
 
-export const securityConfig = (options: Options): Pick<KafkaConfig, "ssl" | "sasl"> => ({
-  ...(options.ssl !== undefined && { ssl: ssl(options.ssl) }),
-  ...(options.sasl !== undefined && { sasl: sasl(options.sasl) })
+const tlsOptions = Effect.fnUntraced(function* (options: Exclude<Ssl, boolean>, secrets: Secrets) {
+  const { ca, cert, key, passphrase, servername, rejectUnauthorized } = options
+  const authorities = ca === undefined ? [] : [ca].flat()
+  const read = yield* Effect.all({
+    ca: Effect.forEach(authorities, (one) => secrets.read("the certificate authority", one)),
+    cert: cert === undefined ? Effect.undefined : secrets.read("the client certificate", cert),
+    key: key === undefined ? Effect.undefined : secrets.read("the client key", key),
+    passphrase: passphrase === undefined ? Effect.undefined : secrets.read("the passphrase", passphrase)
+  })
+  const secureContext = yield* Effect.try({
+    try: () =>
+      tls.createSecureContext({
+        ...(read.ca.length > 0 && { ca: [...read.ca] }),
+        ...(read.cert !== undefined && { cert: read.cert }),
+        ...(read.key !== undefined && { key: read.key }),
+        ...(read.passphrase !== undefined && { passphrase: read.passphrase })
+      }),
+    catch: (error) => failure(Local.tls, `ca, certificate and key cannot be used (${(error as Error).message})`)
+  })
+  const found: tls.ConnectionOptions = {
+    secureContext,
+    ...(servername !== undefined && { servername }),
+    ...(rejectUnauthorized !== undefined && { rejectUnauthorized })
+  }
+  return found
 })
 
-/** Takes the secrets of `options` out of a text that comes from the client or the broker. */
-export const scrubber = (options: Options): ((text: string) => string) => {
-  const secrets = [
-    options.sasl !== undefined && options.sasl.mechanism !== "oauthbearer" ? Redacted.value(options.sasl.password) : "",
-    options.ssl !== undefined && options.ssl !== true && options.ssl.key !== undefined
-      ? Redacted.value(options.ssl.key)
-      : ""
-  ].filter((secret) => secret !== "")
-  return (text) => secrets.reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
+export const secure = (options: Options): Secured => {
+  const { ssl, sasl } = options
+  const secrets = makeSecrets()
+  return {
+    ...options,
+    security: {
+      tls: ssl === undefined || ssl === false ? undefined : tlsOptions(ssl === true ? {} : ssl, secrets),
+      sasl: sasl === undefined ? undefined : makeExchange(sasl, secrets),
+      scrub: secrets.scrub
+    }
+  }
 }

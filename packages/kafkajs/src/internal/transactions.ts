@@ -10,10 +10,10 @@ import { Clock, Duration, Effect, Exit, Schedule, Scope, Semaphore } from "effec
 import { type Cluster, connect } from "./cluster.ts"
 import { type ClientFailure, check, failure, isCoordinatorFailure, Local, type Subject } from "./errors.ts"
 import { byTopic } from "./logBounds.ts"
-import type { Options } from "./options.ts"
 import type { Identity } from "./partitionLog.ts"
 import type { PortErrors } from "./portErrors.ts"
 import { limits, sending } from "./producer.ts"
+import type { Secured } from "./security.ts"
 import { makeSender, type Sender } from "./sender.ts"
 import { call } from "./wire.ts"
 
@@ -97,7 +97,7 @@ const isUncertain = (error: BrokerError.BrokerError): boolean =>
   error._tag !== "UnknownTopic"
 
 export const makeTransactionalProducer = Effect.fnUntraced(function* (
-  options: Options,
+  options: Secured,
   errors: PortErrors,
   producer: Transactional
 ) {

@@ -1,0 +1,86 @@
+/** Tokens of an OAuth 2 server for a program that speaks for itself: the client credentials grant (RFC 6749, section 4.4). */
+import { Clock, Effect, Redacted, Schema } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import type { ClientCredentials, Token } from "./options.ts"
+import type { Secrets } from "./secrets.ts"
+
+/** The OAuth 2 server gave no token. */
+export class TokenUnavailable extends Schema.TaggedError<TokenUnavailable>()("TokenUnavailable", {
+  tokenEndpoint: Schema.String,
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `no token from ${this.tokenEndpoint}: ${this.detail}`
+  }
+}
+
+const Granted = Schema.Struct({
+  access_token: Schema.NonEmptyString,
+  /** Seconds; some servers send text. */
+  expires_in: Schema.optionalKey(Schema.Union([Schema.Finite, Schema.FiniteFromString]))
+})
+
+const Denied = Schema.Struct({ error: Schema.String, error_description: Schema.optionalKey(Schema.String) })
+
+/** As in a form (RFC 6749, appendix B). */
+const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
+
+const request = (credentials: ClientCredentials, clientId: string, clientSecret: string) => {
+  const { tokenEndpoint, scope, parameters, credentialsIn = "header" } = credentials
+  const inForm = credentialsIn === "form"
+  const base = HttpClientRequest.post(tokenEndpoint).pipe(
+    HttpClientRequest.acceptJson,
+    HttpClientRequest.bodyUrlParams({
+      grant_type: "client_credentials",
+      ...(scope !== undefined && { scope }),
+      ...parameters,
+      ...(inForm && { client_id: clientId, client_secret: clientSecret })
+    })
+  )
+  return inForm ? base : HttpClientRequest.basicAuth(base, formEncoded(clientId), formEncoded(clientSecret))
+}
+
+/** Uses the `HttpClient` of the context, else the platform's `fetch`. Three tries when the server is not to be reached, or answers 408, 429 or 5xx. */
+export const requestToken = (
+  credentials: ClientCredentials,
+  secrets: Secrets
+): Effect.Effect<Token, TokenUnavailable> => {
+  const { tokenEndpoint, extensions } = credentials
+  const unavailable = (detail: string) => new TokenUnavailable({ tokenEndpoint, detail: secrets.scrub(detail) })
+
+  return Effect.gen(function* () {
+    const clientId = yield* secrets.read("the client id", credentials.clientId)
+    const clientSecret = yield* secrets.read("the client secret", credentials.clientSecret)
+    const client = HttpClient.retryTransient(yield* HttpClient.HttpClient, { times: 2 })
+    const asked = yield* Clock.currentTimeMillis
+    const response = yield* client.execute(request(credentials, clientId, clientSecret))
+    const body = yield* Effect.orElseSucceed(response.json, () => undefined)
+    if (response.status !== 200) {
+      const denied = yield* Schema.decodeUnknownEffect(Denied)(body).pipe(
+        Effect.map(({ error, error_description }) => `: ${error}${error_description ? `, ${error_description}` : ""}`),
+        Effect.orElseSucceed(() => "")
+      )
+      return yield* Effect.fail(unavailable(`the server answered ${response.status}${denied}`))
+    }
+    const granted = yield* Effect.mapError(Schema.decodeUnknownEffect(Granted)(body), () =>
+      unavailable("the answer has no access_token")
+    )
+    const token: Token = {
+      value: Redacted.make(granted.access_token),
+      ...(granted.expires_in !== undefined && { expiresAt: asked + granted.expires_in * 1000 }),
+      ...(extensions !== undefined && { extensions })
+    }
+    return token
+  }).pipe(
+    Effect.catchTags({
+      ClientFailure: ({ detail }) => Effect.fail(unavailable(detail)),
+      HttpClientError: ({ message }) => Effect.fail(unavailable(message))
+    }),
+    (asking) =>
+      Effect.flatMap(Effect.serviceOption(HttpClient.HttpClient), (given) =>
+        given._tag === "Some"
+          ? Effect.provideService(asking, HttpClient.HttpClient, given.value)
+          : Effect.provide(asking, FetchHttpClient.layer)
+      )
+  )
+}

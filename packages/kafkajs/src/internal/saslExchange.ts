@@ -1,0 +1,68 @@
+/** SASL on one connection: what is read, and sent, each time that it authenticates. */
+import { Effect } from "effect"
+import type { Mechanism } from "kafkajs"
+import { requestToken } from "./clientCredentials.ts"
+import type { ClientFailure } from "./errors.ts"
+import { passwordMechanisms } from "./kafkajsInternals.ts"
+import type { Sasl, SaslPassword, Token } from "./options.ts"
+import type { Secrets } from "./secrets.ts"
+import { makeTokens, type Tokens } from "./tokens.ts"
+
+/** Authenticates one connection; kafkajs runs it for new connections, and before a session ends that the broker limits (KIP-368). */
+export type Exchange = (
+  connection: Parameters<Mechanism["authenticationProvider"]>[0],
+  run: <A>(effect: Effect.Effect<A, ClientFailure>) => Promise<A>
+) => Promise<void>
+
+const byPassword =
+  ({ mechanism, username, password }: SaslPassword, secrets: Secrets): Exchange =>
+  async (connection, run) => {
+    const credentials = await run(
+      Effect.all({
+        username: secrets.read("the user name", username),
+        password: secrets.read("the password", password)
+      })
+    )
+    await passwordMechanisms[mechanism](credentials)(connection).authenticate()
+  }
+
+const separator = "\u0001"
+
+/** The client's first message (RFC 7628, section 3.1; KIP-342). */
+const firstMessage = (token: string, extensions: Token["extensions"] = {}): string => {
+  const pairs = Object.entries(extensions).map(([name, value]) => `${name}=${value}`)
+  return ["n,,", `auth=Bearer ${token}`, ...pairs, "", ""].join(separator)
+}
+
+/** As kafkajs takes what goes into a SaslAuthenticate request: behind its length. */
+const framed = (text: string): Buffer => {
+  const bytes = Buffer.from(text)
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+
+/** The broker's answer, without its length. */
+const answer = { decode: (bytes: Buffer) => bytes, parse: (bytes: Buffer) => bytes.subarray(4) }
+
+const byToken =
+  (tokens: Tokens, secrets: Secrets): Exchange =>
+  async ({ saslAuthenticate }, run) => {
+    const token = await run(tokens.get)
+    const send = (text: string) => saslAuthenticate({ request: { encode: () => framed(text) }, response: answer })
+    try {
+      const refusal = await send(firstMessage(secrets.reveal(token.value), token.extensions))
+      // A token that is refused is answered with the reason, and the failure follows when that has been acknowledged.
+      if (refusal !== undefined && refusal.length > 0) await send(separator)
+    } catch (refused) {
+      tokens.drop(token)
+      throw refused
+    }
+  }
+
+/** One for all connections to a cluster: they share the token. */
+export const makeExchange = (sasl: Sasl, secrets: Secrets): Exchange => {
+  if (sasl.mechanism !== "oauthbearer") return byPassword(sasl, secrets)
+  const provider = "token" in sasl ? sasl.token : requestToken(sasl, secrets)
+  return byToken(makeTokens(provider, secrets), secrets)
+}

@@ -1,0 +1,54 @@
+/** The sockets of one connection to a cluster, in the clear or by TLS. */
+import * as net from "node:net"
+import * as tls from "node:tls"
+import type { ISocketFactory } from "kafkajs"
+
+export interface Sockets {
+  /** As kafkajs wants it; `prepare` has to have succeeded before each call. */
+  readonly factory: ISocketFactory & { readonly prepare: () => Promise<void> }
+  readonly destroyAll: () => void
+}
+
+/** TLS records begin so: an alert, of any version. */
+const isTlsAlert = (bytes: Buffer): boolean => bytes[0] === 0x15 && bytes[1] === 0x03
+
+/** kafkajs would wait for the rest of an answer of several hundred MB. */
+const refuseAlert = (socket: net.Socket): void => {
+  socket.once("data", (bytes) => {
+    if (!Buffer.isBuffer(bytes) || !isTlsAlert(bytes)) return
+    socket.destroy(Object.assign(new Error("the listener speaks TLS: set `ssl`"), { code: "ERR_SSL_EXPECTED" }))
+  })
+}
+
+/** `readTls` gives the options of the next socket; without it sockets are in the clear. */
+export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | undefined): Sockets => {
+  const sockets = new Set<net.Socket>()
+  let options: tls.ConnectionOptions | undefined
+
+  const connect: ISocketFactory = ({ host, port, onConnect }) => {
+    const socket =
+      options === undefined
+        ? net.connect({ host, port }, onConnect)
+        : tls.connect({ host, port, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
+    if (options === undefined) refuseAlert(socket)
+    socket.setKeepAlive(true, 60_000)
+    // requests are small and answered one by one: Nagle's algorithm would hold them for a delayed ACK
+    socket.setNoDelay(true)
+    // kafkajs adds a listener each time it closes a socket that is closed already, which is when no broker answers
+    socket.setMaxListeners(0)
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+    return socket
+  }
+
+  const prepare = async () => {
+    options = await readTls?.()
+  }
+
+  return {
+    factory: Object.assign(connect, { prepare }),
+    destroyAll: () => {
+      for (const socket of [...sockets]) socket.destroy(new Error("closed"))
+    }
+  }
+}

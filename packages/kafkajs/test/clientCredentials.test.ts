@@ -1,0 +1,158 @@
+/** The client credentials grant, against a server on the loopback device. */
+import { createServer, type IncomingMessage } from "node:http"
+import type { AddressInfo } from "node:net"
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Redacted } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
+
+interface Asked {
+  readonly authorization: string | undefined
+  readonly form: Readonly<Record<string, string>>
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+const bodyOf = async (request: IncomingMessage) => {
+  let body = ""
+  for await (const chunk of request) body += chunk
+  return body
+}
+
+/** Answers one after the other, the last one for ever. */
+const authorizationServer = (...answers: ReadonlyArray<Answer>) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const asked: Array<Asked> = []
+      const server = createServer(async (request, response) => {
+        const form = Object.fromEntries(new URLSearchParams(await bodyOf(request)))
+        asked.push({ authorization: request.headers.authorization, form })
+        const { status, body } = answers[Math.min(asked.length, answers.length) - 1]!
+        response.writeHead(status, { "content-type": "application/json" }).end(body)
+      })
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+      const tokenEndpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`
+      return { asked, server, tokenEndpoint }
+    }),
+    ({ server }) =>
+      Effect.sync(() => {
+        server.close()
+        server.closeAllConnections()
+      })
+  )
+
+const granted: Answer = { status: 200, body: JSON.stringify({ access_token: "the-token", expires_in: 300 }) }
+const client = { clientId: "app:1", clientSecret: Redacted.make("s3cret/+=") }
+
+describe("KafkaJs.clientCredentials", () => {
+  it.live("sends id and secret in the header, form-encoded, and reads the token and its life", () =>
+    Effect.gen(function* () {
+      const { asked, tokenEndpoint } = yield* authorizationServer(granted)
+      const before = Date.now()
+      const extensions = { logicalCluster: "lkc-1" }
+      const token = yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint, scope: "kafka", extensions })
+      assert.strictEqual(Redacted.value(token.value), "the-token")
+      assert.deepStrictEqual(token.extensions, extensions)
+      assert.isAtLeast(token.expiresAt ?? 0, before + 300_000)
+      assert.isAtMost(token.expiresAt ?? 0, Date.now() + 300_000)
+      assert.deepStrictEqual(asked, [
+        {
+          authorization: `Basic ${Buffer.from("app%3A1:s3cret%2F%2B%3D").toString("base64")}`,
+          form: { grant_type: "client_credentials", scope: "kafka" }
+        }
+      ])
+    })
+  )
+
+  it.live("sends them in the form when the server wants that, with more fields", () =>
+    Effect.gen(function* () {
+      const { asked, tokenEndpoint } = yield* authorizationServer(granted)
+      const parameters = { audience: "kafka" }
+      yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint, credentialsIn: "form", parameters })
+      const form = {
+        ...{ grant_type: "client_credentials", audience: "kafka" },
+        ...{ client_id: "app:1", client_secret: "s3cret/+=" }
+      }
+      assert.deepStrictEqual(asked, [{ authorization: undefined, form }])
+    })
+  )
+
+  it.live("a token without a life, and one whose life is text", () =>
+    Effect.gen(function* () {
+      const { tokenEndpoint } = yield* authorizationServer(
+        { status: 200, body: JSON.stringify({ access_token: "a" }) },
+        { status: 200, body: JSON.stringify({ access_token: "b", expires_in: "60" }) }
+      )
+      assert.isUndefined((yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
+      assert.isNumber((yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
+    })
+  )
+
+  it.live("SEC-01 a refusal is told as the server says it, without the secret, once", () =>
+    Effect.gen(function* () {
+      const body = JSON.stringify({ error: "invalid_client", error_description: "s3cret/+= is wrong" })
+      const { asked, tokenEndpoint } = yield* authorizationServer({ status: 401, body })
+      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
+      assert.strictEqual(error._tag, "TokenUnavailable")
+      assert.strictEqual(
+        error.message,
+        `no token from ${tokenEndpoint}: the server answered 401: invalid_client, <redacted> is wrong`
+      )
+      assert.notInclude(inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error), "s3cret")
+      assert.strictEqual(asked.length, 1)
+    })
+  )
+
+  it.live("an answer that makes no sense is TokenUnavailable", () =>
+    Effect.gen(function* () {
+      const { tokenEndpoint } = yield* authorizationServer(
+        { status: 200, body: "<html>" },
+        { status: 200, body: JSON.stringify({ access_token: "" }) },
+        { status: 404, body: "<html>" }
+      )
+      const details: Array<string> = []
+      for (let n = 0; n < 3; n++) {
+        details.push((yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))).detail)
+      }
+      assert.deepStrictEqual(details, [
+        "the answer has no access_token",
+        "the answer has no access_token",
+        "the server answered 404"
+      ])
+    })
+  )
+
+  it.live("a server that is busy is asked three times", () =>
+    Effect.gen(function* () {
+      const busy: Answer = { status: 503, body: "" }
+      const { asked, tokenEndpoint } = yield* authorizationServer(busy, busy, granted)
+      yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })
+      assert.strictEqual(asked.length, 3)
+    })
+  )
+
+  it.live("a server that is away is TokenUnavailable", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(
+        KafkaJs.clientCredentials({ ...client, tokenEndpoint: "http://127.0.0.1:1/token" })
+      )
+      assert.strictEqual(error._tag, "TokenUnavailable")
+    })
+  )
+
+  it.effect("uses the HttpClient of the context", () =>
+    Effect.gen(function* () {
+      const stub = HttpClient.make((request) =>
+        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(granted.body)))
+      )
+      const token = yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint: "https://idp.invalid/token" }).pipe(
+        Effect.provideService(HttpClient.HttpClient, stub)
+      )
+      assert.strictEqual(Redacted.value(token.value), "the-token")
+    })
+  )
+})
