@@ -29,15 +29,16 @@ export interface Setup {
   readonly circuitBreaker?: CircuitBreaker.Options
   readonly autoOffsetReset?: "latest"
   readonly concurrency?: number
+  readonly consumer?: "shared" | "separate"
 }
 
-const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1 }: Setup) =>
+const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1, consumer = "shared" }: Setup) =>
   ({
     topic: "orders",
     groupId: "billing",
     concurrency,
     value: Serde.nullable(Serde.string),
-    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["10 seconds", "1 minute"] }),
+    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["10 seconds", "1 minute"], consumer }),
     onError: { Down: Route.retry, Invalid: Route.deadLetter() },
     ...(circuitBreaker === undefined ? {} : { circuitBreaker }),
     ...(autoOffsetReset === undefined ? {} : { autoOffsetReset })

@@ -25,7 +25,8 @@ export const make = <Change>(): Listeners<Change> => {
       if (isNotifying) return
       isNotifying = true
       for (let next = pending.shift(); next !== undefined; next = pending.shift())
-        for (const listener of listeners) call(listener, next)
+        // One that listens anew in its call is told of the next change.
+        for (const listener of Array.from(listeners)) if (listeners.has(listener)) call(listener, next)
       isNotifying = false
     }
   }

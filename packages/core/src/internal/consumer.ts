@@ -229,7 +229,8 @@ const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArra
       const setMillis = clockWasSet()
       let earliest = now + budget
       for (const partition of partitions()) {
-        for (const guarded of partition.guarded) {
+        // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
+        for (const guarded of Array.from(partition.guarded)) {
           guarded.shift(setMillis)
           const deadline = guarded.startedMillis + budget
           if (deadline <= now) {

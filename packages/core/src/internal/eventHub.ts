@@ -19,13 +19,16 @@ export interface EventHub {
 /** `onThrow` is told of a listener that threw: an observer never changes the fate of a record (checklist NFR-09). */
 export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): EventHub => {
   const listeners = new Set<EventListener>()
+  /** A copy per change, not per event: one that listens anew in its call is told of the next event. */
+  let told: ReadonlyArray<EventListener> = []
   let interested = 0
   return {
     get active() {
       return interested > 0
     },
     emit: (event) => {
-      for (const listener of listeners) {
+      for (const listener of told) {
+        if (!listeners.has(listener)) continue
         try {
           listener(event)
         } catch (error) {
@@ -34,10 +37,15 @@ export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): E
       }
     },
     subscribe: (listener, interest = "all") => {
-      listeners.add(listener)
+      // Of its own: the same function may listen twice, and is removed once at a time.
+      const added: EventListener = (event) => listener(event)
+      listeners.add(added)
+      told = Array.from(listeners)
       if (interest === "all") interested++
       return () => {
-        if (listeners.delete(listener) && interest === "all") interested--
+        if (!listeners.delete(added)) return
+        told = Array.from(listeners)
+        if (interest === "all") interested--
       }
     }
   }

@@ -183,11 +183,14 @@ export class Partition implements Committable {
     this.stopping = true
     this.#updateGate()
     this.#stopSignal.openUnsafe()
-    for (const listener of this.#stopListeners) listener()
+    // A listener may run a fiber that waits again at once: it is not of those who are told now.
+    for (const listener of Array.from(this.#stopListeners)) {
+      if (this.#stopListeners.delete(listener)) listener()
+    }
     Queue.endUnsafe(this.#queue)
   }
 
-  /** Calls the listener when the partition stops; the result removes it. */
+  /** Calls the listener when the partition stops, once; the result removes it. */
   onStop(listener: () => void): () => void {
     this.#stopListeners.add(listener)
     return () => this.#stopListeners.delete(listener)
