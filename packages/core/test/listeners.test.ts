@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
+import * as Distribution from "../src/internal/distribution.ts"
 import * as EventHub from "../src/internal/eventHub.ts"
 import * as Partition from "../src/internal/partition.ts"
 
@@ -13,6 +14,7 @@ const partition = () =>
       position: 0n,
       committed: -1n,
       tier: undefined,
+      tally: { processed: 0, otherwise: 0, logEnd: -1n, retries: Distribution.make([]) },
       highWater: () => ({ records: 10, bytes: 10 }),
       session: { pause: () => Effect.void, resume: () => Effect.void },
       onFetchPaused: () => {},
