@@ -80,4 +80,33 @@ describe("a binding with an idempotency store", () => {
         assert.deepStrictEqual(yield* valuesOf("orders.retry-1"), ["b"])
       })
   )
+
+  scenario("OFF-21 RES-03 a failed result is not done: its record is tried again in place and in its tier", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const calls: Array<string> = []
+      const app = yield* start(
+        Binding.make("orders", {
+          ...orders,
+          idempotency: {},
+          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, jitter: 0 }, tiers: ["5 seconds"] }),
+          handler: ({ value, tier }) =>
+            Effect.sync(() => {
+              calls.push(`${value} ${tier}`)
+              if (value === "bad") return Outcome.failure()
+              return tier === 0 ? Outcome.retry() : Outcome.success
+            })
+        })
+      ).pipe(Effect.provide(IdempotencyStore.layerMemory()))
+      yield* append("orders", 0, ["later", "bad"])
+      yield* advance("1 second")
+      yield* advance("5 seconds")
+      assert.deepStrictEqual(calls, ["later 0", "later 0", "bad 0", "later 1"])
+      assert.deepStrictEqual(
+        app.of("Settled").map(({ settlement, attempts }) => `${settlement} ${attempts}`),
+        ["Routed 2", "DeadLettered 1", "Handled 1"]
+      )
+    })
+  )
 })

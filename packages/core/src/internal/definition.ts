@@ -135,7 +135,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
       invoke: (record, receiver, receivedMillis) => {
         if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
-        return delivery instanceof Undecodable ? delivery : Effect.flatMap(handler(delivery), Outcome.toEffect)
+        return delivery instanceof Undecodable ? delivery : handler(delivery)
       }
     }
   }
@@ -154,11 +154,12 @@ const protection = <P, D>(
   }
 }
 
-/** The handler, behind the store when there is one. */
+/** The handler, behind the store when there is one: what it answers is read first, so that a failed result is not taken for done. */
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, handler, groupId, cluster = defaultCluster } = options
+  const { idempotency, groupId, cluster = defaultCluster } = options
+  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(options.handler(delivery), Outcome.toEffect)
   if (idempotency === undefined) return handler
   // The same topic on another cluster holds other records under the same offsets.
   const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
