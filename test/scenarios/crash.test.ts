@@ -23,11 +23,16 @@ describe("a client that dies", () => {
       yield* memory.inject({ _tag: "ConnectionDropped" })
       yield* settle
       const [snapshot] = yield* app.connector.listBindings
-      assert.deepStrictEqual(snapshot?.consumers, ["crashed"])
+      assert.deepStrictEqual(
+        snapshot?.consumers.map(({ status, hasRun, crashes }) => ({ status, hasRun, crashes })),
+        [{ status: "crashed", hasRun: true, crashes: 1 }]
+      )
+      assert.strictEqual(snapshot?.consumers[0]?.error?._tag, "BrokerUnavailable")
       yield* append("orders", 0, ["b"])
       yield* until(() => handled.length === 2, "1 second")
       assert.deepStrictEqual(handled, ["a", "b"])
-      assert.deepStrictEqual((yield* app.connector.listBindings)[0]?.consumers, ["running"])
+      const [consumer] = (yield* app.connector.snapshot("orders")).consumers
+      assert.deepStrictEqual([consumer?.status, consumer?.error], ["running", undefined])
       assert.deepStrictEqual(
         app.of("SessionCrashed").map(({ restartInMillis }) => restartInMillis),
         [1000]

@@ -220,8 +220,11 @@ export interface Admin {
   readonly topicConfig: (topic: string) => Effect.Effect<ReadonlyMap<string, string>, BrokerError>
   /** Sets the given keys and leaves all others as they are. */
   readonly alterTopicConfig: (topic: string, config: ReadonlyMap<string, string>) => Effect.Effect<void, BrokerError>
-  /** Log start and end of every partition, in partition order. */
-  readonly topicOffsets: (topic: string) => Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError>
+  /** Log start and end of every partition, in partition order. The end is what a consumer of `isolation` (default `read_uncommitted`) can read. */
+  readonly topicOffsets: (
+    topic: string,
+    isolation?: "read_committed" | "read_uncommitted"
+  ) => Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError>
   /** Per partition the first offset whose timestamp is at or after the given epoch milliseconds; the log end when there is none. */
   readonly offsetsForTimestamp: (
     topic: string,

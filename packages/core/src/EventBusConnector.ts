@@ -21,24 +21,14 @@ import { CurrentHandler } from "./internal/currentHandler.ts"
 import type { Described } from "./internal/definition.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
-import type { PauseReason } from "./internal/pauseReasons.ts"
 import * as Validation from "./internal/validation.ts"
+import * as Watch from "./internal/watch.ts"
+import type { BindingSnapshot } from "./Snapshot.ts"
 
-/** A binding as it is now. */
-export interface BindingSnapshot {
-  readonly name: string
-  /** The alias of its cluster. */
-  readonly cluster: string
-  readonly topic: string
-  readonly groupId: string
-  readonly state: ContainerState
-  /** Who holds it when the state is PAUSED: `operator`, `breaker` or both. */
-  readonly pausedBy: ReadonlyArray<PauseReason>
-  /** Retry tiers that are paused by themselves. */
-  readonly pausedTiers: ReadonlyArray<number>
-  /** One entry for each consumer that has started. */
-  readonly consumers: ReadonlyArray<"connecting" | "running" | "crashed">
-}
+export type { BindingSnapshot } from "./Snapshot.ts"
+
+/** An event that says what a binding shows now, and why. */
+export type StateChanged = Extract<EventBusEvent, { readonly _tag: "StateChanged" }>
 
 /** What a name may fail at: no binding has it, or bindings of several clusters do, and then their keys, `{cluster}:{binding}`, name them. */
 export type NotNamed = BindingNotFound | AmbiguousBinding
@@ -75,7 +65,12 @@ export class EventBusConnector extends Context.Service<
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
     readonly getState: (name: string) => Effect.Effect<ContainerState, NotNamed>
+    /** Every binding as it is now, its partitions with their lag included. Asks no broker. */
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
+    /** One binding as it is now. */
+    readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, NotNamed>
+    /** Changes of what bindings show, from now on. */
+    readonly changes: Stream.Stream<StateChanged>
     /** Everything that happens from now on. A reader that falls more than 16 384 events behind misses the oldest. */
     readonly events: Stream.Stream<EventBusEvent>
     /** Calls `listener` synchronously with everything that happens, until the scope closes. It must be quick. */
@@ -194,6 +189,24 @@ const make = Effect.gen(function* () {
     })
   )
 
+  const containers = () => Array.from(registry.values(), ({ container }) => container)
+
+  const listen = (listener: EventHub.EventListener, interest: "all" | "rare") =>
+    Effect.asVoid(
+      Effect.acquireRelease(
+        Effect.sync(() => hub.subscribe(listener, interest)),
+        (unsubscribe) => Effect.sync(unsubscribe)
+      )
+    )
+
+  const eventsOf = (interest: "all" | "rare") =>
+    Stream.callback<EventBusEvent>((queue) => listen((event) => Queue.offerUnsafe(queue, event), interest), {
+      bufferSize: 16_384,
+      strategy: "sliding"
+    })
+
+  yield* Effect.forkScoped(Watch.run(containers))
+
   return EventBusConnector.of({
     register,
     unregister,
@@ -205,36 +218,12 @@ const make = Effect.gen(function* () {
     resume: (name, { tier } = {}) =>
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
     getState: (name) => Effect.map(find(name), ({ container }) => container.state()),
-    listBindings: Effect.sync(() => Array.from(registry.values(), ({ container }) => snapshot(container))),
-    events: Stream.callback<EventBusEvent>(
-      (queue) =>
-        Effect.acquireRelease(
-          Effect.sync(() => hub.subscribe((event) => Queue.offerUnsafe(queue, event))),
-          (unsubscribe) => Effect.sync(unsubscribe)
-        ),
-      { bufferSize: 16_384, strategy: "sliding" }
-    ),
-    subscribe: (listener) =>
-      Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => hub.subscribe(listener)),
-          (unsubscribe) => Effect.sync(unsubscribe)
-        )
-      )
+    listBindings: Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot)),
+    snapshot: (name) => Effect.flatMap(find(name), ({ container }) => container.snapshot),
+    changes: Stream.filter(eventsOf("rare"), (event) => event._tag === "StateChanged"),
+    events: eventsOf("all"),
+    subscribe: (listener) => listen(listener, "all")
   })
-})
-
-const statusNames = { Connecting: "connecting", Running: "running", Crashed: "crashed" } as const
-
-const snapshot = (container: Container.Container): BindingSnapshot => ({
-  name: container.definition.name,
-  cluster: container.definition.cluster,
-  topic: container.definition.topic,
-  groupId: container.definition.groupId,
-  state: container.state(),
-  pausedBy: container.pausedBy(),
-  pausedTiers: container.pausedTiers(),
-  consumers: container.consumers().map((status) => statusNames[status._tag])
 })
 
 /** The connector of a program. Closing it refuses new bindings, then drains, commits and closes all that are left, side by side. */

@@ -68,10 +68,13 @@ export const make = Effect.fnUntraced(function* <R>(
     at: TopicPartition,
     generation: number,
     { position, anchored }: Pick<StartPosition.StartPosition, "position" | "anchored">,
-    committed: bigint
+    committed: bigint,
+    logEnd: bigint
   ): Effect.fn.Return<void> {
     const highWater = () => shareOf(definition, at.topic, entries())
-    const partition = yield* makePartition(options, { ...at, generation, position, committed, highWater })
+    const partition = yield* makePartition(options, {
+      ...{ topic: at.topic, partition: at.partition, generation, position, committed, logEnd, highWater }
+    })
     report(handling, partition, { _tag: "PartitionAssigned", position })
     const predecessor = ending.get(partition.key)
     const partitionScope = yield* Scope.make()
@@ -99,7 +102,7 @@ export const make = Effect.fnUntraced(function* <R>(
     if (entry?.partition !== partition || !partition.owned()) return
     yield* close(entry)
     const start = { position: partition.position(), anchored: true }
-    yield* open(partition, partition.generation, start, partition.committed)
+    yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
   })
 
   /**
@@ -152,7 +155,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
     const start = StartPosition.afterAssignment(assigned, isRetry ? "earliest" : definition.autoOffsetReset)
     return Effect.andThen(
-      open(assigned, generation, start, assigned.committed ?? -1n),
+      open(assigned, generation, start, assigned.committed ?? -1n, assigned.logEnd),
       reportGap(handling, { ...assigned, generation }, start.gap)
     )
   }
@@ -168,7 +171,7 @@ export const make = Effect.fnUntraced(function* <R>(
     }
     // The log is another one: positions of the old assignment mean nothing in it.
     yield* close(entry)
-    yield* open(event, event.generation, start, -1n)
+    yield* open(event, event.generation, start, -1n, event.logEnd)
   })
 
   const accept = (chunk: RecordChunk): Effect.Effect<void> => {
@@ -250,7 +253,10 @@ const gapChunk = (
 
 const makePartition = (
   { handling, session }: AssignmentsOptions<unknown>,
-  at: Pick<Partition.PartitionOptions, "topic" | "partition" | "generation" | "position" | "committed" | "highWater">
+  at: Pick<
+    Partition.PartitionOptions,
+    "topic" | "partition" | "generation" | "position" | "committed" | "logEnd" | "highWater"
+  >
 ) =>
   Partition.make({
     ...at,

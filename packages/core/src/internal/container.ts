@@ -9,6 +9,7 @@ import type { Broker } from "../Broker.ts"
 import * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
+import type { BindingSnapshot } from "../Snapshot.ts"
 import * as BindingKey from "./bindingKey.ts"
 import * as BindingMetrics from "./bindingMetrics.ts"
 import { bounded } from "./bounded.ts"
@@ -21,9 +22,10 @@ import type { OnEvent } from "./deadLetterStrategyEvents.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Parking from "./parking.ts"
-import type { PauseReason } from "./pauseReasons.ts"
+import type { Partition } from "./partition.ts"
 import * as Pausing from "./pausing.ts"
 import * as Replay from "./replay.ts"
+import * as Snapshots from "./snapshots.ts"
 import * as Supervisor from "./supervisor.ts"
 
 /** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
@@ -33,10 +35,12 @@ type Command = Effect.Effect<void, InvalidContainerState>
 
 export interface Container {
   readonly definition: BindingDefinition<unknown>
+  readonly broker: Broker["Service"]
   readonly state: () => ContainerState
-  /** Why the binding shows PAUSED; empty otherwise. */
-  readonly pausedBy: () => ReadonlyArray<PauseReason>
-  readonly consumers: () => ReadonlyArray<Supervisor.ConsumerStatus>
+  /** The partitions that its consumers own. */
+  readonly partitions: () => ReadonlyArray<Partition>
+  /** How it is now. Asks no broker. */
+  readonly snapshot: Effect.Effect<BindingSnapshot>
   readonly start: Command
   readonly stop: Command
   readonly pause: Command
@@ -44,7 +48,6 @@ export interface Container {
   /** The same for one tier; the rest of the binding goes on. */
   readonly pauseTier: (tier: number) => Command
   readonly resumeTier: (tier: number) => Command
-  readonly pausedTiers: () => ReadonlyArray<number>
   readonly destroy: Command
 }
 
@@ -104,9 +107,9 @@ export const make = Effect.fnUntraced(function* <R>(
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
   let run: Run | undefined
   let shown: ContainerState = "CREATED"
+  let shownSinceMillis = clock.currentTimeMillisUnsafe()
 
-  const live = () =>
-    Array.from(statuses.values()).flatMap((status) => (status._tag === "Running" ? [status.consumer] : []))
+  const live = () => Array.from(statuses.values()).flatMap((status) => status.consumer ?? [])
   const onLive = (each: (consumer: Consumer) => Effect.Effect<void>) =>
     Effect.suspend(() => Effect.forEach(live(), each, { concurrency: "unbounded", discard: true }))
 
@@ -122,6 +125,7 @@ export const make = Effect.fnUntraced(function* <R>(
     if (to === shown) return
     hub.emit({ _tag: "StateChanged", ...BindingKey.onEvent(definition), from: shown, to, reasons: pausing.pausedBy() })
     shown = to
+    shownSinceMillis = clock.currentTimeMillisUnsafe()
   })
 
   const pausing: Pausing.Pausing = Pausing.make({
@@ -224,16 +228,19 @@ export const make = Effect.fnUntraced(function* <R>(
 
   return {
     definition,
+    broker,
     state,
-    pausedBy: pausing.pausedBy,
-    consumers: () => Array.from(statuses.values()),
+    partitions: () => live().flatMap((consumer) => consumer.partitions()),
+    snapshot: Snapshots.take({
+      ...{ definition, pausing, parking, breaker, statuses, state },
+      sinceMillis: () => shownSinceMillis
+    }),
     start,
     stop,
     pause: pausing.pause,
     resume: pausing.resume,
     pauseTier: pausing.pauseTier,
     resumeTier: pausing.resumeTier,
-    pausedTiers: pausing.pausedTiers,
     destroy
   }
 })

@@ -6,6 +6,7 @@ import { Clock, Effect, Result, Schedule, Scope } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, Header, ProducerRecord, RecordMetadata } from "../ConsumerRecord.ts"
+import type { Unpublished } from "../Snapshot.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
 import type { Partition } from "./partition.ts"
@@ -32,8 +33,8 @@ export interface Parking {
   readonly publish: (copy: Copy) => Effect.Effect<boolean>
   /** The same, published by other means, such as within a transaction. */
   readonly through: (send: Send) => Parking
-  /** Why the publisher cannot publish at the moment; undefined when it can. */
-  readonly failing: () => BrokerError | undefined
+  /** The copies that cannot be published at the moment; undefined when there are none. */
+  readonly unpublished: () => Unpublished | undefined
   /** Makes the retry topics that are missing, where that is possible now. */
   readonly prepare: Effect.Effect<void>
 }
@@ -55,7 +56,8 @@ export const make = Effect.fnUntraced(function* (
   const scope = yield* Effect.scope
   const topics = TargetTopics.make(definition, broker, scope)
   let producer: Producer | undefined
-  let failing: BrokerError | undefined
+  let refusals: Omit<Unpublished, "copies"> | undefined
+  let refusedCopies = 0
 
   const acquire = SingleFlight.make(
     broker.producer({ acks: "all", idempotent: true, closeTimeout: closeMillis }).pipe(
@@ -88,7 +90,6 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const stored = (copy: Copy, { topic, partition, offset }: RecordMetadata): Effect.Effect<boolean> => {
-    failing = undefined
     if (copy.onStored === undefined) return acknowledged
     const { onStored, record, headers } = copy
     return Effect.map(Clock.currentTimeMillis, (timestamp) => {
@@ -99,6 +100,16 @@ export const make = Effect.fnUntraced(function* (
 
   /** What a first refusal leads to. Made only then: most copies are acknowledged at once. */
   const publishAgain = (send: Send, copy: Copy, first: BrokerError) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => refusedCopies++),
+      () => insist(send, copy, first),
+      () =>
+        Effect.sync(() => {
+          if (--refusedCopies === 0) refusals = undefined
+        })
+    )
+
+  const insist = (send: Send, copy: Copy, first: BrokerError) =>
     Effect.gen(function* () {
       const { partition, topic } = copy
       const nextWait = yield* Schedule.toStep(refused)
@@ -107,7 +118,8 @@ export const make = Effect.fnUntraced(function* (
       let error = first
       for (let attempt = 1; !partition.stopping; attempt++) {
         if (!((yield* heal(error, topic)) && attempt === 1)) {
-          failing = error
+          const sinceMillis = refusals?.sinceMillis ?? (yield* Clock.currentTimeMillis)
+          refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
           if (error._tag === "RecordTooLarge") headers = OtherHeaders.slimmer(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
@@ -142,7 +154,7 @@ export const make = Effect.fnUntraced(function* (
   const through = (send: Send): Parking => ({
     publish: publishThrough(send),
     through,
-    failing: () => failing,
+    unpublished: () => (refusals === undefined ? undefined : { ...refusals, copies: refusedCopies }),
     prepare: definition.tiers.count === 0 ? Effect.void : Effect.andThen(topics.prepare, Effect.ignore(acquireOnce))
   })
   return through(sendByProducer)

@@ -12,6 +12,7 @@ import type { Tally } from "./bindingMetrics.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
+import * as Progress from "./progress.ts"
 import type { TierTopic } from "./tiers.ts"
 
 /** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
@@ -28,6 +29,8 @@ export interface PartitionOptions {
   readonly position: bigint
   /** What the group has committed, as far as it is usable; -1 when nothing. */
   readonly committed: bigint
+  /** One past the last offset that can be read, now. */
+  readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
   readonly tally: Tally
@@ -58,6 +61,10 @@ export class Partition implements Committable {
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
   stopping = false
+  /** One past the last offset that can be read, as far as is known. */
+  logEnd: bigint
+  /** Chunks that a fetch has brought so far. */
+  chunksTaken = 0
   /** Runs that are under the processing budget. */
   readonly guarded = new Set<Guarded>()
 
@@ -71,6 +78,7 @@ export class Partition implements Committable {
   #over = false
   #heldRecords = 0
   #heldBytes = 0
+  readonly #progress = Progress.make()
 
   constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
     this.topic = options.topic
@@ -81,6 +89,7 @@ export class Partition implements Committable {
     this.tracker = OffsetTracker.make(options.position)
     this.tally = options.tally
     this.committed = options.committed
+    this.logEnd = options.logEnd
     this.#options = options
     this.#queue = queue
   }
@@ -92,6 +101,22 @@ export class Partition implements Committable {
 
   position(): bigint {
     return this.tracker.position()
+  }
+
+  /** Offsets that are not finished. */
+  lag(): bigint {
+    const lag = this.logEnd - this.position()
+    return lag > 0n ? lag : 0n
+  }
+
+  /** For how long the position has not moved although there is lag, as far as this was asked before. */
+  waitingMillis(nowMillis: number): number {
+    return this.#progress.look(this.position(), this.lag() > 0n, nowMillis)
+  }
+
+  /** What is fetched and not done with, chunk by chunk. */
+  get held(): WaterMarks {
+    return { records: this.#heldRecords, bytes: this.#heldBytes }
   }
 
   owned(): boolean {
@@ -107,6 +132,8 @@ export class Partition implements Committable {
     if (this.stopping) return false
     this.tally.logEnd = chunk.highWatermark
     Queue.offerUnsafe(this.#queue, chunk)
+    this.chunksTaken++
+    this.logEnd = chunk.highWatermark
     this.#heldRecords += chunk.records.length
     this.#heldBytes += chunk.bytes
     const high = this.#options.highWater()

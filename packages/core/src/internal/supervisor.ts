@@ -9,10 +9,18 @@ import * as Consumer from "./consumer.ts"
 import * as Failure from "./failure.ts"
 
 /** What a consumer is doing, for health and snapshots. */
-export type ConsumerStatus =
-  | { readonly _tag: "Connecting" }
-  | { readonly _tag: "Running"; readonly consumer: Consumer.Consumer }
-  | { readonly _tag: "Crashed"; readonly error: BrokerError }
+export interface ConsumerStatus {
+  readonly status: "connecting" | "running" | "crashed"
+  readonly sinceMillis: number
+  /** While it is running. */
+  readonly consumer: Consumer.Consumer | undefined
+  /** Whether it has ever been running. */
+  readonly hasRun: boolean
+  /** Why it crashed last; undefined while it is running. */
+  readonly error: BrokerError | undefined
+  /** Crashes without a minute of running in between. */
+  readonly crashes: number
+}
 
 /** After 1 s, doubling up to 30 s. */
 const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
@@ -25,9 +33,17 @@ export const supervise = <R>(
   options: Consumer.ConsumerOptions<R>,
   onStatus: (status: ConsumerStatus) => void
 ): Effect.Effect<never, never, R> => {
+  let current: Omit<ConsumerStatus, "sinceMillis"> = {
+    ...{ status: "connecting", consumer: undefined, hasRun: false, error: undefined, crashes: 0 }
+  }
+  const become = (change: Partial<typeof current>) =>
+    Effect.map(Clock.currentTimeMillis, (sinceMillis) => {
+      current = { ...current, ...change }
+      onStatus({ ...current, sinceMillis })
+    })
   const session = Effect.gen(function* () {
     const consumer = yield* Consumer.make(options)
-    onStatus({ _tag: "Running", consumer })
+    yield* become({ status: "running", consumer, hasRun: true, error: undefined })
     return yield* consumer.run
   }).pipe(
     Effect.scoped,
@@ -35,18 +51,15 @@ export const supervise = <R>(
   )
   return Effect.gen(function* () {
     let nextDelay = yield* Schedule.toStep(restarts)
-    let attempt = 0
     while (true) {
-      onStatus({ _tag: "Connecting" })
+      yield* become({ status: "connecting" })
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
-      onStatus({ _tag: "Crashed", error })
       const now = yield* Clock.currentTimeMillis
-      if (now - startedMillis > steadyMillis) {
-        nextDelay = yield* Schedule.toStep(restarts)
-        attempt = 0
-      }
-      attempt++
+      const wasSteady = now - startedMillis > steadyMillis
+      if (wasSteady) nextDelay = yield* Schedule.toStep(restarts)
+      const attempt = wasSteady ? 1 : current.crashes + 1
+      yield* become({ status: "crashed", consumer: undefined, error, crashes: attempt })
       const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
       options.hub.emit({
         _tag: "SessionCrashed",

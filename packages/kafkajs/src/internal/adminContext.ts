@@ -6,7 +6,7 @@ import { Effect, Schedule } from "effect"
 import type { TopicMetadata } from "./apis.ts"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, check, isCoordinatorFailure, type Subject } from "./errors.ts"
-import { listOffsets } from "./logBounds.ts"
+import { type Isolation, listOffsets } from "./logBounds.ts"
 import type { PortErrors } from "./portErrors.ts"
 
 /** How long the controller may take. */
@@ -61,11 +61,16 @@ export const partitionsOf = (metadata: ReadonlyMap<string, TopicMetadata>, topic
     .sort((a, b) => a.partition - b.partition)
 
 /** Offsets of every partition for some timestamps. */
-export const bounds = Effect.fnUntraced(function* (cluster: Cluster, topic: string, timestamps: ReadonlyArray<number>) {
+export const bounds = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  topic: string,
+  timestamps: ReadonlyArray<number>,
+  isolation: Isolation = "read_uncommitted"
+) {
   const metadata = yield* existing(cluster, topic)
   const partitions = partitionsOf(metadata, topic)
   const found = yield* Effect.all(
-    timestamps.map((at) => listOffsets(cluster, metadata, partitions, at, "read_uncommitted")),
+    timestamps.map((at) => listOffsets(cluster, metadata, partitions, at, isolation)),
     { concurrency: "unbounded" }
   )
   return partitions.map(({ partition }) => ({

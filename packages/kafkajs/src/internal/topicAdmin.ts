@@ -192,13 +192,15 @@ export const topicAdmin = (context: AdminContext): TopicAdmin => {
           topic
         }
       ),
-    topicOffsets: (topic) =>
-      Effect.map(port(bounds(cluster, topic, [earliest, latest]), { operation: "describe", topic }), (partitions) =>
-        partitions.map(({ partition, offsets: [logStart, logEnd] }) => ({
-          partition,
-          logStart: logStart ?? 0n,
-          logEnd: logEnd ?? 0n
-        }))
+    topicOffsets: (topic, isolation) =>
+      Effect.map(
+        port(bounds(cluster, topic, [earliest, latest], isolation), { operation: "describe", topic }),
+        (partitions) =>
+          partitions.map(({ partition, offsets: [logStart, logEnd] }) => ({
+            partition,
+            logStart: logStart ?? 0n,
+            logEnd: logEnd ?? 0n
+          }))
       ),
     offsetsForTimestamp: (topic, timestamp) =>
       Effect.map(port(bounds(cluster, topic, [timestamp, latest]), { operation: "describe", topic }), (partitions) =>

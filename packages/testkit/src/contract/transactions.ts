@@ -221,7 +221,7 @@ export const transactions: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "logEnd and highWatermark under read_committed are the last stable offset",
+    title: "logEnd, highWatermark and topicOffsets under read_committed end at the last stable offset",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const producer = yield* transactional()
@@ -235,6 +235,12 @@ export const transactions: ReadonlyArray<Outcome> = [
           assert.strictEqual(committed.own(name).logEnd, 2n)
           assert.strictEqual(committed.of("Fetched")[0]?.chunk.highWatermark, 2n)
           assert.strictEqual(uncommitted.own(name).logEnd, 3n)
+          const { topicOffsets } = yield* admin
+          const ends = yield* Effect.all([topicOffsets(name), topicOffsets(name, "read_committed")])
+          assert.deepStrictEqual(
+            ends.map(([end]) => end?.logEnd),
+            [3n, 2n]
+          )
         })
       )
     })

@@ -38,9 +38,15 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
           for (const [key, value] of config) topic.config.set(key, value)
         })
       ),
-    topicOffsets: (name) =>
-      onTopic(name, (topic) =>
-        Effect.succeed(topic.partitions.map(({ partition, logStart, logEnd }) => ({ partition, logStart, logEnd })))
+    topicOffsets: (name, isolation = "read_uncommitted") =>
+      onTopic(name, ({ partitions }) =>
+        Effect.succeed(
+          partitions.map((log) => ({
+            partition: log.partition,
+            logStart: log.logStart,
+            logEnd: log.readableEnd(isolation)
+          }))
+        )
       ),
     offsetsForTimestamp: (name, timestamp) =>
       onTopic(name, (topic) =>
