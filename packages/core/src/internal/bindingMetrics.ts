@@ -21,8 +21,6 @@ export interface Tally {
   processed: number
   /** Deliveries that ended otherwise. */
   otherwise: number
-  /** The log end, as far as it is known: -1 before the first fetch. */
-  logEnd: bigint
   readonly retries: Distribution.Distribution
 }
 
@@ -152,7 +150,7 @@ const makeRun = (
     const key = partitionKey(at.topic, at.partition)
     const known = tallies.get(key)
     if (known !== undefined) return known
-    const counted: Tally = { processed: 0, otherwise: 0, logEnd: -1n, retries: retriesIn(at.topic) }
+    const counted: Tally = { processed: 0, otherwise: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
     series.counter(Metrics.recordsProcessed, { ...of, topic: at.topic, partition }, () => counted.processed)

@@ -130,7 +130,6 @@ export class Partition implements Committable {
   /** Takes a fetched chunk. True when the fetch must be paused now (`syncFetch`). */
   offer(chunk: RecordChunk): boolean {
     if (this.stopping) return false
-    this.tally.logEnd = chunk.highWatermark
     Queue.offerUnsafe(this.#queue, chunk)
     this.chunksTaken++
     this.logEnd = chunk.highWatermark

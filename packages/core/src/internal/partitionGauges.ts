@@ -12,9 +12,9 @@ import type { TierTopic } from "./tiers.ts"
 /** What they need of an assigned partition. */
 export interface Watched extends TopicPartition {
   readonly tier: TierTopic | undefined
-  readonly position: () => bigint
+  readonly lag: () => bigint
+  readonly waitingMillis: (nowMillis: number) => number
   readonly tracker: { readonly oldest: () => ConsumerRecord | undefined }
-  readonly tally: { readonly logEnd: bigint }
 }
 
 export interface PartitionGauges {
@@ -43,7 +43,8 @@ export const make = (
       series.gauge(Metrics.consumerLag, { cluster, binding, ...at }, lag)
       series.gauge(Metrics.kafkaConsumerLag, { cluster, group, ...at }, lag)
       series.gauge(Metrics.oldestRecordAge, { cluster, binding, ...at }, oldestAge(watched, clock))
-      series.gauge(Metrics.partitionStalled, { cluster, binding, ...at }, stalled(watched, clock))
+      const stalled = () => watched.waitingMillis(clock.currentTimeMillisUnsafe()) / 1_000
+      series.gauge(Metrics.partitionStalled, { cluster, binding, ...at }, stalled)
     },
     closed: (watched) => {
       open.get(watched)?.end()
@@ -58,7 +59,7 @@ export const make = (
 }
 
 /** From the position of what is finished, which may be ahead of the committed offset by one commit interval. */
-const lagOf = (watched: Watched): number => Math.max(0, Number(watched.tally.logEnd - watched.position()))
+const lagOf = (watched: Watched): number => Number(watched.lag())
 
 const oldestAge =
   ({ tracker }: Watched, clock: Clock.Clock) =>
@@ -66,17 +67,3 @@ const oldestAge =
     const oldest = tracker.oldest()
     return oldest === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - oldest.timestamp) / 1_000
   }
-
-const stalled = (watched: Watched, clock: Clock.Clock) => {
-  let position = -1n
-  let sinceMillis = 0
-  return (): number => {
-    const now = clock.currentTimeMillisUnsafe()
-    const current = watched.position()
-    if (current !== position || lagOf(watched) === 0) {
-      position = current
-      sinceMillis = now
-    }
-    return Math.max(0, now - sinceMillis) / 1_000
-  }
-}
