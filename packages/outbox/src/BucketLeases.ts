@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
   /** A statement whose only parameter, if it has one, is this node's name. */
   const run = (operation: string, text: string) =>
     Effect.mapError(
-      sql.unsafe<Row>(text, text.includes(me) ? [options.owner] : []),
+      sql.unsafe<Row>(text, text.includes(me) ? [options.owner] : []).withoutTransform,
       (cause) => new OutboxStoreError({ operation, retryable: cause.isRetryable, cause })
     )
   const inList = (buckets: Iterable<number>) => `bucket IN (${[...buckets].join(", ")})`

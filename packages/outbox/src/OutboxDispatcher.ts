@@ -8,7 +8,7 @@
 import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
-import { type InFlightTracker, make as makeInFlightTracker } from "./InFlightTracker.ts"
+import type { InFlightTracker } from "./InFlightTracker.ts"
 import { makeDelivery } from "./internal/delivery.ts"
 import { type ClaimLocking, DispatchEngine } from "./internal/dispatchEngine.ts"
 import { checkOptions, positive, whole } from "./internal/options.ts"
@@ -36,6 +36,7 @@ export interface DispatcherOptions {
   readonly drainTimeout?: Duration.Input
   /** A listener that runs longer has failed. Default: none; a listener that hangs then keeps its worker. */
   readonly listenerTimeout?: Duration.Input
+  /** Default: an event is in flight from its queue to its mark. */
   readonly inFlightTracker?: InFlightTracker
   /** Marks are fenced by this claim. Default: no claims (single node). */
   readonly claimLocking?: ClaimLocking
@@ -48,7 +49,8 @@ export class OutboxDispatcher extends Context.Service<
   {
     /** False when the queue is full or closing. An event that is in flight already is dropped, and that counts as taken. */
     readonly enqueueHot: (event: EventEnvelope) => boolean
-    readonly enqueueCold: (event: EventEnvelope, attempts: number) => boolean
+    /** `place` is that of the `PolledEvent`, where there is one. */
+    readonly enqueueCold: (event: EventEnvelope, attempts: number, place?: string) => boolean
     readonly coldQueueRemainingCapacity: () => number
     /** Waits until the cold queue is at most half full. */
     readonly awaitColdCapacity: Effect.Effect<void>
@@ -97,9 +99,11 @@ export const make: (
       interceptors: settings.interceptors ?? [],
       listenerTimeout: settings.listenerTimeout
     })
-    const tracker = settings.inFlightTracker ?? makeInFlightTracker({ clock })
     const metrics = yield* MetricsExporter.Current
-    const engine = new DispatchEngine({ store: yield* OutboxStore, metrics, clock, tracker, deliver }, settings)
+    const engine = new DispatchEngine(
+      { store: yield* OutboxStore, metrics, clock, tracker: settings.inFlightTracker, deliver },
+      settings
+    )
 
     const scope = yield* Scope.fork(yield* Effect.scope)
     yield* Effect.forkIn(engine.finisher.run, scope)
@@ -124,7 +128,7 @@ export const make: (
     )
     return OutboxDispatcher.of({
       enqueueHot: (event) => engine.enqueue(event, "HOT", 0),
-      enqueueCold: (event, attempts) => engine.enqueue(event, "COLD", attempts),
+      enqueueCold: (event, attempts, place) => engine.enqueue(event, "COLD", attempts, place),
       coldQueueRemainingCapacity: () => (engine.closing ? 0 : settings.coldQueueCapacity - engine.queue.size("COLD")),
       awaitColdCapacity: Effect.suspend(() => (engine.closing ? Effect.never : engine.queue.awaitColdRoom)),
       whilePolling: (poll) => engine.whilePolling(poll),

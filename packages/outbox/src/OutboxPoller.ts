@@ -4,19 +4,19 @@
  * Owns the cursor and the rhythm. Idle, it asks once per interval; it asks again at once while batches come back full, when it is
  * woken, and when the next retry is due. Cycles never overlap.
  */
-import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
+import { type Cause, Context, Duration, Effect, Exit, Layer, Result, Scope, Semaphore } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { checkOptions, positive, whole } from "./internal/options.ts"
 import { makeSignal } from "./internal/signal.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type * as Dispatcher from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { type Fence, OutboxStore, openFence, type PollCursor, type PolledEvent, partition } from "./OutboxStore.ts"
+import { type Fence, OutboxStore, openFence, type PollCursor, type PolledEvent } from "./OutboxStore.ts"
 
 /** Where polled events go. */
 export interface PollerHandler {
   /** False ends the cycle: the rest stays in the database for the next one. */
-  readonly handle: (event: EventEnvelope, attempts: number) => boolean
+  readonly handle: (event: EventEnvelope, attempts: number, place?: string) => boolean
   /** Events that may be handed over now. 0 means no query is made. Default: no limit. */
   readonly availableCapacity?: () => number
   /** Waits for capacity after there was none. Default: the interval. */
@@ -93,27 +93,28 @@ export const make: (options: PollerOptions) => Effect.Effect<Shape, InvalidOutbo
         ? store.pollPending({ limit, skipRecent, ...(cursor === undefined ? {} : { after: cursor }) })
         : store.claimPending({ limit, skipRecent, ...claim })
 
-    const bury = (event: { readonly eventId: string; readonly envelope: Error }) =>
-      Effect.logFatal(`outbox: ${event.eventId} cannot be decoded and is DEAD: ${event.envelope.message}`).pipe(
-        Effect.andThen(store.markDead(event.eventId, event.envelope.message, fence)),
+    const bury = ({ eventId, envelope }: PolledEvent) => {
+      if (Result.isSuccess(envelope)) return Effect.void
+      const detail = envelope.failure.message
+      return Effect.logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
+        Effect.andThen(store.markDead(eventId, detail, fence)),
         Effect.tap(() => Effect.sync(metrics.incrementDispatchDead))
       )
+    }
 
-    /** Hands rows over in order until one is refused; returns how many were taken. */
-    const handOver = (polled: ReadonlyArray<PolledEvent>) =>
-      Effect.gen(function* () {
-        const { events, undecodable } = partition(polled)
-        yield* Effect.forEach(undecodable, bury, { discard: true })
-        const refusedAt = events.findIndex((event) => !handler.handle(event.envelope, event.attempts))
-        if (refusedAt < 0) return events.length
-        if (claim !== undefined) {
-          yield* store.releaseClaims(
-            claim.owner,
-            events.slice(refusedAt).map((event) => event.eventId)
-          )
-        }
-        return refusedAt
-      })
+    /** Hands rows over in order until one is refused. */
+    const handOver = Effect.fnUntraced(function* (polled: ReadonlyArray<PolledEvent>) {
+      const unreadable = polled.filter(({ envelope }) => Result.isFailure(envelope))
+      yield* Effect.forEach(unreadable, bury, { discard: true })
+      const refusedAt = polled.findIndex(
+        ({ envelope, attempts, place }) =>
+          Result.isSuccess(envelope) && !handler.handle(envelope.success, attempts, place)
+      )
+      const refused = refusedAt < 0 ? [] : polled.slice(refusedAt).filter(({ envelope }) => Result.isSuccess(envelope))
+      const ids = refused.map((event) => event.eventId)
+      if (claim !== undefined) yield* store.releaseClaims(claim.owner, ids)
+      return { handed: polled.length - unreadable.length - refused.length, refused: refused.length }
+    })
 
     const cycle: Effect.Effect<Cycle, OutboxStoreError> = Effect.suspend(() => {
       const capacity = handler.availableCapacity?.() ?? Number.MAX_SAFE_INTEGER
@@ -123,13 +124,13 @@ export const make: (options: PollerOptions) => Effect.Effect<Shape, InvalidOutbo
         const polled = yield* read(limit)
         if (polled.length > 0 && cursor === undefined) metrics.recordOldestLagMs(polled[0]!.ageMillis)
         else if (polled.length === 0) metrics.recordOldestLagMs(0)
-        const handed = yield* handOver(polled)
-        const full = polled.length === limit && handed === polled.length
+        const { handed, refused } = yield* handOver(polled)
+        const full = polled.length === limit && refused === 0
         // From behind the last row while batches are full, so that rows in flight are not read again; else from the start, where
         // rows of slow transactions turn up.
         cursor = full && claim === undefined ? polled.at(-1) : undefined
         size = full ? Math.min(maxBatchSize, size * 2) : batchSize
-        const next = handed < polled.length ? "when there is capacity" : full ? "now" : "later"
+        const next = refused > 0 ? "when there is capacity" : full ? "now" : "later"
         return { handed, next } as const
       })
       return handler.whilePolling === undefined ? work : handler.whilePolling(work)

@@ -61,7 +61,11 @@ export const faultyClient = (
       if (key !== "unsafe") return Reflect.get(target, key, receiver)
       return (text: string, params?: ReadonlyArray<unknown>) => {
         const statement = target.unsafe(rewrite(text), params)
-        return Object.assign(gate(statement), { raw: gate(statement.raw), unprepared: gate(statement.unprepared) })
+        const { raw, unprepared, values, withoutTransform } = statement
+        return Object.assign(gate(statement), {
+          ...{ raw: gate(raw), unprepared: gate(unprepared) },
+          ...{ values: gate(values), withoutTransform: gate(withoutTransform) }
+        })
       }
     }
   })

@@ -49,7 +49,7 @@ export const makeBucketReads = (dialect: Dialect, names: TableNames, codec: Json
       case "sqlite":
         // One writer at a time: rows become visible in the order of their numbers.
         return {
-          horizon: sql.unsafe<Row>(`SELECT COALESCE(MAX(seq), 0) AS seq FROM ${names.table}`).pipe(
+          horizon: sql.unsafe<Row>(`SELECT COALESCE(MAX(seq), 0) AS seq FROM ${names.table}`).withoutTransform.pipe(
             Effect.map(([row]) => ({ seq: Number(row?.seq ?? 0), open: false })),
             failed("find the settled rows")
           ),
@@ -68,7 +68,8 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
   let barrier: { readonly seq: number; readonly writers: ReadonlySet<string> } | undefined
 
   const lastNumber = Effect.map(
-    sql.unsafe<Row>(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS seq FROM ${names.sequence}`),
+    sql.unsafe<Row>(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS seq FROM ${names.sequence}`)
+      .withoutTransform,
     ([row]) => Number(row?.seq ?? 0)
   )
   const writers = Effect.map(
@@ -76,7 +77,7 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
       `SELECT virtualtransaction AS tx FROM pg_locks WHERE locktype = 'relation' AND relation = '${names.table}'::regclass
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()`
-    ),
+    ).withoutTransform,
     (rows) => new Set(rows.map((row) => String(row.tx)))
   )
 
@@ -93,13 +94,13 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
 
   const text = `SELECT ${eventColumns(dialect, "e.")} FROM unnest($1::int8[], $2::int8[]) AS c(bucket, after_seq)
     CROSS JOIN LATERAL (
-      SELECT * FROM ${names.table} t WHERE t.bucket = c.bucket AND t.status IN (0, 2) AND t.seq > c.after_seq AND t.seq <= $3
+      SELECT t.ctid, t.* FROM ${names.table} t WHERE t.bucket = c.bucket AND t.status IN (0, 2) AND t.seq > c.after_seq AND t.seq <= $3
       ORDER BY t.seq LIMIT $4
     ) e`
   return {
     horizon,
     read: (cursors, upTo, limit) =>
-      sql.unsafe<Row>(text, [cursors.map((c) => c.bucket), cursors.map((c) => c.afterSeq), upTo, limit]).pipe(
+      sql.unsafe(text, [cursors.map((c) => c.bucket), cursors.map((c) => c.afterSeq), upTo, limit]).values.pipe(
         Effect.map((rows) => ({ rows: rows.map((row) => decodeRow(row, codec)), cut: false })),
         failed("read buckets")
       )
@@ -119,7 +120,7 @@ const sqliteRead = (
         AND s.seq > json_extract(c.value, '$[1]') AND s.seq <= ? ORDER BY s.seq LIMIT ?
     )`
   return (cursors, horizon, limit) =>
-    sql.unsafe<Row>(text, [JSON.stringify(cursors.map((c) => [c.bucket, c.afterSeq])), horizon, limit]).pipe(
+    sql.unsafe(text, [JSON.stringify(cursors.map((c) => [c.bucket, c.afterSeq])), horizon, limit]).values.pipe(
       Effect.map((rows) => ({ rows: rows.map((row) => decodeRow(row, codec)), cut: false })),
       failed("read buckets")
     )
@@ -140,7 +141,7 @@ const unionRead = (
       `SELECT * FROM (SELECT ${eventColumns(dialect)} FROM ${names.table} WHERE pending_bucket = ${bucket}
         AND status IN (0, 2) AND seq > ${afterSeq} AND seq <= ${horizon} ORDER BY seq LIMIT ${limit}) AS b${bucket}`
   )
-  return sql.unsafe<Row>(selects.join(" UNION ALL ")).unprepared.pipe(
+  return sql.unsafe(selects.join(" UNION ALL ")).valuesUnprepared.pipe(
     Effect.map((rows) => rows.map((row) => decodeRow(row, codec))),
     failed("read buckets")
   )

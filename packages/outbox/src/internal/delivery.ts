@@ -29,7 +29,9 @@ export const makeDelivery = (options: DeliveryOptions): ((event: EventEnvelope) 
 
 /** Continues the trace of the write, where it left one. */
 const underWriterSpan = <E>(event: EventEnvelope, delivery: Effect.Effect<unknown, E>): Effect.Effect<unknown, E> => {
-  const trace = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(event.headers.get("traceparent") ?? "")
+  const traceparent = event.headers.get("traceparent")
+  if (traceparent === undefined) return delivery
+  const trace = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent)
   if (trace === null) return delivery
   const [, traceId, spanId, flags] = trace as unknown as [string, string, string, string]
   const sampled = (Number.parseInt(flags, 16) & 1) === 1

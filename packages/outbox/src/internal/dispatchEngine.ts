@@ -21,6 +21,8 @@ export interface QueuedEvent {
   readonly source: "HOT" | "COLD"
   /** Failed deliveries before this one. */
   readonly attempts: number
+  /** Where the row was read, if it was: see `PolledEvent`. */
+  readonly place: string | undefined
 }
 
 /** An event in flight; `claimedAtNanos` moves with every renewal of its claim. */
@@ -41,7 +43,8 @@ interface Parts {
   readonly store: StoreShape
   readonly metrics: MetricsExporter
   readonly clock: Clock.Clock
-  readonly tracker: InFlightTracker
+  /** Only where the user has one: what is held here is in flight anyway. */
+  readonly tracker: InFlightTracker | undefined
   readonly deliver: (event: EventEnvelope) => Effect.Effect<unknown, unknown>
 }
 
@@ -55,8 +58,9 @@ export class DispatchEngine {
   readonly #settings: EngineSettings
   readonly #fence: Fence
   readonly #leaseNanos: bigint | undefined
-  readonly #held = new Map<string, Held>()
-  readonly #finishedDuringPoll = new Set<string>()
+  /** Everything queued or under way; undefined once it has settled, until the polls of that moment end: they may have read it. */
+  readonly #held = new Map<string, Held | undefined>()
+  readonly #settledDuringPoll: Array<string> = []
   readonly #idleWaiters: Array<() => void> = []
   #polls = 0
   #closing = false
@@ -74,14 +78,19 @@ export class DispatchEngine {
       mark: (events) =>
         parts.store.markDone(
           events.map((e) => e.envelope.eventId),
-          this.#fence
+          this.#fence,
+          events.map((e) => e.place)
         ),
       settled: (event) => this.#settled(event)
     })
   }
 
   get inFlight(): number {
-    return this.#held.size
+    return this.#held.size - this.#settledDuringPoll.length
+  }
+
+  get #unsettled(): ReadonlyArray<Held> {
+    return [...this.#held.values()].filter((event) => event !== undefined)
   }
 
   get closing(): boolean {
@@ -93,16 +102,17 @@ export class DispatchEngine {
     this.queue.wakeAll()
   }
 
-  enqueue(envelope: EventEnvelope, source: "HOT" | "COLD", attempts: number): boolean {
+  enqueue(envelope: EventEnvelope, source: "HOT" | "COLD", attempts: number, place?: string): boolean {
     const { metrics, clock, tracker } = this.#parts
     const id = envelope.eventId
     if (this.#closing) return false
-    if (this.#finishedDuringPoll.has(id)) return true
+    const known = this.#held.has(id)
+    if (known && (tracker === undefined || this.#held.get(id) === undefined)) return true
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
-    if (this.queue.size(source) >= capacity) return this.#held.has(id)
-    if (!tracker.tryAcquire(id)) return true
+    if (this.queue.size(source) >= capacity) return known
+    if (tracker !== undefined && !tracker.tryAcquire(id)) return true
     const claimedAtNanos = this.#leaseNanos === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
-    const event = { envelope, source, attempts, claimedAtNanos }
+    const event = { envelope, source, attempts, place, claimedAtNanos }
     this.#held.set(id, event)
     this.queue.offer(source, event)
     if (source === "HOT") metrics.incrementHotEnqueued()
@@ -113,10 +123,15 @@ export class DispatchEngine {
 
   #settled(event: Held): void {
     const id = event.envelope.eventId
-    if (this.#polls > 0) this.#finishedDuringPoll.add(id)
-    this.#held.delete(id)
-    this.#parts.tracker.release(id)
-    if (this.#held.size === 0) for (const resume of this.#idleWaiters.splice(0)) resume()
+    this.#parts.tracker?.release(id)
+    // A tracker may have let the same event in once more.
+    if (this.#held.get(id) !== event) return
+    if (this.#polls === 0) this.#held.delete(id)
+    else {
+      this.#held.set(id, undefined)
+      this.#settledDuringPoll.push(id)
+    }
+    if (this.inFlight === 0) for (const resume of this.#idleWaiters.splice(0)) resume()
   }
 
   /** A claim that was not renewed in time may be somebody else's by now: its event is not started any more. */
@@ -198,7 +213,7 @@ export class DispatchEngine {
   renewClaims(claim: ClaimLocking): Effect.Effect<void> {
     return Effect.suspend(() => {
       const now = this.#parts.clock.monotonicTimeNanosUnsafe()
-      const events = [...this.#held.values()]
+      const events = this.#unsettled
       const chunks = Array.from({ length: Math.ceil(events.length / renewBatch) }, (_, i) =>
         events.slice(i * renewBatch, (i + 1) * renewBatch)
       )
@@ -215,7 +230,7 @@ export class DispatchEngine {
 
   /** At the very end: what is unfinished stays pending, and others may take it at once. */
   readonly releaseRest: Effect.Effect<void> = Effect.suspend(() => {
-    const left = [...this.#held.keys()]
+    const left = this.#unsettled.map((event) => event.envelope.eventId)
     const claim = this.#settings.claimLocking
     if (left.length === 0) return Effect.void
     const log = Effect.logWarning(`outbox: closed with ${left.length} events unfinished; they stay pending`)
@@ -230,7 +245,7 @@ export class DispatchEngine {
     })
     const end = Effect.sync(() => {
       this.#polls--
-      if (this.#polls === 0) this.#finishedDuringPoll.clear()
+      if (this.#polls === 0) for (const id of this.#settledDuringPoll.splice(0)) this.#held.delete(id)
     })
     return Effect.acquireUseRelease(
       begin,
@@ -240,7 +255,7 @@ export class DispatchEngine {
   }
 
   readonly awaitIdle: Effect.Effect<void> = Effect.suspend(() =>
-    this.#held.size === 0
+    this.inFlight === 0
       ? Effect.void
       : Effect.callback<void>((resume) => void this.#idleWaiters.push(() => resume(Effect.void)))
   )

@@ -68,7 +68,8 @@ export class OrderedDelivery {
         // What a late lease finished is left as it is: the bucket's new owner decides.
         const current = items.filter((item) => !item.tenure.lost)
         const ids = current.map((item) => item.event.eventId)
-        return parts.store.markDone(ids, this.#fence(current))
+        const places = current.map((item) => item.event.place)
+        return parts.store.markDone(ids, this.#fence(current), places)
       },
       settled: (item) => this.#settled(item)
     })

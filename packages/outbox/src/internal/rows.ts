@@ -20,6 +20,8 @@ interface RowFacts {
   /** Milliseconds until the row is due, by the database's clock; 0 or less when it is. */
   readonly dueInMillis: number
   readonly lastError: string | undefined
+  /** PostgreSQL's address of the row version that was read; undefined elsewhere. A hint for marking, valid until the row changes. */
+  readonly place: string | undefined
 }
 
 /** A row that was read, with its envelope, or why that could not be decoded. */
@@ -37,15 +39,35 @@ const plainColumns =
     " "
   )
 
-/** The select list; `prefix` is a table alias with its dot. */
+/** A row as the values of `eventColumns`: names would cost an object per row, and depend on what a client makes of them. */
+export type EventRow = ReadonlyArray<unknown>
+
+/** The select list, in the order of `at`; `prefix` is a table alias with its dot. */
 export const eventColumns = (dialect: Dialect, prefix = ""): string =>
   [
     ...plainColumns.map((column) => prefix + column),
-    `${dialect.micros(`${prefix}created_at`)} AS created_micros`,
-    `${dialect.micros(`${prefix}available_at`)} AS available_micros`,
-    `${dialect.micros(`${prefix}occurred_at`)} AS occurred_micros`,
-    `${dialect.micros(dialect.now)} AS now_micros`
+    ...["created_at", "available_at", "occurred_at"].map((column) => dialect.micros(prefix + column)),
+    dialect.micros(dialect.now),
+    dialect.name === "pg" ? `${prefix}ctid::text` : "NULL"
   ].join(", ")
+
+/** Positions in the select list. */
+const at = {
+  ...{ seq: 0, eventId: 1, eventType: 2, aggregateType: 3, aggregateId: 4, tenantId: 5, payload: 6, contentType: 7 },
+  ...{
+    headers: 8,
+    attempts: 9,
+    bucket: 10,
+    lastError: 11,
+    created: 12,
+    available: 13,
+    occurred: 14,
+    now: 15,
+    place: 16
+  }
+} as const
+
+export const eventIdOf = (row: EventRow): string => String(row[at.eventId])
 
 const textOrNull = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
 
@@ -53,49 +75,56 @@ const bytes = (value: unknown): Uint8Array | undefined =>
   value instanceof Uint8Array ? value : typeof value === "string" ? new TextEncoder().encode(value) : undefined
 
 const decodeEnvelope = (
-  row: Record<string, unknown>,
+  row: EventRow,
   eventId: string,
   codec: JsonCodec
 ): Result.Result<EventEnvelope, InvalidEnvelope> => {
-  const payload = bytes(row.payload)
+  const payload = bytes(row[at.payload])
   if (payload === undefined)
     return Result.fail(new InvalidEnvelope({ field: "payload", detail: "is not stored as bytes" }))
-  return Result.map(codec.parseObject(textOrNull(row.headers)), (headers) => ({
+  return Result.map(codec.parseObject(textOrNull(row[at.headers])), (headers) => ({
     eventId,
-    eventType: String(row.event_type),
-    occurredAtMillis: Math.round(Number(row.occurred_micros) / 1000),
-    aggregateType: textOrNull(row.aggregate_type) ?? "__GLOBAL__",
-    aggregateId: textOrNull(row.aggregate_id) ?? undefined,
-    tenantId: textOrNull(row.tenant_id) ?? undefined,
+    eventType: String(row[at.eventType]),
+    occurredAtMillis: Math.round(Number(row[at.occurred]) / 1000),
+    aggregateType: textOrNull(row[at.aggregateType]) ?? "__GLOBAL__",
+    aggregateId: textOrNull(row[at.aggregateId]) ?? undefined,
+    tenantId: textOrNull(row[at.tenantId]) ?? undefined,
     headers,
     payload,
-    contentType: String(row.content_type)
+    contentType: String(row[at.contentType])
   }))
 }
 
-export const decodeRow = (row: Record<string, unknown>, codec: JsonCodec): PolledEvent => {
-  const eventId = String(row.event_id)
-  const micros = (column: string) => Math.round(Number(row[column]))
-  const [created, available, now] = [micros("created_micros"), micros("available_micros"), micros("now_micros")]
+export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
+  const eventId = eventIdOf(row)
+  const created = Math.round(Number(row[at.created]))
+  const available = Math.round(Number(row[at.available]))
+  const now = Math.round(Number(row[at.now]))
   return {
     eventId,
-    seq: Number(row.seq),
-    bucket: Number(row.bucket),
-    attempts: Number(row.attempts),
+    seq: Number(row[at.seq]),
+    bucket: Number(row[at.bucket]),
+    attempts: Number(row[at.attempts]),
     createdAtMicros: created,
     availableAtMicros: available,
     ageMillis: Math.max(0, (now - created) / 1000),
     dueInMillis: (available - now) / 1000,
-    lastError: textOrNull(row.last_error) ?? undefined,
+    lastError: textOrNull(row[at.lastError]) ?? undefined,
+    place: textOrNull(row[at.place]) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
 }
 
+/** A row that cannot be delivered as it is, and why. */
+export type UndecodableEvent = RowFacts & { readonly envelope: InvalidEnvelope }
+
 /** Events whose headers could be read, and those that cannot be delivered as they are. */
 export const partition = (polled: ReadonlyArray<PolledEvent>) => {
-  const undecodable = polled.flatMap((p) =>
-    Result.isFailure(p.envelope) ? [{ ...p, envelope: p.envelope.failure }] : []
-  )
-  const events = polled.flatMap((p) => (Result.isSuccess(p.envelope) ? [{ ...p, envelope: p.envelope.success }] : []))
+  const events: Array<OutboxEvent> = []
+  const undecodable: Array<UndecodableEvent> = []
+  for (const row of polled) {
+    if (Result.isSuccess(row.envelope)) events.push({ ...row, envelope: row.envelope.success })
+    else undecodable.push({ ...row, envelope: row.envelope.failure })
+  }
   return { events, undecodable }
 }

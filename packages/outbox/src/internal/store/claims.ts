@@ -7,7 +7,7 @@ import { due, inOrder, limitTo } from "./pending.ts"
 
 type Claims = Pick<StoreShape, "claimPending" | "renewClaims" | "releaseClaims">
 
-export const makeClaims = ({ sql, dialect, names, rows, change, decode }: StoreContext): Claims => {
+export const makeClaims = ({ sql, dialect, names, rows, change, events }: StoreContext): Claims => {
   const table = names.table
 
   const claimable = (options: ClaimOptions, p: Parameters): string =>
@@ -22,23 +22,22 @@ export const makeClaims = ({ sql, dialect, names, rows, change, decode }: StoreC
       dialect.name === "pg"
         ? `WITH chosen AS MATERIALIZED (${chosen}) UPDATE ${table} t SET locked_by = ${owner}, locked_at = ${dialect.now} FROM chosen WHERE t.ctid = chosen.ctid`
         : `UPDATE ${table} SET locked_by = ${owner}, locked_at = ${dialect.now} WHERE seq IN (${chosen})`
-    return rows(
-      "claim",
-      `${from} RETURNING ${eventColumns(dialect, dialect.name === "pg" ? "t." : "")}`,
-      p.values
-    ).pipe(Effect.map((found) => decode(found).toSorted(oldestFirst)))
+    const returned = eventColumns(dialect, dialect.name === "pg" ? "t." : "")
+    return Effect.map(events("claim", `${from} RETURNING ${returned}`, p.values), (found) =>
+      found.toSorted(oldestFirst)
+    )
   }
 
   const claimInTwoSteps: StoreShape["claimPending"] = Effect.fnUntraced(function* (options) {
     const p = parameters(dialect)
     const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${claimable(options, p)} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)} ${dialect.skipLocked}`
-    const found = yield* rows("claim", text, p.values)
+    const found = yield* events("claim", text, p.values)
     if (found.length === 0) return []
     const u = parameters(dialect)
     const set = `locked_by = ${u.bind(options.owner)}, locked_at = ${dialect.now}`
-    const ids = found.map((row) => String(row.event_id))
+    const ids = found.map((event) => event.eventId)
     yield* change("claim", `UPDATE ${table} SET ${set} WHERE ${u.oneOf("event_id", ids)}`, u.values)
-    return decode(found)
+    return found
   })
 
   const claimPending: StoreShape["claimPending"] = (options) =>

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
 import { type InsertStatement, insertStatement } from "../insertStatement.ts"
 import { storableError } from "../storableError.ts"
-import { fenceCondition, millis, parameters, pending, type StoreContext } from "./context.ts"
-import { openFence, type StoreShape } from "./contract.ts"
+import { fenceCondition, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
+import { type Fence, openFence, type StoreShape } from "./contract.ts"
 
 type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "markDead">
 
@@ -23,15 +23,28 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
       : Effect.forEach([first, ...more], insert, { discard: true })
   }
 
-  const markDone: StoreShape["markDone"] = (eventIds, fence = openFence) => {
-    if (eventIds.length === 0) return Effect.succeed(0)
+  const done =
+    onDone === "delete"
+      ? `DELETE FROM ${table}`
+      : `UPDATE ${table} SET status = ${DONE}, done_at = ${dialect.now}, locked_by = NULL, locked_at = NULL`
+
+  const markDoneWhere = (chosen: (p: Parameters) => string, fence: Fence) => {
     const p = parameters(dialect)
-    const verb =
-      onDone === "delete"
-        ? `DELETE FROM ${table}`
-        : `UPDATE ${table} SET status = ${DONE}, done_at = ${dialect.now}, locked_by = NULL, locked_at = NULL`
-    const where = `${p.oneOf("event_id", eventIds)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
-    return change("mark done", `${verb} WHERE ${where}`, p.values)
+    const where = `${chosen(p)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
+    return change("mark done", `${done} WHERE ${where}`, p.values)
+  }
+
+  const markDone: StoreShape["markDone"] = (eventIds, fence = openFence, places = []) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const byId = markDoneWhere((p) => p.oneOf("event_id", eventIds), fence)
+    const known = places.filter((place) => place !== undefined)
+    if (dialect.name !== "pg" || known.length < eventIds.length) return byId
+    // A place is only where to look: another row may be there by now, so the id decides.
+    const ids = (p: Parameters) => `event_id IN (SELECT unnest(${p.arrayOf(eventIds, "text")}))`
+    const atPlaces = markDoneWhere((p) => `ctid = ANY(${p.arrayOf(known, "tid")}) AND ${ids(p)}`, fence)
+    return Effect.flatMap(atPlaces, (found) =>
+      found >= eventIds.length ? Effect.succeed(found) : Effect.map(byId, (more) => found + more)
+    )
   }
 
   const markRetry: StoreShape["markRetry"] = (eventId, delay, error, fence = openFence, attempts) => {

@@ -24,7 +24,7 @@ export const makePending = ({
   dialect,
   names,
   rows,
-  decode
+  events
 }: StoreContext): Pick<StoreShape, "pollPending" | "nextDue"> => {
   const table = names.table
 
@@ -37,7 +37,7 @@ export const makePending = ({
       where += ` AND (${availableAt(dialect)}, seq) > (${at}, ${p.bind(options.after.seq)})`
     }
     const text = `SELECT ${columns} FROM ${table} WHERE ${where} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)}`
-    return Effect.map(rows("poll", text, p.values), decode)
+    return events("poll", text, p.values)
   }
 
   const nextDue = Effect.map(

@@ -13,7 +13,7 @@ const isDead = (dialect: Dialect): string =>
 
 type Dead = Pick<StoreShape, "queryDead" | "replayDead" | "countDead">
 
-export const makeDead = ({ dialect, names, rows, change, decode }: StoreContext): Dead => {
+export const makeDead = ({ dialect, names, rows, change, events }: StoreContext): Dead => {
   const table = names.table
 
   const deadRows = (filter: DeadFilter, p: Parameters): string => {
@@ -26,7 +26,7 @@ export const makeDead = ({ dialect, names, rows, change, decode }: StoreContext)
     const p = parameters(dialect)
     const where = `${deadRows(filter, p)} AND seq > ${p.bind(afterSeq)}`
     const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY seq ${limitTo(dialect, limit, p)}`
-    return Effect.map(rows("query dead", text, p.values), decode)
+    return events("query dead", text, p.values)
   }
 
   const replayDead: StoreShape["replayDead"] = (eventId) => {
@@ -50,7 +50,7 @@ export const makeDead = ({ dialect, names, rows, change, decode }: StoreContext)
 
 type Purging = Pick<StoreShape, "queryTerminal" | "deleteTerminal" | "purgeTerminal" | "purgeByAge">
 
-export const makePurging = ({ dialect, names, rows, change, decode }: StoreContext): Purging => {
+export const makePurging = ({ dialect, names, change, events }: StoreContext): Purging => {
   const table = names.table
 
   // A row that something else marked terminal without a time counts from its creation.
@@ -74,7 +74,7 @@ export const makePurging = ({ dialect, names, rows, change, decode }: StoreConte
     const p = parameters(dialect)
     const where = `status IN (${DONE}, ${DEAD}) AND ${terminalAt} < ${dialect.minusMillis(dialect.now, p.bind(millis(retention)))}`
     const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${where} ORDER BY ${terminalAt} ${limitTo(dialect, limit, p)}`
-    return Effect.map(rows("query terminal", text, p.values), decode)
+    return events("query terminal", text, p.values)
   }
 
   const deleteTerminal: StoreShape["deleteTerminal"] = (eventIds) => {
