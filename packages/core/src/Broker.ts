@@ -9,7 +9,7 @@
  *   commits name it, so that a late result of an old assignment has nothing that it could move.
  * - **A session ends loudly.** When the client under it dies, the events queue fails with the reason; a new session is the remedy.
  */
-import { Context, type Duration, type Effect, type Queue, type Scope } from "effect"
+import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 
@@ -151,7 +151,16 @@ export interface Producer {
   readonly sendAll: (
     records: ReadonlyArray<ProducerRecord>
   ) => Effect.Effect<ReadonlyArray<RecordMetadata>, BrokerError>
+  /**
+   * Publishes records as `send` would, in order, and tells of each by its index, once, as soon as its own answer is there. Succeeds when all are
+   * answered; when it is interrupted, nothing more is told, and what is not on its way yet is given up. For many records at once: there is no
+   * effect, and no fiber, for each of them. `onAnswer` must not throw.
+   */
+  readonly sendEach: (records: ReadonlyArray<ProducerRecord>, onAnswer: OnAnswer) => Effect.Effect<void>
 }
+
+/** Told of one of the records of `sendEach`. */
+export type OnAnswer = (index: number, answer: Result.Result<RecordMetadata, BrokerError>) => void
 
 /** A Kafka transaction: records and group offsets become visible together, or never. */
 export interface Transaction extends Producer {

@@ -1,6 +1,7 @@
 /**
  * Copies of one partition that are on their way to a retry topic or the dead letter topic. The next record does not wait for their acknowledgement, the
- * commit does: each keeps its slot until then. What is outstanding is bounded, in records and in bytes.
+ * commit does: each keeps its slot until then. What is outstanding is bounded, in records and in bytes. What fails before the partition's loop lets go of
+ * the event loop is published together.
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
@@ -10,7 +11,7 @@ import type { Parked } from "./settled.ts"
 
 export interface Outstanding {
   /**
-   * Takes a record over that is being published. Returns when there is room for another, or, where order is kept, when it is acknowledged; false
+   * Takes a record over, to publish its copy. Returns when there is room for another, or, where order is kept, when it is acknowledged; false
    * when it is not going to be, since the partition stopped.
    */
   readonly add: (record: ConsumerRecord, slot: number, outcome: Parked) => Effect.Effect<boolean>
@@ -18,6 +19,12 @@ export interface Outstanding {
   readonly isOpen: () => boolean
   /** Returns when nothing is on its way. */
   readonly idle: Effect.Effect<void>
+}
+
+interface Entry {
+  readonly record: ConsumerRecord
+  readonly slot: number
+  readonly outcome: Parked
 }
 
 const most = { records: 1_000, bytes: 4 * 1024 * 1024 }
@@ -29,45 +36,86 @@ export const make = Effect.fnUntraced(function* (
   onFinished: () => void = () => {}
 ): Effect.fn.Return<Outstanding, never, Scope.Scope> {
   const fibers = yield* FiberSet.make<void>()
+  const fork = yield* FiberSet.runtime(fibers)()
   const room = Latch.makeUnsafe(true)
   const inOrder = handling.definition.orderingMode === "STRICT"
   const { listenerType, ackMode } = handling.definition
+  /** What the next flight takes along, by topic. */
+  const boarding = new Map<string, Array<Entry>>()
   let records = 0
   let bytes = 0
+  let opening = false
 
-  const publish = (record: ConsumerRecord, slot: number, outcome: Parked): Effect.Effect<boolean> =>
-    Effect.map(outcome.acknowledged, (acknowledged) => {
-      const settlement = acknowledged ? outcome.settlement : "Unfinished"
-      settled(handling, partition, record, { ...outcome, settlement })
-      if (!acknowledged) return false
-      partition.tracker.finish(slot)
-      onFinished()
-      // A batch is acknowledged as a whole, by who handles it.
-      if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
-      else if (listenerType === "SINGLE") handling.committer.mark(partition)
-      return true
+  const hasRoom = () => records < most.records && bytes < most.bytes
+  /** After all that one answer of the broker makes room for: what goes on then fails together, too. */
+  const open = Effect.sync(() => {
+    opening = false
+    if (hasRoom()) room.openUnsafe()
+  })
+
+  const finish = ({ record, slot, outcome }: Entry, acknowledged: boolean): boolean => {
+    const settlement = acknowledged ? outcome.settlement : "Unfinished"
+    settled(handling, partition, record, { ...outcome, settlement })
+    if (!acknowledged) return false
+    partition.tracker.finish(slot)
+    onFinished()
+    // A batch is acknowledged as a whole, by who handles it.
+    if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
+    else if (listenerType === "SINGLE") handling.committer.mark(partition)
+    return true
+  }
+
+  const land = (entry: Entry, acknowledged: boolean): void => {
+    finish(entry, acknowledged)
+    records--
+    bytes -= sizeOf(entry.record)
+    if (opening || Latch.isOpen(room) || !hasRoom()) return
+    opening = true
+    fork(open)
+  }
+
+  const flight = (topic: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const entries = boarding.get(topic) ?? []
+      boarding.delete(topic)
+      return handling.parking.publishEach(
+        entries.map(({ outcome }) => outcome.copy),
+        (index, answer) => {
+          const entry = entries[index]!
+          if (typeof answer === "boolean") land(entry, answer)
+          else fork(Effect.map(answer, (acknowledged) => land(entry, acknowledged)))
+        }
+      )
     })
 
-  const leave = (size: number) => {
-    records--
-    bytes -= size
-    if (records < most.records && bytes < most.bytes) room.openUnsafe()
+  const board = (entry: Entry): void => {
+    const { topic } = entry.outcome.copy
+    const entries = boarding.get(topic)
+    if (entries !== undefined) {
+      entries.push(entry)
+      return
+    }
+    boarding.set(topic, [entry])
+    fork(flight(topic))
   }
 
   return {
     add: (record, slot, outcome) => {
-      if (inOrder) return publish(record, slot, outcome)
-      const size = (record.value?.length ?? 0) + (record.key?.length ?? 0)
+      const entry = { record, slot, outcome }
+      if (inOrder)
+        return Effect.map(handling.parking.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
       records++
-      bytes += size
-      const published = Effect.onExit(publish(record, slot, outcome), () => Effect.sync(() => leave(size)))
-      return Effect.flatMap(FiberSet.run(fibers, Effect.asVoid(published)), () => {
-        if (records < most.records && bytes < most.bytes) return Effect.succeed(true)
-        room.closeUnsafe()
-        return Effect.as(partition.until(room.await), true)
-      })
+      bytes += sizeOf(record)
+      board(entry)
+      if (hasRoom()) return accepted
+      room.closeUnsafe()
+      return Effect.as(partition.until(room.await), true)
     },
     isOpen: () => records > 0,
     idle: FiberSet.awaitEmpty(fibers)
   }
 })
+
+const accepted = Effect.succeed(true)
+
+const sizeOf = ({ key, value }: ConsumerRecord): number => (key?.length ?? 0) + (value?.length ?? 0)

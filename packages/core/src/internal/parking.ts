@@ -5,34 +5,30 @@
 import { Clock, Effect, Result, Schedule, Scope } from "effect"
 import type { Broker, Producer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
-import type { ConsumerRecord, Header, ProducerRecord, RecordMetadata } from "../ConsumerRecord.ts"
+import type { ProducerRecord, RecordMetadata } from "../ConsumerRecord.ts"
 import type { Unpublished } from "../Snapshot.ts"
+import type { Copy } from "./copy.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
-import type { Partition } from "./partition.ts"
 import * as SingleFlight from "./singleFlight.ts"
 import * as TargetTopics from "./targetTopics.ts"
 
-export interface Copy {
-  readonly partition: Partition
-  readonly record: ConsumerRecord
-  /** Where it goes. */
-  readonly topic: string
-  /** All headers of the copy. */
-  readonly headers: ReadonlyArray<Header>
-  /** Told of every refused attempt. */
-  readonly onRefused: (error: BrokerError, attempt: number) => void
-  /** Told of the copy when it is acknowledged, as it lies in its topic. */
-  readonly onStored?: ((stored: ConsumerRecord) => void) | undefined
-}
-
 type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
 
+/** Publishes a copy: true when it is acknowledged; false when the partition stopped first, and then there is none that counts. */
+export type Publish = (copy: Copy) => Effect.Effect<boolean>
+
+/**
+ * Told what became of one of several copies, by its index: whether it is acknowledged, as for `Publish`, or that it was refused, with what goes on trying.
+ */
+export type OnAnswer = (index: number, answer: boolean | Effect.Effect<boolean>) => void
+
 export interface Parking {
-  /** True when the copy is acknowledged; false when the partition stopped first, and then there is none that counts. */
-  readonly publish: (copy: Copy) => Effect.Effect<boolean>
-  /** The same, published by other means, such as within a transaction. */
-  readonly through: (send: Send) => Parking
+  readonly publish: Publish
+  /** Publishes copies of records of one partition to one topic, in order; returns when each is answered. */
+  readonly publishEach: (copies: ReadonlyArray<Copy>, onAnswer: OnAnswer) => Effect.Effect<void>
+  /** Publishes by other means, such as within a transaction. */
+  readonly through: (send: Send) => { readonly publish: Publish }
   /** The copies that cannot be published at the moment; undefined when there are none. */
   readonly unpublished: () => Unpublished | undefined
   /** Makes the retry topics that are missing, where that is possible now. */
@@ -54,6 +50,7 @@ export const make = Effect.fnUntraced(function* (
   broker: Broker["Service"]
 ): Effect.fn.Return<Parking, never, Scope.Scope> {
   const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
   const topics = TargetTopics.make(definition, broker, scope)
   let producer: Producer | undefined
   let refusals: Omit<Unpublished, "copies"> | undefined
@@ -66,9 +63,9 @@ export const make = Effect.fnUntraced(function* (
     ),
     scope
   )
-  const acquireOnce = Effect.suspend(() => (producer === undefined ? acquire : Effect.succeed(producer)))
-  const sendByProducer: Send = (record) =>
-    producer === undefined ? Effect.flatMap(acquireOnce, (open) => open.send(record)) : producer.send(record)
+  const withProducer = <A, E>(use: (producer: Producer) => Effect.Effect<A, E>) =>
+    producer === undefined ? Effect.flatMap(acquire, use) : use(producer)
+  const sendByProducer: Send = (record) => withProducer((open) => open.send(record))
 
   /** A record without key keeps its partition number where the target has it, so that neighbours stay together. A target that is missing is made first. */
   const samePartition = ({ record, topic }: Copy) =>
@@ -89,13 +86,9 @@ export const make = Effect.fnUntraced(function* (
     return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
   }
 
-  const stored = (copy: Copy, { topic, partition, offset }: RecordMetadata): Effect.Effect<boolean> => {
-    if (copy.onStored === undefined) return acknowledged
-    const { onStored, record, headers } = copy
-    return Effect.map(Clock.currentTimeMillis, (timestamp) => {
-      onStored({ topic, partition, offset, timestamp, key: record.key, value: record.value, headers })
-      return true
-    })
+  const stored = ({ onStored, record, headers }: Copy, { topic, partition, offset }: RecordMetadata): void => {
+    const { key, value } = record
+    onStored?.({ topic, partition, offset, timestamp: clock.currentTimeMillisUnsafe(), key, value, headers })
   }
 
   /** What a first refusal leads to. Made only then: most copies are acknowledged at once. */
@@ -118,16 +111,19 @@ export const make = Effect.fnUntraced(function* (
       let error = first
       for (let attempt = 1; !partition.stopping; attempt++) {
         if (!((yield* heal(error, topic)) && attempt === 1)) {
-          const sinceMillis = refusals?.sinceMillis ?? (yield* Clock.currentTimeMillis)
+          const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
           if (error._tag === "RecordTooLarge") headers = OtherHeaders.slimmer(copy.headers, ++tooLarge)
-          const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+          const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
           yield* partition.until(Effect.sleep(wait))
           if (partition.stopping) return false
         }
         const result = yield* Effect.result(send(yield* addressed({ ...copy, headers })))
-        if (Result.isSuccess(result)) return yield* stored({ ...copy, headers }, result.success)
+        if (Result.isSuccess(result)) {
+          stored({ ...copy, headers }, result.success)
+          return true
+        }
         error = result.failure
       }
       return false
@@ -139,33 +135,63 @@ export const make = Effect.fnUntraced(function* (
       : Effect.succeed(producerRecord(copy, undefined))
 
   const publishThrough =
-    (send: Send): Parking["publish"] =>
+    (send: Send): Publish =>
     (copy) =>
       Effect.suspend(() => {
         if (copy.partition.stopping) return Effect.succeed(false)
-        const sent =
-          copy.record.key === null ? Effect.flatMap(addressed(copy), send) : send(producerRecord(copy, undefined))
-        return Effect.matchEffect(sent, {
-          onSuccess: (metadata) => stored(copy, metadata),
+        return Effect.matchEffect(Effect.flatMap(addressed(copy), send), {
+          onSuccess: (metadata) =>
+            Effect.sync(() => {
+              stored(copy, metadata)
+              return true
+            }),
           onFailure: (error) => publishAgain(send, copy, error)
         })
       })
 
-  const through = (send: Send): Parking => ({
-    publish: publishThrough(send),
-    through,
+  const publishEach: Parking["publishEach"] = (copies, onAnswer) => {
+    const refused = (error: BrokerError) => (copy: Copy, index: number) =>
+      onAnswer(index, publishAgain(sendByProducer, copy, error))
+    const sendAt = (partition: number | undefined) =>
+      withProducer(({ sendEach }) =>
+        sendEach(
+          copies.map((copy) => producerRecord(copy, partition)),
+          (index, answer) => {
+            const copy = copies[index]!
+            if (Result.isFailure(answer)) return refused(answer.failure)(copy, index)
+            stored(copy, answer.success)
+            onAnswer(index, true)
+          }
+        )
+      )
+    return Effect.suspend(() => {
+      if (copies[0]!.partition.stopping) return tellAll(copies, (_, index) => onAnswer(index, false))
+      const keyless = copies.find(({ record }) => record.key === null)
+      const sent = keyless === undefined ? sendAt(undefined) : Effect.flatMap(samePartition(keyless), sendAt)
+      // Only for want of a producer.
+      return Effect.catch(sent, (error) => tellAll(copies, refused(error)))
+    })
+  }
+
+  return {
+    publish: publishThrough(sendByProducer),
+    publishEach,
+    through: (send) => ({ publish: publishThrough(send) }),
     unpublished: () => (refusals === undefined ? undefined : { ...refusals, copies: refusedCopies }),
-    prepare: definition.tiers.count === 0 ? Effect.void : Effect.andThen(topics.prepare, Effect.ignore(acquireOnce))
-  })
-  return through(sendByProducer)
+    prepare:
+      definition.tiers.count === 0
+        ? Effect.void
+        : Effect.andThen(topics.prepare, Effect.ignore(withProducer(() => Effect.void)))
+  }
 })
 
-const acknowledged = Effect.succeed(true)
+const tellAll = (copies: ReadonlyArray<Copy>, tell: (copy: Copy, index: number) => void): Effect.Effect<void> =>
+  Effect.sync(() => copies.forEach(tell))
 
-const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => ({
-  topic,
-  key: record.key,
-  value: record.value,
-  headers,
-  ...(partition === undefined ? {} : { partition })
-})
+/** A copy without a key goes to `partition`, one with a key where that leads. */
+const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => {
+  const { key, value } = record
+  return partition === undefined || key !== null
+    ? { topic, key, value, headers }
+    : { topic, key, value, headers, partition }
+}

@@ -6,13 +6,13 @@ import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { Destination } from "./classification.ts"
+import type { Copy } from "./copy.ts"
 import type * as DeadLetterHeaders from "./deadLetterHeaders.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import type { Failure } from "./failure.ts"
 import { type Handling, publishFailed } from "./handling.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
-import type { Copy } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import * as ReplayHeaders from "./replayHeaders.ts"
 import type { Parked, Settled } from "./settled.ts"
@@ -40,7 +40,7 @@ export const bookkeepingOf = (
   return { ...Bookkeeping.ofMain(record), origin, firstFailureMillis }
 }
 
-/** Takes the record where the decision says. Copies are not published before the result's `acknowledged` is run. */
+/** Takes the record where the decision says. A copy that the result has is still to be published. */
 export const takeRoute = <R>(
   handling: Handling<R>,
   partition: Partition,
@@ -101,7 +101,7 @@ const onward = <R>(
     settlement: "Routed",
     ...story,
     target: { topic, ...hop },
-    acknowledged: publish(handling, { partition, record, topic, headers })
+    copy: copy(handling, partition, { record, topic, headers, onStored: undefined })
   })
 }
 
@@ -136,7 +136,7 @@ export const deadLetter = <R>(
     settlement: "DeadLettered",
     ...story,
     target: { topic, reason },
-    acknowledged: publish(handling, { partition, record, topic, headers, onStored: handling.onDeadLetter })
+    copy: copy(handling, partition, { record, topic, headers, onStored: handling.onDeadLetter })
   }
 }
 
@@ -175,8 +175,15 @@ const given = (
   attempts: Bookkeeping.attemptsInTier(state) + attempts
 })
 
-const publish = <R>(handling: Handling<R>, copy: Omit<Copy, "onRefused">): Effect.Effect<boolean> =>
-  handling.parking.publish({
-    ...copy,
-    onRefused: (error, attempt) => publishFailed(handling, copy.partition, copy.record, copy.topic, error, attempt)
-  })
+const copy = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  { record, topic, headers, onStored }: Omit<Copy, "partition" | "onRefused">
+): Copy => ({
+  partition,
+  record,
+  topic,
+  headers,
+  onStored,
+  onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
+})

@@ -1,8 +1,8 @@
 /**
  * What the delivery of a record came to.
  */
-import type { Effect } from "effect"
 import type { Settlement, Target } from "../EventBusEvent.ts"
+import type { Copy } from "./copy.ts"
 import type { Failure } from "./failure.ts"
 
 export interface Settled {
@@ -12,14 +12,14 @@ export interface Settled {
   readonly failure: Failure | undefined
   /** Where a copy of the record goes. */
   readonly target?: Target
-  /** Set when it is settled so only once a copy is acknowledged: publishes it, and answers whether it was. */
-  readonly acknowledged?: Effect.Effect<boolean>
+  /** Set when it is settled so only once this copy is published and acknowledged. */
+  readonly copy?: Copy
 }
 
 /** A record that a copy takes the place of. */
-export type Parked = Settled & Required<Pick<Settled, "target" | "acknowledged">>
+export type Parked = Settled & Required<Pick<Settled, "target" | "copy">>
 
-export const isParked = (settled: Settled): settled is Parked => settled.acknowledged !== undefined
+export const isParked = (settled: Settled): settled is Parked => settled.copy !== undefined
 
 /** Whether the record is still to be delivered in this partition, once records may start again. */
 export const staysInPlace = ({ settlement }: Settled): boolean => settlement === "Halted" || settlement === "Refused"

@@ -5,7 +5,7 @@
  * fails, the transaction is aborted, those before it run again in a transaction of their own, and the failed one goes on alone: attempts, and at the end of
  * them its dead letter, each in a transaction together with its offset.
  */
-import { type Cause, Effect, Exit, Schedule, type Scope } from "effect"
+import { type Cause, Effect, Exit, Result, Schedule, type Scope } from "effect"
 import type { Broker, Producer, RecordChunk, Transaction, TransactionalProducer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
@@ -121,16 +121,16 @@ const settleAlone = Effect.fnUntraced(function* <R>(
         )
       )
       .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
-  const via = { ...handling, parking: handling.parking.through(publish) }
+  const via = handling.parking.through(publish)
   let current = failed
   while (true) {
     const settling: Settled =
       undecodable === undefined
-        ? yield* settleFailed(via, partition, record, current, again)
-        : settleUndecodable(via, partition, record, undecodable)
+        ? yield* settleFailed(handling, partition, record, current, again)
+        : settleUndecodable(handling, partition, record, undecodable)
     handling.breaker?.release(current.timer)
     const outcome: Settled =
-      isParked(settling) && !(yield* settling.acknowledged) ? { ...settling, settlement: "Unfinished" } : settling
+      isParked(settling) && !(yield* via.publish(settling.copy)) ? { ...settling, settlement: "Unfinished" } : settling
     if (outcome.settlement === "Skipped") yield* commitOnly(run, record.offset + 1n)
     if (outcome.settlement === "Unfinished" || partition.stopping) return false
     book(run, [record], outcome)
@@ -166,11 +166,19 @@ const inTransaction = <R>(
   let failure: Cause.Cause<unknown> | undefined
   let broken: BrokerError | undefined
   const watched = (transaction: Transaction): Producer => {
+    const note = (error: BrokerError) => {
+      broken = refusesRecord(error) ? broken : error
+    }
     const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
-      Effect.tapError(effect, (error) => Effect.sync(() => (broken = refusesRecord(error) ? broken : error)))
+      Effect.tapError(effect, (error) => Effect.sync(() => note(error)))
     return {
       send: (record) => watch(transaction.send(record)),
-      sendAll: (all) => watch(transaction.sendAll(all))
+      sendAll: (all) => watch(transaction.sendAll(all)),
+      sendEach: (each, onAnswer) =>
+        transaction.sendEach(each, (index, answer) => {
+          if (Result.isFailure(answer)) note(answer.failure)
+          onAnswer(index, answer)
+        })
     }
   }
   const body = Effect.fnUntraced(function* (transaction: Transaction) {

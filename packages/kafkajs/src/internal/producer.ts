@@ -1,6 +1,6 @@
-/** The producer of the port: `send` and `sendAll` on a `Sender`. */
+/** The producer of the port: its ways to publish, on a `Sender`. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber, Result } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { type ClientFailure, check, failure } from "./errors.ts"
 import { defaults, type Options } from "./options.ts"
@@ -26,41 +26,42 @@ const isError = (
   outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError
 ): outcome is BrokerError.BrokerError => "_tag" in outcome
 
-const isMetadata = (
-  outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError
-): outcome is ConsumerRecord.RecordMetadata => !isError(outcome)
-
-/** `send` and `sendAll` on a sender. */
-export const sending = (sender: Sender): Broker.Producer => ({
-  send: (record) =>
-    Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => {
-      const cancel = sender.send(record, (outcome) =>
-        resume(isError(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome))
-      )
-      return Effect.sync(cancel)
-    }),
-  sendAll: (records) =>
-    records.length === 0
-      ? Effect.succeed([])
-      : Effect.callback<ReadonlyArray<ConsumerRecord.RecordMetadata>, BrokerError.BrokerError>((resume) => {
-          const outcomes = new Array<ConsumerRecord.RecordMetadata | BrokerError.BrokerError>(records.length)
-          let open = records.length
-          const finish = () => {
-            const failed = outcomes.find(isError)
-            resume(failed === undefined ? Effect.succeed(outcomes.filter(isMetadata)) : Effect.fail(failed))
-          }
-          const cancels = records.map((record, i) =>
-            sender.send(record, (outcome) => {
-              outcomes[i] = outcome
-              open -= 1
-              if (open === 0) finish()
-            })
-          )
-          return Effect.sync(() => {
-            for (const cancel of cancels) cancel()
-          })
+/** The producer of the port on a sender. */
+export const sending = (sender: Sender): Broker.Producer => {
+  const sendEach: Broker.Producer["sendEach"] = (records, onAnswer) =>
+    Effect.callback((resume) => {
+      let open = records.length
+      if (open === 0) return resume(Effect.void)
+      const cancels = records.map((record, index) =>
+        sender.send(record, (outcome) => {
+          onAnswer(index, isError(outcome) ? Result.fail(outcome) : Result.succeed(outcome))
+          open -= 1
+          if (open === 0) resume(Effect.void)
         })
-})
+      )
+      return Effect.sync(() => {
+        for (const cancel of cancels) cancel()
+      })
+    })
+  return {
+    send: (record) =>
+      Effect.callback((resume) => {
+        const cancel = sender.send(record, (outcome) =>
+          resume(isError(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome))
+        )
+        return Effect.sync(cancel)
+      }),
+    sendEach,
+    sendAll: (records) =>
+      Effect.suspend(() => {
+        const answers = new Array<Result.Result<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>>(records.length)
+        const all = sendEach(records, (index, answer) => {
+          answers[index] = answer
+        })
+        return Effect.flatMap(all, () => Effect.fromResult(Result.all(answers)))
+      })
+  }
+}
 
 /** A producer id for idempotence; any node gives one. */
 const initProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure> =>

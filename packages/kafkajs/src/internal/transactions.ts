@@ -6,7 +6,7 @@
  * its transactional id, so give each input partition, or each consumer, one of its own.
  */
 import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Clock, Duration, Effect, Exit, Schedule, Scope, Semaphore } from "effect"
+import { Clock, Duration, Effect, Exit, Result, Schedule, Scope, Semaphore } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { type ClientFailure, check, failure, isCoordinatorFailure, Local, type Subject } from "./errors.ts"
 import { byTopic } from "./logBounds.ts"
@@ -148,12 +148,11 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
   let current: Epoch | undefined = yield* errors.map(begin, subject)
   let fenced: BrokerError.ProducerFenced | undefined
 
+  const noteIfFenced = (error: BrokerError.BrokerError) => {
+    if (error._tag === "ProducerFenced") fenced = error
+  }
   const noteFencing = <A, R>(effect: Effect.Effect<A, BrokerError.BrokerError, R>) =>
-    Effect.tapError(effect, (error) =>
-      Effect.sync(() => {
-        if (error._tag === "ProducerFenced") fenced = error
-      })
-    )
+    Effect.tapError(effect, (error) => Effect.sync(() => noteIfFenced(error)))
 
   const discard = (epoch: Epoch) =>
     Effect.suspend(() => {
@@ -196,20 +195,32 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
         current = epoch
         let active = true
         let uncertain: BrokerError.BrokerError | undefined
+        const note = (error: BrokerError.BrokerError) => {
+          noteIfFenced(error)
+          if (isUncertain(error)) uncertain ??= error
+        }
         const within = <A, R>(effect: Effect.Effect<A, BrokerError.BrokerError, R>) =>
           Effect.suspend(() => (active ? effect : Effect.fail(over))).pipe(
-            noteFencing,
-            Effect.tapError((error) =>
-              Effect.sync(() => {
-                if (isUncertain(error)) uncertain ??= error
-              })
-            )
+            Effect.tapError((error) => Effect.sync(() => note(error)))
           )
         const records = sending(epoch.sender)
         const { sendOffsets } = requests(cluster, transactionalId, epoch.identity, bounds.deliveryTimeoutMillis)
         const handle: Broker.Transaction = {
           send: (record) => within(records.send(record)),
           sendAll: (all) => within(records.sendAll(all)),
+          sendEach: (each, onAnswer) => {
+            const noted: Broker.OnAnswer = (index, answer) => {
+              if (Result.isFailure(answer)) note(answer.failure)
+              onAnswer(index, answer)
+            }
+            return Effect.suspend(() =>
+              active
+                ? records.sendEach(each, noted)
+                : Effect.forEach(each, (_, index) => Effect.sync(() => noted(index, Result.fail(over))), {
+                    discard: true
+                  })
+            )
+          },
           sendOffsets: (groupId, offsets) =>
             Effect.suspend(() => {
               epoch.hasOffsets = true

@@ -1,6 +1,6 @@
 /** Outcomes: records and offsets that become visible together, or never. */
 import { Broker } from "@eventbus/core"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Result } from "effect"
 import { assert } from "vitest"
 import {
   admin,
@@ -58,6 +58,27 @@ export const transactions: ReadonlyArray<Outcome> = [
       yield* probe.collects(2)
       yield* quietTime
       assert.deepStrictEqual(probe.values, ["before", "after"])
+    })
+  },
+  {
+    title: "OFF-17: sendEach answers for each record of a transaction, and refuses all of them once it has ended",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      const answers: Array<string | bigint> = []
+      const note: Broker.OnAnswer = (index, answer) => {
+        answers[index] = Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag
+      }
+      const ended = yield* producer.transaction((tx) =>
+        Effect.as(tx.sendEach([record(name, "a"), record(unique("topic"), "x"), record(name, "b")], note), tx)
+      )
+      assert.deepStrictEqual(answers, [0n, "UnknownTopic", 1n])
+      yield* ended.sendEach([record(name, "late"), record(name, "later")], note)
+      assert.isTrue(answers.slice(0, 2).every((answer) => typeof answer === "string"))
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["a", "b"])
     })
   },
   {

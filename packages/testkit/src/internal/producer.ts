@@ -3,14 +3,14 @@
  * again until the records in it are too old. Owns the waiting records and their sequence numbers.
  */
 import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
-import { Clock, Duration, Effect, Exit, Fiber, FiberSet, type Scope } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
 import { appendBatch, type Pending } from "./produceRequest.ts"
 import type { Claim } from "./transactionCoordinator.ts"
 
-type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
+type Answer = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
 export interface ProducerSettings {
   readonly idempotence: "on" | "off"
@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function* (
     return lane
   }
 
-  const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (result: Result) => void): void => {
+  const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
     const lane = laneOf(record.topic)
     const target = choosePartition(cluster, lane, record)
     if (typeof target !== "number") {
@@ -133,38 +133,51 @@ export const make = Effect.fnUntraced(function* (
   }
   const send = (record: ConsumerRecord.ProducerRecord) =>
     Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => enqueue(record, resume))
-  return { send, sendAll: (records) => sendAll(records, enqueue), flush: FiberSet.awaitEmpty(senders) }
+  return { send, ...sendingMany(enqueue), flush: FiberSet.awaitEmpty(senders) }
 })
 
-/** All records at once, in order; waits for every answer, and fails with the first failure in the order of the records. */
-const sendAll = (
-  records: ReadonlyArray<ConsumerRecord.ProducerRecord>,
-  enqueue: (record: ConsumerRecord.ProducerRecord, answer: (result: Result) => void) => void
-): Effect.Effect<ReadonlyArray<ConsumerRecord.RecordMetadata>, BrokerError.BrokerError> =>
-  Effect.callback((resume) => {
-    const results: Array<Result> = new Array(records.length)
-    let open = records.length
-    const done = (): void => {
-      const failure = results.find(Exit.isFailure)
-      resume(
-        failure
-          ? Exit.failCause(failure.cause)
-          : Exit.succeed(results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : [])))
-      )
-    }
-    if (open === 0) return done()
-    records.forEach((record, index) => {
-      enqueue(record, (result) => {
-        results[index] = result
-        if (--open === 0) done()
+/** All records at once, in order. */
+const sendingMany = (
+  enqueue: (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void) => void
+): Pick<Broker.Producer, "sendAll" | "sendEach"> => {
+  const sendEach: Broker.Producer["sendEach"] = (records, onAnswer) =>
+    Effect.callback((resume) => {
+      let open = records.length
+      let interrupted = false
+      if (open === 0) return resume(Effect.void)
+      records.forEach((record, index) => {
+        enqueue(record, (answer) => {
+          if (interrupted) return
+          onAnswer(index, asResult(answer))
+          if (--open === 0) resume(Effect.void)
+        })
+      })
+      return Effect.sync(() => {
+        interrupted = true
       })
     })
-  })
+  return {
+    sendEach,
+    sendAll: (records) =>
+      Effect.suspend(() => {
+        const answers: Array<Result.Result<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>> = []
+        const all = sendEach(records, (index, answer) => {
+          answers[index] = answer
+        })
+        return Effect.flatMap(all, () => Effect.fromResult(Result.all(answers)))
+      })
+  }
+}
+
+const asResult = (answer: Answer): Result.Result<ConsumerRecord.RecordMetadata, BrokerError.BrokerError> =>
+  Exit.isSuccess(answer)
+    ? Result.succeed(answer.value)
+    : Result.fail(Option.getOrThrowWith(Cause.findErrorOption(answer.cause), () => Cause.squash(answer.cause)))
 
 /** A request is answered record by record, or refused as a whole. */
 const answerAll = (
   batch: ReadonlyArray<Pending>,
-  answer: Exit.Exit<ReadonlyArray<Result>, BrokerError.BrokerError>
+  answer: Exit.Exit<ReadonlyArray<Answer>, BrokerError.BrokerError>
 ): void => {
   batch.forEach((pending, index) => {
     pending.answer(Exit.isSuccess(answer) ? answer.value[index]! : Exit.failCause(answer.cause))

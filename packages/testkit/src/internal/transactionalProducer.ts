@@ -2,7 +2,7 @@
  * Runs transactions: one at a time, committed when the program succeeds, aborted on every other way out.
  */
 import { type Broker, BrokerError } from "@eventbus/core"
-import { Duration, Effect, Exit, type Scope, Semaphore } from "effect"
+import { Duration, Effect, Exit, Result, type Scope, Semaphore } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import * as Producer from "./producer.ts"
@@ -66,6 +66,12 @@ const open = (
     port: {
       send: (record) => whileOpen(producer.send(record)),
       sendAll: (records) => whileOpen(producer.sendAll(records)),
+      sendEach: (records, onAnswer) =>
+        Effect.suspend(() => {
+          if (!closed) return producer.sendEach(records, onAnswer)
+          const refused = Result.fail(overError(claim.transactionalId))
+          return Effect.forEach(records, (_, index) => Effect.sync(() => onAnswer(index, refused)), { discard: true })
+        }),
       sendOffsets: (groupId, offsets) => whileOpen(sendOffsets(groupId, offsets))
     },
     close: () => {
