@@ -94,7 +94,10 @@ const make = Effect.gen(function* () {
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = new Map<string, Registered>()
   let closed = false
-  yield* EventLog.attach(hub)
+  yield* EventLog.attach(
+    hub,
+    ({ cluster, binding }) => registry.get(BindingKey.of({ cluster, name: binding }))?.container
+  )
 
   const find = (name: string): Effect.Effect<Registered, NotNamed> =>
     Effect.suspend((): Effect.Effect<Registered, NotNamed> => {

@@ -12,6 +12,7 @@ import { bounded } from "./bounded.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 import type { BindingDefinition } from "./definition.ts"
 import { type Handling, report } from "./handling.ts"
+import * as LogAnnotations from "./logAnnotations.ts"
 import * as Partition from "./partition.ts"
 import type { PauseReasons } from "./pauseReasons.ts"
 import * as PauseSet from "./pauseReasons.ts"
@@ -236,14 +237,12 @@ const shareOf = (
   return { records: maxBufferedRecords * share, bytes: maxBufferedBytes * share }
 }
 
-const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partition, reopen: Effect.Effect<void>) =>
-  Processing.processPartition({
-    handling: partition.tier === undefined ? options.handling : options.inTier(partition.tier),
-    partition,
-    session: options.session,
-    broker: options.broker,
-    reopen
-  })
+const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partition, reopen: Effect.Effect<void>) => {
+  const { session, broker } = options
+  const handling = partition.tier === undefined ? options.handling : options.inTier(partition.tier)
+  const processing = Processing.processPartition({ handling, partition, session, broker, reopen })
+  return LogAnnotations.annotated(processing, handling, partition, () => partition.current)
+}
 
 /** A gap as a chunk without records: the position passes it when what was fetched before it is finished. */
 const gapChunk = (

@@ -45,6 +45,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
     const open = handler.open(records, handling.receiver, receivedMillis)
     const slots = records.map((record) => partition.begin(record))
     handling.metrics.batch(records.length)
+    partition.current = records[0]
     yield* handleBatch({ handling, partition, outstanding, records, slots, open })
     yield* outstanding.idle
     if (handling.definition.ackMode === "MANUAL_IMMEDIATE") yield* handling.committer.commit(partition)

@@ -36,6 +36,7 @@ type Command = Effect.Effect<void, InvalidContainerState>
 export interface Container {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
+  readonly hostname: string
   readonly state: () => ContainerState
   /** The partitions that its consumers own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -227,9 +228,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   return {
-    definition,
-    broker,
-    state,
+    ...{ definition, broker, hostname, state },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
       ...{ definition, pausing, parking, breaker, statuses, state },

@@ -112,6 +112,10 @@ export interface Described<out R> {
   readonly definition: BindingDefinition<R>
 }
 
+/** The group that reads a topic of the binding: retry topics may have one of their own (`consumer: "separate"`). */
+export const groupOf = ({ groupId, retry, tiers }: BindingDefinition<unknown>, topic: string): string =>
+  retry.consumer === "separate" && tiers.ofTopic(topic) !== undefined ? TopicName.retryGroup(groupId) : groupId
+
 /** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 

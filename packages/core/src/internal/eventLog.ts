@@ -6,9 +6,13 @@ import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
 import * as BindingKey from "./bindingKey.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Flood from "./flood.ts"
+import * as LogAnnotations from "./logAnnotations.ts"
 
 /** Logs the hub's events with the loggers of the fiber that calls this, until the scope closes. */
-export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =>
+export const attach = (
+  hub: EventHub,
+  bindingOf: (event: EventBusEvent) => LogAnnotations.Source | undefined
+): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
     const said: Said = { crashes: new Map(), refusals: new Map() }
@@ -26,7 +30,7 @@ export const attach = (hub: EventHub): Effect.Effect<void, never, Scope.Scope> =
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
       if (event._tag === "Settled" && !flood.admits(event)) return
       const log = describe(event, said)
-      if (log !== undefined) run(Effect.annotateLogs(log, annotations(event)))
+      if (log !== undefined) run(Effect.annotateLogs(log, LogAnnotations.ofEvent(event, bindingOf(event))))
     }, "rare")
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
@@ -150,11 +154,3 @@ const settlements = {
   Halted: "halted its partition",
   Refused: "waits for the circuit breaker"
 } as const
-
-const annotations = (event: EventBusEvent): Record<string, unknown> => ({
-  cluster: event.cluster,
-  bindingName: event.binding,
-  ...("consumer" in event ? { consumer: event.consumer } : {}),
-  ...("topic" in event && "partition" in event ? { topic: event.topic, partition: event.partition } : {}),
-  ...("record" in event ? { offset: event.record.offset } : {})
-})

@@ -13,6 +13,7 @@ import { settleFailed, settleUndecodable } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { called, type Handling, settled, started } from "./handling.ts"
+import { annotated } from "./logAnnotations.ts"
 import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import { type Gate, type Timer, timerFrom } from "./places.ts"
@@ -113,7 +114,8 @@ export const make = Effect.fnUntraced(function* <R>(
     }
     const fresh = [task]
     if (key !== undefined) lanes.set(key, fresh)
-    return Effect.asVoid(FiberSet.run(fibers, runLane(fresh, key)))
+    const running = annotated(runLane(fresh, key), handling, partition, () => fresh[0]?.record)
+    return Effect.asVoid(FiberSet.run(fibers, running))
   }
 
   return {

@@ -65,6 +65,8 @@ export class Partition implements Committable {
   logEnd: bigint
   /** Chunks that a fetch has brought so far. */
   chunksTaken = 0
+  /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */
+  current: ConsumerRecord | undefined
   /** Runs that are under the processing budget. */
   readonly guarded = new Set<Guarded>()
 

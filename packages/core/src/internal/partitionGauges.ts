@@ -4,14 +4,11 @@
 import type { Clock, Context } from "effect"
 import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
 import * as Metrics from "../Metrics.ts"
-import * as TopicName from "../TopicName.ts"
-import type { BindingDefinition } from "./definition.ts"
+import { type BindingDefinition, groupOf } from "./definition.ts"
 import * as MetricSeries from "./metricSeries.ts"
-import type { TierTopic } from "./tiers.ts"
 
 /** What they need of an assigned partition. */
 export interface Watched extends TopicPartition {
-  readonly tier: TierTopic | undefined
   readonly lag: () => bigint
   readonly waitingMillis: (nowMillis: number) => number
   readonly tracker: { readonly oldest: () => ConsumerRecord | undefined }
@@ -35,9 +32,8 @@ export const make = (
     opened: (watched) => {
       const series = MetricSeries.make(context)
       open.set(watched, series)
-      const { cluster, name: binding, groupId, retry } = definition
-      const isApart = watched.tier !== undefined && retry.consumer === "separate"
-      const group = isApart ? TopicName.retryGroup(groupId) : groupId
+      const { cluster, name: binding } = definition
+      const group = groupOf(definition, watched.topic)
       const at = { topic: watched.topic, partition: String(watched.partition) }
       const lag = () => lagOf(watched)
       series.gauge(Metrics.consumerLag, { cluster, binding, ...at }, lag)

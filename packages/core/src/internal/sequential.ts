@@ -74,6 +74,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   const begin = (record: ConsumerRecord) => {
     // A record that was halted is already in flight: it is tried again in its slot.
     if (slot === -1) slot = partition.begin(record)
+    partition.current = record
     timer.startedMillis = clock.currentTimeMillisUnsafe()
     timer.permit = undefined
     if (isDirect && breaker?.admit(timer)) {

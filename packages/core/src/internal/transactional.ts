@@ -186,6 +186,7 @@ const inTransaction = <R>(
     for (; progress.index < records.length && partition.open; progress.index++) {
       const record = records[progress.index]!
       started(handling, partition, record)
+      partition.current = record
       const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
       if (invoked instanceof Undecodable) {
         progress.undecodable = invoked

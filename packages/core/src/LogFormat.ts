@@ -1,0 +1,97 @@
+/**
+ * Log lines for people and for machines. Every line that is written while a record is handled says which one, whatever format it has: the annotations
+ * `cluster`, `bindingName`, `topic`, `partition`, `offset`, `consumerGroup`, `consumerInstance` and `retryTier` (connector seed §4.13).
+ *
+ * Keys and values of records are in no line that the connector writes.
+ */
+import { Cause, Context, type Layer, Logger, Tracer } from "effect"
+import { CurrentLogAnnotations } from "effect/References"
+
+/** In the order in which they stand between the brackets. */
+const coordinates = ["bindingName", "topic", "partition", "offset", "consumerGroup", "consumerInstance"] as const
+
+/** What is said elsewhere in the line, or need not be said because it is the usual case. */
+const isSaid = (key: string, value: unknown): boolean =>
+  coordinates.some((name) => name === key) ||
+  value === undefined ||
+  (key === "retryTier" && value === 0) ||
+  (key === "cluster" && value === "default")
+
+/**
+ * `INFO [orders|orders.events|3|14209|order-group|host-0] Processing record`, further annotations as `name=value` behind it, and the cause of a failure on
+ * lines of its own. A coordinate that is not known is `-`; a line that has none has no brackets. Line breaks in a message are escaped: nobody forges a line.
+ */
+export const text: Logger.Logger<unknown, string> = Logger.make((line) => {
+  const annotations = annotationsOf(line)
+  const known = coordinates.some((name) => annotations.get(name) !== undefined)
+  const place = known ? ` [${coordinates.map((name) => printed(annotations.get(name) ?? "-")).join("|")}]` : ""
+  const more = Array.from(annotations).flatMap(([key, value]) =>
+    isSaid(key, value) ? [] : [` ${oneLine(key)}=${printed(value)}`]
+  )
+  const cause = line.cause.reasons.length === 0 ? "" : `\n${Cause.pretty(line.cause)}`
+  return `${line.logLevel.toUpperCase()}${place} ${messages(line.message).map(printed).join(" ")}${more.join("")}${cause}`
+})
+
+/**
+ * One JSON object per line: `timestamp` (ISO 8601), `level`, `message`, all annotations, `cause` of a failure, and `trace_id` and `span_id` within a span.
+ * Offsets beyond 2^53 are texts.
+ */
+export const json: Logger.Logger<unknown, string> = Logger.make((line) => {
+  const span = Context.getOrUndefined(line.fiber.context, Tracer.ParentSpan)
+  const all = messages(line.message)
+  const own = {
+    timestamp: line.date.toISOString(),
+    level: line.logLevel.toUpperCase(),
+    message: all.length === 1 ? all[0] : all,
+    ...(line.cause.reasons.length === 0 ? {} : { cause: Cause.pretty(line.cause) }),
+    ...(span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId })
+  }
+  return (
+    asJson({ ...Object.fromEntries(annotationsOf(line)), ...own }) ??
+    JSON.stringify({ ...own, message: "a message that cannot be written" })
+  )
+})
+
+/** Writes the program's log as `text`, to standard output. */
+export const layerText: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(text)])
+
+/** Writes the program's log as `json`, to standard output. */
+export const layerJson: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(json)])
+
+const annotationsOf = ({ fiber }: Logger.Options<unknown>): ReadonlyMap<string, unknown> =>
+  new Map(Object.entries(fiber.getRef(CurrentLogAnnotations)))
+
+const messages = (message: unknown): ReadonlyArray<unknown> => (Array.isArray(message) ? message : [message])
+
+const printed = (value: unknown): string =>
+  oneLine(typeof value === "string" ? value : (asJson(value) ?? String(value)))
+
+const asJson = (value: unknown): string | undefined => {
+  if (typeof value !== "object" || value === null) return undefined
+  try {
+    return JSON.stringify(value, writable())
+  } catch {
+    return undefined
+  }
+}
+
+/** What JSON has no form for, or would leave empty. An object that contains itself is named where it comes again. */
+const writable = () => {
+  const within: Array<unknown> = []
+  return function (this: unknown, _key: string, value: unknown): unknown {
+    if (typeof value === "bigint") {
+      const number = Number(value)
+      return Number.isSafeInteger(number) ? number : value.toString()
+    }
+    if (typeof value !== "object" || value === null) return value
+    while (within.length > 0 && within.at(-1) !== this) within.pop()
+    if (within.includes(value)) return "[Circular]"
+    within.push(value)
+    return value instanceof Error ? { name: value.name, message: value.message } : value
+  }
+}
+
+const controls = /[\p{Cc}\u2028\u2029]/gu
+
+const oneLine = (value: string): string =>
+  value.replace(controls, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`)
