@@ -96,9 +96,15 @@ const settleByAttempts = Effect.fnUntraced(function* <R>(
     const clockWasSet = Timepieces.adjustments(clock)
     yield* partition.sleep(delay)
     timer.startedMillis += clockWasSet()
-    timer.startedMillis += yield* pausedMillis(handling, partition)
-    if (partition.stopping) return unfinished(failure === undefined ? attempts : attempts - 1)
-    if (breaker?.hasOpened(timer)) return refused(failure === undefined ? attempts : attempts - 1, failure)
+    const made = failure === undefined ? attempts : attempts - 1
+    if (partition.stopping) return unfinished(made)
+    if (breaker?.hasOpened(timer)) return refused(made, failure)
+    if (!partition.open) {
+      // Others may find out meanwhile how the dependency is.
+      breaker?.release(timer)
+      timer.startedMillis += yield* pausedMillis(handling, partition)
+      if (partition.stopping) return unfinished(made)
+    }
     const beforeMillis = spentMillis(handling, timer)
     const { exit, cutOff } = yield* partition.guard(
       Effect.suspend(() => again(timer)),

@@ -17,11 +17,13 @@ export const make = (
   gate: BreakerGate | undefined,
   clock: Clock.Clock
 ): Bounds => {
-  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock) : Places.unbounded
+  // A delivery between two attempts keeps its permit. One that waits for a place must not: who has the place may wait for the permit.
+  const onWait = gate?.release
+  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock, onWait) : Places.unbounded
   const places = gate === undefined ? inFlight : guarding(inFlight, gate)
   const ofTiers = new Map(
     tiers.topics.map((tier) => {
-      const ofTier = Places.make(tier.concurrency, clock)
+      const ofTier = Places.make(tier.concurrency, clock, onWait)
       const nested: Places.Places = {
         within: (at, timer, run) => ofTier.within(at, timer, () => places.within(at, timer, run))
       }

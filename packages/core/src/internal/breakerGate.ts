@@ -23,7 +23,10 @@ export interface BreakerGate {
 
 export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock): BreakerGate => {
   const waiting = new Set<() => void>()
+  let wakes = 0
   const wake = () => {
+    wakes++
+    if (waiting.size === 0) return
     for (const call of Array.from(waiting)) call()
   }
   breaker.onChange(wake)
@@ -32,7 +35,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     if (timer.permit === undefined) return
     breaker.releaseUnsafe(timer.permit)
     timer.permit = undefined
-    if (waiting.size > 0) wake()
+    wake()
   }
 
   const record = (timer: Timer, permit: CircuitBreaker.Permit, outcome: "success" | "failure" | "ignored") => {
@@ -40,11 +43,13 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     timer.permit = undefined
     breaker.recordUnsafe(permit, outcome, Math.max(0, now - timer.startedMillis), now)
     // An outcome that does not count leaves its permit to the next.
-    if (outcome === "ignored" && waiting.size > 0) wake()
+    if (outcome === "ignored") wake()
   }
 
-  /** Returns when a permit may be free, or the gate stops. */
-  const change = (gate: Gate) =>
+  const hasOpened = ({ permit }: Timer) => permit !== undefined && !breaker.isCurrentUnsafe(permit)
+
+  /** Returns when a permit may be free, or the gate stops. `seen` is how often that was so when there was none. */
+  const change = (gate: Gate, seen: number) =>
     Effect.callback<void>((resume) => {
       const done = () => {
         waiting.delete(done)
@@ -53,6 +58,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       }
       const unsubscribe = gate.onStop(done)
       waiting.add(done)
+      // The fiber may have yielded since it looked.
+      if (seen !== wakes || gate.stopping) done()
       return Effect.sync(() => {
         waiting.delete(done)
         unsubscribe()
@@ -64,7 +71,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       if (gate.stopping) return Effect.interrupt
       if (!gate.open) return Effect.andThen(gate.runnable, enter(gate, timer))
       timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
-      return timer.permit === undefined ? Effect.andThen(change(gate), enter(gate, timer)) : Effect.void
+      return timer.permit === undefined ? Effect.andThen(change(gate, wakes), enter(gate, timer)) : Effect.void
     })
 
   const attempt = <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) =>
@@ -87,6 +94,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     },
     within: (gate, timer, run) =>
       Effect.suspend(() => {
+        // It may have opened while a later attempt of the delivery waited for its turn.
+        if (hasOpened(timer)) timer.permit = undefined
         timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
         if (timer.permit !== undefined) return attempt(timer, run)
         const { startedMillis } = timer
@@ -103,7 +112,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       record(timer, permit, permanent ? "ignored" : "failure")
       return !breaker.isCurrentUnsafe(permit)
     },
-    hasOpened: (timer) => timer.permit !== undefined && !breaker.isCurrentUnsafe(timer.permit),
+    hasOpened,
     release
   }
 }

@@ -36,7 +36,8 @@ interface Ticket {
   call: (turn: "same" | "next") => void
 }
 
-export const make = (count: number, clock: Clock.Clock): Places => {
+/** `onWait` is told of each delivery that has to wait: what it holds meanwhile, somebody in a place may be waiting for. */
+export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) => void = () => {}): Places => {
   let free = count
   const waiting = new Set<Ticket>()
   let calling = false
@@ -69,18 +70,22 @@ export const make = (count: number, clock: Clock.Clock): Places => {
       const unsubscribe = gate.onStop(() => leaveQueue("next"))
       ticket.call = leaveQueue
       waiting.add(ticket)
+      // The fiber may have yielded since it looked.
+      if (free > 0 || gate.stopping) leaveQueue("same")
       return Effect.sync(() => leaveQueue("next"))
     })
 
-  const enter = (gate: Gate, ticket: Ticket): Effect.Effect<void> =>
+  const enter = (gate: Gate, timer: Timer, ticket: Ticket): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (gate.stopping) return Effect.interrupt
       if (!gate.open) {
         leave(ticket)
-        return Effect.andThen(gate.runnable, enter(gate, ticket))
+        onWait(timer)
+        return Effect.andThen(gate.runnable, enter(gate, timer, ticket))
       }
       if (ticket.held) return Effect.void
-      if (free === 0) return Effect.andThen(queue(gate, ticket), enter(gate, ticket))
+      if (free === 0) onWait(timer)
+      if (free === 0) return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket))
       free--
       ticket.held = true
       return Effect.void
@@ -98,7 +103,7 @@ export const make = (count: number, clock: Clock.Clock): Places => {
           return run()
         })
         return Effect.ensuring(
-          Effect.andThen(enter(gate, ticket), inside),
+          Effect.andThen(enter(gate, timer, ticket), inside),
           Effect.sync(() => leave(ticket))
         )
       })
