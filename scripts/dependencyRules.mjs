@@ -7,6 +7,7 @@
 /** The sibling packages whose public modules a package's `src` may import. */
 const siblings = {
   core: [],
+  config: ["core"],
   kafkajs: ["core"],
   "platformatic-kafka": ["core"],
   outbox: ["core"],
@@ -16,7 +17,7 @@ const siblings = {
   "admin-api": [],
   admin: ["admin-api", "core", "outbox"],
   console: ["admin-api"],
-  cli: ["admin-api", "core"],
+  cli: ["admin-api", "config", "core", "kafkajs"],
   "kafka-runner": []
 }
 

@@ -9,10 +9,16 @@ import type { BatchOptions, Options, Protected, TransactionalOptions } from "./B
 import type * as Broker from "./Broker.ts"
 import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
-import type { BindingAlreadyExists, ConfigurationValidation, ConnectorClosed } from "./EventBusError.ts"
+import type {
+  BindingAlreadyExists,
+  ConfigurationIssue,
+  ConfigurationValidation,
+  ConnectorClosed
+} from "./EventBusError.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as BindingKey from "./internal/bindingKey.ts"
 import { type Described, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
+import * as ValidationOfMany from "./internal/validationOfMany.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> extends Described<R> {}
@@ -55,6 +61,15 @@ export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null
   name: string,
   options: TransactionalOptions<K, V, E, R> & Protected<P, D>
 ): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })
+
+/**
+ * What registering these bindings together would refuse, by index; empty when nothing. Clusters and topics are not asked. What two of them have against each
+ * other, such as a dead letter topic that both would write to, is told at the later one.
+ */
+export const problems = (
+  bindings: ReadonlyArray<Binding<unknown>>
+): ReadonlyMap<number, ReadonlyArray<ConfigurationIssue>> =>
+  ValidationOfMany.problemsOf(bindings.map(({ definition }) => definition))
 
 /**
  * Registers the binding with the connector and starts it (unless `autoStartup` is false); closing the layer's scope stops and removes it.

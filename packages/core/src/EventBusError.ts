@@ -67,19 +67,36 @@ export class BindingNotFound extends Schema.TaggedError<BindingNotFound>()("Bind
 export const ConfigurationIssue = Schema.Struct({
   path: Schema.String,
   found: Schema.String,
-  allowed: Schema.String
+  allowed: Schema.String,
+  /** Where it was written, when it comes from a file or a variable: its name, and line and column from 1. */
+  at: Schema.optionalKey(
+    Schema.Struct({
+      file: Schema.String,
+      line: Schema.optionalKey(Schema.Int),
+      column: Schema.optionalKey(Schema.Int)
+    })
+  )
 })
 export type ConfigurationIssue = typeof ConfigurationIssue.Type
 
-/** Everything that is wrong with a binding's settings, all at once. Nothing was started. */
+/** Everything that is wrong with a binding's settings, or with a whole configuration, all at once. Nothing was started. */
 export class ConfigurationValidation extends Schema.TaggedError<ConfigurationValidation>()("ConfigurationValidation", {
-  binding: Schema.String,
+  /** Undefined when it is about a configuration of several bindings, whose paths name the binding. */
+  binding: Schema.optionalKey(Schema.String),
   issues: Schema.Array(ConfigurationIssue)
 }) {
   override get message(): string {
-    const lines = this.issues.map((issue) => `  ${issue.path}: found ${issue.found}, allowed is ${issue.allowed}`)
-    return [`Binding '${this.binding}' cannot be registered:`, ...lines].join("\n")
+    const { binding, issues } = this
+    const title =
+      binding === undefined ? "The configuration cannot be used:" : `Binding '${binding}' cannot be registered:`
+    return [title, ...issues.map((issue) => `  ${describe(issue)}`)].join("\n")
   }
+}
+
+const describe = ({ path, found, allowed, at }: ConfigurationIssue): string => {
+  const place = at === undefined ? undefined : [at.file, at.line, at.column].filter((part) => part !== undefined)
+  const where = place === undefined ? path : path === "" ? place.join(":") : `${path} (${place.join(":")})`
+  return `${where}: found ${found}, allowed is ${allowed}`
 }
 
 /** The connector is shutting down and takes no new bindings. */

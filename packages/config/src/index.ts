@@ -1,0 +1,7 @@
+export * as BindingSettings from "./BindingSettings.ts"
+export * as ClusterSettings from "./ClusterSettings.ts"
+export * as Configuration from "./Configuration.ts"
+export * as Handler from "./Handler.ts"
+export * as HandlerOptions from "./HandlerOptions.ts"
+export * as Handlers from "./Handlers.ts"
+export * as Settings from "./Settings.ts"

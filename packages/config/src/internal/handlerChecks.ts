@@ -1,0 +1,61 @@
+/**
+ * Whether a binding's settings and its handler fit together.
+ */
+import type { EventBusError } from "@eventbus/core"
+import type { BindingSettings } from "../BindingSettings.ts"
+import type { Handlers } from "../Handlers.ts"
+import * as ErrorNames from "./errorNames.ts"
+import * as Names from "./names.ts"
+import * as Node from "./node.ts"
+
+export const problems = (
+  settings: BindingSettings,
+  { byName }: Handlers<unknown>
+): ReadonlyArray<EventBusError.ConfigurationIssue> => {
+  const { name, handler: handlerName, dlt, listenerType } = settings
+  const issue = (path: Node.Path, found: string, allowed: string) => ({
+    path: Node.formatPath(["eventbus", "bindings", name, ...path]),
+    found,
+    allowed
+  })
+  const handler = byName.get(handlerName)
+  if (handler === undefined) {
+    const known = Array.from(byName.keys())
+    const closest = Names.closest(handlerName, known)
+    const hint = closest === undefined ? "" : `; did you mean ${closest}?`
+    return [issue(["handler"], JSON.stringify(handlerName), `one of the handlers ${known.join(", ")}${hint}`)]
+  }
+  const needsOnDeadLetter = dlt.strategy === "ALERT_AND_STORE" || dlt.strategy === "CUSTOM"
+  return [
+    ...(needsOnDeadLetter && !handler.hasOnDeadLetter
+      ? [
+          issue(
+            ["dlt", "strategy"],
+            dlt.strategy,
+            `a strategy without code, or onDeadLetter in handler '${handlerName}'`
+          )
+        ]
+      : []),
+    ...(handler.kind === "batch" && listenerType !== "BATCH"
+      ? [issue(["listenerType"], listenerType, `BATCH: handler '${handlerName}' takes whole batches`)]
+      : []),
+    ...(handler.errors === undefined ? [] : unknownErrors(settings, handler.errors)).map(({ path, found }) =>
+      issue(path, JSON.stringify(found), allowedErrors(found, handlerName, handler.errors!))
+    )
+  ]
+}
+
+const unknownErrors = ({ retry }: BindingSettings, names: ErrorNames.Names) =>
+  [
+    ...(["retryableExceptions", "nonRetryableExceptions"] as const).flatMap((list) =>
+      retry[list].map((found, index) => ({ path: ["retry", list, index], found }))
+    ),
+    ...Object.keys(retry.skipToTierMapping).map((found) => ({ path: ["retry", "skipToTierMapping", found], found }))
+  ].filter(({ found }) => ErrorNames.isUnknown(found, names))
+
+const allowedErrors = (found: string, handlerName: string, names: ErrorNames.Names): string => {
+  const known = Array.from(names).flatMap(([tag, others]) => [tag, ...others])
+  const closest = Names.closest(found, known)
+  const hint = closest === undefined ? "" : `; did you mean ${closest}?`
+  return `an error of handler '${handlerName}' (${known.join(", ")}), or an expression on its message such as /timed? out/${hint}`
+}

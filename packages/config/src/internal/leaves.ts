@@ -1,0 +1,129 @@
+/**
+ * The kinds of values that a configuration has, as schemas. Each carries what a message, an editor and the documentation say about it.
+ */
+import { TopicName } from "@eventbus/core"
+import { Effect, Schema, SchemaGetter } from "effect"
+import * as Durations from "./durations.ts"
+
+/** What is known of a setting beside its type; annotations of its schema. */
+export interface Facts {
+  /** For messages: "allowed is ...". */
+  readonly allowed: string
+  /** The constraint for editors (JSON Schema). */
+  readonly json: Readonly<Record<string, unknown>>
+  /** What it does, with unit and default. */
+  readonly description: string
+  /** Never shown. */
+  readonly secret?: boolean
+  /** The value when the key is absent, as a file would write it. */
+  readonly fallback?: unknown
+}
+
+interface Range {
+  readonly minimum: number
+  readonly maximum?: number
+}
+
+const from = ({ minimum, maximum }: Range, unit = ""): string =>
+  maximum === undefined ? `${minimum}${unit} or more` : `${minimum}${unit} to ${maximum}${unit}`
+
+const isWithin = (value: number, { minimum, maximum = Number.MAX_SAFE_INTEGER }: Range): boolean =>
+  value >= minimum && value <= maximum
+
+const check = <T>(is: (value: T) => boolean) => Schema.makeFilter<T>((value) => is(value))
+
+/** A whole number. */
+export const whole = (description: string, range: Range = { minimum: 1 }) =>
+  Schema.Number.check(check((value) => Number.isSafeInteger(value) && isWithin(value, range))).annotate({
+    allowed: `a whole number, ${from(range)}`,
+    json: { type: "integer", ...range },
+    description
+  })
+
+/** A number that may have a fraction. */
+export const decimal = (description: string, range: Range & { readonly above?: boolean }) => {
+  const { above = false, ...bounds } = range
+  return Schema.Number.check(
+    check((value) => Number.isFinite(value) && isWithin(value, bounds) && !(above && value === bounds.minimum))
+  ).annotate({
+    allowed: above ? `a number above ${bounds.minimum}, at most ${bounds.maximum}` : `a finite number, ${from(bounds)}`,
+    json: {
+      type: "number",
+      [above ? "exclusiveMinimum" : "minimum"]: bounds.minimum,
+      ...(bounds.maximum === undefined ? {} : { maximum: bounds.maximum })
+    },
+    description
+  })
+}
+
+/** Milliseconds, written as a number or as text with a unit. */
+export const duration = (description: string, minimum = 0) =>
+  Schema.Union([Schema.Number, Schema.String])
+    .pipe(
+      Schema.decodeTo(Schema.Number.check(check((millis) => Number.isSafeInteger(millis) && millis >= minimum)), {
+        decode: SchemaGetter.transform((value: number | string) =>
+          typeof value === "number" ? value : Durations.parse(value)
+        ),
+        encode: SchemaGetter.transform((millis: number): number | string => millis)
+      })
+    )
+    .annotate({
+      allowed: `a duration such as "10s" or "10 seconds", or a whole number of ms, ${from({ minimum }, " ms")}`,
+      json: { type: ["integer", "string"], minimum, pattern: "^(P.+|[0-9].*[A-Za-z])$" },
+      description
+    })
+
+export const flag = (description: string) =>
+  Schema.Boolean.annotate({ allowed: "true or false", json: { type: "boolean" }, description })
+
+/** One of these texts, exactly. */
+export const oneOf = <const L extends ReadonlyArray<string>>(description: string, texts: L) =>
+  Schema.Literals(texts).annotate({
+    allowed: texts.length === 1 ? texts[0]! : `${texts.slice(0, -1).join(", ")} or ${texts.at(-1)}`,
+    texts,
+    json: { enum: texts },
+    description
+  })
+
+/** Text that is not blank. */
+export const text = (description: string) =>
+  Schema.String.check(check((value) => value.trim().length > 0)).annotate({
+    allowed: "a text that is not empty",
+    json: { type: "string", minLength: 1 },
+    description
+  })
+
+/** A topic's name, or a part of one. */
+export const topicName = (description: string) =>
+  Schema.String.check(check((value) => TopicName.illegal(value) === undefined)).annotate({
+    allowed: "a topic name: 1 to 249 characters out of a-z A-Z 0-9 . _ -",
+    json: { type: "string", minLength: 1, maxLength: 249, pattern: "^[a-zA-Z0-9._-]+$" },
+    description
+  })
+
+/** Text that nobody may see. */
+export const secret = (description: string) =>
+  Schema.RedactedFromValue(Schema.String.check(check((value) => value.length > 0))).annotate({
+    allowed: "a text that is not empty",
+    json: { type: "string", minLength: 1 },
+    description,
+    secret: true
+  })
+
+/**
+ * With the value that an absent key means, as a file would write it.
+ *
+ * Unlike `Schema.withDecodingDefaultKey`, what is there is looked at once, by the schema itself: a look at the encoded side first would stop at the mistakes
+ * that show there already.
+ */
+export const withDefault =
+  <S extends Schema.Top>(fallback: S["Encoded"]) =>
+  (schema: S): Schema.withDecodingDefaultKey<S> =>
+    Schema.optionalKey(Schema.Unknown)
+      .pipe(
+        Schema.decodeTo(schema, {
+          decode: SchemaGetter.withDefault(Effect.succeed(fallback)),
+          encode: SchemaGetter.transform((value: S["Encoded"]): unknown => value)
+        })
+      )
+      .annotate({ fallback }) as unknown as Schema.withDecodingDefaultKey<S>

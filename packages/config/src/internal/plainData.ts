@@ -1,0 +1,29 @@
+/**
+ * Data from code or from a request as nodes.
+ */
+import { Duration, Predicate, Redacted } from "effect"
+import type * as Node from "./node.ts"
+
+const maxDepth = 32
+
+/** `undefined` is an absent key. A value of no kind that a configuration has stays what it is, and the schema refuses it. */
+export const toNode = (value: unknown, source: Node.Source, depth = 0): Node.Node => {
+  const placed = { source, offset: 0 }
+  if (Redacted.isRedacted(value)) {
+    return { _tag: "Scalar", ...placed, value: Redacted.value(value), template: "<redacted>" }
+  }
+  if (Duration.isDuration(value)) return { _tag: "Scalar", ...placed, value: Duration.toMillis(value) }
+  if (!Predicate.isObjectOrArray(value) || depth > maxDepth) return { _tag: "Scalar", ...placed, value }
+  if (Array.isArray(value)) {
+    return { _tag: "List", ...placed, items: value.map((item) => toNode(item, source, depth + 1)) }
+  }
+  const entries = value instanceof Map ? Array.from(value) : Object.entries(value)
+  return {
+    _tag: "Section",
+    ...placed,
+    entries: entries
+      // As a key of the result it would be its prototype.
+      .filter(([key, each]) => each !== undefined && key !== "__proto__")
+      .map(([key, each]) => ({ key: String(key), offset: 0, value: toNode(each, source, depth + 1) }))
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * What a schema expects where, as far as reading a file needs it: which keys, which spellings of them, and what a value may be.
+ */
+import { SchemaAST } from "effect"
+import type { Facts } from "./leaves.ts"
+import * as Names from "./names.ts"
+
+export interface Leaf {
+  readonly _tag: "Leaf"
+  readonly facts: Facts
+  readonly takesNumber: boolean
+  readonly takesBoolean: boolean
+  /** The texts of an enumeration. */
+  readonly texts: ReadonlyArray<string> | undefined
+}
+
+export interface Struct {
+  readonly _tag: "Struct"
+  readonly description: string
+  readonly keys: ReadonlyMap<string, Key>
+  /** Every way to write a key, to the key. */
+  readonly spellings: ReadonlyMap<string, string>
+}
+
+export interface Key {
+  readonly shape: Shape
+  readonly required: boolean
+}
+
+/** A map whose keys are the user's. */
+export interface Dictionary {
+  readonly _tag: "Dictionary"
+  readonly description: string
+  readonly value: Shape
+}
+
+export interface List {
+  readonly _tag: "List"
+  readonly description: string
+  readonly item: Shape
+}
+
+/** A value of one kind or another: at most one of each. */
+export interface Either {
+  readonly _tag: "Either"
+  readonly description: string
+  readonly options: ReadonlyArray<Shape>
+}
+
+export type Shape = Leaf | Struct | Dictionary | List | Either
+
+export const make = (ast: SchemaAST.AST): Shape => {
+  const facts = (SchemaAST.resolve(ast) ?? {}) as Partial<Facts> & { readonly texts?: ReadonlyArray<string> }
+  const { description = "" } = facts
+  if (facts.allowed !== undefined) {
+    const types = [facts.json?.["type"]].flat()
+    return {
+      _tag: "Leaf",
+      facts: facts as Facts,
+      takesNumber: types.includes("integer") || types.includes("number"),
+      takesBoolean: types.includes("boolean"),
+      texts: facts.texts
+    }
+  }
+  if (ast._tag === "Arrays") return { _tag: "List", description, item: make(ast.rest[0] ?? ast.elements[0]!) }
+  if (ast._tag === "Union") return { _tag: "Either", description, options: ast.types.map(make) }
+  if (ast._tag !== "Objects") throw new Error(`A configuration has no ${ast._tag}`)
+  const [anyKey] = ast.indexSignatures
+  if (anyKey !== undefined) return { _tag: "Dictionary", description, value: make(anyKey.type) }
+  const keys = new Map(
+    ast.propertySignatures.map(({ name, type }) => [
+      String(name),
+      { shape: make(type), required: !SchemaAST.isOptional(SchemaAST.toEncoded(type)) }
+    ])
+  )
+  const spellings = new Map(
+    Array.from(keys.keys()).flatMap((key) => Names.spellings(key).map((spelling) => [spelling, key]))
+  )
+  return { _tag: "Struct", description, keys, spellings }
+}
+
+/** The one of several that a value of this kind is read as. */
+export const select = <T extends Shape["_tag"]>(
+  shape: Shape,
+  tag: T
+): Extract<Shape, { readonly _tag: T }> | undefined => {
+  const found = (shape._tag === "Either" ? shape.options : [shape]).find((option) => option._tag === tag)
+  return found as Extract<Shape, { readonly _tag: T }> | undefined
+}
+
+export const description = (shape: Shape): string =>
+  shape._tag === "Leaf" ? shape.facts.description : shape.description
+
+/** What is allowed here, for a message. */
+export const allowed = (shape: Shape): string => {
+  switch (shape._tag) {
+    case "Leaf":
+      return shape.facts.allowed
+    case "Struct":
+      return `a section with keys out of ${Array.from(shape.keys.keys()).join(", ")}`
+    case "Dictionary":
+      return "a section of names"
+    case "List":
+      return `a list, each entry ${allowed(shape.item)}`
+    case "Either":
+      return shape.options.map(allowed).join("; or ")
+  }
+}

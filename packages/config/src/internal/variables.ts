@@ -1,0 +1,100 @@
+/**
+ * `${NAME}` and `${NAME:default}` in texts. Defaults may have variables of their own; `$${` is a literal `${`. What a variable holds is not looked into.
+ */
+import type { Issues } from "./issues.ts"
+import * as Node from "./node.ts"
+
+/** Variables by name. */
+export type Variables = ReadonlyMap<string, string>
+
+export const fromRecord = (record: Readonly<Record<string, string | undefined>>): Variables =>
+  new Map(Object.entries(record).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+
+/** The node with all texts filled in. */
+export const interpolate = (node: Node.Node, variables: Variables, path: Node.Path, issues: Issues): Node.Node => {
+  switch (node._tag) {
+    case "List":
+      return {
+        ...node,
+        items: node.items.map((item, index) => interpolate(item, variables, [...path, index], issues))
+      }
+    case "Section":
+      return {
+        ...node,
+        entries: node.entries.map((entry) => ({
+          ...entry,
+          value: interpolate(entry.value, variables, [...path, entry.key], issues)
+        }))
+      }
+    case "Scalar": {
+      const { value } = node
+      if (typeof value !== "string" || node.template !== undefined || !value.includes("${")) return node
+      const filled = fill(value, variables)
+      if ("problem" in filled) {
+        issues.add(path, filled.problem, filled.allowed, Node.place(node))
+        return { ...node, value: undefined }
+      }
+      // Without a variable in it, it is a text like any other.
+      return filled.isFilled ? { ...node, value: filled.text, template: value } : { ...node, value: filled.text }
+    }
+  }
+}
+
+type Filled =
+  | { readonly text: string; readonly isFilled: boolean }
+  | { readonly problem: string; readonly allowed: string }
+
+const maxDepth = 16
+const form = `\${NAME} or \${NAME:default}; $\${ for a literal \${`
+
+const fill = (template: string, variables: Variables, depth = 0): Filled => {
+  let text = ""
+  let isFilled = false
+  let position = 0
+  while (position < template.length) {
+    const start = template.indexOf("${", position)
+    if (start === -1) break
+    if (template[start - 1] === "$" && start > position) {
+      text += `${template.slice(position, start - 1)}\${`
+      position = start + 2
+      continue
+    }
+    const end = closing(template, start + 2)
+    if (end === -1 || depth > maxDepth) {
+      return { problem: "a variable that does not end", allowed: form }
+    }
+    const resolved = resolve(template.slice(start + 2, end), variables, depth)
+    if ("problem" in resolved) return resolved
+    text += template.slice(position, start) + resolved.text
+    isFilled = true
+    position = end + 1
+  }
+  return { text: text + template.slice(position), isFilled }
+}
+
+/** Of the variable that begins in front of `from`: those in its default come first. */
+const closing = (template: string, from: number): number => {
+  let open = 1
+  for (let index = from; index < template.length; index++) {
+    if (template.startsWith("${", index)) open++
+    else if (template[index] === "}" && --open === 0) return index
+  }
+  return -1
+}
+
+const reference = /^([A-Za-z_][A-Za-z0-9_.]*)(?:(:-|:)(.*))?$/s
+
+const resolve = (text: string, variables: Variables, depth: number): Filled => {
+  const [, name, mark, fallback] = reference.exec(text) ?? []
+  if (name === undefined) {
+    return { problem: "a variable without a name", allowed: form }
+  }
+  const value = variables.get(name)
+  // ":-" is the shell's: its default also stands for an empty variable.
+  if (value !== undefined && !(mark === ":-" && value === "")) return { text: value, isFilled: true }
+  if (fallback !== undefined) return fill(fallback, variables, depth + 1)
+  return {
+    problem: `variable ${name}, which is not set`,
+    allowed: `a variable that is set, or a default: \${${name}:default}`
+  }
+}
