@@ -1,7 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
 import * as Clusters from "./Clusters.ts"
 import {
@@ -14,6 +14,8 @@ import {
   InvalidContainerState
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
+import type { Health } from "./Health.ts"
+import * as Assessment from "./internal/assessment.ts"
 import * as BindingKey from "./internal/bindingKey.ts"
 import { bounded } from "./internal/bounded.ts"
 import * as Container from "./internal/container.ts"
@@ -69,6 +71,8 @@ export class EventBusConnector extends Context.Service<
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, NotNamed>
+    /** How all bindings are, and why not better. Costs no I/O. */
+    readonly health: Effect.Effect<Health>
     /** Changes of what bindings show, from now on. */
     readonly changes: Stream.Stream<StateChanged>
     /** Everything that happens from now on. A reader that falls more than 16 384 events behind misses the oldest. */
@@ -208,6 +212,8 @@ const make = Effect.gen(function* () {
       strategy: "sliding"
     })
 
+  const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
+
   yield* Effect.forkScoped(Watch.run(containers))
 
   return EventBusConnector.of({
@@ -221,7 +227,11 @@ const make = Effect.gen(function* () {
     resume: (name, { tier } = {}) =>
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
     getState: (name) => Effect.map(find(name), ({ container }) => container.state()),
-    listBindings: Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot)),
+    listBindings,
+    health: Effect.gen(function* () {
+      const nowMillis = yield* Clock.currentTimeMillis
+      return Assessment.assess(yield* listBindings, { nowMillis, isClosing: closed })
+    }),
     snapshot: (name) => Effect.flatMap(find(name), ({ container }) => container.snapshot),
     changes: Stream.filter(eventsOf("rare"), (event) => event._tag === "StateChanged"),
     events: eventsOf("all"),

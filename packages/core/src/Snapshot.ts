@@ -30,6 +30,10 @@ export interface BindingSnapshot {
   readonly breaker: CircuitBreaker.Snapshot | undefined
   /** Set while copies for a retry or dead letter topic cannot be published. */
   readonly unpublished: Unpublished | undefined
+  /** Set while no broker of the cluster answers, as it was asked last. */
+  readonly unreachable: Trouble | undefined
+  /** Set while no consumer has a partition, and the topic does not exist or may not be read. */
+  readonly unreadable: Trouble | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
 }
@@ -81,6 +85,13 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly bufferedBytes: number
   /** For how long the position has not moved although there is lag, in milliseconds, 10 seconds too little at most. 0 without lag. */
   readonly waitingMillis: number
+  /** For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, 20 seconds too little at most. */
+  readonly unfetchedMillis: number
+}
+
+export interface Trouble {
+  readonly error: BrokerError
+  readonly sinceMillis: number
 }
 
 /** Copies that wait because their topic takes none. */

@@ -27,6 +27,7 @@ import * as Pausing from "./pausing.ts"
 import * as Replay from "./replay.ts"
 import * as Snapshots from "./snapshots.ts"
 import * as Supervisor from "./supervisor.ts"
+import type * as Watch from "./watch.ts"
 
 /** The interruptibility of whoever gave the command: a finalizer of an interrupted program waits for the drain, a caller need not. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -37,6 +38,7 @@ export interface Container {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly hostname: string
+  readonly outlook: Watch.Outlook
   readonly state: () => ContainerState
   /** The partitions that its consumers own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -104,6 +106,7 @@ export const make = Effect.fnUntraced(function* <R>(
       : yield* Effect.orDie(CircuitBreaker.make(definition.circuitBreaker))
   const gate = breaker === undefined ? undefined : BreakerGate.make(breaker, clock)
   const { places, placesOf } = Bounds.make(definition, gate, clock)
+  const outlook: Watch.Outlook = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
   let run: Run | undefined
@@ -228,10 +231,10 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   return {
-    ...{ definition, broker, hostname, state },
+    ...{ definition, broker, hostname, outlook, state },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
-      ...{ definition, pausing, parking, breaker, statuses, state },
+      ...{ definition, pausing, parking, outlook, breaker, statuses, state },
       sinceMillis: () => shownSinceMillis
     }),
     start,

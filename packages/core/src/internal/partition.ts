@@ -63,6 +63,8 @@ export class Partition implements Committable {
   stopping = false
   /** One past the last offset that can be read, as far as is known. */
   logEnd: bigint
+  /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the watch. */
+  unfetchedSinceMillis: number | undefined
   /** Chunks that a fetch has brought so far. */
   chunksTaken = 0
   /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */
@@ -134,6 +136,7 @@ export class Partition implements Committable {
     if (this.stopping) return false
     Queue.offerUnsafe(this.#queue, chunk)
     this.chunksTaken++
+    this.unfetchedSinceMillis = undefined
     this.logEnd = chunk.highWatermark
     this.#heldRecords += chunk.records.length
     this.#heldBytes += chunk.bytes

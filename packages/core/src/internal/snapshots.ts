@@ -11,6 +11,7 @@ import type { Partition } from "./partition.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import type { Pausing } from "./pausing.ts"
 import type { ConsumerStatus } from "./supervisor.ts"
+import type { Outlook } from "./watch.ts"
 
 export interface Parts {
   readonly definition: BindingDefinition<unknown>
@@ -18,6 +19,7 @@ export interface Parts {
   readonly sinceMillis: () => number
   readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
   readonly parking: Pick<Parking, "unpublished">
+  readonly outlook: Outlook
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   /** By index. */
   readonly statuses: ReadonlyMap<number, ConsumerStatus>
@@ -45,6 +47,8 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
         .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
       breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
       unpublished: parking.unpublished(),
+      unreachable: parts.outlook.unreachable,
+      unreadable: parts.outlook.unreadable,
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })
@@ -87,5 +91,6 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   inFlight: partition.tracker.inFlight(),
   buffered: partition.held.records,
   bufferedBytes: partition.held.bytes,
-  waitingMillis: partition.waitingMillis(nowMillis)
+  waitingMillis: partition.waitingMillis(nowMillis),
+  unfetchedMillis: partition.unfetchedSinceMillis === undefined ? 0 : nowMillis - partition.unfetchedSinceMillis
 })

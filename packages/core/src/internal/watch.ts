@@ -1,19 +1,32 @@
 /**
  * Looks at every partition now and then, so that a snapshot need not: whether its position moves, and where its log ends when no fetch says so, because it is
- * paused or because nothing comes. One round for all bindings, with one connection for each cluster that is asked.
+ * paused or because nothing comes. What the answers, or their lack, say of the cluster and of the fetches goes into the snapshots, too. One round for all
+ * bindings, with one connection for each cluster that is asked.
  */
-import { Clock, Effect } from "effect"
-import type { Admin, Broker } from "../Broker.ts"
-import type { BrokerError } from "../BrokerError.ts"
-import { bounded } from "./bounded.ts"
+import { Clock, Effect, Option, Result } from "effect"
+import type { Admin, Broker, PartitionOffsets } from "../Broker.ts"
+import { type BrokerError, RequestTimedOut } from "../BrokerError.ts"
+import type { ContainerState } from "../EventBusError.ts"
+import type { Trouble } from "../Snapshot.ts"
 import type { BindingDefinition } from "./definition.ts"
 import type { Partition } from "./partition.ts"
+import * as PauseReasons from "./pauseReasons.ts"
 
 /** What is watched of a binding. */
 export interface Watched {
-  readonly definition: Pick<BindingDefinition<unknown>, "isolation">
+  readonly definition: Pick<BindingDefinition<unknown>, "isolation" | "topic">
   readonly broker: Broker["Service"]
+  readonly state: () => ContainerState
   readonly partitions: () => ReadonlyArray<Partition>
+  readonly outlook: Outlook
+}
+
+/** What the cluster said of a binding when it was asked last. Written here only. */
+export interface Outlook {
+  /** It said nothing. */
+  unreachable: Trouble | undefined
+  /** Nothing can be read from the main topic. Asked only while no partition of it is ours. */
+  unreadable: Trouble | undefined
 }
 
 const roundMillis = 10_000
@@ -30,20 +43,27 @@ export const run = (bindings: () => ReadonlyArray<Watched>): Effect.Effect<never
     heard.set(partition, partition.chunksTaken)
     return before === partition.chunksTaken
   }
+  const questionsOf = (binding: Watched, nowMillis: number): ReadonlyArray<Question> => {
+    const { state, definition, partitions } = binding
+    if (state() !== "RUNNING" && state() !== "PAUSED") return []
+    const owned = partitions()
+    for (const partition of owned) partition.waitingMillis(nowMillis)
+    if (owned.length === 0) return [{ binding, topic: definition.topic, partition: undefined, heard: 0 }]
+    return owned
+      .filter(isSilent)
+      .map((partition) => ({ binding, topic: partition.topic, partition, heard: partition.chunksTaken }))
+  }
   const round = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const questions: Array<Question> = []
-    for (const { broker, definition, partitions } of bindings()) {
-      for (const partition of partitions()) {
-        partition.waitingMillis(now)
-        if (!isSilent(partition)) continue
-        questions.push({ broker, partition, isolation: definition.isolation, heard: partition.chunksTaken })
-      }
-    }
+    const nowMillis = yield* Clock.currentTimeMillis
     // A cluster that is away must not keep the others waiting, nor the next round.
     yield* Effect.forEach(
-      Map.groupBy(questions, ({ broker }) => broker),
-      ([broker, asked]) => bounded(Effect.ignore(ask(broker, asked)), roundMillis),
+      Map.groupBy(bindings(), ({ broker }) => broker),
+      ([broker, served]) => {
+        const questions = served.flatMap((binding) => questionsOf(binding, nowMillis))
+        return Effect.map(ask(broker, questions, nowMillis), (silence) => {
+          for (const { outlook } of served) outlook.unreachable = begun(outlook.unreachable, silence, nowMillis)
+        })
+      },
       { concurrency: "unbounded", discard: true }
     )
   })
@@ -51,33 +71,77 @@ export const run = (bindings: () => ReadonlyArray<Watched>): Effect.Effect<never
 }
 
 interface Question {
-  readonly broker: Broker["Service"]
-  readonly partition: Partition
-  readonly isolation: "read_committed" | "read_uncommitted"
+  readonly binding: Watched
+  readonly topic: string
+  /** Undefined where only the topic is asked about. */
+  readonly partition: Partition | undefined
   /** Chunks that had been taken when it was asked. */
   readonly heard: number
 }
 
-/** Once for each topic. One that cannot be asked about keeps what was known of it. */
-const ask = (broker: Broker["Service"], questions: ReadonlyArray<Question>): Effect.Effect<void, BrokerError> =>
-  Effect.scoped(
+/** Asks once for each topic; answers why nobody of the cluster did. */
+const ask = (
+  broker: Broker["Service"],
+  questions: ReadonlyArray<Question>,
+  nowMillis: number
+): Effect.Effect<BrokerError | undefined> => {
+  if (questions.length === 0) return Effect.succeed(undefined)
+  let silence: BrokerError | undefined
+  let answered = false
+  const askOfTopic = (admin: Admin, asked: ReadonlyArray<Question>, { topic, binding }: Question) =>
+    Effect.match(admin.topicOffsets(topic, binding.definition.isolation), {
+      onSuccess: (ends) => {
+        answered = true
+        for (const question of asked) tell(question, ends, nowMillis)
+      },
+      onFailure: (error) => {
+        if (isAway(error)) silence = error
+        else answered = true
+        for (const question of asked) tellNot(question, error, nowMillis)
+      }
+    })
+  const askAll = Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
-        Map.groupBy(questions, ({ partition, isolation }) => `${isolation} ${partition.topic}`).values(),
-        (asked) => Effect.ignore(askOfTopic(admin, asked)),
+        Map.groupBy(questions, ({ topic, binding }) => `${binding.definition.isolation} ${topic}`).values(),
+        (asked) => askOfTopic(admin, asked, asked[0]!),
         { concurrency: topicsAtOnce, discard: true }
       )
     )
   )
+  return Effect.timeoutOption(Effect.result(askAll), roundMillis).pipe(
+    Effect.map((asked) => {
+      if (answered) return undefined
+      if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: roundMillis })
+      return Result.isFailure(asked.value) ? asked.value.failure : silence
+    })
+  )
+}
 
-const askOfTopic = (admin: Admin, asked: ReadonlyArray<Question>): Effect.Effect<void, BrokerError> => {
-  const [first] = asked
-  if (first === undefined) return Effect.void
-  return Effect.map(admin.topicOffsets(first.partition.topic, first.isolation), (ends) => {
-    for (const { partition, heard } of asked) {
-      const found = ends.find((end) => end.partition === partition.partition)
-      // What a fetch said meanwhile is newer.
-      if (found !== undefined && partition.chunksTaken === heard) partition.logEnd = found.logEnd
-    }
-  })
+/** Nobody answered. */
+export const isAway = (error: BrokerError): boolean =>
+  error._tag === "BrokerUnavailable" || error._tag === "RequestTimedOut"
+
+/** A trouble goes on, begins or is over. */
+const begun = (before: Trouble | undefined, error: BrokerError | undefined, nowMillis: number): Trouble | undefined =>
+  error === undefined ? undefined : { error, sinceMillis: before?.sinceMillis ?? nowMillis }
+
+const tell = (
+  { binding, partition, heard }: Question,
+  ends: ReadonlyArray<PartitionOffsets>,
+  nowMillis: number
+): void => {
+  binding.outlook.unreadable = undefined
+  const found = ends.find((end) => end.partition === partition?.partition)
+  // What a fetch said meanwhile is newer.
+  if (partition === undefined || found === undefined || partition.chunksTaken !== heard) return
+  partition.logEnd = found.logEnd
+  const isStarved = PauseReasons.fetchAllowed(partition.reasons) && partition.held.records === 0 && partition.lag() > 0n
+  partition.unfetchedSinceMillis = isStarved ? (partition.unfetchedSinceMillis ?? nowMillis) : undefined
+}
+
+/** A log end that cannot be had stays what it was, and says nothing against the fetches. */
+const tellNot = ({ binding: { outlook }, partition }: Question, error: BrokerError, nowMillis: number): void => {
+  if (partition !== undefined) partition.unfetchedSinceMillis = undefined
+  else if (!isAway(error)) outlook.unreadable = begun(outlook.unreadable, error, nowMillis)
 }

@@ -1,0 +1,134 @@
+/**
+ * How the bindings of a program are (connector seed §4.13), from what is known: asking costs no I/O.
+ *
+ * - `UP`: every binding is in the state that it should be in, and no circuit breaker is open.
+ * - `DEGRADED`: somebody or something holds records back on purpose: a pause, a breaker. Or a consumer is starting.
+ * - `DOWN`: a binding cannot do its work: see the reasons.
+ */
+import type { BrokerError } from "./BrokerError.ts"
+import type * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { TopicPartition } from "./ConsumerRecord.ts"
+import type { PauseReason } from "./internal/pauseReasons.ts"
+
+export type Status = "UP" | "DEGRADED" | "DOWN"
+
+export interface Health {
+  readonly status: Status
+  /** Liveness: false only when a new process could help, that is for `PollLoopStuck`. Not for a cluster that is away. */
+  readonly live: boolean
+  /** Readiness: every consumer that was started has been running once, and the connector is not closing. */
+  readonly ready: boolean
+  /** Everything that is not as it should be, the worst first. Empty when it is `UP`. */
+  readonly reasons: ReadonlyArray<Reason>
+}
+
+interface OfBinding {
+  readonly cluster: string
+  readonly binding: string
+}
+
+interface Since {
+  /** Epoch milliseconds. */
+  readonly sinceMillis: number
+}
+
+interface Stuck extends OfBinding, TopicPartition {
+  readonly consumer: number
+  /** Offsets that are not finished. */
+  readonly lag: bigint
+  readonly forMillis: number
+}
+
+export type Reason =
+  /** No broker of the cluster answers. Its bindings go on by themselves when one does. */
+  | (Since & {
+      readonly _tag: "ClusterUnreachable"
+      readonly cluster: string
+      readonly bindings: ReadonlyArray<string>
+      readonly error: BrokerError
+    })
+  /** The client died for another reason; it is started again, and again. */
+  | (OfBinding &
+      Since & {
+        readonly _tag: "ConsumerCrashed"
+        readonly consumer: number
+        readonly error: BrokerError
+        /** In a row. */
+        readonly crashes: number
+      })
+  /** The topic does not exist, or may not be read. */
+  | (OfBinding & Since & { readonly _tag: "TopicUnreadable"; readonly topic: string; readonly error: BrokerError })
+  /** Copies for a retry or dead letter topic have been refused for five seconds or more. Their records wait, and nothing is lost. */
+  | (OfBinding &
+      Since & {
+        readonly _tag: "PublisherFailing"
+        readonly topic: string
+        readonly error: BrokerError
+        readonly copies: number
+      })
+  /** The cluster has had records for a minute or more that no fetch brings, although nothing holds the partition. */
+  | (Stuck & { readonly _tag: "PollLoopStuck" })
+  /** The partition has records and has not moved for `maxPollInterval`, although nothing holds it. */
+  | (Stuck & { readonly _tag: "PartitionStalled" })
+  | (OfBinding &
+      Since & {
+        readonly _tag: "BreakerOpen"
+        readonly state: CircuitBreaker.State
+        readonly nextProbeAtMillis: number | undefined
+      })
+  /** An operator, or a record that halted its partition, holds the binding. */
+  | (OfBinding & Since & { readonly _tag: "Paused"; readonly by: ReadonlyArray<PauseReason> })
+  | (OfBinding & { readonly _tag: "TierPaused"; readonly tier: number })
+  /** A consumer has not been running yet since its binding was started. */
+  | (OfBinding & Since & { readonly _tag: "Starting"; readonly consumer: number })
+  /** The connector is closing: bindings drain, and no new ones are taken. */
+  | { readonly _tag: "Closing" }
+
+/** What a reason makes of the whole. */
+export const severity = (reason: Reason): Exclude<Status, "UP"> => severities[reason._tag]
+
+const severities = {
+  ClusterUnreachable: "DOWN",
+  ConsumerCrashed: "DOWN",
+  TopicUnreadable: "DOWN",
+  PublisherFailing: "DOWN",
+  PollLoopStuck: "DOWN",
+  PartitionStalled: "DOWN",
+  BreakerOpen: "DEGRADED",
+  Paused: "DEGRADED",
+  TierPaused: "DEGRADED",
+  Starting: "DEGRADED",
+  Closing: "DEGRADED"
+} as const satisfies Record<Reason["_tag"], Status>
+
+/** A reason in one line. */
+export const describe = (reason: Reason): string => {
+  switch (reason._tag) {
+    case "ClusterUnreachable":
+      return `Cluster '${reason.cluster}' cannot be reached, of bindings ${reason.bindings.join(", ")}: ${reason.error.message}`
+    case "ConsumerCrashed":
+      return `${nameOf(reason)}: consumer ${reason.consumer} crashed ${reason.crashes} times in a row: ${reason.error.message}`
+    case "TopicUnreadable":
+      return `${nameOf(reason)}: nothing can be read from '${reason.topic}': ${reason.error.message}`
+    case "PublisherFailing":
+      return `${nameOf(reason)}: ${reason.copies} records wait to be published to '${reason.topic}': ${reason.error.message}`
+    case "PollLoopStuck":
+      return `${nameOf(reason)}: ${placeOf(reason)} has not been fetched for ${reason.forMillis} ms, although ${reason.lag} records are there`
+    case "PartitionStalled":
+      return `${nameOf(reason)}: ${placeOf(reason)} has not moved for ${reason.forMillis} ms, with ${reason.lag} records behind it`
+    case "BreakerOpen":
+      return `${nameOf(reason)}: the circuit breaker is ${reason.state}, and records wait`
+    case "Paused":
+      return `${nameOf(reason)}: paused by ${reason.by.join(" and ")}`
+    case "TierPaused":
+      return `${nameOf(reason)}: retry tier ${reason.tier} is paused`
+    case "Starting":
+      return `${nameOf(reason)}: consumer ${reason.consumer} is starting`
+    case "Closing":
+      return "The connector is closing"
+  }
+}
+
+const nameOf = ({ cluster, binding }: OfBinding): string => `Binding '${binding}' on cluster '${cluster}'`
+
+const placeOf = ({ topic, partition }: TopicPartition): string => `${topic}-${partition}`
