@@ -5,17 +5,20 @@
  *
  * Needs Java 17+; Maven fetches the jars on first use, into the user's cache folder.
  */
-import { mkdtemp, rm } from "node:fs/promises"
+import { randomUUID } from "node:crypto"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Clock, Context, type Duration, Effect, Layer, type Scope } from "effect"
+import type * as ClientCertificate from "./ClientCertificate.ts"
 import { type Compiler, spawnGuarded } from "./internal/brokerProcess.ts"
 import { makeClusterProcesses } from "./internal/clusterProcesses.ts"
 import { type Users, users } from "./internal/credentials.ts"
 import { randomStart } from "./internal/freePorts.ts"
 import { install } from "./internal/installation.ts"
 import { prepareCluster } from "./internal/prepareCluster.ts"
-import { type Security, usesSasl } from "./internal/serverProperties.ts"
+import { setScramPassword } from "./internal/scramPassword.ts"
+import { type Security, usesSasl, usesTls } from "./internal/serverProperties.ts"
 import { InvalidOptions, type RealKafkaError, type StartFailed } from "./RealKafkaError.ts"
 
 export type { Compiler } from "./internal/brokerProcess.ts"
@@ -29,6 +32,10 @@ export interface Options {
   readonly security?: Security
   /** Nobody but `users.admin` may do anything until granted; needs SASL. Default false. */
   readonly acls?: boolean
+  /** SASL offers OAUTHBEARER too, with unsigned tokens (see `token`). Default false. */
+  readonly oauth?: boolean
+  /** Clients need a certificate that the brokers trust; needs TLS. Default false. */
+  readonly clientCertificates?: boolean
   /** More broker properties; they win over the runner's own. Default none. */
   readonly config?: Readonly<Record<string, string>>
   /** Of the brokers' Java: `c1` starts with half the CPU time, `c2` serves faster once warm: for benchmarks. Default `c1`. */
@@ -44,6 +51,12 @@ export interface Cluster {
   readonly ca: string | undefined
   /** Known to every cluster with SASL, under each mechanism. */
   readonly users: Users
+  /** A certificate that the brokers trust; undefined without `clientCertificates`. */
+  readonly client: ClientCertificate.ClientCertificate | undefined
+  /** From the next start of a broker on, the certificates (PEM) that it trusts. */
+  readonly trustClients: (...certificates: ReadonlyArray<string>) => Effect.Effect<void>
+  /** Changes a user's password under SCRAM, at once; the one under PLAIN stays. Connections that are open stay. */
+  readonly setPassword: (username: string, password: string) => Effect.Effect<void>
   /** kill -9: the broker is gone when this returns. Its data stays for `restart`. */
   readonly kill: (nodeId: number) => Effect.Effect<void>
   /** An orderly stop (SIGTERM): the broker hands its partitions over first. */
@@ -63,24 +76,47 @@ export const start = (options: Options = {}): Effect.Effect<Cluster, RealKafkaEr
 export const layer = (options: Options = {}): Layer.Layer<RealKafka, RealKafkaError> =>
   Layer.effect(RealKafka, start(options))
 
+/** A token for a cluster with `oauth`: an unsigned JWT that is valid for so long from now on; a negative life makes an expired one. */
+export const token = (username: string, lifeMillis: number): string => {
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url")
+  const seconds = Date.now() / 1000
+  // issued a moment ago: the clocks of two processes differ by their rounding
+  const claims = { sub: username, iat: seconds - 60, exp: seconds + lifeMillis / 1000, jti: randomUUID() }
+  return `${encode({ alg: "none" })}.${encode(claims)}.`
+}
+
 const startCluster = Effect.fnUntraced(function* (options: Options) {
-  const { brokers = 1, security = "plaintext", acls = false, config = {}, compiler = "c1" } = options
+  const { brokers = 1, security = "plaintext", config = {}, compiler = "c1" } = options
+  const { acls = false, oauth = false, clientCertificates = false } = options
   const startTimeout = options.startTimeout ?? "3 minutes"
   if (acls && !usesSasl(security)) {
     return yield* new InvalidOptions({ detail: "acls need users to grant to: choose security sasl or sasl_ssl." })
   }
+  if (oauth && !usesSasl(security)) {
+    return yield* new InvalidOptions({ detail: "oauth is a mechanism of SASL: choose security sasl or sasl_ssl." })
+  }
+  if (clientCertificates && !usesTls(security)) {
+    return yield* new InvalidOptions({ detail: "client certificates need TLS: choose security ssl or sasl_ssl." })
+  }
   const installation = yield* install
   const runFolder = yield* temporaryFolder
-  const request = { brokers, security, acls, config, compiler, firstPort: randomStart() }
+  const request = { brokers, security, acls, oauth, clientCertificates, config, compiler, firstPort: randomStart() }
   const prepared = yield* prepareCluster(installation, runFolder, request)
   const processes = yield* makeClusterProcesses(prepared, (command) => spawnGuarded(runFolder, command))
   yield* Effect.forEach(prepared.brokers.keys(), processes.launch, { discard: true })
   yield* processes.awaitReady(startTimeout)
 
+  const [{ internalAddress } = { internalAddress: "" }] = prepared.brokers.values()
   return RealKafka.of({
     bootstrap: [...prepared.brokers.values()].map((broker) => broker.address),
-    ca: prepared.access.ca,
+    ca: prepared.ca,
     users,
+    client: prepared.client,
+    trustClients: (...certificates) =>
+      Effect.promise(async () => {
+        if (prepared.trustedClients !== undefined) await writeFile(prepared.trustedClients, certificates.join(""))
+      }),
+    setPassword: (username, password) => setScramPassword(internalAddress, username, password),
     kill: (nodeId) => processes.end(nodeId, "SIGKILL"),
     stop: (nodeId) => processes.end(nodeId, "SIGTERM"),
     restart: (nodeId) => Effect.andThen(processes.launch(nodeId), processes.awaitReady(startTimeout))

@@ -33,7 +33,15 @@ const launch = Effect.gen(function* () {
     await mkdir(folder, { recursive: true })
   })
   const cluster = yield* prepareCluster(installation, folder, {
-    ...{ brokers: 1, security: "plaintext", acls: false, config: {}, compiler: "c2" },
+    ...{
+      brokers: 1,
+      security: "plaintext",
+      acls: false,
+      oauth: false,
+      clientCertificates: false,
+      config: {},
+      compiler: "c2"
+    },
     firstPort: 19_092
   })
   const processes = yield* makeClusterProcesses(cluster, spawnDetached)

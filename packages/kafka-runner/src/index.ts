@@ -1,2 +1,3 @@
+export * as ClientCertificate from "./ClientCertificate.ts"
 export * as RealKafka from "./RealKafka.ts"
 export * as RealKafkaError from "./RealKafkaError.ts"

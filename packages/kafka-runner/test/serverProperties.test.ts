@@ -11,7 +11,9 @@ const single: ClusterShape = {
   nodes: nodes.slice(0, 1),
   security: "plaintext",
   acls: false,
+  oauth: false,
   certificate: undefined,
+  trustedClients: undefined,
   config: {}
 }
 const propertiesOf = (shape: ClusterShape) => serverProperties(shape.nodes[0]!, shape, "/data")

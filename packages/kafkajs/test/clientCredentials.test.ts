@@ -135,12 +135,12 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("a server that is away is TokenUnavailable", () =>
+  it.live("a server that is away is TokenUnavailable, with the reason", () =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(
-        KafkaJs.clientCredentials({ ...client, tokenEndpoint: "http://127.0.0.1:1/token" })
-      )
+      const { tokenEndpoint } = yield* Effect.scoped(authorizationServer(granted))
+      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
       assert.strictEqual(error._tag, "TokenUnavailable")
+      assert.include(error.message, "ECONNREFUSED")
     })
   )
 

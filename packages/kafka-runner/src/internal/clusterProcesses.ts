@@ -44,7 +44,7 @@ export const makeClusterProcesses = Effect.fnUntraced(function* (
 
   const awaitMember = (nodeId: number, members: ReadonlyArray<number>, timeout: Duration.Input) => {
     let last = "no answer yet"
-    return describeCluster(brokerOf(nodeId).address, cluster.access, members).pipe(
+    return describeCluster(brokerOf(nodeId).internalAddress, members).pipe(
       Effect.tapError((notReady) => Effect.sync(() => (last = notReady.detail))),
       Effect.retry(Schedule.spaced("250 millis")),
       Effect.orDie, // unreachable: it is retried for as long as it fails

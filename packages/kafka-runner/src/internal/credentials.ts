@@ -28,9 +28,19 @@ export const scramFormatArguments: ReadonlyArray<string> = mechanisms.flatMap((m
 
 const loginModule = (name: string) => `org.apache.kafka.common.security.${name} required`
 
+/** Takes unsigned tokens whose `sub` is the user, whose `exp` is to come, and whose `iat` is past. */
+const oauthProperties = (listener: string): Record<string, string> => ({
+  [`listener.name.${listener}.oauthbearer.sasl.jaas.config`]: `${loginModule("oauthbearer.OAuthBearerLoginModule")};`
+})
+
 /** Each enabled mechanism needs its own login module, or the broker refuses to start. */
-export const saslProperties = (listener: string): Record<string, string> => ({
-  [`listener.name.${listener}.sasl.enabled.mechanisms`]: ["PLAIN", ...mechanisms].join(","),
+export const saslProperties = (listener: string, oauth: boolean): Record<string, string> => ({
+  [`listener.name.${listener}.sasl.enabled.mechanisms`]: [
+    "PLAIN",
+    ...mechanisms,
+    ...(oauth ? ["OAUTHBEARER"] : [])
+  ].join(","),
+  ...(oauth ? oauthProperties(listener) : {}),
   [`listener.name.${listener}.plain.sasl.jaas.config`]: `${loginModule("plain.PlainLoginModule")} ${Object.values(users)
     .map((user: User) => `user_${user.username}="${user.password}"`)
     .join(" ")};`,

@@ -1,38 +1,25 @@
 import { Data, Effect } from "effect"
 import { Kafka, type KafkaConfig, logLevel } from "kafkajs"
-import { users } from "./credentials.ts"
-import { type Security, usesSasl } from "./serverProperties.ts"
 
 export class NotReady extends Data.TaggedError("NotReady")<{ readonly detail: string }> {}
 
-export interface Access {
-  readonly security: Security
-  readonly ca: string | undefined
-}
-
-const clientConfig = (broker: string, access: Access): KafkaConfig => ({
+const clientConfig = (broker: string): KafkaConfig => ({
   brokers: [broker],
   logLevel: logLevel.NOTHING,
   connectionTimeout: 2_000,
   requestTimeout: 5_000,
-  retry: { retries: 0 },
-  ...(access.ca === undefined ? {} : { ssl: { ca: [access.ca] } }),
-  ...(usesSasl(access.security) ? { sasl: { mechanism: "plain", ...users.admin } } : {})
+  retry: { retries: 0 }
 })
 
 /**
- * Succeeds when this very broker answers, and counts all of `members` in, with a controller.
+ * Succeeds when this very broker answers on the brokers' own listener, which is in the clear (all listeners open at once), and counts all of `members` in, with a controller.
  *
  * Another broker's word is not enough: after a kill it lists the dead broker until that one's session has timed out.
  */
-export const describeCluster = (
-  broker: string,
-  access: Access,
-  members: ReadonlyArray<number>
-): Effect.Effect<void, NotReady> =>
+export const describeCluster = (broker: string, members: ReadonlyArray<number>): Effect.Effect<void, NotReady> =>
   Effect.tryPromise({
     try: async () => {
-      const admin = new Kafka(clientConfig(broker, access)).admin()
+      const admin = new Kafka(clientConfig(broker)).admin()
       try {
         await admin.connect()
         return await admin.describeCluster()

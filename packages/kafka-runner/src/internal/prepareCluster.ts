@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto"
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
+import * as ClientCertificate from "../ClientCertificate.ts"
 import { StartFailed } from "../RealKafkaError.ts"
 import { type BrokerCommand, brokerCommand, type Compiler } from "./brokerProcess.ts"
 import { makeCertificate } from "./certificate.ts"
 import { scramFormatArguments } from "./credentials.ts"
-import type { Access } from "./describeCluster.ts"
 import { type ExecuteFailure, execute } from "./execute.ts"
 import { freePorts } from "./freePorts.ts"
 import type { Installation } from "./installation.ts"
@@ -25,6 +25,8 @@ export interface ClusterRequest {
   readonly brokers: 1 | 3
   readonly security: Security
   readonly acls: boolean
+  readonly oauth: boolean
+  readonly clientCertificates: boolean
   readonly config: Readonly<Record<string, string>>
   readonly compiler: Compiler
   /** Ports are taken from here upwards. */
@@ -33,11 +35,18 @@ export interface ClusterRequest {
 
 export interface PreparedBroker {
   readonly address: string
+  /** Of the brokers' own listener, in the clear. */
+  readonly internalAddress: string
   readonly command: BrokerCommand
 }
 
 export interface PreparedCluster {
-  readonly access: Access
+  /** Of the brokers, as PEM; undefined without TLS. */
+  readonly ca: string | undefined
+  /** Whom the brokers trust; undefined when clients need no certificate. */
+  readonly client: ClientCertificate.ClientCertificate | undefined
+  /** PEM file of the clients that a broker trusts when it starts; undefined when clients need no certificate. */
+  readonly trustedClients: string | undefined
   /** By node id, in ascending order. */
   readonly brokers: ReadonlyMap<number, PreparedBroker>
 }
@@ -62,7 +71,12 @@ export const prepareCluster = Effect.fnUntraced(function* (
   const certificate = usesTls(request.security)
     ? yield* makeCertificate(installation.keytool, runFolder).pipe(asStartFailure("the certificate was not made"))
     : undefined
-  const shape: ClusterShape = { ...request, nodes, certificate }
+  const client = request.clientCertificates ? ClientCertificate.make("app") : undefined
+  const trustedClients = client === undefined ? undefined : join(runFolder, "clients.pem")
+  if (client !== undefined && trustedClients !== undefined) {
+    yield* Effect.promise(() => writeFile(trustedClients, client.cert))
+  }
+  const shape: ClusterShape = { ...request, nodes, certificate, trustedClients }
   const clusterId = randomBytes(16).toString("base64url")
   const brokers = yield* Effect.forEach(
     nodes,
@@ -71,7 +85,9 @@ export const prepareCluster = Effect.fnUntraced(function* (
     { concurrency: "unbounded" } // three at most
   )
   return {
-    access: { security: request.security, ca: certificate?.pem },
+    ca: certificate?.pem,
+    client,
+    trustedClients,
     brokers: new Map(brokers)
   }
 })
@@ -109,7 +125,14 @@ const prepareNode = Effect.fnUntraced(function* (
     compiler,
     heapMegabytes: heapMegabytes[shape.nodes.length === 1 ? 1 : 3]
   })
-  return [node.nodeId, { address: `127.0.0.1:${node.clientPort}`, command }] as const
+  return [
+    node.nodeId,
+    {
+      address: `127.0.0.1:${node.clientPort}`,
+      internalAddress: `127.0.0.1:${node.internalPort}`,
+      command
+    }
+  ] as const
 })
 
 const asStartFailure = (detail: string) =>

@@ -15,7 +15,10 @@ export interface ClusterShape {
   readonly nodes: ReadonlyArray<Node>
   readonly security: Security
   readonly acls: boolean
+  readonly oauth: boolean
   readonly certificate: Certificate | undefined
+  /** PEM file of the clients' certificates; undefined: clients need none. */
+  readonly trustedClients: string | undefined
   /** Wins over everything that is set here. */
   readonly config: Readonly<Record<string, string>>
 }
@@ -85,6 +88,12 @@ const tls = (certificate: Certificate): Record<string, string> => ({
   "listener.name.client.ssl.key.password": certificate.password
 })
 
+const mutualTls = (trustedClients: string): Record<string, string> => ({
+  "listener.name.client.ssl.client.auth": "required",
+  "listener.name.client.ssl.truststore.type": "PEM",
+  "listener.name.client.ssl.truststore.location": trustedClients
+})
+
 /** Anonymous are only the brokers themselves: ACLs are refused without SASL on the clients' listener. */
 const authorizer: Record<string, string> = {
   "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -97,8 +106,9 @@ export const serverProperties = (node: Node, shape: ClusterShape, dataFolder: st
   ...topics(shape.nodes.length),
   ...failover,
   ...groups,
-  ...(usesSasl(shape.security) ? saslProperties("client") : {}),
+  ...(usesSasl(shape.security) ? saslProperties("client", shape.oauth) : {}),
   ...(shape.certificate === undefined ? {} : tls(shape.certificate)),
+  ...(shape.trustedClients === undefined ? {} : mutualTls(shape.trustedClients)),
   ...(shape.acls ? authorizer : {}),
   ...shape.config
 })

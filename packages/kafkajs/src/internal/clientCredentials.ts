@@ -25,6 +25,10 @@ const Denied = Schema.Struct({ error: Schema.String, error_description: Schema.o
 /** As in a form (RFC 6749, appendix B). */
 const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
 
+/** What lies below an error, from the outside in. */
+const reasons = ({ cause }: { readonly cause?: unknown }): ReadonlyArray<string> =>
+  cause instanceof Error ? [cause.message, ...reasons(cause)] : []
+
 const request = (credentials: ClientCredentials, clientId: string, clientSecret: string) => {
   const { tokenEndpoint, scope, parameters, credentialsIn = "header" } = credentials
   const inForm = credentialsIn === "form"
@@ -74,7 +78,7 @@ export const requestToken = (
   }).pipe(
     Effect.catchTags({
       ClientFailure: ({ detail }) => Effect.fail(unavailable(detail)),
-      HttpClientError: ({ message }) => Effect.fail(unavailable(message))
+      HttpClientError: (error) => Effect.fail(unavailable([error.message, ...reasons(error.reason)].join(": ")))
     }),
     (asking) =>
       Effect.flatMap(Effect.serviceOption(HttpClient.HttpClient), (given) =>

@@ -7,7 +7,7 @@ import { Kafka, logLevel } from "kafkajs"
 import type { Apis, TopicMetadata } from "./apis.ts"
 import { type ClientFailure, check, clientFailure, failure, Local, thrownFailure } from "./errors.ts"
 import { Encoder, type KafkaBroker, type KafkaCluster } from "./kafkajsInternals.ts"
-import { patchKafkajs } from "./kafkajsPatches.ts"
+import { patchKafkajs, preparedSasl } from "./kafkajsPatches.ts"
 import { logBridge } from "./logBridge.ts"
 import { defaults } from "./options.ts"
 import { timeoutMillis as credentialsTimeoutMillis } from "./secrets.ts"
@@ -96,10 +96,7 @@ const open = Effect.fnUntraced(function* (options: Secured, clientId: string | u
     logLevel: logLevel.WARN,
     logCreator: logBridge(context, scrub),
     ...(sasl !== undefined && {
-      sasl: {
-        mechanism: options.sasl?.mechanism ?? "",
-        authenticationProvider: (connection) => ({ authenticate: () => sasl(connection, run) })
-      }
+      sasl: preparedSasl(options.sasl?.mechanism ?? "", () => run(sasl))
     })
   })
   const cluster = captureCluster(kafka)
@@ -114,6 +111,19 @@ const shut = (cluster: KafkaCluster, sockets: Sockets) =>
     Effect.timeoutOption(closeTimeout),
     Effect.andThen(Effect.sync(sockets.destroyAll))
   )
+
+/** A listener of another protocol hangs up without a word. */
+const withHint = (failed: ClientFailure, { ssl, sasl }: Secured): ClientFailure => {
+  if (
+    failed.type !== Local.connection ||
+    !/closed connection|closed by the server|before secure TLS/i.test(failed.detail)
+  )
+    return failed
+  const expected = [ssl ? "speak TLS" : "speak plain text", sasl ? "authenticate by SASL" : "want no `sasl`"].join(
+    " and "
+  )
+  return failure(failed.type, `${failed.detail} (does the listener ${expected}, as the settings say?)`)
+}
 
 /** Connects; fails within (retries + 1) connection timeouts and the pauses between them. */
 export const connect = Effect.fnUntraced(function* (options: Secured, clientId?: string) {
@@ -156,8 +166,10 @@ export const connect = Effect.fnUntraced(function* (options: Secured, clientId?:
     await pool.refreshMetadata([])
     return pool.metadata.brokers.map(({ nodeId }) => nodeId)
   }).pipe(oneAtATime.withPermits(1))
-  yield* attempt(() => cluster.connect())
-  yield* metadata([])
+  yield* attempt(() => cluster.connect()).pipe(
+    Effect.andThen(metadata([])),
+    Effect.mapError((failed) => withHint(failed, options))
+  )
   const self: Cluster = { node, anyNode, metadata, allTopics, nodes, coordinator }
   return self
 })

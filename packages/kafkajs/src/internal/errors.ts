@@ -28,6 +28,11 @@ export const Local = {
   client: "CLIENT"
 } as const
 
+const localNames = new Set<string>(Object.values(Local))
+
+/** True when no broker answered, so nothing is known of what was asked. */
+export const isLocal = (type: string): boolean => localNames.has(type)
+
 const names = new Map(errorCodes.map(({ code, type }) => [code, type]))
 // newer than kafkajs 2.2.4
 names.set(89, "THROTTLING_QUOTA_EXCEEDED").set(90, "PRODUCER_FENCED").set(100, "UNKNOWN_TOPIC_ID")

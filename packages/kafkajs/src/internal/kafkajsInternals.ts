@@ -16,7 +16,7 @@
  */
 import { createRequire } from "node:module"
 import type { Socket } from "node:net"
-import type { AuthenticationProviderArgs, Authenticator } from "kafkajs"
+import type { AuthenticationProviderArgs, Authenticator, Mechanism } from "kafkajs"
 import type { Apis } from "./apis.ts"
 
 const require = createRequire(import.meta.url)
@@ -180,6 +180,21 @@ export interface KafkaConnection {
   readonly sessionLifetime: { readonly toNumber: () => number }
   readonly isConnected: () => boolean
 }
+
+/** SASL of one connection. `prepare` is ours: it gives the provider of the authentication that follows. */
+export interface ConnectionSasl {
+  readonly mechanism: string
+  readonly authenticationProvider?: Mechanism["authenticationProvider"]
+  readonly prepare?: () => Promise<Mechanism["authenticationProvider"]>
+}
+
+interface SaslAuthenticator {
+  readonly connection: { sasl: ConnectionSasl }
+}
+
+export const saslAuthenticator = required<{
+  readonly prototype: SaslAuthenticator & { authenticate: (this: SaslAuthenticator) => Promise<void> }
+}>("kafkajs/src/broker/saslAuthenticator", (m) => typeof m?.prototype?.authenticate === "function")
 
 interface ConnectionClass {
   readonly prototype: KafkaConnection & {

@@ -1,5 +1,6 @@
 /** Repairs of kafkajs 2.2.4 that every connection needs. Applied once per process, when the first cluster is opened. */
-import { connection, type KafkaConnection, requestQueue } from "./kafkajsInternals.ts"
+import type { Mechanism } from "kafkajs"
+import { connection, type KafkaConnection, requestQueue, saslAuthenticator } from "./kafkajsInternals.ts"
 
 /**
  * kafkajs re-arms a timer of at most 1 ms on every connection for ever, also when there is nothing to send: 4 % of a core for an
@@ -72,18 +73,45 @@ const connectOnceAndAfresh = (): void => {
 /** The last part of a session in which it is renewed; the Java client does so between 85 and 95 % of its life. */
 const renewal = 0.15
 
+/** A broker takes no authentication within a second of the last. */
+const shortestMillis = 1_100
+
 /**
  * kafkajs authenticates anew in the last 10 seconds of a session that the broker limits. One that is not longer is renewed before every request, which the
- * broker refuses within a second; of a long one 10 seconds may be too little for a token to be got.
+ * broker refuses; of a long one 10 seconds may be too little for a token to be got.
  */
 const renewInTime = (): void => {
   Object.defineProperty(connection.prototype, "reauthenticationThreshold", {
     configurable: true,
     get(this: KafkaConnection) {
-      return Math.ceil(this.sessionLifetime.toNumber() * renewal)
+      const life = this.sessionLifetime.toNumber()
+      return Math.ceil(Math.min(life * renewal, life - shortestMillis))
     },
     set: () => {}
   })
+}
+
+/** SASL for kafkajs with credentials that `prepare` reads before each authentication. */
+export const preparedSasl = (
+  mechanism: string,
+  prepare: () => Promise<Mechanism["authenticationProvider"]>
+): Mechanism => {
+  const authenticationProvider = () => ({ authenticate: () => Promise.reject(new Error("not prepared")) })
+  return Object.assign({ mechanism, authenticationProvider }, { prepare })
+}
+
+/**
+ * kafkajs asks for credentials in the middle of the exchange. When they cannot be had then, the broker waits for them for ever, and takes nothing else.
+ */
+const readCredentialsFirst = (): void => {
+  const authenticate = saslAuthenticator.prototype.authenticate
+  saslAuthenticator.prototype.authenticate = async function () {
+    const { sasl } = this.connection
+    if (sasl.prepare !== undefined) {
+      this.connection.sasl = { ...sasl, authenticationProvider: await sasl.prepare() }
+    }
+    return authenticate.call(this)
+  }
 }
 
 let applied = false
@@ -95,4 +123,5 @@ export const patchKafkajs = (): void => {
   connectOnceAndAfresh()
   rejectWhenClosed()
   renewInTime()
+  readCredentialsFirst()
 }

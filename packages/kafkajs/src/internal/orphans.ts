@@ -1,11 +1,11 @@
 /** Members that could not leave their group. */
 import { Effect, Schedule } from "effect"
 import type { Cluster } from "./cluster.ts"
-import { isCoordinatorFailure, Local } from "./errors.ts"
+import { isCoordinatorFailure, isLocal } from "./errors.ts"
 import { leave } from "./membership.ts"
 
 /**
- * Members of sessions that ended while no broker could be reached, by group. They would hold their partitions for a whole session
+ * Members of sessions that ended while no broker could be reached, or let them in, by group. They would hold their partitions for a whole session
  * timeout once a broker is back, so the next session of the group takes them out.
  */
 export type Orphans = Map<string, Set<string>>
@@ -32,19 +32,24 @@ export const leaveOrRemember = (cluster: Cluster, orphans: Orphans, groupId: str
     orphansOf(orphans, groupId).add(memberId)
   })
   return leave(cluster, groupId, memberId).pipe(
-    Effect.catch(({ type }) => (isCoordinatorFailure(type) || type === Local.timeout ? unreachable : Effect.void)),
+    Effect.catch(({ type }) => (isCoordinatorFailure(type) || isLocal(type) ? unreachable : Effect.void)),
     // runs in a finalizer, which is uninterruptible, and a timeout waits for what it cannot interrupt
     Effect.interruptible,
     Effect.timeoutOrElse({ duration: leaveTimeout, orElse: () => unreachable })
   )
 }
 
-/** Takes the members out that could not leave before. */
+/** Takes the members out that could not leave before; who still cannot is kept for the next session. */
 export const removeOrphans = (cluster: Cluster, orphans: Orphans, groupId: string) =>
   Effect.suspend(() => {
-    const members = [...orphansOf(orphans, groupId)]
-    orphans.delete(groupId)
-    return Effect.forEach(members, (memberId) => Effect.ignore(removeOrphan(cluster, groupId, memberId)), {
-      discard: true
-    })
+    const waiting = orphansOf(orphans, groupId)
+    return Effect.forEach(
+      [...waiting],
+      (memberId) =>
+        removeOrphan(cluster, groupId, memberId).pipe(
+          Effect.match({ onSuccess: () => true, onFailure: ({ type }) => !isLocal(type) }),
+          Effect.tap((settled) => Effect.sync(() => settled && waiting.delete(memberId)))
+        ),
+      { discard: true }
+    )
   })

@@ -8,23 +8,16 @@ import type { Sasl, SaslPassword, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 import { makeTokens, type Tokens } from "./tokens.ts"
 
-/** Authenticates one connection; kafkajs runs it for new connections, and before a session ends that the broker limits (KIP-368). */
-export type Exchange = (
-  connection: Parameters<Mechanism["authenticationProvider"]>[0],
-  run: <A>(effect: Effect.Effect<A, ClientFailure>) => Promise<A>
-) => Promise<void>
+/**
+ * Reads the credentials, and says how a connection authenticates with them: for new connections, and before a session ends that the broker limits (KIP-368).
+ */
+export type Exchange = Effect.Effect<Mechanism["authenticationProvider"], ClientFailure>
 
-const byPassword =
-  ({ mechanism, username, password }: SaslPassword, secrets: Secrets): Exchange =>
-  async (connection, run) => {
-    const credentials = await run(
-      Effect.all({
-        username: secrets.read("the user name", username),
-        password: secrets.read("the password", password)
-      })
-    )
-    await passwordMechanisms[mechanism](credentials)(connection).authenticate()
-  }
+const byPassword = ({ mechanism, username, password }: SaslPassword, secrets: Secrets): Exchange =>
+  Effect.map(
+    Effect.all({ username: secrets.read("the user name", username), password: secrets.read("the password", password) }),
+    passwordMechanisms[mechanism]
+  )
 
 const separator = "\u0001"
 
@@ -45,20 +38,21 @@ const framed = (text: string): Buffer => {
 /** The broker's answer, without its length. */
 const answer = { decode: (bytes: Buffer) => bytes, parse: (bytes: Buffer) => bytes.subarray(4) }
 
-const byToken =
-  (tokens: Tokens, secrets: Secrets): Exchange =>
-  async ({ saslAuthenticate }, run) => {
-    const token = await run(tokens.get)
+const byToken = (tokens: Tokens, secrets: Secrets): Exchange =>
+  Effect.map(tokens.get, (token) => ({ saslAuthenticate }) => {
     const send = (text: string) => saslAuthenticate({ request: { encode: () => framed(text) }, response: answer })
-    try {
-      const refusal = await send(firstMessage(secrets.reveal(token.value), token.extensions))
-      // A token that is refused is answered with the reason, and the failure follows when that has been acknowledged.
-      if (refusal !== undefined && refusal.length > 0) await send(separator)
-    } catch (refused) {
-      tokens.drop(token)
-      throw refused
+    const authenticate = async () => {
+      try {
+        const refusal = await send(firstMessage(secrets.reveal(token.value), token.extensions))
+        // A token that is refused is answered with the reason, and the failure follows when that has been acknowledged.
+        if (refusal !== undefined && refusal.length > 0) await send(separator)
+      } catch (refused) {
+        tokens.drop(token)
+        throw refused
+      }
     }
-  }
+    return { authenticate }
+  })
 
 /** One for all connections to a cluster: they share the token. */
 export const makeExchange = (sasl: Sasl, secrets: Secrets): Exchange => {

@@ -11,6 +11,9 @@ const youth = 0.8
 const firstRestMillis = 100
 const longestRestMillis = 10_000
 
+/** A token that expires on its way is of no use. */
+const travelMillis = 1_000
+
 interface Held {
   readonly token: Token
   /** 0: it is used by those alone that waited for it. */
@@ -37,7 +40,7 @@ export const makeTokens = (provider: SaslToken["token"], secrets: Secrets): Toke
   let answers = 0
 
   const valid = (now: number): Effect.Effect<Token, ClientFailure> | undefined =>
-    held !== undefined && now < (held.token.expiresAt ?? 0) ? Effect.succeed(held.token) : undefined
+    held !== undefined && now + travelMillis < (held.token.expiresAt ?? 0) ? Effect.succeed(held.token) : undefined
 
   const ask = Effect.fnUntraced(function* (now: number) {
     const given = yield* Effect.result(secrets.guard("the bearer token", provider))
