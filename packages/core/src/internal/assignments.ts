@@ -19,6 +19,7 @@ import * as PauseSet from "./pauseReasons.ts"
 import * as Processing from "./processing.ts"
 import * as StartPosition from "./startPosition.ts"
 import type { TierTopic } from "./tiers.ts"
+import * as Tracing from "./tracing.ts"
 
 export interface AssignmentsOptions<R> {
   readonly handling: Handling<R>
@@ -241,7 +242,7 @@ const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partiti
   const { session, broker } = options
   const handling = partition.tier === undefined ? options.handling : options.inTier(partition.tier)
   const processing = Processing.processPartition({ handling, partition, session, broker, reopen })
-  return LogAnnotations.annotated(processing, handling, partition, () => partition.current)
+  return LogAnnotations.annotated(Tracing.silent(handling, processing), handling, partition, () => partition.current)
 }
 
 /** A gap as a chunk without records: the position passes it when what was fetched before it is finished. */

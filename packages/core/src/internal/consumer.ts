@@ -21,6 +21,7 @@ import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
 import type { Places } from "./places.ts"
 import type { TierTopic } from "./tiers.ts"
 import * as Timepieces from "./timepieces.ts"
+import * as Tracing from "./tracing.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -191,6 +192,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     consumer: index,
     hub,
     metrics: options.metrics,
+    tracing: yield* Tracing.make,
     clock,
     setBackMillis: Timepieces.setBack(clock),
     committer,

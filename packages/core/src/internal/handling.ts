@@ -16,6 +16,7 @@ import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import type { Places, Timer } from "./places.ts"
 import type { Settled } from "./settled.ts"
+import type { BindingTracing } from "./tracing.ts"
 
 export interface Handling<R> {
   readonly definition: BindingDefinition<R>
@@ -24,6 +25,8 @@ export interface Handling<R> {
   readonly consumer: number
   readonly hub: EventHub
   readonly metrics: BindingMetrics
+  /** Undefined when the program has no tracer. */
+  readonly tracing: BindingTracing | undefined
   readonly clock: Clock.Clock
   /** How far the wall clock was set back while this consumer ran, in milliseconds. */
   readonly setBackMillis: () => number

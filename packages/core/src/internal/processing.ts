@@ -9,6 +9,7 @@ import type { Handler } from "./definition.ts"
 import * as DueTimes from "./dueTimes.ts"
 import { type Handling, report } from "./handling.ts"
 import * as Lanes from "./lanes.ts"
+import { observed } from "./observedHandler.ts"
 import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import * as Sequential from "./sequential.ts"
@@ -28,7 +29,8 @@ type HandlerOf<R, Tag> = Extract<Handler<R>, { readonly _tag: Tag }>
 /** Handles what is fetched until the partition stops. */
 export const processPartition = <R>(processing: Processing<R>): Effect.Effect<void, never, R> => {
   const { handling, partition } = processing
-  const { handler, processingOrder } = handling.definition
+  const { processingOrder } = handling.definition
+  const handler = observed(handling)
   switch (handler._tag) {
     case "Transactional":
       return inTransactions(processing, handler)

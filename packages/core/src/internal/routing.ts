@@ -183,7 +183,7 @@ const copy = <R>(
   partition,
   record,
   topic,
-  headers,
+  headers: handling.tracing?.continued(record, headers) ?? headers,
   onStored,
   onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
 })
