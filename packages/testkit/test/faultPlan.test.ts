@@ -70,6 +70,30 @@ describe("faults of publishing", () => {
     }).pipe(onBroker([FaultPlan.nth(1, produce, { _tag: "Refuse", error: down })]))
   )
 
+  it.effect("what a transaction left open whose abort or commit was refused is no part of the next one", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        yield* setUp()
+        const broker = yield* Broker.Broker
+        const producer = yield* broker.transactionalProducer({ transactionalId: "tx" })
+        const sent = (value: string) => producer.transaction((transaction) => transaction.send(record("t", value)))
+        yield* Effect.exit(
+          producer.transaction((transaction) => Effect.andThen(transaction.send(record("t", "a")), Effect.fail("no")))
+        )
+        yield* sent("b")
+        yield* Effect.flip(sent("c"))
+        yield* sent("d")
+        assert.deepStrictEqual(yield* values("t"), ["b", "d"])
+      })
+      // The first is the claim of the id; then an abort, its repetition, a commit, and another one.
+    ).pipe(
+      onBroker([
+        FaultPlan.nth(2, { operation: "endTransaction" }, { _tag: "Refuse", error: down }),
+        FaultPlan.nth(5, { operation: "endTransaction" }, { _tag: "Refuse", error: down })
+      ])
+    )
+  )
+
   it.effect("applied, and yet the caller gets the error", () =>
     Effect.gen(function* () {
       yield* setUp()

@@ -24,15 +24,22 @@ export const make = Effect.fnUntraced(function* (
   const producer = yield* Producer.make(cluster, connection, Producer.settings(options), claim)
   const turns = yield* Semaphore.make(1)
 
+  /** An end was refused, or its answer got lost: what is open must not become part of the next transaction. */
+  let mayBeOpen = false
+
   const end = (outcome: "committed" | "aborted"): Effect.Effect<void, BrokerError.BrokerError> =>
-    cluster.network.request(connection, call, () => {
-      const problem = cluster.transactions.end(claim, outcome)
-      return problem ? Effect.fail(problem) : Effect.void
-    })
+    Effect.suspend(() => {
+      mayBeOpen = true
+      return cluster.network.request(connection, call, () => {
+        const problem = cluster.transactions.end(claim, outcome)
+        return problem ? Effect.fail(problem) : Effect.void
+      })
+    }).pipe(Effect.tap(() => Effect.sync(() => (mayBeOpen = false))))
 
   const transaction = <A, E, R>(use: (transaction: Broker.Transaction) => Effect.Effect<A, E, R>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
+        if (mayBeOpen) yield* end("aborted")
         const { port, close } = open(cluster, connection, claim, producer)
         const exit = yield* Effect.exit(restore(use(port)))
         close()
