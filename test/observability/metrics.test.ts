@@ -210,6 +210,89 @@ describe("the metrics of a binding", () => {
     })
   )
 
+  metered(
+    "OBS-08 lag stays right while the binding is paused, and when everything of a transactional topic is read",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* createTopic("orders")
+        yield* append("orders", 0, numbered(2))
+        const app = yield* start(binding({ isDown: () => false }))
+        const lag = valueOf("eventbus.consumer.lag", { topic: "orders", partition: "0" })
+        yield* advance("1 second")
+        assert.strictEqual(yield* lag, 0)
+        yield* app.connector.pause("orders")
+        yield* append("orders", 0, numbered(7))
+        yield* advance("30 seconds")
+        assert.strictEqual(yield* lag, 7)
+        yield* app.connector.resume("orders")
+        yield* advance("5 seconds")
+        assert.strictEqual(yield* lag, 0)
+        // Behind the record is the marker of its transaction, which no consumer sees.
+        const producer = yield* memory.broker.transactionalProducer({ transactionalId: "t" })
+        yield* producer.transaction((transaction) => transaction.send({ topic: "orders", key: null, value: null }))
+        yield* advance("30 seconds")
+        assert.strictEqual(yield* lag, 0)
+      })
+  )
+
+  metered("OBS-10 dead letters that wait: stored before the start and since, until a replay has taken them", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* createTopic("orders")
+      yield* createTopic("orders.DLT")
+      yield* append("orders.DLT", 0, numbered(4))
+      yield* start(binding({ isDown: () => false }))
+      const depth = valueOf("eventbus.dlt.depth", { binding: "orders" })
+      assert.strictEqual(yield* depth, 0)
+      yield* advance("10 seconds")
+      assert.strictEqual(yield* depth, 4)
+      yield* append("orders", 0, ["invalid"])
+      yield* advance("1 second")
+      assert.strictEqual(yield* depth, 5)
+      yield* memory.broker.admin.pipe(
+        Effect.flatMap((admin) =>
+          admin.setCommittedOffsets("billing.dlt", [{ topic: "orders.DLT", partition: 0, offset: 3n }])
+        )
+      )
+      yield* advance("20 seconds")
+      assert.strictEqual(yield* depth, 2)
+    })
+  )
+
+  metered("OBS-10 nobody asks the cluster for a depth that nobody reads, until somebody does again", () =>
+    Effect.gen(function* () {
+      yield* createTopic("orders")
+      yield* createTopic("orders.DLT")
+      yield* start(binding({ isDown: () => false }))
+      const depth = valueOf("eventbus.dlt.depth")
+      assert.strictEqual(yield* depth, 0)
+      yield* advance("5 minutes")
+      yield* append("orders.DLT", 0, numbered(4))
+      yield* advance("5 minutes")
+      assert.strictEqual(yield* depth, 0)
+      yield* advance("10 seconds")
+      assert.strictEqual(yield* depth, 4)
+    })
+  )
+
+  metered("OBS-11 a tier that fills in an outage shows how many records wait in it", () =>
+    Effect.gen(function* () {
+      yield* createTopic("orders")
+      yield* append("orders", 0, ["down-1", "down-2", "down-3"])
+      let isDown = true
+      yield* start(binding({ isDown: () => isDown }))
+      const depth = (tier: string) => valueOf("eventbus.retry.tier.depth", { binding: "orders", tier })
+      yield* advance("30 seconds")
+      assert.deepStrictEqual([yield* depth("1"), yield* depth("2")], [3, 0])
+      yield* advance("5 minutes")
+      assert.deepStrictEqual([yield* depth("1"), yield* depth("2")], [0, 3])
+      isDown = false
+      yield* advance("10 minutes")
+      assert.deepStrictEqual([yield* depth("1"), yield* depth("2")], [0, 0])
+    })
+  )
+
   metered("LIF-16 ruling 36 series go with what they tell of: partition, run, binding", () =>
     Effect.gen(function* () {
       yield* createTopic("orders", 2)

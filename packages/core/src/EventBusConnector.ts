@@ -20,6 +20,7 @@ import * as BindingKey from "./internal/bindingKey.ts"
 import { bounded } from "./internal/bounded.ts"
 import * as Container from "./internal/container.ts"
 import { CurrentHandler } from "./internal/currentHandler.ts"
+import * as DeadLetterDepth from "./internal/deadLetterDepth.ts"
 import type { Described } from "./internal/definition.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
@@ -215,6 +216,7 @@ const make = Effect.gen(function* () {
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
   yield* Effect.forkScoped(Watch.run(containers))
+  yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 
   return EventBusConnector.of({
     register,

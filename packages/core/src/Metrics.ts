@@ -128,6 +128,25 @@ export const consumerLag = define({
   labels: ofPartition
 })
 
+/**
+ * Records in the dead letter topic that no replay has taken, in all of its partitions: control records of transactions included. The cluster is asked every 10 seconds
+ * while this is read; until it has answered, what was stored from here counts. Every process reports the whole.
+ */
+export const deadLetterDepth = define({
+  name: "eventbus.dlt.depth",
+  kind: "gauge",
+  description: "Records in the dead letter topic that are not replayed",
+  labels: ofBinding
+})
+
+/** Records that wait in a retry topic, of the partitions that this process owns: the sum of their lags. */
+export const retryTierDepth = define({
+  name: "eventbus.retry.tier.depth",
+  kind: "gauge",
+  description: "Records waiting in a retry topic",
+  labels: [...ofBinding, "tier"]
+})
+
 /** `stateNumber` of the binding's state. */
 export const containerState = define({
   name: "eventbus.container.state",
@@ -246,6 +265,8 @@ export const all: ReadonlyArray<Definition> = [
   circuitState,
   circuitTransitions,
   consumerLag,
+  deadLetterDepth,
+  retryTierDepth,
   containerState,
   consumersRunning,
   pollIntervalSafety,

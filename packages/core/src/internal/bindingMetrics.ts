@@ -8,6 +8,7 @@ import type { TopicPartition } from "../ConsumerRecord.ts"
 import { partitionKey } from "../ConsumerRecord.ts"
 import type { ContainerState } from "../EventBusError.ts"
 import * as Metrics from "../Metrics.ts"
+import * as DeadLetterDepth from "./deadLetterDepth.ts"
 import type { DeadLetterReason } from "./deadLetterHeaders.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as Distribution from "./distribution.ts"
@@ -44,6 +45,7 @@ export interface BindingMetrics {
   readonly budgetReached: () => void
   readonly publishFailed: (topic: string) => void
   readonly gone: (at: TopicPartition, records: number) => void
+  readonly deadLetterDepth: DeadLetterDepth.DeadLetterDepth
   /** A partition is ours, or no longer. */
   readonly opened: (partition: PartitionGauges.Watched) => void
   readonly closed: (partition: PartitionGauges.Watched) => void
@@ -70,6 +72,7 @@ export const make = Effect.fnUntraced(function* (
   const of = { cluster: definition.cluster, binding: definition.name }
   const ofState = MetricSeries.make(context)
   ofState.gauge(Metrics.containerState, of, () => Metrics.stateNumber(sources.state()))
+  const deadLetterDepth = DeadLetterDepth.make(clock)
   let run = makeRun(definition, context, clock, of)
   sources.breaker?.onChange(({ to }) => run.circuitChanged({ ...of, to }))
   yield* Effect.addFinalizer(() =>
@@ -85,7 +88,11 @@ export const make = Effect.fnUntraced(function* (
       tally.processed++
       tally.retries.observe(0)
     },
-    settled: (at, outcome) => run.settled(at, outcome),
+    settled: (at, outcome) => {
+      if (outcome.settlement === "DeadLettered") deadLetterDepth.stored()
+      run.settled(at, outcome)
+    },
+    deadLetterDepth,
     called: (millis) => run.duration.observe(millis),
     attemptFailed: (topic, { className }) => run.attemptFailed(topic, className),
     batch: (records) => run.batches.observe(records),
@@ -97,7 +104,7 @@ export const make = Effect.fnUntraced(function* (
     begin: () => {
       run.end()
       run = makeRun(definition, context, clock, of)
-      run.begin(sources)
+      run.begin(sources, deadLetterDepth)
     },
     end: () => run.end()
   }
@@ -202,7 +209,12 @@ const makeRun = (
     publishFailed: series.counters(Metrics.publishFailed),
     gone: series.counters(Metrics.recordsGone),
     circuitChanged: series.counters(Metrics.circuitTransitions),
-    begin: ({ breaker, consumersRunning }: Sources) => {
+    begin: ({ breaker, consumersRunning }: Sources, { read }: DeadLetterDepth.DeadLetterDepth) => {
+      series.gauge(Metrics.deadLetterDepth, of, read)
+      for (const { topic } of definition.tiers.topics) {
+        const tier = tierLabel(definition, topic)
+        series.gauge(Metrics.retryTierDepth, { ...of, tier }, () => gauges.depthOf(topic))
+      }
       series.gauge(Metrics.consumersRunning, of, consumersRunning)
       if (breaker !== undefined) {
         series.gauge(Metrics.circuitState, of, () => Metrics.circuitNumber(breaker.stateUnsafe()))

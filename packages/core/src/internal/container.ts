@@ -17,6 +17,7 @@ import * as Bounds from "./bounds.ts"
 import * as BreakerGate from "./breakerGate.ts"
 import { type Consumer, subscriptions } from "./consumer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
+import type { DeadLetterDepth } from "./deadLetterDepth.ts"
 import * as DeadLetterStrategy from "./deadLetterStrategy.ts"
 import type { OnEvent } from "./deadLetterStrategyEvents.ts"
 import type { BindingDefinition } from "./definition.ts"
@@ -38,6 +39,7 @@ export interface Container {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly hostname: string
+  readonly deadLetterDepth: DeadLetterDepth
   readonly outlook: Watch.Outlook
   readonly state: () => ContainerState
   /** The partitions that its consumers own. */
@@ -231,7 +233,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   return {
-    ...{ definition, broker, hostname, outlook, state },
+    ...{ definition, broker, hostname, outlook, state, deadLetterDepth: metrics.deadLetterDepth },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
       ...{ definition, pausing, parking, outlook, breaker, statuses, state },

@@ -19,6 +19,8 @@ export interface PartitionGauges {
   readonly closed: (partition: Watched) => void
   /** The greatest lag of all that are open. */
   readonly mostLag: () => number
+  /** Of a retry topic. */
+  readonly depthOf: (topic: string) => number
   readonly end: () => void
 }
 
@@ -47,6 +49,11 @@ export const make = (
       open.delete(watched)
     },
     mostLag: () => Math.max(0, ...Array.from(open.keys(), lagOf)),
+    depthOf: (topic) => {
+      let depth = 0
+      for (const watched of open.keys()) if (watched.topic === topic) depth += lagOf(watched)
+      return depth
+    },
     end: () => {
       for (const series of open.values()) series.end()
       open.clear()
