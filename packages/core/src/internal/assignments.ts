@@ -88,21 +88,26 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.provideContext(context),
       Effect.forkIn(partitionScope)
     )
+    // A transactional partition is told its position when its producer has fenced the one before it.
+    partition.awaitsSeek = definition.handler._tag === "Transactional"
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
     running.set(partition.key, { partition, scope: partitionScope, fiber })
     handling.metrics.opened(partition)
     partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
     yield* options.announce
-    // A transactional partition starts to fetch when its producer has fenced the one before it.
-    if (definition.handler._tag !== "Transactional") yield* session.seek(partition, position)
+    if (!partition.awaitsSeek) yield* session.seek(partition, position)
   })
+
+  /** The session keeps the pauses of a partition for as long as it is assigned; one that begins anew has none yet. */
+  const refetch = (at: TopicPartition) => session.resume([at])
 
   /** Begins a partition anew under the same assignment. */
   const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
     const entry = running.get(partition.key)
     if (entry?.partition !== partition || !partition.owned()) return
     yield* close(entry)
+    yield* refetch(partition)
     const start = { position: partition.position(), anchored: true }
     yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
   })
@@ -173,6 +178,7 @@ export const make = Effect.fnUntraced(function* <R>(
     }
     // The log is another one: positions of the old assignment mean nothing in it.
     yield* close(entry)
+    yield* refetch(event)
     yield* open(event, event.generation, start, -1n, event.logEnd)
   })
 

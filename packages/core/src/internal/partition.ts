@@ -61,6 +61,8 @@ export class Partition implements Committable {
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
   stopping = false
+  /** Whether the session still has to be told where to read: what comes until then is from a position that nobody asked for. */
+  awaitsSeek = false
   /** One past the last offset that can be read, as far as is known. */
   logEnd: bigint
   /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the watch. */
@@ -133,7 +135,7 @@ export class Partition implements Committable {
 
   /** Takes a fetched chunk. True when the fetch must be paused now (`syncFetch`). */
   offer(chunk: RecordChunk): boolean {
-    if (this.stopping) return false
+    if (this.stopping || this.awaitsSeek) return false
     Queue.offerUnsafe(this.#queue, chunk)
     this.chunksTaken++
     this.unfetchedSinceMillis = undefined

@@ -108,7 +108,12 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     const producer = yield* Transactional.acquire(broker, handling.groupId, partition)
     if (producer === undefined) return
     const offset = yield* Transactional.committedOffset(broker, handling.groupId, partition)
-    yield* session.seek(partition, offset === undefined || offset < 0n ? partition.position() : offset)
+    // A fiber that has just yielded does not do it again between two steps: no chunk comes in between.
+    yield* Effect.yieldNow
+    yield* Effect.suspend(() => {
+      partition.awaitsSeek = false
+      return session.seek(partition, offset === undefined || offset < 0n ? partition.position() : offset)
+    })
     const fork = Effect.runForkWith(yield* Effect.context())
     const onBroken = (error: BrokerError) => {
       if (partition.stopping) return

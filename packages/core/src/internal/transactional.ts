@@ -13,6 +13,7 @@ import { type FailedRun, settleFailed, settleUndecodable } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { called, committed, type Handling, settled, spentMillis, started } from "./handling.ts"
+import * as OffTheClock from "./offTheClock.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
 import { isParked, type Settled, staysInPlace } from "./settled.ts"
@@ -72,7 +73,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
   }
   // Control records behind the last record, or a chunk of nothing else: without this, lag would not reach 0.
   if (!partition.stopping && partition.committed < chunk.nextOffset) {
-    yield* commitOnly(run, chunk.nextOffset)
+    if (!(yield* commitOnly(run, chunk.nextOffset))) return
     partition.committed = chunk.nextOffset
     committed(handling, partition)
   }
@@ -112,7 +113,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   undecodable: Undecodable | undefined
 ) {
   const { partition, handling } = run
-  const again = (timer: Timer) => inTransaction(run, [record], { index: 0, undecodable: undefined }, timer)
+  const again = (timer: Timer) => alone(run, record, timer)
   const publish = (copy: ProducerRecord) =>
     run.producer
       .transaction((transaction) =>
@@ -131,8 +132,9 @@ const settleAlone = Effect.fnUntraced(function* <R>(
     handling.breaker?.release(current.timer)
     const outcome: Settled =
       isParked(settling) && !(yield* via.publish(settling.copy)) ? { ...settling, settlement: "Unfinished" } : settling
-    if (outcome.settlement === "Skipped") yield* commitOnly(run, record.offset + 1n)
-    if (outcome.settlement === "Unfinished" || partition.stopping) return false
+    if (outcome.settlement === "Unfinished") return false
+    if (outcome.settlement === "Skipped" && !(yield* commitOnly(run, record.offset + 1n))) return false
+    if (staysInPlace(outcome) && partition.stopping) return false
     book(run, [record], outcome)
     if (!staysInPlace(outcome)) return true
     yield* partition.runnable
@@ -144,6 +146,22 @@ const settleAlone = Effect.fnUntraced(function* <R>(
       return true
     }
     current = { cause: exit.cause, cutOff, timer }
+  }
+})
+
+/** One record in a transaction of its own. A pause before its turn makes it wait; when the partition stops first, it interrupts itself. */
+const alone = Effect.fnUntraced(function* <R>(
+  run: Run<R>,
+  record: ConsumerRecord,
+  timer: Timer
+): Effect.fn.Return<void, unknown, R> {
+  const { partition, handling } = run
+  while (true) {
+    const progress: Progress = { index: 0, undecodable: undefined }
+    yield* inTransaction(run, [record], progress, timer)
+    if (progress.index > 0) return
+    if (partition.stopping) return yield* Effect.interrupt
+    yield* OffTheClock.make(handling.clock, timer).within(partition.runnable)
   }
 })
 
@@ -163,6 +181,7 @@ const inTransaction = <R>(
   timer: Timer
 ): Effect.Effect<void, unknown, R> => {
   const { partition, handling, handler } = run
+  const offTheClock = OffTheClock.make(handling.clock, timer)
   let failure: Cause.Cause<unknown> | undefined
   let broken: BrokerError | undefined
   const watched = (transaction: Transaction): Producer => {
@@ -170,17 +189,27 @@ const inTransaction = <R>(
       broken = refusesRecord(error) ? broken : error
     }
     const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
-      Effect.tapError(effect, (error) => Effect.sync(() => note(error)))
+      offTheClock.within(Effect.tapError(effect, (error) => Effect.sync(() => note(error))))
     return {
       send: (record) => watch(transaction.send(record)),
       sendAll: (all) => watch(transaction.sendAll(all)),
       sendEach: (each, onAnswer) =>
-        transaction.sendEach(each, (index, answer) => {
-          if (Result.isFailure(answer)) note(answer.failure)
-          onAnswer(index, answer)
-        })
+        watch(
+          transaction.sendEach(each, (index, answer) => {
+            if (Result.isFailure(answer)) note(answer.failure)
+            onAnswer(index, answer)
+          })
+        )
     }
   }
+  const call = (invoked: Effect.Effect<unknown, unknown, R>) =>
+    Effect.suspend(() => {
+      const beforeMillis = spentMillis(handling, timer)
+      return Effect.map(Effect.exit(handling.places.within(partition, timer, () => invoked)), (exit) => {
+        called(handling, timer, beforeMillis)
+        return exit
+      })
+    })
   const body = Effect.fnUntraced(function* (transaction: Transaction) {
     const current = watched(transaction)
     for (; progress.index < records.length && partition.open; progress.index++) {
@@ -192,9 +221,7 @@ const inTransaction = <R>(
         progress.undecodable = invoked
         return yield* Effect.fail("undecodable" as const)
       }
-      const beforeMillis = spentMillis(handling, timer)
-      const exit = yield* Effect.exit(handling.places.within(partition, timer, () => invoked))
-      called(handling, timer, beforeMillis)
+      const exit = yield* offTheClock.except(call(invoked))
       if (Exit.isSuccess(exit)) continue
       failure = exit.cause
       return yield* Effect.fail("failed" as const)
@@ -202,7 +229,7 @@ const inTransaction = <R>(
     const last = records[progress.index - 1]
     if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
   })
-  return run.producer.transaction(body).pipe(
+  return offTheClock.within(run.producer.transaction(body)).pipe(
     Effect.catch((error) => {
       if (typeof error !== "string") broken = error
       if (broken !== undefined) {
@@ -227,10 +254,18 @@ const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
     { topic: run.partition.topic, partition: run.partition.partition, offset }
   ])
 
-const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<void> =>
-  run.producer
-    .transaction((transaction) => sendOffset(run, transaction, offset))
-    .pipe(Effect.catch((error) => Effect.sync(() => run.onBroken(error))))
+/** False when it failed. */
+const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<boolean> =>
+  Effect.match(
+    run.producer.transaction((transaction) => sendOffset(run, transaction, offset)),
+    {
+      onSuccess: () => true,
+      onFailure: (error) => {
+        run.onBroken(error)
+        return false
+      }
+    }
+  )
 
 /** Books records whose transaction is committed. */
 const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: Settled): void => {
