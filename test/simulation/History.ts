@@ -4,6 +4,7 @@
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
+import type { Copy } from "./copies.ts"
 import type { RecordPlan } from "./Scenario.ts"
 
 /** A partition of a topic, as text: `orders/0`. */
@@ -48,6 +49,12 @@ export type Fact =
       readonly process: string
       readonly groupId: string
     }
+  /** A process begins to publish a copy to a retry or dead letter topic. */
+  | { readonly _tag: "Sent"; readonly process: string; readonly number: number; readonly copy: Copy }
+  /** The sending did not end with an acknowledgement. */
+  | { readonly _tag: "SendFailed"; readonly process: string; readonly number: number }
+  /** Copies lie in a partition of a retry or dead letter topic. */
+  | { readonly _tag: "Stored"; readonly partition: PartitionName; readonly copies: ReadonlyArray<StoredCopy> }
   | { readonly _tag: "Broker"; readonly entry: MemoryBroker.JournalEntry }
   | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
   /** The last fault is over; from here everything must come to rest. */
@@ -56,6 +63,13 @@ export type Fact =
   | { readonly _tag: "Ended"; readonly remains: Remains }
   /** The broker is gone too; fibers that run on belong to nobody. */
   | { readonly _tag: "Closed"; readonly fibers: number }
+
+export interface StoredCopy {
+  readonly offset: bigint
+  readonly copy: Copy
+  /** False when its transaction was aborted: nobody ever reads it. Known at the end of the run. */
+  isReadable: boolean
+}
 
 /** What is there at the end, when everything had time to settle. */
 export interface Remains {
@@ -69,6 +83,8 @@ export interface Remains {
   }>
   /** Values in dead letter topics, as text. */
   readonly deadLetters: ReadonlyArray<string>
+  /** What transactional handlers published, as far as it was committed: ids of records. */
+  readonly outputs: ReadonlyArray<string>
   /** Why a stop did not end, and what was left over: sentences. */
   readonly leftovers: ReadonlyArray<string>
 }
@@ -81,7 +97,8 @@ const processOf = (fact: Fact): string | undefined => ("process" in fact ? fact.
 export class History {
   readonly entries: Array<Entry> = []
   private readonly killed = new Set<string>()
-  private readonly nowMillis: () => number
+  /** Since the run began. */
+  readonly nowMillis: () => number
 
   constructor(nowMillis: () => number) {
     this.nowMillis = nowMillis

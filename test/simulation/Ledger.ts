@@ -2,22 +2,44 @@
  * What a history amounts to at one moment: records and their fate, assignments as each process sees them, who holds what at the broker, calls that are
  * running. Rules compare the next entry with it.
  */
+import type { EventBusEvent } from "@eventbus/core"
+import type { Copy } from "./copies.ts"
+import * as Copies from "./copies.ts"
 import type { Entry, PartitionName } from "./History.ts"
-import type { RecordPlan, Scenario } from "./Scenario.ts"
+import { deadLetterTopic, type Place } from "./retries.ts"
+import type { BindingPlan, RecordPlan, Scenario } from "./Scenario.ts"
+import { beginMillis } from "./Timeline.ts"
 
-export type Fate = "open" | "done" | "dead-lettered" | "skipped"
+export type Fate = "open" | "done" | "routed" | "dead-lettered" | "skipped"
 
 export interface LedgerRecord {
   readonly plan: RecordPlan
   readonly binding: string
   readonly partition: PartitionName
   readonly offset: bigint
+  /** Where it is on its way through the tiers, and what it brings along. Nothing of a record of the main topic is believed. */
+  readonly place: Place
+  readonly totalAttempts: number
+  readonly firstFailureMillis: number | undefined
+  /** When it may be handled. */
+  readonly dueMillis: number
   fate: Fate
   /** Removed from the log, by retention or compaction. */
   removed: "no" | "retention" | "compaction"
   /** A connector has said that it is gone, or could not know that it ever was: deleted before the group committed anything. */
   accountedFor: boolean
 }
+
+/** How a delivery gave a record up. */
+export interface GivenUp {
+  readonly attempts: number
+  readonly failure: Failure
+  readonly atMillis: number
+  /** The processing budget did not leave time for another attempt. */
+  readonly budgetReached: boolean
+}
+
+type Failure = Extract<EventBusEvent.EventBusEvent, { readonly _tag: "AttemptFailed" }>["failure"]
 
 export interface Call {
   readonly call: number
@@ -30,6 +52,8 @@ export interface Call {
 
 /** A partition in the hands of one consumer, as its connector sees it. */
 export interface Assignment {
+  /** Counts all assignments of a run. */
+  readonly number: number
   readonly process: string
   readonly consumer: number
   readonly binding: string
@@ -50,7 +74,14 @@ export interface Assignment {
   /** Called and not finished. */
   readonly begun: Set<bigint>
   /** Given up by their delivery, and on their way to another topic: what is behind them may begin, and is not committed. */
-  readonly leaving: Set<bigint>
+  readonly leaving: Map<bigint, GivenUp>
+  /** Copies that were begun to be published and not refused, by the number of the sending. */
+  readonly sent: Map<bigint, number>
+  /** Done in a transaction that is not committed yet. */
+  readonly pending: Set<bigint>
+  /** Calls of the current delivery that came to something. */
+  readonly attempts: Map<bigint, number>
+  budgetReached: boolean
   /** Finished by a copy in another topic, or behind one that was on its way there: nobody waits for their commit. */
   readonly notAwaited: Set<bigint>
 }
@@ -66,8 +97,11 @@ export class Ledger {
   readonly logEnds = new Map<PartitionName, bigint>()
   /** Every assignment that there was, by process and partition; the newest last. */
   readonly assignments = new Map<string, Array<Assignment>>()
+  /** Every record that there is of an id: the first one, and its copies in retry topics. */
+  readonly ways = new Map<string, Array<LedgerRecord>>()
   readonly calls = new Map<number, Call>()
   readonly committed = new Map<PartitionName, bigint>()
+  private assigned = 0
   private readonly holdings = new Map<string, Set<PartitionName>>()
   /** When the broker told a member to give a partition up that it still has. */
   private readonly revokedAtMillis = new Map<string, number>()
@@ -180,6 +214,21 @@ export class Ledger {
         if (entry._tag === "CommitFailed") traffic.lastFailureMillis = entry.atMillis
         return
       }
+      case "Sent": {
+        const source = this.sourceOf(entry.process, entry.copy)
+        source?.assignment.sent.set(source.record.offset, entry.number)
+        return
+      }
+      case "SendFailed":
+        for (const { sent } of this.all(entry.process)) {
+          for (const [offset, number] of sent) if (number === entry.number) sent.delete(offset)
+        }
+        return
+      case "Stored":
+        for (const { offset, copy, isReadable } of entry.copies) {
+          if (isReadable) this.store(entry.partition, offset, copy)
+        }
+        return
       case "Broker":
         this.broker(entry)
         return
@@ -190,21 +239,70 @@ export class Ledger {
   }
 
   private publish(entry: Extract<Entry, { readonly _tag: "Published" }>): void {
-    const log = this.records.get(entry.partition) ?? new Map<bigint, LedgerRecord>()
-    this.records.set(entry.partition, log)
+    const { binding, partition } = entry
     for (const [index, plan] of entry.records.entries()) {
       const offset = entry.firstOffset + BigInt(index)
-      log.set(offset, {
-        plan,
-        binding: entry.binding,
-        partition: entry.partition,
-        offset,
-        fate: "open",
-        removed: "no",
-        accountedFor: false
-      })
+      const fresh = { place: { tier: 0, attempt: 1 }, totalAttempts: 0, firstFailureMillis: undefined, dueMillis: 0 }
+      this.add({ ...fresh, plan, binding, partition, offset, fate: "open", removed: "no", accountedFor: false })
     }
-    this.logEnds.set(entry.partition, entry.firstOffset + BigInt(entry.records.length))
+    this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
+  }
+
+  /** What it says of itself was held against the rules when it was sent. */
+  private store(partition: PartitionName, offset: bigint, copy: Copy): void {
+    const [first] = this.ways.get(copy.id) ?? []
+    const plan = first && this.planOf(first.binding)
+    if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
+    const tier = Copies.numberOf(copy, "retry-tier")
+    const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
+    this.add({
+      ...{ plan: first.plan, binding: first.binding, partition, offset },
+      place: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
+      totalAttempts: Copies.numberOf(copy, "total-attempts"),
+      firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
+      dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
+      ...{ fate: "open", removed: "no", accountedFor: false }
+    })
+    const end = this.logEnds.get(partition) ?? 0n
+    if (offset >= end) this.logEnds.set(partition, offset + 1n)
+  }
+
+  private add(record: LedgerRecord): void {
+    const log = this.records.get(record.partition) ?? new Map<bigint, LedgerRecord>()
+    this.records.set(record.partition, log.set(record.offset, record))
+    const way = this.ways.get(record.plan.id)
+    if (way === undefined) this.ways.set(record.plan.id, [record])
+    else way.push(record)
+  }
+
+  /** The record that a process publishes a copy of: the last of its kind that a delivery gave up. */
+  sourceOf(
+    process: string,
+    copy: Copy
+  ): { readonly record: LedgerRecord; readonly assignment: Assignment } | undefined {
+    const sources = (this.ways.get(copy.id) ?? []).flatMap((record) =>
+      this.ofProcess(process, record.partition)
+        .filter(({ leaving }) => leaving.has(record.offset))
+        .map((assignment) => ({ record, assignment }))
+    )
+    // A broker that wrote a copy twice makes twins of it.
+    const isNext = ({ record, assignment }: (typeof sources)[number]) => !assignment.sent.has(record.offset)
+    const active = sources
+      .filter(({ assignment }) => assignment.state === "active")
+      .sort((a, b) => b.assignment.number - a.assignment.number)
+    return active.find(isNext) ?? active[0] ?? sources.at(-1)
+  }
+
+  /** Whether transactions write there: their markers take offsets. */
+  hasMarkers(partition: PartitionName): boolean {
+    const [record] = this.records.get(partition)?.values() ?? []
+    return record !== undefined && record.place.tier > 0 && this.planOf(record.binding).listener === "transactional"
+  }
+
+  planOf(binding: string): BindingPlan {
+    const plan = this.scenario.bindings.find((candidate) => candidate.name === binding)
+    if (plan === undefined) throw new Error(`There is no binding '${binding}' in this scenario.`)
+    return plan
   }
 
   private remove(partition: PartitionName, offset: bigint, by: "retention" | "compaction"): void {
@@ -222,6 +320,11 @@ export class Ledger {
     for (const assignment of this.all(process)) if (assignment.state !== "released") assignment.state = "lost"
     for (const call of this.calls.values()) if (call.process === process) this.calls.delete(call.call)
     this.stopped.add(process)
+  }
+
+  private newestFirst(partition: PartitionName): ReadonlyArray<Assignment> {
+    const all = [...this.assignments.values()].flat().filter((assignment) => assignment.partition === partition)
+    return all.sort((a, b) => b.number - a.number)
   }
 
   private all(process: string): ReadonlyArray<Assignment> {
@@ -243,7 +346,17 @@ export class Ledger {
     const call = this.calls.get(entry.call)
     if (call === undefined) return
     this.calls.delete(entry.call)
-    for (const offset of entry.done) this.finish(call.partition, offset, "done", call.assignment)
+    const isTransactional = this.planOf(call.binding).listener === "transactional"
+    // A transaction counts when it is committed, and one that fails takes along what was done in it.
+    if (isTransactional && entry.outcome !== "done") call.assignment?.pending.clear()
+    for (const offset of entry.done) {
+      if (isTransactional) call.assignment?.pending.add(offset)
+      else this.finish(call.partition, offset, "done", call.assignment)
+    }
+    if (entry.outcome !== "interrupted") {
+      const { attempts } = call.assignment ?? {}
+      for (const offset of call.offsets) attempts?.set(offset, (attempts.get(offset) ?? 0) + 1)
+    }
     for (const offset of call.offsets) if (call.assignment?.begun.has(offset)) call.assignment.failed.add(offset)
   }
 
@@ -253,8 +366,8 @@ export class Ledger {
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
-    const behindCopy = [...(assignment?.leaving ?? [])].some((before) => before < offset)
-    if (fate === "dead-lettered" || behindCopy) assignment?.notAwaited.add(offset)
+    const behindCopy = [...(assignment?.leaving.keys() ?? [])].some((before) => before < offset)
+    if (fate === "dead-lettered" || fate === "routed" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
   /**
@@ -266,9 +379,32 @@ export class Ledger {
     }
   }
 
+  private commit(partition: PartitionName, offset: bigint): void {
+    const before = this.committed.get(partition) ?? 0n
+    this.committed.set(partition, offset)
+    for (const record of this.records.get(partition)?.values() ?? []) {
+      if (record.offset < before || record.offset >= offset) continue
+      const fate = this.fateInTransaction(record)
+      if (fate !== undefined) this.finish(partition, record.offset, fate.fate, fate.assignment)
+    }
+  }
+
+  /** What a transaction makes of a record when it commits past it. */
+  fateInTransaction(record: LedgerRecord): { readonly fate: Fate; readonly assignment: Assignment } | undefined {
+    const { partition, offset, binding, plan } = record
+    if (record.fate !== "open" || this.planOf(binding).listener !== "transactional") return undefined
+    for (const assignment of this.newestFirst(partition)) {
+      if (assignment.pending.has(offset)) return { fate: "done", assignment }
+      if (!assignment.leaving.has(offset)) continue
+      if (assignment.sent.has(offset)) return { fate: "routed", assignment }
+      if (plan.behaviour._tag === "Ignorable") return { fate: "skipped", assignment }
+    }
+    return undefined
+  }
+
   private broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
     if (entry._tag === "Committed") {
-      for (const { topic, partition, offset } of entry.offsets) this.committed.set(`${topic}/${partition}`, offset)
+      for (const { topic, partition, offset } of entry.offsets) this.commit(`${topic}/${partition}`, offset)
     } else if (entry._tag === "Assigned") {
       const held = this.held(entry)
       this.holdings.set(`${entry.groupId} ${entry.memberId}`, held)
@@ -307,9 +443,13 @@ export class Ledger {
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
       if (!this.committed.has(partition)) this.excuse(partition, event.position)
+      // One that began anew, after a transaction failed, is not told to be over.
+      const before = this.current(process, event.consumer, partition)
+      if (before?.state === "active") before.state = "closed"
       const known = this.assignments.get(`${process} ${partition}`) ?? []
       this.assignments.set(`${process} ${partition}`, known)
       known.push({
+        number: ++this.assigned,
         process,
         consumer: event.consumer,
         binding: event.binding,
@@ -324,7 +464,11 @@ export class Ledger {
         finished: new Set(),
         failed: new Set(),
         begun: new Set(),
-        leaving: new Set(),
+        leaving: new Map(),
+        sent: new Map(),
+        pending: new Set(),
+        attempts: new Map(),
+        budgetReached: false,
         notAwaited: new Set()
       })
       return
@@ -345,9 +489,18 @@ export class Ledger {
       case "DrainTimedOut":
         assignment.drainTimedOut = true
         return
-      case "AttemptFailed":
-        if (event.retryInMillis === undefined) assignment.leaving.add(event.record.offset)
+      case "ProcessingBudgetReached":
+        assignment.budgetReached = true
         return
+      case "AttemptFailed": {
+        const { attempt: attempts, failure } = event
+        const { budgetReached } = assignment
+        assignment.budgetReached = false
+        if (event.retryInMillis !== undefined) return
+        assignment.leaving.set(event.record.offset, { attempts, failure, atMillis, budgetReached })
+        assignment.sent.delete(event.record.offset)
+        return
+      }
       case "PublishFailed":
         assignment.publishFailed = true
         return
@@ -358,6 +511,8 @@ export class Ledger {
         return
       case "Settled":
         assignment.leaving.delete(event.record.offset)
+        assignment.attempts.delete(event.record.offset)
+        if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)
         if (event.settlement === "DeadLettered")
           this.finish(partition, event.record.offset, "dead-lettered", assignment)
         if (event.settlement === "Skipped") this.finish(partition, event.record.offset, "skipped", assignment)

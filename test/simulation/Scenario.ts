@@ -4,6 +4,7 @@
  */
 import { FaultPlan } from "@eventbus/testkit"
 import * as Chance from "./Chance.ts"
+import type { Route } from "./retries.ts"
 
 /** How handling one record goes. Failures are counted over the whole group, so a record that was failing elsewhere goes on from there. */
 export type Behaviour =
@@ -13,12 +14,14 @@ export type Behaviour =
   | { readonly _tag: "Broken"; readonly how: Failing; readonly millis: number }
   /** Fails with an error that is routed to the dead letter topic, or dropped, at once. */
   | { readonly _tag: "Rejected" | "Ignorable" }
+  /** Fails so many calls with an error that goes to a tier at once, then succeeds. */
+  | { readonly _tag: "Busy"; readonly failures: number; readonly route: Route; readonly millis: number }
   /** Its first failure pauses the binding. */
   | { readonly _tag: "Alarming" }
   /** Bytes that are no value. */
   | { readonly _tag: "Undecodable" }
-  /** Never returns. */
-  | { readonly _tag: "Stuck" }
+  /** So many calls never return, then it succeeds. */
+  | { readonly _tag: "Stuck"; readonly calls: number }
   /** Cannot be interrupted for so long. */
   | { readonly _tag: "Stubborn"; readonly millis: number }
 
@@ -29,6 +32,15 @@ export interface RecordPlan {
   readonly partition: number
   readonly key: string | null
   readonly behaviour: Behaviour
+  /** Somebody wrote headers of the connector on it, all of them lies. */
+  readonly forged: boolean
+}
+
+/** One retry tier. Neighbours with the same delay share a topic. */
+export interface TierPlan {
+  readonly delayMillis: number
+  readonly maxAttempts: number
+  readonly concurrency: number
 }
 
 export interface BindingPlan {
@@ -36,7 +48,7 @@ export interface BindingPlan {
   readonly topic: string
   readonly groupId: string
   readonly partitions: number
-  readonly listener: "single" | "batch" | "whole-batch"
+  readonly listener: "single" | "batch" | "whole-batch" | "transactional"
   /** What a whole-batch handler says when a record fails. */
   readonly verdict: "from" | "these" | "none"
   readonly processingOrder: "partition" | "key" | "unordered"
@@ -45,10 +57,14 @@ export interface BindingPlan {
   readonly onExhausted: "dead-letter" | "halt"
   readonly membership: "dynamic" | "static"
   readonly maxAttempts: number
+  readonly tiers: ReadonlyArray<TierPlan>
+  readonly tierConsumer: "shared" | "separate"
   readonly maxPollRecords: number
   readonly maxInFlight: number | undefined
   readonly maxBufferedRecords: number
   readonly commitIntervalMillis: number
+  /** How long a fetch waits for records: seldom, so that idle time costs little. */
+  readonly maxWaitMillis: number
   readonly shutdownTimeoutMillis: number
 }
 
@@ -82,6 +98,14 @@ export interface Scenario {
   /** How many faults the plan draws on: none, some or many. */
   readonly intensity: number
   readonly troubleMillis: number
+  /** When a dependency is down: a handler that would have succeeded fails. */
+  readonly outage: Outage | undefined
+}
+
+export interface Outage {
+  readonly binding: number
+  readonly fromMillis: number
+  readonly toMillis: number
 }
 
 export const sessionTimeoutMillis = 12_000
@@ -121,7 +145,24 @@ export const generate = (seed: number): Scenario => {
     actions,
     faults: faults(chance, seed, intensity, troubleMillis),
     intensity,
-    troubleMillis
+    troubleMillis,
+    outage: outage(chance, bindings.length, troubleMillis)
+  }
+}
+
+export const isDown = ({ outage, bindings }: Scenario, binding: string, atMillis: number): boolean =>
+  outage !== undefined &&
+  bindings[outage.binding]?.name === binding &&
+  atMillis >= outage.fromMillis &&
+  atMillis < outage.toMillis
+
+const outage = (chance: Chance.Chance, bindings: number, troubleMillis: number): Outage | undefined => {
+  if (!chance.happens(0.35)) return undefined
+  const fromMillis = chance.between(0, troubleMillis / 2)
+  return {
+    binding: chance.between(0, bindings - 1),
+    fromMillis,
+    toMillis: Math.min(troubleMillis, fromMillis + chance.pick([500, 4_000, 20_000]))
   }
 }
 
@@ -141,11 +182,13 @@ const binding = (chance: Chance.Chance, index: number): BindingPlan => {
   const listener = chance.weighted([
     [5, "single"],
     [2, "batch"],
-    [2, "whole-batch"]
+    [2, "whole-batch"],
+    [2, "transactional"]
   ] as const)
   const processingOrder = listener === "single" ? chance.pick(["partition", "key", "unordered"] as const) : "partition"
   const name = index === 0 ? "orders" : "bills"
   const halts = listener !== "whole-batch" && processingOrder === "partition" && chance.happens(0.15)
+  const tiers = halts || chance.happens(0.4) ? [] : tiersOf(chance)
   return {
     name,
     topic: name,
@@ -159,6 +202,8 @@ const binding = (chance: Chance.Chance, index: number): BindingPlan => {
     onExhausted: halts ? "halt" : "dead-letter",
     membership: chance.happens(0.15) ? "static" : "dynamic",
     maxAttempts: chance.between(1, 4),
+    tiers,
+    tierConsumer: chance.happens(0.3) ? "separate" : "shared",
     maxPollRecords: chance.pick([1, 4, 10]),
     maxInFlight: chance.weighted([
       [2, undefined],
@@ -167,9 +212,28 @@ const binding = (chance: Chance.Chance, index: number): BindingPlan => {
     ] as const),
     maxBufferedRecords: chance.pick([1, 20, 50_000]),
     commitIntervalMillis: chance.pick([0, 200, 2000]),
+    maxWaitMillis: chance.pick([100, 1_000, 5_000, 5_000]),
     shutdownTimeoutMillis: chance.pick([2_000, 10_000])
   }
 }
+
+/** One to three tiers: a topic for each, one for all, or one tier alone. */
+const tiersOf = (chance: Chance.Chance): ReadonlyArray<TierPlan> => {
+  const count = chance.between(1, 3)
+  const shares = chance.happens(0.3)
+  let delayMillis = chance.pick([0, 200, 1_000, 5_000])
+  return Array.from({ length: count }, (_, index): TierPlan => {
+    if (index > 0 && !shares) delayMillis += chance.pick([1_000, 4_000, 15_000])
+    return { delayMillis, maxAttempts: chance.between(1, 3), concurrency: chance.pick([1, 1, 2, 5]) }
+  })
+}
+
+const routeOf = (chance: Chance.Chance): Route =>
+  chance.pick<Route>([
+    { _tag: "Next" },
+    { _tag: "Tier", tier: chance.between(1, 4) },
+    { _tag: "After", millis: chance.pick([0, 3_000, 100_000]) }
+  ])
 
 const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
   const millis = chance.weighted([
@@ -179,15 +243,18 @@ const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
     [0.3, 4_000]
   ] as const)
   const how = chance.pick(["fail", "die", "throw", "interrupt"] as const)
+  // Each such call takes its whole processing budget: with tiers, one that never ends would outlast the run.
+  const stuckCalls = plan.tiers.length > 0 ? chance.between(1, 3) : chance.pick([1, Number.POSITIVE_INFINITY])
   return chance.weighted<Behaviour>([
     [60, { _tag: "Fine", millis }],
     [6, { _tag: "Flaky", failures: chance.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
     [plan.onExhausted === "halt" ? 0 : 3, { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }],
+    [4, { _tag: "Busy", failures: chance.between(1, 4), route: routeOf(chance), millis }],
     [2, { _tag: "Rejected" }],
     [2, { _tag: "Ignorable" }],
     [0.5, { _tag: "Alarming" }],
     [2, { _tag: "Undecodable" }],
-    [plan.onExhausted === "halt" ? 0 : 0.2, { _tag: "Stuck" }],
+    [plan.onExhausted === "halt" ? 0 : 0.2, { _tag: "Stuck", calls: stuckCalls }],
     [0.3, { _tag: "Stubborn", millis: chance.pick([1_000, 12_000, 25_000]) }]
   ])
 }
@@ -213,7 +280,8 @@ const workload = (chance: Chance.Chance, plan: BindingPlan, index: number, troub
     const records = Array.from({ length: count }, (): RecordPlan => {
       const key = chance.happens(0.1) ? null : `k${chance.between(1, keys)}`
       const partition = chance.between(0, within - 1)
-      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: behaviour(chance, plan) }
+      const forged = chance.happens(0.05)
+      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: behaviour(chance, plan), forged }
     })
     actions.push({ _tag: "Publish", atMillis, binding: index, records })
   }

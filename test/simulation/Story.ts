@@ -3,6 +3,7 @@
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
+import type { Copy } from "./copies.ts"
 import type { Entry } from "./History.ts"
 import type { Action, BindingPlan, Scenario } from "./Scenario.ts"
 import type { Outcome } from "./simulate.ts"
@@ -12,7 +13,7 @@ export type Extent = "recent" | "whole"
 
 export const tell = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
   if (violation === undefined) return `Seed ${scenario.seed}: nothing went wrong in ${history.length} steps.`
-  const partition = /\b[a-z]+\/\d+\b/.exec(violation.message)?.[0]
+  const partition = /\b[a-z][\w.-]*\/\d+\b/.exec(violation.message)?.[0]
   const until = history.slice(0, violation.at + 1)
   const told = until.filter((entry) => concerns(entry, partition)).slice(extent === "recent" ? -40 : 0)
   return [
@@ -39,7 +40,11 @@ const describe = (scenario: Scenario): ReadonlyArray<string> => [
 const describeBinding = (plan: BindingPlan): string => {
   const listener = plan.listener === "whole-batch" ? `whole batches, verdict '${plan.verdict}'` : plan.listener
   const bounds = `maxInFlight ${plan.maxInFlight ?? "default"}, ${plan.maxBufferedRecords} buffered, polls of ${plan.maxPollRecords}`
-  const failing = `${plan.maxAttempts} attempts, then ${plan.onExhausted}`
+  const tiers = plan.tiers.map(
+    (tier) => `${tier.maxAttempts} after ${tier.delayMillis} ms (${tier.concurrency} at once)`
+  )
+  const retries = tiers.length === 0 ? [] : [...tiers, `${plan.tierConsumer} consumer`]
+  const failing = [`${plan.maxAttempts} attempts`, ...retries, `then ${plan.onExhausted}`].join(", ")
   return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop.`
 }
 
@@ -70,6 +75,7 @@ const concerns = (entry: Entry, partition: string | undefined): boolean => {
     case "Compacted":
     case "Truncated":
     case "Called":
+    case "Stored":
       return partition === undefined || entry.partition === partition
     case "Returned":
     case "CommitSent":
@@ -113,6 +119,17 @@ export const sentence = (entry: Entry): string => {
     case "CommitAccepted":
     case "CommitFailed":
       return `${entry.process} ${entry._tag} for ${entry.groupId}`
+    case "Sent":
+      return `${entry.process} publishes ${copySentence(entry.copy)}`
+    case "SendFailed":
+      return `${entry.process} could not publish, or does not know (${entry.number})`
+    case "Stored":
+      return entry.copies
+        .map(
+          ({ offset, copy, isReadable }) =>
+            `${entry.partition} at ${offset}${isReadable ? "" : ", aborted"}: ${copySentence(copy)}`
+        )
+        .join("; ")
     case "Broker":
       return `broker: ${brokerSentence(entry.entry)}`
     case "Connector":
@@ -127,6 +144,9 @@ export const sentence = (entry: Entry): string => {
       return `${entry._tag} ${entry.process}`
   }
 }
+
+const copySentence = ({ topic, id, told }: Copy): string =>
+  `a copy of ${id} to ${topic}, tier ${told.get("retry-tier")}, attempt ${told.get("retry-attempt") ?? "-"}, ${told.get("total-attempts")} calls so far`
 
 const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
   switch (entry._tag) {

@@ -149,7 +149,8 @@ export class Timeline {
     if (!Number.isFinite(millis)) return Effect.never
     return Effect.callback((resume) => {
       const sleeper: Sleeper = {
-        atMillis: this.nowMillis + millis,
+        // Whole milliseconds, as a clock shows and a timer keeps them.
+        atMillis: this.nowMillis + Math.ceil(millis),
         order: this.order++,
         wake: () => resume(Effect.void)
       }

@@ -1,9 +1,20 @@
 /**
  * Bindings made from their plans, with handlers that do what the plan of each record says and write it into the history.
  */
-import { Binding, type Delivery, EventBusError, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { Cause, Effect, Exit, Schema } from "effect"
+import {
+  Binding,
+  type BrokerError,
+  type ConsumerRecord,
+  CurrentTransaction,
+  type Delivery,
+  EventBusError,
+  RetryPolicy,
+  Route,
+  Serde
+} from "@eventbus/core"
+import { Cause, Data, Effect, Exit, Schema } from "effect"
 import type { History } from "./History.ts"
+import type * as Retries from "./retries.ts"
 import {
   type Behaviour,
   type BindingPlan,
@@ -19,12 +30,16 @@ class Unwanted extends Schema.TaggedError<Unwanted>()("Unwanted", {}) {}
 class Harmless extends Schema.TaggedError<Harmless>()("Harmless", {}) {}
 class Alarm extends Schema.TaggedError<Alarm>()("Alarm", {}) {}
 
-type HandlerError = Transient | Unwanted | Harmless | Alarm
+class Busy extends Data.TaggedError("Busy")<{ readonly route: Retries.Route }> {}
+
+type HandlerError = Transient | Unwanted | Harmless | Alarm | Busy
 
 /** What all handlers of a run share. */
 export interface Workshop {
   readonly history: History
   readonly plans: Map<string, RecordPlan>
+  /** Whether the dependency of a binding is down now. */
+  readonly isDown: (binding: string) => boolean
   /** Failed calls so far, by record id. */
   readonly failures: Map<string, number>
   calls: number
@@ -32,8 +47,9 @@ export interface Workshop {
   running: number
 }
 
-export const makeWorkshop = (history: History): Workshop => ({
+export const makeWorkshop = (history: History, isDown: Workshop["isDown"]): Workshop => ({
   history,
+  isDown,
   plans: new Map(),
   failures: new Map(),
   calls: 0,
@@ -45,6 +61,29 @@ const decoder = new TextDecoder()
 
 export const encode = (plan: RecordPlan): Uint8Array =>
   encoder.encode(plan.behaviour._tag === "Undecodable" ? `!${plan.id}` : plan.id)
+
+/** The user's own headers, and lies in the connector's name where the plan says so. */
+export const headersOf = ({ id, forged }: RecordPlan): ReadonlyArray<ConsumerRecord.Header> =>
+  Object.entries(forged ? { ...ownHeaders(id), ...lies } : ownHeaders(id)).map(([key, value]) => ({
+    key,
+    value: encoder.encode(value)
+  }))
+
+export const ownHeaders = (id: string) => ({ "trace-id": `trace of ${id}`, "content-type": "text/plain" })
+
+const lies = {
+  "x-eventbus-original-topic": "elsewhere",
+  "x-eventbus-original-partition": "7",
+  "x-eventbus-original-offset": "77",
+  "x-eventbus-original-timestamp": "-1",
+  "x-eventbus-retry-tier": "2",
+  "x-eventbus-retry-attempt": "99",
+  "x-eventbus-retry-timestamp": "99999999999999",
+  "x-eventbus-total-attempts": "1000",
+  "x-eventbus-first-failure-timestamp": "NaN",
+  "x-eventbus-tier0-attempts": "500",
+  "x-eventbus-tier3-exception": "Lie"
+}
 
 const recordId = Serde.make<string>({
   name: "record id",
@@ -71,15 +110,17 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
     maxPollRecords: plan.maxPollRecords,
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
-    retry: RetryPolicy.blocking({ maxAttempts: plan.maxAttempts, initialInterval: 50, maxInterval: 500 }),
+    retry: retryPolicy(plan),
     sessionTimeout: sessionTimeoutMillis,
     heartbeatInterval: sessionTimeoutMillis / 4,
     rebalanceTimeout: rebalanceTimeoutMillis,
     maxPollInterval: maxPollIntervalMillis,
+    maxWait: plan.maxWaitMillis,
     shutdownTimeout: plan.shutdownTimeoutMillis,
     ...(plan.onExhausted === "halt" ? ({ orderingMode: "STRICT", onExhausted: "halt" } as const) : {}),
     onError: {
       Transient: Route.retry,
+      Busy: ({ route }: Busy) => routeOf(route),
       Unwanted: Route.deadLetter("unwanted"),
       Harmless: Route.skip,
       Alarm: Route.pause
@@ -91,6 +132,13 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
       handleBatch: ({ deliveries }) => handleBatch(plan, process, workshop, deliveries)
     })
   }
+  if (plan.listener === "transactional") {
+    const { ackMode, commitInterval, processingOrder, ...others } = settings
+    return Binding.makeTransactional(plan.name, {
+      ...others,
+      handler: (delivery: Record) => handleOne(plan, process, workshop, delivery, output(plan, delivery))
+    })
+  }
   return Binding.make(plan.name, {
     ...settings,
     listenerType: plan.listener === "batch" ? "BATCH" : "SINGLE",
@@ -99,10 +147,46 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
   })
 }
 
-const handleOne = (plan: BindingPlan, process: string, workshop: Workshop, delivery: Record) =>
-  observed(plan, process, workshop, [delivery], work(workshop, delivery.value), (exit) =>
+const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPolicy.RetryPolicy => {
+  const blocking = { maxAttempts, initialInterval: 50, maxInterval: 500 }
+  if (tiers.length === 0) return RetryPolicy.blocking(blocking)
+  return RetryPolicy.tiered({
+    blocking,
+    tiers: tiers.map(({ delayMillis, ...tier }) => ({ ...tier, delay: delayMillis })),
+    equalDelays: "share",
+    consumer: tierConsumer
+  })
+}
+
+const routeOf = (route: Retries.Route): Route.Route => {
+  switch (route._tag) {
+    case "Next":
+      return Route.nextTier
+    case "Tier":
+      return Route.tier(route.tier)
+    case "After":
+      return Route.after(route.millis)
+  }
+}
+
+/** What a transactional handler publishes for a record. */
+const output = (plan: BindingPlan, { value }: Record) =>
+  CurrentTransaction.send({ topic: outputTopic(plan), key: null, value: encoder.encode(value) })
+
+export const outputTopic = (plan: BindingPlan): string => `${plan.topic}.out`
+
+const handleOne = <R = never>(
+  plan: BindingPlan,
+  process: string,
+  workshop: Workshop,
+  delivery: Record,
+  also: Effect.Effect<unknown, BrokerError.BrokerError, R> = Effect.void
+) => {
+  const run = Effect.andThen(work(workshop, plan, delivery.value), Effect.orDie(also))
+  return observed(plan, process, workshop, [delivery], run, (exit) =>
     Exit.isSuccess(exit) ? [delivery.record.offset] : []
   )
+}
 
 /** Handles a batch record by record; what a failure says about the others is the plan's verdict. */
 const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, batch: ReadonlyArray<Record>) => {
@@ -110,7 +194,7 @@ const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, bat
   const run = Effect.gen(function* () {
     const failures: Array<{ readonly index: number; readonly error: unknown }> = []
     for (const [index, delivery] of batch.entries()) {
-      const exit = yield* Effect.exit(work(workshop, delivery.value))
+      const exit = yield* Effect.exit(work(workshop, plan, delivery.value))
       if (Exit.isSuccess(exit)) {
         done.push(delivery.record.offset)
         continue
@@ -132,14 +216,14 @@ const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, bat
 }
 
 /** Writes down when the handler begins and how it ends. A killed process does nothing any more. */
-const observed = <E>(
+const observed = <E, R>(
   plan: BindingPlan,
   process: string,
   workshop: Workshop,
   deliveries: ReadonlyArray<Record>,
-  run: Effect.Effect<void, E>,
-  doneBy: (exit: Exit.Exit<void, E>) => ReadonlyArray<bigint>
-): Effect.Effect<void, E> =>
+  run: Effect.Effect<unknown, E, R>,
+  doneBy: (exit: Exit.Exit<unknown, E>) => ReadonlyArray<bigint>
+): Effect.Effect<unknown, E, R> =>
   Effect.suspend(() => {
     const { history } = workshop
     const [first] = deliveries
@@ -170,25 +254,33 @@ const consumerOf = (delivery: Record): number => {
   return Number(/\d+$/.exec(decoder.decode(header?.value ?? encoder.encode("0")))?.[0])
 }
 
-const work = (workshop: Workshop, id: string): Effect.Effect<void, HandlerError> => {
+const work = (workshop: Workshop, binding: BindingPlan, id: string): Effect.Effect<void, HandlerError> => {
   const plan = workshop.plans.get(id)
   if (plan === undefined) return Effect.die(new Error(`a handler got '${id}', which nobody published`))
-  return behave(plan.behaviour, () => {
+  const worked = behave(plan.behaviour, () => {
     const before = workshop.failures.get(id) ?? 0
     workshop.failures.set(id, before + 1)
     return before
   })
+  return Effect.andThen(
+    worked,
+    Effect.suspend(() => (workshop.isDown(binding.name) ? Effect.fail(new Transient()) : Effect.void))
+  )
 }
 
 /** `failure` counts one more failed call and answers how many there were before. */
 const behave = (behaviour: Behaviour, failure: () => number): Effect.Effect<void, HandlerError> => {
+  const failing = (times: number, failed: Effect.Effect<void, HandlerError>) =>
+    Effect.suspend(() => (failure() < times ? failed : Effect.void))
   switch (behaviour._tag) {
     case "Fine":
       return pause(behaviour.millis)
     case "Flaky":
+      return Effect.andThen(pause(behaviour.millis), failing(behaviour.failures, fail(behaviour.how)))
+    case "Busy":
       return Effect.andThen(
         pause(behaviour.millis),
-        Effect.suspend(() => (failure() < behaviour.failures ? fail(behaviour.how) : Effect.void))
+        failing(behaviour.failures, Effect.fail(new Busy({ route: behaviour.route })))
       )
     case "Broken":
       return Effect.andThen(pause(behaviour.millis), fail(behaviour.how))
@@ -197,11 +289,11 @@ const behave = (behaviour: Behaviour, failure: () => number): Effect.Effect<void
     case "Ignorable":
       return Effect.fail(new Harmless())
     case "Alarming":
-      return failure() === 0 ? Effect.fail(new Alarm()) : Effect.void
+      return failing(1, Effect.fail(new Alarm()))
     case "Undecodable":
       return Effect.die(new Error("a handler was called with a value that cannot be read"))
     case "Stuck":
-      return Effect.never
+      return failing(behaviour.calls, Effect.never)
     case "Stubborn":
       return Effect.uninterruptible(Effect.sleep(behaviour.millis))
   }

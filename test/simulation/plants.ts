@@ -38,6 +38,13 @@ const withoutWaiting = <R>(binding: Binding.Binding<R>): Binding.Binding<R> => {
   return { ...binding, definition: { ...binding.definition, handler: { ...handler, invoke } } }
 }
 
+const withHeader = (record: ConsumerRecord.ProducerRecord, key: string, value: string): ConsumerRecord.ProducerRecord => ({
+  ...record,
+  headers: (record.headers ?? []).map((header) =>
+    header.key === key ? { key, value: new TextEncoder().encode(value) } : header
+  )
+})
+
 const some = (wanted: (plan: Scenario["bindings"][number]) => boolean) => (scenario: Scenario) =>
   scenario.bindings.some(wanted)
 
@@ -88,7 +95,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "does not notice that a partition is lost",
-    seenBy: ["calls", "commits", "settling", "losses"],
+    seenBy: ["calls", "commits", "counts", "publishing", "settling", "losses"],
     needs: ({ intensity }) => intensity === 1,
     sabotage: { events: () => (event) => Effect.succeed(event._tag === "Lost" ? [] : [event]) }
   },
@@ -110,7 +117,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "drops a chunk",
-    seenBy: ["commits"],
+    seenBy: ["commits", "losses"],
     sabotage: { events: chunks((chunk, odd) => (odd ? [chunk] : [])) }
   },
   {
@@ -164,7 +171,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "gives up after the first attempt",
-    seenBy: ["routes"],
+    seenBy: ["attempts"],
     needs: some((plan) => plan.maxAttempts > 1 && plan.onExhausted === "dead-letter"),
     binding: (plan) => ({ ...plan, maxAttempts: 1 })
   },
@@ -178,5 +185,69 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "stops without stopping",
     seenBy: ["calls", "leftovers", "settling", "losses", "progress"],
     stop: "forgotten"
+  },
+  {
+    title: "handles the records of a tier before they are due",
+    seenBy: ["due-times"],
+    needs: some((plan) => plan.tiers.some(({ delayMillis }) => delayMillis > 0)),
+    binding: (plan) => ({
+      ...plan,
+      tiers: plan.tiers.map((tier) => ({ ...tier, delayMillis: Math.max(0, tier.delayMillis - 1) }))
+    })
+  },
+  {
+    title: "delivers once too often in a tier",
+    seenBy: ["publishing"],
+    needs: some((plan) => plan.tiers.length > 0),
+    binding: (plan) => ({
+      ...plan,
+      tiers: plan.tiers.map((tier) => ({ ...tier, maxAttempts: tier.maxAttempts + 1 }))
+    })
+  },
+  {
+    title: "tries once too often in place",
+    seenBy: ["attempts"],
+    binding: (plan) => ({ ...plan, maxAttempts: plan.maxAttempts + 1 })
+  },
+  {
+    title: "forgets the bound of a tier",
+    seenBy: ["tier-places", "in-flight"],
+    needs: some((plan) => plan.partitions > 1 && plan.tiers.some(({ concurrency }) => concurrency === 1)),
+    binding: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, concurrency: 100 })) })
+  },
+  {
+    title: "sends records to the last tier at once",
+    seenBy: ["publishing"],
+    needs: some((plan) => plan.tiers.length > 1 && new Set(plan.tiers.map((tier) => tier.delayMillis)).size > 1),
+    copies: (copy) => ({ ...copy, topic: copy.topic.replace(/retry-1$/, "retry-2") })
+  },
+  {
+    title: "believes the headers of a record of the main topic",
+    seenBy: ["origins"],
+    copies: (copy) => withHeader(copy, "x-eventbus-original-topic", "elsewhere")
+  },
+  {
+    title: "counts the attempts of every tier from the beginning",
+    seenBy: ["publishing"],
+    needs: some((plan) => plan.tiers.length > 0),
+    copies: (copy) => withHeader(copy, "x-eventbus-total-attempts", "1")
+  },
+  {
+    title: "loses the headers of the user",
+    seenBy: ["publishing"],
+    copies: (copy) => ({
+      ...copy,
+      headers: (copy.headers ?? []).filter(({ key }) => key.startsWith("x-eventbus-"))
+    })
+  },
+  {
+    title: "publishes a copy twice",
+    seenBy: ["publishing"],
+    twice: true
+  },
+  {
+    title: "believes that a copy is stored that was never sent",
+    seenBy: ["stored", "losses", "commits"],
+    unsent: true
   }
 ]

@@ -3,6 +3,7 @@
  */
 import { type Broker, BrokerError } from "@eventbus/core"
 import { Effect, Queue } from "effect"
+import * as Copies from "./copies.ts"
 import type { History } from "./History.ts"
 
 /** What a planted bug does to a session. Each part stands alone; what is left out is as it should be. */
@@ -38,13 +39,34 @@ export const ofProcess = (
         Effect.map((session) => noted(session, history, process, options.groupId)),
         Effect.flatMap((session) => (sabotage === undefined ? Effect.succeed(session) : sabotaged(session, sabotage)))
       ),
-    producer: (options) => whileAlive(broker.producer({ ...options, clientId: process })),
-    transactionalProducer: (options) => whileAlive(broker.transactionalProducer({ ...options, clientId: process })),
+    producer: (options) =>
+      Effect.map(whileAlive(broker.producer({ ...options, clientId: process })), (producer) => ({
+        ...producer,
+        send: watched(producer, history, process)
+      })),
+    transactionalProducer: (options) =>
+      Effect.map(whileAlive(broker.transactionalProducer({ ...options, clientId: process })), (producer) => ({
+        ...producer,
+        transaction: (use) =>
+          producer.transaction((transaction) => use({ ...transaction, send: watched(transaction, history, process) }))
+      })),
     admin: whileAlive(broker.admin)
   }
 }
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
+
+/** Notes the copies among what is sent: the connector sends those one by one. */
+const watched =
+  ({ send }: Pick<Broker.Producer, "send">, history: History, process: string): Broker.Producer["send"] =>
+  (record) =>
+    Effect.suspend(() => {
+      const copy = Copies.read(record)
+      if (copy === undefined) return send(record)
+      const number = history.entries.length
+      history.add({ _tag: "Sent", process, number, copy })
+      return Effect.onError(send(record), () => Effect.sync(() => history.add({ _tag: "SendFailed", process, number })))
+    })
 
 const noted = (
   session: Broker.ConsumerSession,

@@ -2,27 +2,12 @@
  * What must hold, whatever happens. A rule looks at the next entry of a history and at what the entries before it amount to; it answers with a
  * sentence when the entry breaks it.
  */
-import type { Entry, PartitionName, Remains } from "./History.ts"
+import type { PartitionName, Remains } from "./History.ts"
 import { type Assignment, type Call, isSettled, type Ledger } from "./Ledger.ts"
-import { type Behaviour, type BindingPlan, rebalanceTimeoutMillis } from "./Scenario.ts"
-
-export interface Rule {
-  readonly name: string
-  readonly check: (entry: Entry, ledger: Ledger) => string | undefined
-}
-
-type EntryOf<T extends Entry["_tag"]> = Extract<Entry, { readonly _tag: T }>
-
-const on =
-  <T extends Entry["_tag"]>(tag: T, check: (entry: EntryOf<T>, ledger: Ledger) => string | undefined): Rule["check"] =>
-  (entry, ledger) =>
-    entry._tag === tag ? check(entry as EntryOf<T>, ledger) : undefined
-
-const planOf = (ledger: Ledger, binding: string): BindingPlan => {
-  const plan = ledger.scenario.bindings.find((candidate) => candidate.name === binding)
-  if (plan === undefined) throw new Error(`There is no binding '${binding}' in this scenario.`)
-  return plan
-}
+import { on, type Rule } from "./Rule.ts"
+import { callsInAll, groupOf, nextPlace, type Place, topicOf } from "./retries.ts"
+import { retryRules } from "./retryRules.ts"
+import { type RecordPlan, rebalanceTimeoutMillis, type Scenario } from "./Scenario.ts"
 
 /** Rulings 3 to 5: a commit covers finished records only, lies inside the log and never goes back. */
 const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
@@ -31,11 +16,14 @@ const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
     const partition = `${topic}/${number}`
     const before = ledger.committed.get(partition)
     if (before !== undefined && offset < before) return `${partition} went back from ${before} to ${offset}`
-    const end = ledger.logEnds.get(partition) ?? 0n
-    if (offset > end) return `${partition} was committed to ${offset}, and its log ends at ${end}`
+    const end = ledger.logEnds.get(partition)
+    // Markers of transactions stand behind the last record of a retry topic.
+    if (end !== undefined && offset > end && !ledger.hasMarkers(partition))
+      return `${partition} was committed to ${offset}, and its log ends at ${end}`
     for (const record of ledger.records.get(partition)?.values() ?? []) {
       if (record.offset >= offset) break
-      if (record.offset >= (before ?? 0n) && !isSettled(record)) {
+      const isOpen = !isSettled(record) && ledger.fateInTransaction(record) === undefined
+      if (record.offset >= (before ?? 0n) && isOpen) {
         return `${partition} was committed to ${offset} while ${record.offset} (${record.plan.id}) is not finished`
       }
     }
@@ -71,10 +59,15 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
   const assignment = ledger.current(process, consumer, partition)
   const first = offsets[0]
   if (assignment === undefined || first === undefined) return undefined
-  const plan = planOf(ledger, binding)
+  const plan = ledger.planOf(binding)
   const name = (offset: bigint) => `${offset} (${ledger.record(partition, offset)?.plan.id ?? "?"})`
+  const isTransactional = plan.listener === "transactional"
   const gone = (offset: bigint) => assignment.leaving.has(offset) && plan.onExhausted === "dead-letter"
-  const unfinished = [...assignment.begun].filter((offset) => !offsets.includes(offset) && !gone(offset))
+  // A transaction that failed runs again without what failed in it.
+  const undone = (offset: bigint) => isTransactional && (assignment.pending.has(offset) || offset > first)
+  const unfinished = [...assignment.begun].filter(
+    (offset) => !offsets.includes(offset) && !gone(offset) && !undone(offset)
+  )
   if (plan.listener === "whole-batch") {
     const again = offsets.every((offset) => assignment.begun.has(offset))
     if (again || unfinished.length === 0) return undefined
@@ -92,7 +85,7 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
 
 /** Ruling 51: `maxInFlight` bounds handlers of a binding in a process. */
 const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
-  const { maxInFlight, processingOrder } = planOf(ledger, binding)
+  const { maxInFlight, processingOrder } = ledger.planOf(binding)
   const bound = maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16)
   const running = [...ledger.calls.values()].filter(
     (call) => call.process === process && call.binding === binding
@@ -102,7 +95,7 @@ const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
 
 /** Ruling 7: under `MANUAL_IMMEDIATE` a record starts when the one that was handled before it is committed. */
 const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
-  const plan = planOf(ledger, binding)
+  const plan = ledger.planOf(binding)
   const first = offsets[0]
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
   if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
@@ -123,6 +116,8 @@ const pauses: Rule["check"] = on("Called", ({ process, binding, partition, offse
 /** Ruling 3: an assignment starts at what is committed, or at the first record that is still there. */
 const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "PartitionAssigned") return undefined
+  // It looks again when the transactions of the owner before it are decided.
+  if (ledger.planOf(event.binding).listener === "transactional") return undefined
   const partition = `${event.topic}/${event.partition}`
   const committed = ledger.committed.get(partition) ?? 0n
   if (event.position < committed)
@@ -163,7 +158,7 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const committed = ledger.committed.get(partition) ?? assignment.position
   const repeated = [...assignment.finished].find((offset) => offset >= committed)
   if (repeated === undefined) return undefined
-  const { inFlight, lastFailureMillis } = ledger.trafficOf(process, planOf(ledger, binding).groupId)
+  const { inFlight, lastFailureMillis } = ledger.trafficOf(process, groupOf(ledger.planOf(binding), topicOf(partition)))
   const since = assignment.endingSinceMillis
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
   if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
@@ -194,8 +189,7 @@ const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
   const record = ledger.record(partition, event.record.offset)
   if (record === undefined) return `${partition} has no readable record at ${event.record.offset}`
   const { behaviour, id } = record.plan
-  const plan = planOf(ledger, event.binding)
-  if (event.settlement === "DeadLettered" && !mayBeDeadLettered(behaviour, plan)) {
+  if (event.settlement === "DeadLettered" && !mayBeDeadLettered(record.plan, event.binding, ledger.scenario)) {
     return `${id} was dead-lettered (${event.failure?.className}: ${event.failure?.message}), and would have been handled`
   }
   if (event.settlement === "Skipped" && behaviour._tag !== "Ignorable") return `${id} was dropped`
@@ -203,7 +197,10 @@ const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
   return undefined
 })
 
-const mayBeDeadLettered = (behaviour: Behaviour, plan: BindingPlan): boolean => {
+const mayBeDeadLettered = ({ behaviour }: RecordPlan, binding: string, { bindings, outage }: Scenario): boolean => {
+  const plan = bindings.find(({ name }) => name === binding)
+  if (plan === undefined) return false
+  if (outage !== undefined && bindings[outage.binding] === plan) return behaviour._tag !== "Ignorable"
   switch (behaviour._tag) {
     case "Rejected":
     case "Undecodable":
@@ -211,7 +208,14 @@ const mayBeDeadLettered = (behaviour: Behaviour, plan: BindingPlan): boolean => 
     case "Broken":
       return true
     case "Flaky":
-      return behaviour.how !== "interrupt" && behaviour.failures >= plan.maxAttempts
+      return behaviour.how !== "interrupt" && behaviour.failures >= callsInAll(plan)
+    case "Busy": {
+      let deliveries = 1
+      for (let at: Place | undefined = { tier: 0, attempt: 1 }; at !== undefined; deliveries++) {
+        at = nextPlace(plan, at, behaviour.route)
+      }
+      return behaviour.failures >= deliveries - 1
+    }
     default:
       return false
   }
@@ -237,6 +241,13 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
       if (record.fate === "open" && record.removed === "retention" && !record.accountedFor) {
         return `${at} was deleted before it was read, and nobody said so`
       }
+      const isFurther = ledger.ways.get(id)!.some(({ place: { tier, attempt } }) => {
+        const { place } = record
+        return tier > place.tier || (tier === place.tier && attempt > place.attempt)
+      })
+      if (record.fate === "routed" && !isFurther && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+        return `${at} counts as routed, and there is no copy`
+      }
       if (record.fate === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {
         return `${at} counts as dead-lettered, and there is no copy`
       }
@@ -247,13 +258,10 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
 
 /** Every copy in a dead letter topic is of a record that belongs there. */
 const needless = (remains: Remains, ledger: Ledger): string | undefined => {
-  const plans = new Map(
-    [...ledger.records.values()].flatMap((log) => [...log.values()].map((record) => [record.plan.id, record] as const))
-  )
   for (const value of remains.deadLetters) {
-    const record = plans.get(valueOf(value))
+    const [record] = ledger.ways.get(valueOf(value)) ?? []
     if (record === undefined) return `a dead letter topic has '${value}', which nobody published`
-    if (!mayBeDeadLettered(record.plan.behaviour, planOf(ledger, record.binding))) {
+    if (!mayBeDeadLettered(record.plan, record.binding, ledger.scenario)) {
       return `${record.plan.id} is in the dead letter topic, and would have been handled`
     }
   }
@@ -293,5 +301,6 @@ export const rules: ReadonlyArray<Rule> = [
   { name: "stops", check: stops },
   { name: "losses", check: losses },
   { name: "settling", check: settling },
-  { name: "leftovers", check: leftovers }
+  { name: "leftovers", check: leftovers },
+  ...retryRules
 ]

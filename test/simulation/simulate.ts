@@ -1,15 +1,17 @@
 /**
  * Runs one scenario from its first record to the last stop, and holds what happened against the rules.
  */
-import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit, Schedule } from "effect"
-import { type Entry, History, type Remains } from "./History.ts"
-import { encode, makeWorkshop, type Workshop } from "./handlers.ts"
+import * as Cluster from "./cluster.ts"
+import { type Entry, History } from "./History.ts"
+import { encode, headersOf, makeWorkshop, outputTopic, type Workshop } from "./handlers.ts"
 import { Ledger } from "./Ledger.ts"
 import { Machine, type Plant } from "./Machine.ts"
+import { groupOf, retryTopics } from "./retries.ts"
 import { rules } from "./rules.ts"
-import type { Action, Scenario } from "./Scenario.ts"
+import { type Action, isDown, type Scenario } from "./Scenario.ts"
 import { beginMillis, Stuck, Timeline } from "./Timeline.ts"
 
 export interface Violation {
@@ -27,7 +29,9 @@ export interface Outcome {
 
 /** Bounds, in virtual time. */
 const settleBoundMillis = 20 * 60_000
-const quietBoundMillis = 2 * 60_000
+/** A producer gives up what it could not deliver after two minutes, also one of a process that was killed. */
+const burialMillis = 3 * 60_000
+const quietBoundMillis = 6 * 60_000
 /** After the last planned action; the longest fault of a plan is an isolation of two minutes. */
 const pollMillis = 2_000
 
@@ -71,7 +75,7 @@ export const judge = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violat
 interface World {
   readonly scenario: Scenario
   readonly history: History
-  readonly memory: MemoryBroker.MemoryBroker["Service"]
+  readonly memory: Cluster.Memory
   readonly machines: ReadonlyArray<Machine>
   readonly workshop: Workshop
   /** What went wrong in the simulation itself. */
@@ -83,30 +87,44 @@ interface World {
 const story = Effect.fnUntraced(function* (scenario: Scenario, history: History, plant: Plant | undefined) {
   const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
   const latency = { join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis }
-  const memory = yield* MemoryBroker.make({
+  const storedIn = Cluster.storedCopies()
+  const memory: Cluster.Memory = yield* MemoryBroker.make({
     assignment,
     maxRecordsPerChunk,
     latency,
     requestTimeout: "5 seconds",
     faults,
-    onEvent: (entry) => history.add({ _tag: "Broker", entry })
+    onEvent: (entry) => {
+      history.add({ _tag: "Broker", entry })
+      const stored = entry._tag === "Appended" ? storedIn(memory, entry) : undefined
+      if (stored !== undefined) history.add(stored)
+    }
   })
-  const workshop = makeWorkshop(history)
+  const workshop = makeWorkshop(history, (binding) => isDown(scenario, binding, history.nowMillis()))
   const machines = scenario.processes.map(
     ({ concurrency }, index) =>
       new Machine({ name: `p${index + 1}`, concurrency, plans: bindings, memory, history, workshop, plant })
   )
   const world: World = { scenario, history, memory, machines, workshop, mishaps: [], acting: 0 }
-  for (const { topic, partitions } of bindings) yield* memory.createTopic(topic, { partitions })
+  for (const plan of bindings) {
+    yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
+    if (plan.listener === "transactional") yield* memory.createTopic(outputTopic(plan))
+  }
+  // Also when the run gets stuck.
+  yield* Effect.addFinalizer(() => Effect.sync(() => Cluster.markAborted(memory, history.entries)))
   yield* trouble(world)
   yield* settle(world)
   if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
-  const lagging = yield* lag(world)
-  const deadLetters = yield* readDeadLetters(world)
-  const groups = yield* Effect.forEach(bindings, ({ groupId }) => Effect.map(memory.group(groupId), describeGroup))
+  const lagging = yield* Cluster.lag(memory, bindings)
+  const deadLetters = yield* Cluster.deadLetters(memory, bindings)
+  const outputs = yield* Cluster.outputs(memory, bindings)
+  const groups = yield* Effect.forEach(
+    bindings.flatMap((plan) => [...new Set([plan.groupId, ...retryTopics(plan).map((topic) => groupOf(plan, topic))])]),
+    (groupId) => Effect.map(memory.group(groupId), Cluster.describeGroup)
+  )
   yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
   const leftovers = yield* quiet(world)
-  history.add({ _tag: "Ended", remains: { groups, lagging, deadLetters, leftovers } })
+  history.add({ _tag: "Ended", remains: { groups, lagging, deadLetters, outputs, leftovers } })
 })
 
 const trouble = Effect.fnUntraced(function* (world: World) {
@@ -146,7 +164,7 @@ const act = (world: World, action: Action): Effect.Effect<void, BrokerError.Brok
       const { topic } = scenario.bindings[action.binding]!
       // A broker that is away does not grow topics: asked again until it does.
       const grow = Effect.flatMap(memory.broker.admin, (admin) => admin.createPartitions(topic, action.partitions))
-      return patiently(Effect.scoped(grow))
+      return Effect.retry(Effect.scoped(grow), { while: isAway, schedule: Schedule.spaced("1 second") })
     }
     case "Publish":
       return publish(world, action)
@@ -156,6 +174,9 @@ const act = (world: World, action: Action): Effect.Effect<void, BrokerError.Brok
     }
   }
 }
+
+const isAway = ({ _tag }: BrokerError.BrokerError): boolean =>
+  _tag === "BrokerUnavailable" || _tag === "RequestTimedOut"
 
 const publish = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Publish" }>) {
   const { scenario, memory, history, workshop } = world
@@ -171,7 +192,8 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
       partition,
       records.map((plan) => ({
         key: plan.key === null ? null : new TextEncoder().encode(plan.key),
-        value: encode(plan)
+        value: encode(plan),
+        headers: headersOf(plan)
       }))
     )
   }
@@ -179,8 +201,8 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
 
 /** Waits for a partition that a broker in trouble has not made yet. */
 const thereIs = (memory: World["memory"], topic: string, partition: number) =>
-  Effect.repeat(describe(memory, topic), {
-    until: ({ partitions }) => partitions > partition,
+  Effect.repeat(memory.partitionCount(topic), {
+    until: (partitions) => partitions > partition,
     schedule: Schedule.spaced("1 second")
   })
 
@@ -217,76 +239,33 @@ const change = Effect.fnUntraced(function* (
 
 /** Operators do what they would do, until everything is published and read, or the bound is reached. */
 const settle = Effect.fnUntraced(function* (world: World) {
-  const { machines, scenario } = world
+  const { machines, scenario, memory } = world
   for (let waited = 0; waited < settleBoundMillis; waited += pollMillis) {
     if (!machines.some((machine) => machine.isUp)) yield* machines[0]!.start()
     for (const machine of machines) for (const { name } of scenario.bindings) yield* machine.resume(name)
     yield* Effect.sleep(pollMillis)
-    if (world.acting === 0 && (yield* lag(world)).length === 0) return
+    if (world.acting === 0 && (yield* Cluster.lag(memory, scenario.bindings)).length === 0) return
   }
-})
-
-const lag = Effect.fnUntraced(function* ({ scenario, memory }: World) {
-  const lagging: Array<Remains["lagging"][number]> = []
-  for (const { topic, groupId } of scenario.bindings) {
-    const { partitions } = yield* Effect.orDie(describe(memory, topic))
-    for (let partition = 0; partition < partitions; partition++) {
-      const { logEnd } = yield* memory.offsets(topic, partition)
-      const committed = yield* memory.committed(groupId, topic, partition)
-      if (logEnd !== (committed ?? 0n)) lagging.push({ partition: `${topic}/${partition}`, committed, logEnd })
-    }
-  }
-  return lagging
-})
-
-const describe = (memory: World["memory"], topic: string) => {
-  const asked = Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.describeTopic(topic)))
-  return patiently(asked)
-}
-
-const describeGroup = ({
-  groupId,
-  generation,
-  state,
-  members
-}: Broker.GroupDescription & { generation: number }): string => {
-  const held = members.map(
-    ({ memberId, assignment }) =>
-      `${memberId} [${assignment.map(({ topic, partition }) => `${topic}/${partition}`).join(" ")}]`
-  )
-  return `${groupId} in generation ${generation} was ${state}: ${held.join(", ") || "nobody"}`
-}
-
-/** Asks again, every second, while the broker is away. */
-const patiently = <A>(effect: Effect.Effect<A, BrokerError.BrokerError>): Effect.Effect<A, BrokerError.BrokerError> =>
-  Effect.retry(effect, { while: away, schedule: Schedule.spaced("1 second") })
-
-const away = ({ _tag }: BrokerError.BrokerError): boolean => _tag === "BrokerUnavailable" || _tag === "RequestTimedOut"
-
-const readDeadLetters = Effect.fnUntraced(function* ({ scenario, memory }: World) {
-  const values: Array<string> = []
-  for (const { topic } of scenario.bindings) {
-    const found = yield* Effect.exit(describe(memory, `${topic}.DLT`))
-    if (!Exit.isSuccess(found)) continue
-    for (let partition = 0; partition < found.value.partitions; partition++) {
-      const log = yield* memory.log(`${topic}.DLT`, partition)
-      for (const { value } of log) values.push(new TextDecoder().decode(value ?? undefined))
-    }
-  }
-  return values
 })
 
 /** What is still there when everything had time to end: sentences. */
 const quiet = Effect.fnUntraced(function* ({ machines, memory, workshop }: World) {
-  const noisy = () => {
+  const noisy = Effect.gen(function* () {
     if (!machines.every((machine) => machine.isQuiet)) return ["a process did not end"]
     // A stop is bounded, and a handler that resists its interruption ends behind it.
-    return workshop.running === 0 ? [] : [`${workshop.running} handlers run on`]
+    if (workshop.running > 0) return [`${workshop.running} handlers run on`]
+    const usage = yield* memory.usage
+    return (["consumers", "producers", "admins"] as const).flatMap((kind) =>
+      usage[kind] === 0 ? [] : [`${usage[kind]} ${kind} are connected after everything was stopped`]
+    )
+  })
+  for (let waited = 0; waited < quietBoundMillis; waited += 1_000) {
+    if ((yield* noisy).length === 0) {
+      // What a killed process left in memory gives up by its own timeouts.
+      yield* Effect.sleep(burialMillis)
+      return []
+    }
+    yield* Effect.sleep(1_000)
   }
-  for (let waited = 0; waited < quietBoundMillis && noisy().length > 0; waited += 1_000) yield* Effect.sleep(1_000)
-  if (noisy().length > 0) return noisy()
-  const usage = yield* memory.usage
-  return (["consumers", "producers", "admins"] as const).flatMap((kind) =>
-    usage[kind] === 0 ? [] : [`${usage[kind]} ${kind} are connected after everything was stopped`]
-  )
+  return yield* noisy
 })

@@ -1,0 +1,19 @@
+/**
+ * What must hold, whatever happens.
+ */
+import type { Entry } from "./History.ts"
+import type { Ledger } from "./Ledger.ts"
+
+export interface Rule {
+  readonly name: string
+  /** Looks at the next entry of a history and at what the entries before it amount to; a sentence when the entry breaks the rule. */
+  readonly check: (entry: Entry, ledger: Ledger) => string | undefined
+}
+
+type EntryOf<T extends Entry["_tag"]> = Extract<Entry, { readonly _tag: T }>
+
+/** A rule about entries of one kind. */
+export const on =
+  <T extends Entry["_tag"]>(tag: T, check: (entry: EntryOf<T>, ledger: Ledger) => string | undefined): Rule["check"] =>
+  (entry, ledger) =>
+    entry._tag === tag ? check(entry as EntryOf<T>, ledger) : undefined

@@ -1,0 +1,48 @@
+/**
+ * A record on its way to a retry or dead letter topic, as its headers tell it.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+
+export interface Copy {
+  readonly topic: string
+  /** Of the record that it is a copy of; a value that cannot be read carries a mark in front of it. */
+  readonly id: string
+  readonly key: string | null
+  /** What the connector says about it, by header name without `x-eventbus-`. */
+  readonly told: ReadonlyMap<string, string>
+  /** Headers of the connector that occur more than once. */
+  readonly repeated: ReadonlyArray<string>
+  /** All other headers, in order. */
+  readonly own: ReadonlyArray<string>
+}
+
+const prefix = "x-eventbus-"
+const decoder = new TextDecoder()
+
+type Record = Pick<ConsumerRecord.ProducerRecord, "topic" | "key" | "value" | "headers">
+
+/** Undefined for what is no copy: it does not say where it was first. */
+export const read = ({ topic, key, value, headers = [] }: Record): Copy | undefined => {
+  const told = new Map<string, string>()
+  const repeated: Array<string> = []
+  const own: Array<string> = []
+  for (const header of headers) {
+    const text = decoder.decode(header.value ?? undefined)
+    if (!header.key.startsWith(prefix)) {
+      own.push(`${header.key}=${text}`)
+      continue
+    }
+    const name = header.key.slice(prefix.length)
+    if (told.has(name)) repeated.push(name)
+    told.set(name, text)
+  }
+  if (!told.has("original-topic")) return undefined
+  const id = decoder.decode(value ?? undefined).replace(/^!/, "")
+  return { topic, id, key: key == null ? null : decoder.decode(key), told, repeated, own }
+}
+
+export const numberOf = ({ told }: Copy, name: string): number => Number(told.get(name) ?? Number.NaN)
+
+/** Partition and offset of the record that was published first. */
+export const originOf = ({ told }: Copy): string =>
+  `${told.get("original-topic")}/${told.get("original-partition")} at ${told.get("original-offset")}`

@@ -1,0 +1,65 @@
+/**
+ * The retry topics of a binding as its plan means them: which topic each tier has, and where a record goes that was given up. Written anew here, so that the
+ * connector is not held against itself.
+ */
+import type { BindingPlan } from "./Scenario.ts"
+
+/** One delivery of a record to come, or the end of its tiers. Tier 0 is the main topic. */
+export interface Place {
+  readonly tier: number
+  readonly attempt: number
+}
+
+export type Route =
+  | { readonly _tag: "Next" }
+  | { readonly _tag: "Tier"; readonly tier: number }
+  | { readonly _tag: "After"; readonly millis: number }
+
+export const topicOfTier = (plan: BindingPlan, tier: number): string => {
+  let first = tier
+  // Neighbours with the same delay share a topic, which has the name of the first of them.
+  while (first > 1 && plan.tiers[first - 2]!.delayMillis === plan.tiers[first - 1]!.delayMillis) first--
+  return `${plan.topic}.retry-${first}`
+}
+
+/** Retry topics of a plan, each once. */
+export const retryTopics = (plan: BindingPlan): ReadonlyArray<string> => [
+  ...new Set(plan.tiers.map((_, index) => topicOfTier(plan, index + 1)))
+]
+
+/** Handlers that run at once in a retry topic: the most that one of its tiers allows. */
+export const concurrencyOf = (plan: BindingPlan, topic: string): number =>
+  Math.max(...plan.tiers.filter((_, index) => topicOfTier(plan, index + 1) === topic).map((tier) => tier.concurrency))
+
+/** Of a partition by its name. */
+export const topicOf = (partition: string): string => partition.slice(0, partition.lastIndexOf("/"))
+
+export const deadLetterTopic = (plan: BindingPlan): string => `${plan.topic}.DLT`
+
+export const groupOf = (plan: BindingPlan, topic: string): string =>
+  plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
+
+/** Where a record goes that is given up in a place; `undefined` behind the last tier. */
+export const nextPlace = (plan: BindingPlan, { tier, attempt }: Place, route: Route): Place | undefined => {
+  // In a batch that goes on, nothing comes back alone (ruling 53).
+  if (plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE") return undefined
+  const target = targetOf(plan, tier, route)
+  if (target !== undefined && target > tier)
+    return target <= plan.tiers.length ? { tier: target, attempt: 1 } : undefined
+  const { maxAttempts = 0 } = plan.tiers[tier - 1] ?? {}
+  if (attempt < maxAttempts) return { tier, attempt: attempt + 1 }
+  return tier < plan.tiers.length ? { tier: tier + 1, attempt: 1 } : undefined
+}
+
+const targetOf = (plan: BindingPlan, tier: number, route: Route): number | undefined => {
+  if (route._tag !== "After") return route._tag === "Tier" ? route.tier : undefined
+  const index = plan.tiers.findIndex(({ delayMillis }, at) => at + 1 >= tier && delayMillis >= route.millis)
+  return index < 0 ? plan.tiers.length : index + 1
+}
+
+/** Handler calls that it takes, at least, until a record that always fails is in the dead letter topic. */
+export const callsInAll = (plan: BindingPlan): number => {
+  const skipsTiers = plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE"
+  const deliveries = skipsTiers ? 0 : plan.tiers.reduce((sum, { maxAttempts }) => sum + maxAttempts, 0)
+  return plan.maxAttempts * (1 + deliveries)
+}

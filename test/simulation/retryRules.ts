@@ -1,0 +1,207 @@
+/**
+ * Rules about records that fail: how often they are tried, where they go, what their copies say, and when those are handled.
+ */
+
+import type { Copy } from "./copies.ts"
+import * as Copies from "./copies.ts"
+import { ownHeaders } from "./handlers.ts"
+import type { Assignment, GivenUp, Ledger, LedgerRecord } from "./Ledger.ts"
+import { on, type Rule } from "./Rule.ts"
+import { concurrencyOf, deadLetterTopic, nextPlace, topicOf, topicOfTier } from "./retries.ts"
+import type { BindingPlan } from "./Scenario.ts"
+import { beginMillis } from "./Timeline.ts"
+
+/** Errors that are tried again in place; what a handler dies with has no tag. */
+const isTriedInPlace = ({ failure }: Pick<GivenUp, "failure">): boolean =>
+  failure.tag === undefined || failure.tag === "Transient"
+
+/** Ruling 13: never early. */
+const dueTimes: Rule["check"] = on("Called", ({ partition, offsets, atMillis }, ledger) => {
+  for (const offset of offsets) {
+    const record = ledger.record(partition, offset)
+    if (record !== undefined && atMillis < record.dueMillis) {
+      return `${partition}: ${offset} (${record.plan.id}) is handled ${record.dueMillis - atMillis} ms before it is due`
+    }
+  }
+  return undefined
+})
+
+/** A tier's `concurrency` bounds its handlers in a process. */
+const tierPlaces: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
+  const plan = ledger.planOf(binding)
+  const topic = topicOf(partition)
+  if (topic === plan.topic) return undefined
+  const bound = concurrencyOf(plan, topic)
+  const running = [...ledger.calls.values()].filter(
+    (call) => call.process === process && call.partition.startsWith(`${topic}/`)
+  )
+  return running.length < bound
+    ? undefined
+    : `${process} runs ${running.length + 1} handlers of ${topic}, and ${bound} are allowed: ${partition} at ${offsets[0]}`
+})
+
+/** Rulings 12 and 18: as many attempts as configured, no more and no fewer, unless the processing budget is used up. */
+const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
+  if (event._tag !== "AttemptFailed") return undefined
+  const { attempt, failure, retryInMillis } = event
+  const plan = ledger.planOf(event.binding)
+  const at = `${event.topic}/${event.partition} at ${event.record.offset}`
+  if (attempt > plan.maxAttempts) return `${at} failed attempt ${attempt}, and there are ${plan.maxAttempts}`
+  if (retryInMillis !== undefined) {
+    if (attempt < plan.maxAttempts && isTriedInPlace(event)) return undefined
+    return `${at} is tried again after attempt ${attempt} (${failure.className})`
+  }
+  const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
+  if (record?.plan.behaviour._tag === "Undecodable")
+    return attempt === 0 ? undefined : `${at} cannot be read, and was tried`
+  const assignment = ledger.current(process, event.consumer, `${event.topic}/${event.partition}`)
+  const isCutShort = assignment?.budgetReached === true || failure.tag === "ProcessingBudgetExceeded"
+  if (!isTriedInPlace(event) || isCutShort || attempt === plan.maxAttempts) return undefined
+  return `${at} is given up after attempt ${attempt} of ${plan.maxAttempts} (${failure.className})`
+})
+
+/** What a settlement says about attempts is what the handler saw. */
+const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
+  if (event._tag !== "Settled") return undefined
+  const plan = ledger.planOf(event.binding)
+  // A batch shares its calls, and a transaction that is undone repeats some.
+  if (plan.listener === "whole-batch" || plan.listener === "transactional") return undefined
+  if (event.settlement === "Unfinished" || event.settlement === "Refused") return undefined
+  const partition = `${event.topic}/${event.partition}`
+  const assignment = ledger.current(process, event.consumer, partition)
+  const cutOff = event.failure?.tag === "ProcessingBudgetExceeded" ? 1 : 0
+  const calls = (assignment?.attempts.get(event.record.offset) ?? 0) + cutOff
+  return assignment === undefined || calls === event.attempts
+    ? undefined
+    : `${partition}: ${event.record.offset} is ${event.settlement} after ${event.attempts} attempts, and there were ${calls}`
+})
+
+/** Rulings 6 and 17: only what a delivery gave up is published, once, and not by somebody who is giving the partition up. */
+const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledger) => {
+  const source = ledger.sourceOf(process, copy)
+  if (source === undefined) return `${process} publishes ${copy.id} to ${copy.topic}, and no delivery gave it up`
+  const { record, assignment } = source
+  const from = `${record.partition}: the copy of ${record.offset} (${copy.id})`
+  const sinceMillis = assignment.endingSinceMillis
+  if (assignment.state !== "active" || (sinceMillis !== undefined && sinceMillis < atMillis)) {
+    return `${from} is published by ${process}, whose partition is ${sinceMillis === undefined ? assignment.state : "being given up"}`
+  }
+  if (assignment.sent.has(record.offset)) return `${from} is published twice`
+  const problem = misdirected(ledger, record, assignment, copy) ?? untrue(record, assignment, copy, atMillis)
+  return problem === undefined ? undefined : `${from} ${problem}`
+})
+
+/** Rulings 13, 15 and 56: it goes where its error and its place say. */
+const misdirected = (ledger: Ledger, record: LedgerRecord, assignment: Assignment, copy: Copy): string | undefined => {
+  const plan = ledger.planOf(record.binding)
+  const given = assignment.leaving.get(record.offset)!
+  const { topic, place, reason } = destination(plan, record, given)
+  if (copy.topic !== topic) return `went to ${copy.topic}, and belongs into ${topic}`
+  if (place === undefined) {
+    const told = copy.told.get("dlt-reason")
+    return told === reason ? undefined : `is a dead letter for ${told}, and is one for ${reason}`
+  }
+  const { tier, attempt } = place
+  const told = [Copies.numberOf(copy, "retry-tier"), Copies.numberOf(copy, "retry-attempt")]
+  if (told[0] === tier && told[1] === attempt) return undefined
+  return `says tier ${told[0]}, attempt ${told[1]}, and is for tier ${tier}, attempt ${attempt}`
+}
+
+const destination = (plan: BindingPlan, { plan: { behaviour }, place: from }: LedgerRecord, { failure }: GivenUp) => {
+  const deadLetter = (reason: string) => ({ topic: deadLetterTopic(plan), place: undefined, reason })
+  if (behaviour._tag === "Undecodable" || failure.tag === "Unwanted") return deadLetter("NON_RETRYABLE")
+  const route = behaviour._tag === "Busy" && failure.tag === "Busy" ? behaviour.route : ({ _tag: "Next" } as const)
+  const place = nextPlace(plan, from, route)
+  if (place !== undefined) return { topic: topicOfTier(plan, place.tier), place, reason: undefined }
+  const isMistaken = route._tag === "Tier" && route.tier > Math.max(from.tier, plan.tiers.length) && !skipsTiers(plan)
+  return deadLetter(isMistaken ? "NON_RETRYABLE" : "RETRIES_EXHAUSTED")
+}
+
+const skipsTiers = (plan: BindingPlan): boolean =>
+  plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE"
+
+/** Rulings 14, 20 and 30: what a copy says about its way is true, whatever its source said. */
+const untrue = (record: LedgerRecord, { leaving }: Assignment, copy: Copy, atMillis: number): string | undefined => {
+  const { id, key } = record.plan
+  const given = leaving.get(record.offset)!
+  const own = Object.entries(ownHeaders(id)).map(([name, value]) => `${name}=${value}`)
+  if (copy.repeated.length > 0) return `has the header ${copy.repeated[0]} twice`
+  if (copy.own.join() !== own.join()) return `has headers ${copy.own.join()}, and its record has ${own.join()}`
+  if (copy.key !== key) return `has key ${copy.key}, and its record has ${key}`
+  const total = record.totalAttempts + given.attempts
+  const told = Copies.numberOf(copy, "total-attempts")
+  if (told !== total) return `says ${told} attempts, and there were ${total}`
+  const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
+  const { firstFailureMillis = firstMillis } = record
+  if (firstMillis !== firstFailureMillis || !(firstMillis <= given.atMillis && firstMillis >= 0)) {
+    return `says that it failed first at ${firstMillis} ms`
+  }
+  const published = copy.told.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp"
+  const publishedMillis = Copies.numberOf(copy, published) - beginMillis
+  if (!(publishedMillis >= given.atMillis && publishedMillis <= atMillis))
+    return `says ${published} ${publishedMillis} ms`
+  return untrueTrail(record, copy, total)
+}
+
+/** RTY-14, DLT-22: one entry for each tier that gave the record up, and together they have all attempts. */
+const untrueTrail = (record: LedgerRecord, copy: Copy, total: number): string | undefined => {
+  const { tier } = record.place
+  const tiers = [...copy.told.keys()].flatMap((name) => {
+    const passed = /^tier(\d+)-attempts$/.exec(name)
+    return passed === null ? [] : [Number(passed[1])]
+  })
+  const isGivenUp = copy.told.has("dlt-reason") || Copies.numberOf(copy, "retry-tier") !== tier
+  const beyond = tiers.find((passed) => passed > tier || (passed === tier && !isGivenUp))
+  if (beyond !== undefined) return `says that tier ${beyond} gave it up`
+  if (!isGivenUp) return undefined
+  const sum = tiers.reduce((all, passed) => all + Copies.numberOf(copy, `tier${passed}-attempts`), 0)
+  return sum === total ? undefined : `has ${sum} attempts in its trail, and there were ${total}`
+}
+
+/** The first record of an id says where all of its copies are from. */
+const origins: Rule["check"] = on("Sent", ({ copy }, ledger) => {
+  const [first] = ledger.ways.get(copy.id) ?? []
+  const origin = first && `${first.partition} at ${first.offset}`
+  return origin === Copies.originOf(copy)
+    ? undefined
+    : `a copy of ${copy.id} says that it was first ${Copies.originOf(copy)}, and it was ${origin ?? "never published"}`
+})
+
+/** What counts as routed lies in its topic. */
+const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
+  if (event._tag !== "Settled" || event.settlement !== "Routed") return undefined
+  const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
+  const { target } = event
+  const isThere = (ledger.ways.get(record?.plan.id ?? "") ?? []).some(
+    ({ place }) => place.tier === target?.tier && place.attempt === target?.attempt
+  )
+  return isThere ? undefined : `${record?.plan.id} counts as routed to ${target?.topic}, and there is no copy`
+})
+
+/** What a transaction publishes is there once for each record that was handled. */
+const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
+  const published = Map.groupBy(remains.outputs, (id) => id)
+  const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
+  for (const [id, way] of ledger.ways) {
+    const [first] = way
+    // Of one that compaction removed it is not known whether it was handled before.
+    if (first === undefined || first.removed !== "no") continue
+    if (ledger.planOf(first.binding).listener !== "transactional") continue
+    const handled = way.filter(({ fate }) => fate === "done").length
+    const found = published.get(id)?.length ?? 0
+    if (found !== handled && !(repeats && found > handled))
+      return `${id} was handled ${handled} times for good, and its output is there ${found} times`
+  }
+  return undefined
+})
+
+export const retryRules: ReadonlyArray<Rule> = [
+  { name: "due-times", check: dueTimes },
+  { name: "tier-places", check: tierPlaces },
+  { name: "attempts", check: attempts },
+  { name: "counts", check: counts },
+  { name: "origins", check: origins },
+  { name: "publishing", check: publishing },
+  { name: "stored", check: stored },
+  { name: "outputs", check: outputs }
+]
