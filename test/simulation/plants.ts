@@ -2,7 +2,7 @@
  * Bugs put in on purpose, between the connector and the world: each stands for a way in which a connector could lose, repeat or mix up records. The rules
  * must see every one of them, or they prove nothing.
  */
-import type { Binding, Broker } from "@eventbus/core"
+import type { Binding, Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Plant } from "./Machine.ts"
 import type { Scenario } from "./Scenario.ts"
@@ -38,7 +38,11 @@ const withoutWaiting = <R>(binding: Binding.Binding<R>): Binding.Binding<R> => {
   return { ...binding, definition: { ...binding.definition, handler: { ...handler, invoke } } }
 }
 
-const withHeader = (record: ConsumerRecord.ProducerRecord, key: string, value: string): ConsumerRecord.ProducerRecord => ({
+const withHeader = (
+  record: ConsumerRecord.ProducerRecord,
+  key: string,
+  value: string
+): ConsumerRecord.ProducerRecord => ({
   ...record,
   headers: (record.headers ?? []).map((header) =>
     header.key === key ? { key, value: new TextEncoder().encode(value) } : header
@@ -219,35 +223,34 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "sends records to the last tier at once",
     seenBy: ["publishing"],
     needs: some((plan) => plan.tiers.length > 1 && new Set(plan.tiers.map((tier) => tier.delayMillis)).size > 1),
-    copies: (copy) => ({ ...copy, topic: copy.topic.replace(/retry-1$/, "retry-2") })
+    sabotage: { copies: (copy) => [{ ...copy, topic: copy.topic.replace(/retry-1$/, "retry-2") }] }
   },
   {
     title: "believes the headers of a record of the main topic",
     seenBy: ["origins"],
-    copies: (copy) => withHeader(copy, "x-eventbus-original-topic", "elsewhere")
+    sabotage: { copies: (copy) => [withHeader(copy, "x-eventbus-original-topic", "elsewhere")] }
   },
   {
     title: "counts the attempts of every tier from the beginning",
     seenBy: ["publishing"],
     needs: some((plan) => plan.tiers.length > 0),
-    copies: (copy) => withHeader(copy, "x-eventbus-total-attempts", "1")
+    sabotage: { copies: (copy) => [withHeader(copy, "x-eventbus-total-attempts", "1")] }
   },
   {
     title: "loses the headers of the user",
     seenBy: ["publishing"],
-    copies: (copy) => ({
-      ...copy,
-      headers: (copy.headers ?? []).filter(({ key }) => key.startsWith("x-eventbus-"))
-    })
+    sabotage: {
+      copies: (copy) => [{ ...copy, headers: (copy.headers ?? []).filter(({ key }) => key.startsWith("x-eventbus-")) }]
+    }
   },
   {
     title: "publishes a copy twice",
     seenBy: ["publishing"],
-    twice: true
+    sabotage: { copies: (copy) => [copy, copy] }
   },
   {
     title: "believes that a copy is stored that was never sent",
     seenBy: ["stored", "losses", "commits"],
-    unsent: true
+    sabotage: { copies: () => [] }
   }
 ]

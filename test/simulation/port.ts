@@ -1,8 +1,8 @@
 /**
  * The Broker port of one simulated process: gives its clients names by which they can be killed, and notes its commits. Bugs can be planted in it.
  */
-import { type Broker, BrokerError } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Effect, Queue, Result } from "effect"
 import * as Copies from "./copies.ts"
 import type { History } from "./History.ts"
 
@@ -11,6 +11,8 @@ export interface Sabotage {
   readonly commit?: (offsets: ReadonlyArray<Broker.OffsetCommit>) => ReadonlyArray<Broker.OffsetCommit>
   readonly seek?: (offset: bigint) => bigint
   readonly resume?: "ignored"
+  /** What is sent in place of a copy to a retry or dead letter topic; nothing: it only counts as sent. */
+  readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
   /** Rewrites what the session reports, event by event. */
   readonly events?: () => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>
 }
@@ -26,6 +28,10 @@ export const ofProcess = (
     Effect.suspend(
       (): Effect.Effect<A, E | BrokerError.BrokerError, R> => (history.isKilled(process) ? Effect.fail(killed) : effect)
     )
+  const publisher = (producer: Publisher): Publisher => {
+    const noting = watched(producer, history, process)
+    return sabotage?.copies === undefined ? noting : sabotagedPublisher(noting, sabotage.copies)
+  }
   return {
     consumer: (options) =>
       whileAlive(
@@ -42,13 +48,12 @@ export const ofProcess = (
     producer: (options) =>
       Effect.map(whileAlive(broker.producer({ ...options, clientId: process })), (producer) => ({
         ...producer,
-        send: watched(producer, history, process)
+        ...publisher(producer)
       })),
     transactionalProducer: (options) =>
       Effect.map(whileAlive(broker.transactionalProducer({ ...options, clientId: process })), (producer) => ({
         ...producer,
-        transaction: (use) =>
-          producer.transaction((transaction) => use({ ...transaction, send: watched(transaction, history, process) }))
+        transaction: (use) => producer.transaction((transaction) => use({ ...transaction, ...publisher(transaction) }))
       })),
     admin: whileAlive(broker.admin)
   }
@@ -56,17 +61,55 @@ export const ofProcess = (
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
 
-/** Notes the copies among what is sent: the connector sends those one by one. */
-const watched =
-  ({ send }: Pick<Broker.Producer, "send">, history: History, process: string): Broker.Producer["send"] =>
-  (record) =>
-    Effect.suspend(() => {
-      const copy = Copies.read(record)
-      if (copy === undefined) return send(record)
-      const number = history.entries.length
-      history.add({ _tag: "Sent", process, number, copy })
-      return Effect.onError(send(record), () => Effect.sync(() => history.add({ _tag: "SendFailed", process, number })))
-    })
+type Publisher = Pick<Broker.Producer, "send" | "sendEach">
+
+/** Notes the copies among what is sent. */
+const watched = (producer: Publisher, history: History, process: string): Publisher => {
+  const note = (record: ConsumerRecord.ProducerRecord): number | undefined => {
+    const copy = Copies.read(record)
+    if (copy === undefined) return undefined
+    const number = history.entries.length
+    history.add({ _tag: "Sent", process, number, copy })
+    return number
+  }
+  const failed = (number: number | undefined) => {
+    if (number !== undefined) history.add({ _tag: "SendFailed", process, number })
+  }
+  return {
+    send: (record) =>
+      Effect.suspend(() => {
+        const number = note(record)
+        return Effect.onError(producer.send(record), () => Effect.sync(() => failed(number)))
+      }),
+    sendEach: (records, onAnswer) =>
+      Effect.suspend(() => {
+        const open = new Map(records.map((record, index) => [index, note(record)]))
+        const sent = producer.sendEach(records, (index, answer) => {
+          if (Result.isFailure(answer)) failed(open.get(index))
+          open.delete(index)
+          onAnswer(index, answer)
+        })
+        return Effect.onError(sent, () => Effect.sync(() => open.forEach(failed)))
+      })
+  }
+}
+
+const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabotage["copies"]>): Publisher => {
+  const send: Broker.Producer["send"] = (record) => {
+    if (Copies.read(record) === undefined) return producer.send(record)
+    const sent = Effect.forEach(copies(record), (copy) => producer.send(copy))
+    return Effect.map(sent, ([metadata]) => metadata ?? { topic: record.topic, partition: 0, offset: 0n })
+  }
+  return {
+    send,
+    sendEach: (records, onAnswer) =>
+      Effect.forEach(
+        records,
+        (record, index) => Effect.map(Effect.result(send(record)), (answer) => onAnswer(index, answer)),
+        { concurrency: "unbounded", discard: true }
+      )
+  }
+}
 
 const noted = (
   session: Broker.ConsumerSession,

@@ -14,13 +14,13 @@ describe("simulation", () => {
     }
   })
 
-  it("scenarios differ: every listener, order, ack mode and topology is among a hundred seeds", () => {
+  it("scenarios differ: every listener, order, ack mode, number of tiers and topology is among a hundred seeds", () => {
     const scenarios = Array.from({ length: 100 }, (_, seed) => generate(seed))
     const of = (pick: (scenario: (typeof scenarios)[number]) => ReadonlyArray<unknown>) =>
       new Set(scenarios.flatMap(pick)).size
     assert.strictEqual(
       of(({ bindings }) => bindings.map(({ listener }) => listener)),
-      3
+      4
     )
     assert.strictEqual(
       of(({ bindings }) => bindings.map(({ processingOrder }) => processingOrder)),
@@ -28,6 +28,14 @@ describe("simulation", () => {
     )
     assert.strictEqual(
       of(({ bindings }) => bindings.map(({ ackMode }) => ackMode)),
+      2
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ tiers }) => tiers.length)),
+      4
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ tierConsumer }) => tierConsumer)),
       2
     )
     assert.strictEqual(

@@ -78,6 +78,8 @@ export const make = Effect.fnUntraced(function* <R>(
       ...{ topic: at.topic, partition: at.partition, generation, position, committed, logEnd, highWater }
     })
     report(handling, partition, { _tag: "PartitionAssigned", position })
+    // The session keeps the pauses of a partition for as long as it is assigned; one that begins anew has none yet.
+    yield* session.resume([partition])
     const predecessor = ending.get(partition.key)
     const partitionScope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
@@ -88,8 +90,6 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.provideContext(context),
       Effect.forkIn(partitionScope)
     )
-    // A transactional partition is told its position when its producer has fenced the one before it.
-    partition.awaitsSeek = definition.handler._tag === "Transactional"
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
     running.set(partition.key, { partition, scope: partitionScope, fiber })
     handling.metrics.opened(partition)
@@ -99,15 +99,11 @@ export const make = Effect.fnUntraced(function* <R>(
     if (!partition.awaitsSeek) yield* session.seek(partition, position)
   })
 
-  /** The session keeps the pauses of a partition for as long as it is assigned; one that begins anew has none yet. */
-  const refetch = (at: TopicPartition) => session.resume([at])
-
   /** Begins a partition anew under the same assignment. */
   const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
     const entry = running.get(partition.key)
     if (entry?.partition !== partition || !partition.owned()) return
     yield* close(entry)
-    yield* refetch(partition)
     const start = { position: partition.position(), anchored: true }
     yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
   })
@@ -178,7 +174,6 @@ export const make = Effect.fnUntraced(function* <R>(
     }
     // The log is another one: positions of the old assignment mean nothing in it.
     yield* close(entry)
-    yield* refetch(event)
     yield* open(event, event.generation, start, -1n, event.logEnd)
   })
 
@@ -274,7 +269,14 @@ const makePartition = (
     onFetchPaused: (paused) =>
       report(handling, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),
     onFetchResumed: (resumed) => report(handling, resumed, { _tag: "FetchResumed" })
-  })
+  }).pipe(
+    Effect.tap((partition) =>
+      Effect.sync(() => {
+        // It is told its position when its producer has fenced the one before it.
+        partition.awaitsSeek = handling.definition.handler._tag === "Transactional"
+      })
+    )
+  )
 
 /** Stops a partition, waits for what runs, commits what is finished. */
 const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {

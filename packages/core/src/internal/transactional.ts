@@ -194,7 +194,7 @@ const inTransaction = <R>(
       send: (record) => watch(transaction.send(record)),
       sendAll: (all) => watch(transaction.sendAll(all)),
       sendEach: (each, onAnswer) =>
-        watch(
+        offTheClock.within(
           transaction.sendEach(each, (index, answer) => {
             if (Result.isFailure(answer)) note(answer.failure)
             onAnswer(index, answer)
