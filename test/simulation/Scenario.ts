@@ -4,7 +4,6 @@
  */
 import { FaultPlan } from "@eventbus/testkit"
 import * as Chance from "./Chance.ts"
-import type { Route } from "./retries.ts"
 
 /** How handling one record goes. Failures are counted over the whole group, so a record that was failing elsewhere goes on from there. */
 export type Behaviour =
@@ -24,6 +23,12 @@ export type Behaviour =
   | { readonly _tag: "Stuck"; readonly calls: number }
   /** Cannot be interrupted for so long. */
   | { readonly _tag: "Stubborn"; readonly millis: number }
+
+/** Where an error sends its record: to the next tier, to one by its number, or to one that waits so long. */
+export type Route =
+  | { readonly _tag: "Next" }
+  | { readonly _tag: "Tier"; readonly tier: number }
+  | { readonly _tag: "After"; readonly millis: number }
 
 export type Failing = "fail" | "die" | "throw" | "interrupt"
 

@@ -14,7 +14,7 @@ import {
 } from "@eventbus/core"
 import { Cause, Data, Effect, Exit, Schema } from "effect"
 import type { History } from "./History.ts"
-import type * as Retries from "./retries.ts"
+import type * as Plan from "./Scenario.ts"
 import {
   type Behaviour,
   type BindingPlan,
@@ -30,7 +30,7 @@ class Unwanted extends Schema.TaggedError<Unwanted>()("Unwanted", {}) {}
 class Harmless extends Schema.TaggedError<Harmless>()("Harmless", {}) {}
 class Alarm extends Schema.TaggedError<Alarm>()("Alarm", {}) {}
 
-class Busy extends Data.TaggedError("Busy")<{ readonly route: Retries.Route }> {}
+class Busy extends Data.TaggedError("Busy")<{ readonly route: Plan.Route }> {}
 
 type HandlerError = Transient | Unwanted | Harmless | Alarm | Busy
 
@@ -158,7 +158,7 @@ const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPo
   })
 }
 
-const routeOf = (route: Retries.Route): Route.Route => {
+const routeOf = (route: Plan.Route): Route.Route => {
   switch (route._tag) {
     case "Next":
       return Route.nextTier

@@ -2,18 +2,13 @@
  * The retry topics of a binding as its plan means them: which topic each tier has, and where a record goes that was given up. Written anew here, so that the
  * connector is not held against itself.
  */
-import type { BindingPlan } from "./Scenario.ts"
+import type { BindingPlan, Route } from "./Scenario.ts"
 
 /** One delivery of a record to come, or the end of its tiers. Tier 0 is the main topic. */
 export interface Place {
   readonly tier: number
   readonly attempt: number
 }
-
-export type Route =
-  | { readonly _tag: "Next" }
-  | { readonly _tag: "Tier"; readonly tier: number }
-  | { readonly _tag: "After"; readonly millis: number }
 
 export const topicOfTier = (plan: BindingPlan, tier: number): string => {
   let first = tier

@@ -183,12 +183,6 @@ export const make = Effect.fnUntraced(function* <R>(
     return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
   }
 
-  const lose = (lost: ReadonlyArray<Running>) =>
-    Effect.suspend(() => {
-      for (const { partition } of lost) report(handling, partition, { _tag: "PartitionLost" })
-      return closeAll(lost)
-    })
-
   const react = (event: ConsumerEvent): Effect.Effect<void> => {
     switch (event._tag) {
       case "Fetched":
@@ -198,7 +192,7 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Revoked":
         return revoke(event)
       case "Lost":
-        return lose(entriesOf(event.partitions))
+        return lose(handling, entriesOf(event.partitions), closeAll)
       case "OutOfRange":
         return resumeFrom(event)
     }
@@ -206,10 +200,9 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const entries = () => Array.from(running.values())
   yield* Effect.addFinalizer(() =>
-    Effect.gen(function* () {
-      yield* closeAll(entries())
-      yield* bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
-    })
+    Effect.flatMap(closeAll(entries()), () =>
+      bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
+    )
   )
 
   return {
@@ -277,6 +270,17 @@ const makePartition = (
       })
     )
   )
+
+/** Others may own them already. */
+const lose = (
+  handling: Handling<unknown>,
+  lost: ReadonlyArray<Running>,
+  closeAll: (entries: ReadonlyArray<Running>) => Effect.Effect<void>
+) =>
+  Effect.suspend(() => {
+    for (const { partition } of lost) report(handling, partition, { _tag: "PartitionLost" })
+    return closeAll(lost)
+  })
 
 /** Stops a partition, waits for what runs, commits what is finished. */
 const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {
