@@ -89,6 +89,10 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
         const isDenied = ({ name: topic, operation }: Right) => topic === `${name}.retry-1` && operation === "WRITE"
         const { app, handled, heal } = yield* denied(name, isDenied)
         yield* publish(name, "first", "first", "once-a", "good", "once-b", "good", "behind", "good")
+        yield* Bus.until("the right is said to be missing", () => app.of("RightsMissing").length > 0)
+        assert.deepStrictEqual(app.of("RightsMissing")[0]?.rights, [
+          { resource: "topic", name: `${name}.retry-1`, operation: "Write" }
+        ])
         yield* refused(app, `${name}.retry-1`)
         yield* Bus.until(
           "the other partition is through",

@@ -216,6 +216,29 @@ export interface GroupDescription {
   }>
 }
 
+/** What an ACL grants, by Kafka's names. */
+export type AclOperation =
+  | "Read"
+  | "Write"
+  | "Create"
+  | "Delete"
+  | "Alter"
+  | "Describe"
+  | "ClusterAction"
+  | "DescribeConfigs"
+  | "AlterConfigs"
+  | "IdempotentWrite"
+
+/** What this user may do (KIP-430). A cluster without ACLs grants everything. */
+export interface AuthorizedOperations {
+  /** On the cluster as a whole; undefined when it does not say. `Create` here is for any topic. */
+  readonly cluster: ReadonlySet<AclOperation> | undefined
+  /** A topic that does not exist is left out; one that may not be described has none, whether it exists or not. */
+  readonly topics: ReadonlyMap<string, ReadonlySet<AclOperation>>
+  /** A group need not exist. */
+  readonly groups: ReadonlyMap<string, ReadonlySet<AclOperation>>
+}
+
 /** Administration of one cluster. */
 export interface Admin {
   /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
@@ -254,6 +277,11 @@ export interface Admin {
   readonly describeGroup: (groupId: string) => Effect.Effect<GroupDescription, BrokerError>
   /** Deletes groups that have no members. */
   readonly deleteGroups: (groupIds: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
+  /** What this user may do with these topics and groups. Left out by an adapter that cannot ask. */
+  readonly authorizedOperations?: (
+    topics: ReadonlyArray<string>,
+    groupIds: ReadonlyArray<string>
+  ) => Effect.Effect<AuthorizedOperations, BrokerError>
   /** Moves the log start of partitions up to `before`; records below are gone. `before` -1 means the log end. */
   readonly deleteRecords: (
     topic: string,

@@ -11,6 +11,7 @@ import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
 import type { StrategyEvent } from "./internal/deadLetterStrategyEvents.ts"
 import type { Failure } from "./internal/failure.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
+import type { Right } from "./internal/rights.ts"
 
 /**
  * How the delivery of a record ended.
@@ -83,6 +84,8 @@ export type EventBusEvent =
     })
   /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
   | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
+  /** ACLs deny what the binding will need, as far as the cluster says. It goes on without, until it needs it; granting heals it. */
+  | (OfConsumer & { readonly _tag: "RightsMissing"; readonly rights: ReadonlyArray<Right> })
   /** More consumers than partitions: the rest get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"

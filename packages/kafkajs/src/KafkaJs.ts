@@ -8,6 +8,7 @@ import { hostname } from "node:os"
 import { Broker, type BrokerError, Hostname } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { adminContext } from "./internal/adminContext.ts"
+import { rightsAdmin } from "./internal/authorizedOperations.ts"
 import { requestToken, type TokenUnavailable } from "./internal/clientCredentials.ts"
 import { connect } from "./internal/cluster.ts"
 import { makeConsumerSession } from "./internal/consumerSession.ts"
@@ -44,7 +45,7 @@ export const make = (options: Options): Broker.Broker["Service"] => {
     transactionalProducer: (producer) => makeTransactionalProducer(secured, errors, producer),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
-      return { ...topicAdmin(context), ...groupAdmin(context) }
+      return { ...topicAdmin(context), ...groupAdmin(context), ...rightsAdmin(context) }
     })
   })
 }

@@ -5,6 +5,7 @@ import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Queue, Redacted, type Scope } from "effect"
+import { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, ResourcePatternTypes } from "kafkajs"
 
 type Use<A> = (broker: Broker.Broker["Service"]) => Effect.Effect<A, BrokerError.BrokerError, Scope.Scope>
 
@@ -15,6 +16,28 @@ const withBroker = <A>(options: KafkaJs.Options, use: Use<A>) =>
     Effect.provide(KafkaJs.layer(options)),
     Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.die(new Error("took too long")) })
   )
+
+/** The port has no such request: reading of a topic, by the client underneath. */
+const grantToApp = ({ bootstrap, ca, users }: RealKafka.Cluster, topic: string) =>
+  Effect.promise(async () => {
+    const { username, password } = users.admin
+    const sasl = { mechanism: "plain", username, password } as const
+    const admin = new Kafka({ brokers: [...bootstrap], ssl: { ca: [ca ?? ""] }, sasl, logLevel: 0 }).admin()
+    await admin.connect()
+    const right = { principal: "User:app", host: "*", resourceName: topic }
+    await admin.createAcls({
+      acl: [
+        {
+          ...right,
+          resourceType: AclResourceTypes.TOPIC,
+          resourcePatternType: ResourcePatternTypes.LITERAL,
+          operation: AclOperationTypes.READ,
+          permissionType: AclPermissionTypes.ALLOW
+        }
+      ]
+    })
+    await admin.disconnect()
+  })
 
 const failureOf = <A>(options: KafkaJs.Options, use: Use<A>) => Effect.flip(withBroker(options, use))
 
@@ -112,6 +135,37 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
         assert.strictEqual(error._tag, "AuthorizationFailed")
         if (error._tag === "AuthorizationFailed") assert.include(name.split(" or "), error.name)
       }
+    })
+  )
+
+  it.effect("what a user may do is told: by grant, by the lack of it, and nothing of a topic that does not exist", () =>
+    Effect.gen(function* () {
+      const { brokers, ssl, sasl, users } = yield* options
+      const topic = "rights"
+      yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
+        Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 3 }]))
+      )
+      const rightsOf = (user: typeof users.app) =>
+        withBroker({ brokers, ssl, sasl: sasl(user) }, ({ admin }) =>
+          Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "rights-missing"], ["rights-group"]))
+        )
+      const admin = yield* rightsOf(users.admin)
+      assert.deepStrictEqual([...admin.topics.keys()], [topic])
+      assert.includeMembers([...(admin.topics.get(topic) ?? [])], ["Read", "Write", "Create", "Delete", "Describe"])
+      assert.includeMembers([...(admin.groups.get("rights-group") ?? [])], ["Read", "Describe", "Delete"])
+      assert.includeMembers([...(admin.cluster ?? [])], ["Create", "ClusterAction"])
+      const app = yield* rightsOf(users.app)
+      assert.deepStrictEqual(app, {
+        cluster: new Set<never>(),
+        topics: new Map([
+          [topic, new Set<never>()],
+          ["rights-missing", new Set<never>()]
+        ]),
+        groups: new Map([["rights-group", new Set<never>()]])
+      })
+      yield* grantToApp(yield* RealKafka.RealKafka, topic)
+      const granted = yield* rightsOf(users.app)
+      assert.deepStrictEqual([...(granted.topics.get(topic) ?? [])].sort(), ["Describe", "Read"])
     })
   )
 })

@@ -19,6 +19,7 @@ import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
 import type { Places } from "./places.ts"
+import * as Rights from "./rights.ts"
 import type { TierTopic } from "./tiers.ts"
 import * as Timepieces from "./timepieces.ts"
 import * as Tracing from "./tracing.ts"
@@ -130,7 +131,7 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
   )
 }
 
-/** Says what would otherwise only show as silence: a topic that is not there, or consumers that cannot get a partition. */
+/** Says what would otherwise only show as silence: a topic that is not there, consumers that cannot get a partition, rights that are missing. */
 const inspectTopic = ({
   broker,
   definition,
@@ -141,14 +142,16 @@ const inspectTopic = ({
   const of = { ...BindingKey.onEvent(definition), consumer: index }
   const { topic, concurrency } = definition
   if (!subscription.topics.includes(topic)) return Effect.void
-  return Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.describeTopic(topic))).pipe(
-    Effect.match({
-      onFailure: (error) => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }),
-      onSuccess: ({ partitions }) => {
-        if (index === 0 && concurrency > partitions)
-          hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
-      }
-    })
+  const inspect = Effect.gen(function* () {
+    const admin = yield* broker.admin
+    const { partitions } = yield* admin.describeTopic(topic)
+    if (index > 0) return
+    if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
+    const rights = yield* Rights.ask(admin, Rights.topicsOf(definition), Rights.groupsOf(definition))
+    if (rights.length > 0) hub.emit({ _tag: "RightsMissing", ...of, rights })
+  })
+  return Effect.catch(Effect.scoped(inspect), (error) =>
+    Effect.sync(() => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }))
   )
 }
 

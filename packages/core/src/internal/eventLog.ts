@@ -7,6 +7,7 @@ import * as BindingKey from "./bindingKey.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Flood from "./flood.ts"
 import * as LogAnnotations from "./logAnnotations.ts"
+import * as Rights from "./rights.ts"
 
 /** Logs the hub's events with the loggers of the fiber that calls this, until the scope closes. */
 export const attach = (
@@ -15,7 +16,7 @@ export const attach = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
-    const said: Said = { crashes: new Map(), refusals: new Map() }
+    const said: Said = { crashes: new Map(), rights: new Map(), refusals: new Map() }
     const flood = Flood.make(
       ({ cluster, binding }, count) => {
         const more = `${count} more records were routed, dead-lettered or skipped within a second`
@@ -44,6 +45,8 @@ export const attach = (
 interface Said {
   /** By consumer: the last crash. */
   readonly crashes: Map<string, string>
+  /** By binding: the rights that were missing. */
+  readonly rights: Map<string, string>
   /** By target topic: how it refused copies since it last took one. All records that wait for it would say the same. */
   readonly refusals: Map<string, Set<string>>
 }
@@ -89,6 +92,12 @@ const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undef
       )
     case "TopicUnavailable":
       return Effect.logError(`Nothing can be read yet: ${event.error.message}`)
+    case "RightsMissing": {
+      const rights = event.rights.map(Rights.describe).join(", ")
+      if (said.rights.get(keyOf(event)) === rights) return undefined
+      said.rights.set(keyOf(event), rights)
+      return Effect.logWarning(`Rights (ACL) are missing: ${rights}. What needs them fails until they are granted`)
+    }
     case "ConsumersIdle":
       return Effect.logWarning(
         `concurrency is ${event.concurrency}, but topic '${event.topic}' has ${event.partitions} partitions: the rest stays idle`

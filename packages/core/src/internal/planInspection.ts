@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import type { Admin, TopicDescription } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { Finding, Plan, PlannedTopic } from "./planned.ts"
+import * as Rights from "./rights.ts"
 
 interface Found extends TopicDescription {
   readonly config: ReadonlyMap<string, string>
@@ -30,9 +31,26 @@ export const inspect = Effect.fnUntraced(function* (
       const there = found.get(topic.topic)
       return there === undefined ? missing(topic, sourceFound) : misfits(topic, there, sourceFound)
     }),
-    ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound))
+    ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
+    ...(yield* rights(plan, admin))
   ]
 })
+
+const rights = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
+  Effect.map(
+    Rights.ask(
+      admin,
+      plan.topics.map(Rights.ofPlanned),
+      plan.consumers.map(({ groupId }) => groupId)
+    ),
+    (missing) =>
+      missing.map((right) => ({
+        severity: right.operation === "Create" ? "warning" : "error",
+        code: "right-missing",
+        subject: right.name,
+        message: `The right (ACL) is missing: ${Rights.describe(right)}.`
+      }))
+  )
 
 const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArray<Finding> => {
   const { topic, role } = planned

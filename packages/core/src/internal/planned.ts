@@ -79,6 +79,7 @@ export interface Finding {
     | "smaller-messages"
     | "compacted"
     | "short-retention"
+    | "right-missing"
   /** The topic or group that it is about. */
   readonly subject: string
   readonly message: string

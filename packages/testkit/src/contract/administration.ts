@@ -201,6 +201,24 @@ export const administration: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "without ACLs everything is allowed, on topics that exist and on any group, where the adapter can ask",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const groupId = unique("group")
+      const { authorizedOperations } = yield* admin
+      if (authorizedOperations === undefined) return
+      yield* eventually(
+        Effect.map(authorizedOperations([name, unique("missing")], [groupId]), ({ cluster, topics, groups }) => {
+          assert.deepStrictEqual([...topics.keys()], [name])
+          assert.deepStrictEqual([...groups.keys()], [groupId])
+          assert.includeMembers([...(topics.get(name) ?? [])], ["Read", "Write", "Describe", "Delete"])
+          assert.includeMembers([...(groups.get(groupId) ?? [])], ["Read", "Describe"])
+          assert.include([...(cluster ?? [])], "Create")
+        })
+      )
+    })
+  },
+  {
     title: "offsets of a group with members cannot be set, and such a group cannot be deleted",
     run: Effect.gen(function* () {
       const name = yield* topic()

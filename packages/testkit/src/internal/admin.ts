@@ -57,6 +57,8 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
     listGroups: call(() => Effect.succeed([...cluster.groups.keys()].filter((id) => exists(cluster, id)).sort())),
     describeGroup: (groupId) => call(() => Effect.succeed(describeGroup(cluster, groupId))),
     deleteGroups: (groupIds) => call(() => settle(groupIds.map((groupId) => deleteGroup(cluster, groupId)))),
+    authorizedOperations: (names, groupIds) =>
+      call(() => Effect.succeed(authorizedOperations(cluster, names, groupIds))),
     deleteRecords: (name, requests) =>
       onTopic(name, (topic) => settle(requests.map((request) => deleteRecords(topic, request))))
   }
@@ -138,6 +140,22 @@ export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDe
   }))
   return { groupId, state: group.state, members }
 }
+
+const everything: ReadonlySet<Broker.AclOperation> = new Set([
+  ...(["Read", "Write", "Create", "Delete", "Alter", "Describe"] as const),
+  ...(["ClusterAction", "DescribeConfigs", "AlterConfigs", "IdempotentWrite"] as const)
+])
+
+/** There are no ACLs here. */
+const authorizedOperations = (
+  cluster: Cluster,
+  topics: ReadonlyArray<string>,
+  groupIds: ReadonlyArray<string>
+): Broker.AuthorizedOperations => ({
+  cluster: everything,
+  topics: new Map(topics.filter((topic) => cluster.kernel.topics.get(topic)).map((topic) => [topic, everything])),
+  groups: new Map(groupIds.map((groupId) => [groupId, everything]))
+})
 
 const deleteGroup = (cluster: Cluster, groupId: string): Failure | undefined => {
   const members = cluster.groups.get(groupId)?.members.size ?? 0
