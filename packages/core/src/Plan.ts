@@ -8,8 +8,10 @@
  */
 import { Effect } from "effect"
 import type { Binding } from "./Binding.ts"
-import { type Admin, Broker } from "./Broker.ts"
+import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
+import * as Clusters from "./Clusters.ts"
+import type { UnknownCluster } from "./EventBusError.ts"
 import { subscriptions } from "./internal/consumer.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/definition.ts"
 import { inspect } from "./internal/planInspection.ts"
@@ -34,6 +36,7 @@ export const make = (binding: Binding<unknown>): Plan => {
   const members = consumers.reduce((sum, each) => sum + each.members, 0)
   return {
     binding: binding.name,
+    cluster: definition.cluster,
     topics: plannedTopics(definition),
     consumers,
     clients: members + 1 + extraClients(definition),
@@ -44,11 +47,10 @@ export const make = (binding: Binding<unknown>): Plan => {
 }
 
 /** Looks at the cluster, changes nothing, and says what is missing or will not fit. Empty: all is there. */
-export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerError, Broker> =>
+export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerError | UnknownCluster, Broker> =>
   Effect.gen(function* () {
-    const broker = yield* Broker
-    const admin: Admin = yield* broker.admin
-    return yield* inspect(plan, admin)
+    const broker = yield* Clusters.get(plan.cluster)
+    return yield* inspect(plan, yield* broker.admin)
   }).pipe(Effect.scoped)
 
 const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {

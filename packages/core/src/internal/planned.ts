@@ -3,6 +3,7 @@
  */
 export interface Plan {
   readonly binding: string
+  readonly cluster: string
   readonly topics: ReadonlyArray<PlannedTopic>
   readonly consumers: ReadonlyArray<PlannedConsumers>
   /** Kafka clients of one process: its consumers, and the producers that it always has. Each has one connection to a broker that it talks to. */

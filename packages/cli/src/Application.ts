@@ -1,0 +1,32 @@
+/**
+ * What a module gives to `eventbus run --handlers`: handlers for the bindings of a file, and what they require.
+ *
+ * ```ts
+ * export default Application.make({ handlers: Handlers.make({ charge }), layer: Billing.layer })
+ * ```
+ */
+import type { Handlers } from "@eventbus/config"
+import { Layer, Predicate } from "effect"
+
+const TypeId = "~@eventbus/cli/Application"
+
+/** Handlers with nothing left to provide but what the layer gives. */
+export interface Application {
+  readonly [TypeId]: typeof TypeId
+  readonly handlers: Handlers.Handlers<never>
+  readonly layer: Layer.Layer<never, unknown>
+}
+
+/** A requirement of a handler that the layer does not give is a compile error. */
+export const make = <R = never>(options: {
+  readonly handlers: Handlers.Handlers<R>
+  /** What the handlers require. Default: nothing. */
+  readonly layer?: Layer.Layer<NoInfer<R>, unknown>
+}): Application => ({
+  [TypeId]: TypeId,
+  // What they require is what the layer gives, which is the only way to run them.
+  handlers: options.handlers as Handlers.Handlers<never>,
+  layer: options.layer ?? Layer.empty
+})
+
+export const isApplication = (value: unknown): value is Application => Predicate.hasProperty(value, TypeId)

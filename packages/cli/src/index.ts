@@ -1,0 +1,2 @@
+export * as Application from "./Application.ts"
+export * as Cli from "./Cli.ts"

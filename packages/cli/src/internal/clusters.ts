@@ -1,0 +1,47 @@
+/**
+ * The clusters of a configuration, on kafkajs.
+ */
+import type { ClusterSettings, Configuration } from "@eventbus/config"
+import { type Broker, Clusters } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, type Layer, Option } from "effect"
+import { type CommandFailed, refuse, refuseUsage } from "./failures.ts"
+
+const defaultCluster = "default"
+
+/** `brokers` stand for those of the cluster `default`, whose other settings stay. */
+export const layer = (
+  configuration: Configuration.Configuration,
+  brokers: Option.Option<string>
+): Effect.Effect<Layer.Layer<Broker.Broker>, CommandFailed> =>
+  Effect.gen(function* () {
+    const clusters = new Map<string, KafkaJs.Options>(
+      configuration.clusters.map((each) => [each.alias, optionsOf(each)])
+    )
+    if (Option.isSome(brokers)) {
+      const named = yield* brokerList(brokers.value)
+      clusters.set(defaultCluster, { ...clusters.get(defaultCluster), brokers: named })
+    }
+    const unknown = configuration.bindings.filter(({ cluster }) => !clusters.has(cluster))
+    if (unknown.length > 0) {
+      const names = unknown.map(({ name, cluster }) => `binding '${name}' is on cluster '${cluster}'`).join(", ")
+      const known = clusters.size === 0 ? "none" : Array.from(clusters.keys()).join(", ")
+      return yield* refuse(
+        `${names}; eventbus.clusters names ${known}. --brokers says where cluster '${defaultCluster}' is.`
+      )
+    }
+    return Clusters.layerMap(new Map(Array.from(clusters, ([alias, options]) => [alias, KafkaJs.layer(options)])))
+  })
+
+const optionsOf = ({ alias: _, ...options }: ClusterSettings.ClusterSettings): KafkaJs.Options => options
+
+const brokerList = (text: string): Effect.Effect<ReadonlyArray<string>, CommandFailed> => {
+  const brokers = text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "")
+  const wrong = brokers.filter((each) => !/^(\[[^\]]+\]|[^\s:]+):\d{1,5}$/.test(each))
+  return brokers.length === 0 || wrong.length > 0
+    ? refuseUsage(`--brokers is "${text}"; allowed is host:port, several with commas`)
+    : Effect.succeed(brokers)
+}

@@ -1,0 +1,47 @@
+/**
+ * The module with a program's handlers, named on the command line.
+ */
+import { resolve } from "node:path"
+import { pathToFileURL } from "node:url"
+import { Handlers } from "@eventbus/config"
+import { Effect, Predicate } from "effect"
+import { Flag } from "effect/cli"
+import * as Application from "../Application.ts"
+import { CommandFailed, exitCodes } from "./failures.ts"
+
+export const flag = Flag.String("handlers").pipe(Flag.withMetavar("module"))
+
+const shapes =
+  "export default Application.make({ handlers, layer }), or export `handlers`: Handlers.make({ ... }), or functions by name"
+
+/** Runs the module, and reads what it exports. */
+export const load = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<Application.Application, CommandFailed> {
+  const module: unknown = yield* Effect.tryPromise({
+    try: () => import(pathToFileURL(resolve(path)).href),
+    catch: (error) =>
+      new CommandFailed({ message: `${path} cannot be loaded: ${messageOf(error)}`, code: exitCodes.unavailable })
+  })
+  const application = read(module)
+  if (application !== undefined) return application
+  return yield* new CommandFailed({ message: `${path} has no handlers: it should ${shapes}`, code: exitCodes.refused })
+})
+
+const read = (module: unknown): Application.Application | undefined => {
+  if (!Predicate.isObject(module)) return undefined
+  if (Application.isApplication(module["default"])) return module["default"]
+  const handlers = module["handlers"]
+  if (isHandlers(handlers)) return Application.make({ handlers })
+  return isFunctions(handlers) ? Application.make({ handlers: Handlers.make(handlers) }) : undefined
+}
+
+const isHandlers = (value: unknown): value is Handlers.Handlers<never> =>
+  Predicate.hasProperty(value, "byName") && value.byName instanceof Map
+
+type Functions = Record<string, (delivery: unknown) => Effect.Effect<unknown, unknown>>
+
+const isFunctions = (value: unknown): value is Functions =>
+  Predicate.isObject(value) && Object.values(value).every(Predicate.isFunction)
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,22 @@
+/**
+ * Lines for a terminal.
+ */
+
+/** Rows as lines whose columns stand under each other. */
+export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const count = Math.max(0, ...rows.map((row) => row.length))
+  const widths = Array.from({ length: count }, (_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .filter((_, column) => widths[column] !== 0)
+      .join("  ")
+      .trimEnd()
+  )
+}
+
+export const indent = (depth: number, line: string): string => `${"  ".repeat(depth)}${line}`
+
+/** `1 topic`, `2 topics`, with thousands set apart. */
+export const counted = (count: number, one: string, many = `${one}s`): string =>
+  `${count.toLocaleString("en-US").replaceAll(",", " ")} ${count === 1 ? one : many}`

@@ -1,0 +1,86 @@
+/**
+ * `eventbus trail`: the way of one record through main topic, retry topics and dead letter topic, from what lies in the cluster.
+ */
+import { Configuration } from "@eventbus/config"
+import { Broker, Clusters as CoreClusters, Plan, Trail } from "@eventbus/core"
+import { Console, Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import * as Clusters from "./clusters.ts"
+import * as ConfigurationFile from "./configurationFile.ts"
+import { type CommandFailed, refuse, refuseUsage, unavailable } from "./failures.ts"
+import * as Flags from "./flags.ts"
+
+export const trail = Command.make(
+  "trail",
+  {
+    file: Flags.file,
+    binding: Argument.String("binding").pipe(Argument.withDescription("The binding that reads the record's topic")),
+    key: Flag.String("key").pipe(
+      Flag.withAlias("k"),
+      Flag.withDescription("The newest record with this key, as UTF-8 text; reads all of the topic"),
+      Flag.optional
+    ),
+    at: Flag.String("at").pipe(
+      Flag.withMetavar("partition@offset"),
+      Flag.withDescription("The record at this place of the main topic, such as 3@17"),
+      Flag.optional
+    ),
+    profile: Flags.profile,
+    brokers: Flags.brokers,
+    json: Flags.json
+  },
+  Effect.fnUntraced(function* ({ file, binding: name, key, at, profile, brokers, json }) {
+    const selector = yield* selectorOf(key, at)
+    const configuration = yield* ConfigurationFile.readValid({ file, profile })
+    const bindings = Configuration.withoutHandlers(configuration)
+    const binding = bindings.find((each) => each.name === name)
+    if (binding === undefined) {
+      return yield* refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
+    }
+    const hops = yield* find(Plan.make(binding), selector).pipe(
+      Effect.provide(yield* Clusters.layer(configuration, brokers))
+    )
+    if (json) yield* Console.log(JSON.stringify({ hops }, withoutBigInts, 2))
+    else if (hops.length > 0) yield* Console.log(Trail.format(hops))
+    if (hops.length === 0) yield* refuse(json ? "" : "nothing of such a record is left")
+  })
+).pipe(
+  Command.withDescription(
+    "Follows one record through main topic, retry topics, dead letter topic and replays, a line for each copy."
+  ),
+  Command.withExamples([
+    { command: "eventbus trail app.yaml orders --key o-1", description: "By its key" },
+    { command: "eventbus trail app.yaml orders --at 3@17", description: "By partition and offset" }
+  ])
+)
+
+const find = (plan: Plan.Plan, selector: Trail.Selector) =>
+  Effect.gen(function* () {
+    const broker = yield* CoreClusters.get(plan.cluster)
+    const named = (role: Plan.PlannedTopic["role"]) =>
+      plan.topics.filter((each) => each.role === role).map(({ topic }) => topic)
+    const topics: Trail.Topics = {
+      topic: named("source")[0]!,
+      groupId: plan.consumers[0]!.groupId,
+      retryTopics: named("retry"),
+      deadLetterTopic: named("dead-letter")[0]
+    }
+    return yield* Effect.provideService(Trail.trail(topics, selector), Broker.Broker, broker)
+  }).pipe(unavailable)
+
+const selectorOf = (
+  key: Option.Option<string>,
+  at: Option.Option<string>
+): Effect.Effect<Trail.Selector, CommandFailed> => {
+  if (Option.isSome(key) === Option.isSome(at))
+    return refuseUsage("a record is named by --key, or by --at: one of them")
+  if (Option.isSome(key)) return Effect.succeed({ key: key.value })
+  const text = Option.getOrElse(at, () => "")
+  const place = /^(\d{1,9})@(\d{1,18})$/.exec(text)
+  return place === null
+    ? refuseUsage(`--at is "${text}"; allowed is partition@offset, such as 3@17`)
+    : Effect.succeed({ partition: Number(place[1]), offset: BigInt(place[2]!) })
+}
+
+/** Offsets are exact as text. */
+const withoutBigInts = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value)

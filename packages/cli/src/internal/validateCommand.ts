@@ -1,0 +1,57 @@
+/**
+ * `eventbus validate`: every mistake of a configuration, at once.
+ */
+import { Configuration } from "@eventbus/config"
+import type { EventBusError } from "@eventbus/core"
+import { Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as ConfigurationFile from "./configurationFile.ts"
+import { refuse } from "./failures.ts"
+import * as Flags from "./flags.ts"
+import * as HandlersModule from "./handlersModule.ts"
+import { counted } from "./text.ts"
+
+export const validate = Command.make(
+  "validate",
+  {
+    file: Flags.file,
+    profile: Flags.profile,
+    handlers: HandlersModule.flag.pipe(
+      Flag.withDescription("A module with the handlers: whether each binding has one that fits is checked, too"),
+      Flag.optional
+    ),
+    json: Flags.json
+  },
+  Effect.fnUntraced(function* ({ file, profile, handlers, json }) {
+    const app = yield* Effect.transposeOption(Option.map(handlers, HandlersModule.load))
+    const result = yield* Effect.result(
+      Effect.gen(function* () {
+        const configuration = yield* ConfigurationFile.read({ file, profile })
+        if (Option.isSome(app)) yield* Configuration.bindings(configuration, app.value.handlers)
+        return configuration
+      })
+    )
+    const issues = result._tag === "Failure" ? result.failure.issues : []
+    if (json)
+      yield* Console.log(JSON.stringify({ file, valid: issues.length === 0, issues: issues.map(flat) }, null, 2))
+    else if (result._tag === "Success") yield* Console.log(summary(file, result.success))
+    else yield* Console.log(ConfigurationFile.mistakes(file, issues))
+    if (issues.length > 0) yield* refuse("")
+  })
+).pipe(
+  Command.withDescription(
+    "Checks a configuration and prints every mistake with its place, what was found and what is allowed. Asks no cluster."
+  ),
+  Command.withExamples([
+    { command: "eventbus validate app.yaml", description: "The file, and app.yaml's includes" },
+    {
+      command: "eventbus validate app.yaml --profile prod --json",
+      description: "With app-prod.yaml over it, for a program"
+    }
+  ])
+)
+
+const flat = ({ at, ...issue }: EventBusError.ConfigurationIssue) => ({ ...issue, ...at })
+
+const summary = (file: string, { bindings, clusters }: Configuration.Configuration): string =>
+  `${file}: no mistakes; ${counted(bindings.length, "binding")}, ${counted(clusters.length, "cluster")}`

@@ -1,0 +1,203 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { eventbus, folderWith, program, start } from "./eventbus.ts"
+
+const good = `eventbus:
+  bindings:
+    orders:
+      topic: orders
+      group-id: billing
+      handler: charge
+      retry: { tier0: { jitter: 0 }, tiers: [1m, { delay: 5m, max-attempts: 1 }] }
+    payments: { topic: payments, group-id: billing, handler: charge, orderingMode: STRICT }
+`
+const bad = `eventbus:
+  bindings:
+    orders:
+      topik: orders
+      group-id: billing
+      concurrency: 0
+      ack-mode: "\${ACK}"
+`
+
+const files = folderWith({
+  "app.yaml": good,
+  "app-big.yaml": "eventbus: { defaults: { concurrency: 4 } }\n",
+  "bad.yaml": bad
+})
+
+describe("eventbus validate", () => {
+  it.live("one line for a configuration without mistakes", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      assert.deepStrictEqual(yield* eventbus(folder, "validate", "app.yaml"), {
+        code: 0,
+        out: "app.yaml: no mistakes; 2 bindings, 0 clusters\n",
+        err: ""
+      })
+    })
+  )
+
+  it.live("CFG-21 every mistake on a line of its own, with its place, once; exit code 1", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const { code, out, err } = yield* eventbus(folder, "validate", "bad.yaml")
+      assert.deepStrictEqual([code, err], [1, ""])
+      const lines = out.trimEnd().split("\n")
+      assert.match(
+        lines[0]!,
+        /^bad\.yaml:4:7: eventbus\.bindings\.orders\.topik: found an unknown key, allowed is topic/
+      )
+      assert.match(
+        lines[2]!,
+        /^bad\.yaml:6:20: eventbus\.bindings\.orders\.concurrency: found 0, allowed is a whole number/
+      )
+      assert.match(lines[3]!, /^bad\.yaml:7:17: eventbus\.bindings\.orders\.ackMode: found .*ACK/)
+      assert.strictEqual(lines.at(-1), "bad.yaml: 4 mistakes")
+      assert.strictEqual(lines.length, 5)
+    })
+  )
+
+  it.live("the same as JSON", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const { code, out } = yield* eventbus(folder, "validate", "bad.yaml", "--json")
+      const { valid, issues } = JSON.parse(out)
+      assert.deepStrictEqual([code, valid, issues.length], [1, false, 4])
+      assert.deepStrictEqual(issues[0], {
+        path: "eventbus.bindings.orders.topik",
+        found: "an unknown key",
+        allowed: "topic (did you mean that?)",
+        file: "bad.yaml",
+        line: 4,
+        column: 7
+      })
+    })
+  )
+
+  it.live("with the handlers: a binding whose handler is missing is a mistake, a module without any is refused", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderWith({ "app.yaml": good.replace("handler: charge\n", "handler: chrage\n") })
+      const missing = yield* eventbus(folder, "validate", "app.yaml", "--handlers", program("handlers"))
+      assert.strictEqual(missing.code, 1)
+      assert.match(missing.out, /bindings\.orders\.handler: found .*chrage.*charge/)
+      const nothing = yield* eventbus(folder, "validate", "app.yaml", "--handlers", program("nothing"))
+      assert.strictEqual(nothing.code, 1)
+      assert.match(nothing.err, /nothing\.ts has no handlers: it should export default Application\.make/)
+      const absent = yield* eventbus(folder, "validate", "app.yaml", "--handlers", "absent.ts")
+      assert.strictEqual(absent.code, 3)
+      assert.match(absent.err, /^absent\.ts cannot be loaded: .*\n$/)
+    })
+  )
+})
+
+describe("eventbus plan", () => {
+  it.live("prints topics, consumers, times and memory of every binding", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const { code, out, err } = yield* eventbus(folder, "plan", "app.yaml")
+      assert.deepStrictEqual([code, err], [0, ""])
+      assert.strictEqual(
+        out.slice(0, out.indexOf("\n\n")),
+        `orders on cluster default
+  topics
+    orders          source
+    orders.retry-1  retry        1m  made when missing
+    orders.retry-2  retry        5m  made when missing
+    orders.DLT      dead-letter      made when missing
+  consumers of a process
+    billing  1 member  orders, orders.retry-1, orders.retry-2
+    2 Kafka clients, consumers and producer
+    at most 50 000 records or 16 MiB fetched and not handled, and one fetch each
+  attempts of a record that always fails
+    after  tier  delivery  attempts  topic
+    0      0     1         3         orders
+    1m     1     1         3         orders.retry-1
+    2m 1s  1     2         3         orders.retry-1
+    3m 1s  1     3         3         orders.retry-1
+    8m 1s  2     1         3         orders.retry-2
+    15 attempts in 5 deliveries; dead letter topic after 8m 2s
+    43m when handlers take all of their time`
+      )
+      assert.include(out, "payments on cluster default")
+    })
+  )
+
+  it.live("takes profiles, one binding, and says the same as JSON", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const { out } = yield* eventbus(folder, "plan", "app.yaml", "-p", "big", "--binding", "payments", "--json")
+      const { plans } = JSON.parse(out)
+      assert.strictEqual(plans.length, 1)
+      assert.deepStrictEqual(plans[0].consumers, [{ groupId: "billing", topics: ["payments"], members: 4 }])
+      assert.deepStrictEqual(plans[0].retries.exhausted, { earliestMillis: 240, latestMillis: 360 })
+    })
+  )
+
+  it.live("mistakes go to standard error, and nothing to standard output", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const { code, out, err } = yield* eventbus(folder, "plan", "bad.yaml")
+      assert.deepStrictEqual([code, out], [1, ""])
+      assert.match(err, /bad\.yaml: 4 mistakes\n$/)
+      const unknown = yield* eventbus(folder, "plan", "app.yaml", "--binding", "orderz")
+      assert.deepStrictEqual(unknown, { code: 1, out: "", err: "no binding 'orderz'; the file has orders, payments\n" })
+    })
+  )
+
+  it.live("a cluster that nobody names is a mistake; one that is away ends with 3, and the plan is printed", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const nowhere = yield* eventbus(folder, "plan", "app.yaml", "--check")
+      assert.strictEqual(nowhere.code, 1)
+      assert.match(nowhere.err, /binding 'orders' is on cluster 'default'.*eventbus\.clusters names none/)
+      const away = yield* eventbus(folder, "plan", "app.yaml", "--binding", "orders", "--brokers", "127.0.0.1:1")
+      assert.strictEqual(away.code, 3)
+      assert.match(away.out, /orders on cluster default\n(.*\n)+ {2}on the cluster\n {4}error {2}\S/)
+    })
+  )
+})
+
+describe("eventbus", () => {
+  it.live("a wrong command line: one message, exit code 2", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const hint = (command: string) => `${command} --help says what there is\n`
+      for (const [args, message] of [
+        [["plan"], /^Missing required argument: file\n/],
+        [["plan", "app.yaml", "--chek"], /^Unrecognized flag: --chek(.*\n)+.*--check/],
+        [["trail", "app.yaml", "orders"], /^a record is named by --key, or by --at/],
+        [["trail", "app.yaml", "orders", "--at", "1"], /^--at is "1"; allowed is partition@offset/],
+        [["plan", "app.yaml", "--brokers", "localhost"], /^--brokers is "localhost"; allowed is host:port/]
+      ] as const) {
+        const { code, out, err } = yield* eventbus(folder, ...args)
+        assert.deepStrictEqual([code, out], [2, ""], args.join(" "))
+        assert.match(err, message)
+        if (message.source.startsWith("^M")) assert.isTrue(err.endsWith(hint("eventbus plan")))
+      }
+    })
+  )
+
+  it.live("help of every command has an example; completions are a script", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      for (const command of ["validate", "plan", "run", "trail"]) {
+        const { code, out } = yield* eventbus(folder, command, "--help")
+        assert.strictEqual(code, 0)
+        assert.include(out, `eventbus ${command} app.yaml`)
+      }
+      const { out } = yield* eventbus(folder, "--completions", "bash")
+      assert.match(out, /complete .*eventbus/)
+    })
+  )
+
+  it.live("a reader that has seen enough is no failure", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      const running = start(folder, "plan", "app.yaml")
+      running.process.stdout?.destroy()
+      const { err } = yield* Effect.promise(() => running.ended)
+      assert.notInclude(err, "EPIPE")
+    })
+  )
+})

@@ -1,0 +1,19 @@
+/** What `eventbus run` is given: charges what is not over the limit, and says so. */
+import { Application } from "@eventbus/cli"
+import { Handler, Handlers } from "@eventbus/config"
+import { Serde } from "@eventbus/core"
+import { Console, Context, Effect, Layer, Schema } from "effect"
+
+class TooMuch extends Schema.TaggedError<TooMuch>()("TooMuch", { cents: Schema.Int }) {}
+
+class Till extends Context.Service<Till, { readonly limit: number }>()("Till") {
+  static readonly layer = Layer.succeed(Till, { limit: 1_000 })
+}
+
+const charge = Handler.make({
+  value: Serde.json(Schema.Struct({ cents: Schema.Int })),
+  handler: ({ value: { cents } }) =>
+    Till.use(({ limit }) => (cents > limit ? Effect.fail(new TooMuch({ cents })) : Console.log(`charged ${cents}`)))
+})
+
+export default Application.make({ handlers: Handlers.make({ charge }), layer: Till.layer })

@@ -1,0 +1,2 @@
+/** A module without handlers. */
+export const unrelated = 1

@@ -1,0 +1,79 @@
+/** `eventbus plan`, `run` and `trail` on a real Kafka: a file, a module with handlers, and a process that a signal ends. */
+import { assert } from "@effect/vitest"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import { Effect } from "effect"
+import { eventbus, folderWith, program, start } from "../../packages/cli/test/eventbus.ts"
+import * as Bus from "./bus.ts"
+
+KafkaSuite.shared("the command line", (bootstrap) => {
+  Bus.story(
+    bootstrap,
+    "what is missing is named; records run through handlers of a module; a trail tells their way",
+    () =>
+      Effect.gen(function* () {
+        const topic = Bus.fresh("command-line")
+        const folder = yield* folderWith({
+          "app.yaml": `eventbus:
+  clusters:
+    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
+  bindings:
+    orders:
+      topic: ${topic}
+      group-id: ${topic}
+      handler: charge
+      concurrency: 4
+      retry: { tier0: { maxAttempts: 1 }, tiers: [{ delay: 200ms, max-attempts: 1 }] }
+`
+        })
+        const missing = yield* eventbus(folder, "plan", "app.yaml", "--check")
+        assert.strictEqual(missing.code, 1)
+        assert.include(missing.out, `error  Topic '${topic}' does not exist.`)
+
+        yield* Bus.createTopic(topic, 3)
+        const planned = yield* eventbus(folder, "plan", "app.yaml", "--check")
+        assert.strictEqual(planned.code, 0)
+        assert.include(planned.out, `info     Topic '${topic}.retry-1' will be made with 3 partitions, replication 1.`)
+        assert.include(planned.out, "concurrency is 4")
+
+        yield* Bus.publish([
+          { topic, partition: 1, key: Bus.bytes("o-1"), value: Bus.bytes('{"cents":20}') },
+          { topic, partition: 1, key: Bus.bytes("o-2"), value: Bus.bytes('{"cents":2000}') }
+        ])
+        const running = start(folder, "run", "app.yaml", "--handlers", program("handlers"), "--log-format", "json")
+        yield* Effect.addFinalizer(() => Effect.sync(() => running.process.kill("SIGKILL")))
+        yield* Bus.until("the first order is charged", () => running.out().includes("charged 20"), {
+          otherwise: running.out
+        })
+        yield* Bus.lagIsZero(topic, topic)
+        yield* Bus.lagIsZero(topic, `${topic}.retry-1`)
+        yield* Bus.until(
+          "the second order is a dead letter",
+          Effect.map(Bus.readAll(`${topic}.DLT`), (letters) => letters.length === 1).pipe(
+            Effect.orElseSucceed(() => false)
+          )
+        )
+        running.process.kill("SIGTERM")
+        const { code, err } = yield* Effect.promise(() => running.ended)
+        assert.deepStrictEqual([code, err], [130, ""])
+        assert.strictEqual((yield* Bus.committed(topic, topic)).get(1), 2n)
+
+        const told = yield* eventbus(folder, "trail", "app.yaml", "orders", "--key", "o-2")
+        assert.strictEqual(told.code, 0)
+        const [main, retry, letter, ...more] = told.out.trimEnd().split("\n")
+        assert.deepStrictEqual(more, [])
+        assert.match(main!, new RegExp(`^main +${topic}-1@1 .* done$`))
+        assert.match(retry!, /^retry-1 .*attempt 1, after TooMuch, done$/)
+        assert.match(letter!, /^DLT .*RETRIES_EXHAUSTED after 2 attempts, TooMuch/)
+        const byPlace = yield* eventbus(folder, "trail", "app.yaml", "orders", "--at", "1@0", "--json")
+        assert.deepStrictEqual(
+          JSON.parse(byPlace.out).hops.map((hop: { readonly kind: string; readonly offset: string }) => [
+            hop.kind,
+            hop.offset
+          ]),
+          [["main", "0"]]
+        )
+        const nothing = yield* eventbus(folder, "trail", "app.yaml", "orders", "--key", "o-3")
+        assert.deepStrictEqual([nothing.code, nothing.out], [1, ""])
+      })
+  )
+})
