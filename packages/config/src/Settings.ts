@@ -241,7 +241,7 @@ export const Sasl = section("How to authenticate.", {
 export const Cluster = section("One Kafka cluster.", {
   brokers: Schema.Union([
     text("`bootstrap.servers`: host:port, several with commas."),
-    Schema.NonEmptyArray(text("host:port, several with commas."))
+    Schema.Array(text("host:port, several with commas.")).check(Schema.isMinLength(1))
   ]).annotate({ description: "`bootstrap.servers`: one or more host:port." }),
   clientId: text("`client.id`. Default eventbus.").pipe(withDefault("eventbus")),
   ssl: optional(

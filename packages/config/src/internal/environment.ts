@@ -23,14 +23,14 @@ export const override = (
   const sections = Array.from(Shape.select(shape.keys.get("eventbus")!.shape, "Struct")!.keys.keys(), Names.constant)
   const setBy = new Map<string, string>()
   let result = root
-  for (const name of Array.from(variables.keys()).sort()) {
+  for (const name of Array.from(variables.keys()).sort(inOrder)) {
     const rest = name.slice(prefix.length)
     // Others may begin so, too.
     if (!name.startsWith(prefix) || !sections.some((section) => rest === section || rest.startsWith(`${section}_`))) {
       continue
     }
     const source = { name: `variable ${name}` }
-    const path = find(rest, shape.keys.get("eventbus")!.shape, Node.child(root, "eventbus"))
+    const path = find(rest, shape.keys.get("eventbus")!.shape, Node.child(result, "eventbus"))
     if (path === undefined) {
       issues.add([name], "a variable that stands for no key", `a variable such as ${suggest(name)}`, {
         file: source.name
@@ -49,6 +49,9 @@ export const override = (
   }
   return result
 }
+
+/** Indices by their number: entry 10 of a list is behind entry 9. */
+const inOrder = new Intl.Collator("en", { numeric: true }).compare
 
 const suggest = (name: string): string =>
   name.includes("_CLUSTERS_") ? "EVENTBUS_CLUSTERS_DEFAULT_BROKERS" : "EVENTBUS_BINDINGS_ORDERS_GROUP_ID"

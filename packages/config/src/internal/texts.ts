@@ -39,13 +39,12 @@ export const parse = (text: string, file: string, format: Format, issues: Issues
     issues.unreadable(`a text of ${text.length} characters`, `at most ${maxBytes}`, { file })
     return undefined
   }
-  if (format === "json") {
-    const offset = jsonMistake(source.text)
-    if (offset !== undefined) {
-      const at = Node.place({ source, offset })
-      issues.unreadable("something that is not JSON", "JSON (RFC 8259)", at)
-      return undefined
-    }
+  const mistake = format === "json" ? jsonMistake(source.text) : undefined
+  if (mistake !== undefined) {
+    const { offset } = mistake
+    const at = offset === undefined ? { file } : Node.place({ source, offset })
+    issues.unreadable("something that is not JSON", "JSON (RFC 8259)", at)
+    return undefined
   }
   const parsed = Yaml.parse(source)
   if ("node" in parsed) return parsed.node
@@ -54,13 +53,14 @@ export const parse = (text: string, file: string, format: Format, issues: Issues
   return undefined
 }
 
-/** Where a text stops being JSON. The engine's own message quotes the text, which may hold a secret. */
-const jsonMistake = (text: string): number | undefined => {
+/** Where a text stops being JSON, as far as the engine says it. Its own message quotes the text, which may hold a secret. */
+const jsonMistake = (text: string): { readonly offset: number | undefined } | undefined => {
   try {
     JSON.parse(text)
     return undefined
   } catch (thrown) {
     const position = /at position (\d+)/.exec(String(thrown))?.[1]
-    return position === undefined ? text.length : Number(position)
+    if (position !== undefined) return { offset: Number(position) }
+    return { offset: /end of JSON input/.test(String(thrown)) ? text.length : undefined }
   }
 }
