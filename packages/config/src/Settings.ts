@@ -191,8 +191,8 @@ const common = {
     "perGroup"
   ]).pipe(withDefault("standard")),
   missingTopics: oneOf(
-    "`create` makes missing retry and dead letter topics, `wait` keeps the record. Default create.",
-    ["create", "wait"]
+    "`create` makes missing retry and dead letter topics, `wait` keeps the record, `require` reads nothing before they are there. Default create.",
+    ["create", "wait", "require"]
   ).pipe(withDefault("create")),
   shutdownTimeoutMs: duration("How long a stop waits for running handlers. Default 30 s.").pipe(withDefault(30_000)),
   retry: Retry.pipe(withDefault({})),

@@ -86,9 +86,9 @@ export interface Settings<K, V> {
   readonly naming?: NamingStrategy
   /**
    * `create` (default) makes missing retry and dead letter topics, with the source's partition count and replication; `wait` keeps the record until
-   * somebody else makes them.
+   * somebody else makes them; `require` checks at the start that they are there, and reads nothing before.
    */
-  readonly missingTopics?: "create" | "wait"
+  readonly missingTopics?: "create" | "wait" | "require"
   /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. Default 30 seconds. */
   readonly shutdownTimeout?: Duration.Input
   /** Default true: building the layer starts the binding. */

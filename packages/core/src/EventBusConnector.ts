@@ -1,13 +1,13 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Clock, Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Semaphore, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
 import * as Clusters from "./Clusters.ts"
 import {
-  AmbiguousBinding,
+  type AmbiguousBinding,
   BindingAlreadyExists,
-  BindingNotFound,
+  type BindingNotFound,
   ConfigurationValidation,
   ConnectorClosed,
   type ContainerState,
@@ -24,6 +24,7 @@ import * as DeadLetterDepth from "./internal/deadLetterDepth.ts"
 import type { Described } from "./internal/definition.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
+import * as Registry from "./internal/registry.ts"
 import * as Validation from "./internal/validation.ts"
 import * as Watch from "./internal/watch.ts"
 import type { BindingSnapshot } from "./Snapshot.ts"
@@ -55,8 +56,8 @@ export class EventBusConnector extends Context.Service<
     readonly register: <R>(
       binding: Described<R>
     ) => Effect.Effect<void, BindingAlreadyExists | ConfigurationValidation | ConnectorClosed, R | Broker>
-    /** Removes a binding that is CREATED or STOPPED; its name is free afterwards. */
-    readonly unregister: Command
+    /** Removes a binding that is CREATED or STOPPED, and answers what it was; its name is free afterwards. */
+    readonly unregister: (name: string) => Effect.Effect<BindingSnapshot, NotNamed | InvalidContainerState>
     /** CREATED or STOPPED to RUNNING. */
     readonly start: Command
     /** RUNNING or PAUSED to STOPPED: waits for running handlers up to `shutdownTimeout`, commits, leaves the group. Inside a handler of the binding it returns at once. */
@@ -72,6 +73,8 @@ export class EventBusConnector extends Context.Service<
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, NotNamed>
+    /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
+    readonly getByTopic: (topic: string) => Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** How all bindings are, and why not better. Costs no I/O. */
     readonly health: Effect.Effect<Health>
     /** Changes of what bindings show, from now on. */
@@ -86,49 +89,30 @@ export class EventBusConnector extends Context.Service<
 /** How long the dead letter producer of a removed binding may take to close: a broker that is away must not hold up a stop. */
 const releaseBoundMillis = 3_000
 
-interface Registered {
-  readonly container: Container.Container
-  /** What outlives the consumers: the dead letter producer. */
-  readonly scope: Scope.Closeable
-  /** Nothing of it is left. */
-  readonly removed: Deferred.Deferred<void>
-}
-
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
-  const registry = new Map<string, Registered>()
+  const registry = Registry.make()
+  /** Registrations are decided one after the other: each sees all that were before it. */
+  const registering = Semaphore.makeUnsafe(1)
   let closed = false
   yield* EventLog.attach(
     hub,
     ({ cluster, binding }) => registry.get(BindingKey.of({ cluster, name: binding }))?.container
   )
 
-  const find = (name: string): Effect.Effect<Registered, NotNamed> =>
-    Effect.suspend((): Effect.Effect<Registered, NotNamed> => {
-      const byKey = registry.get(name)
-      if (byKey !== undefined) return Effect.succeed(byKey)
-      const all = Array.from(registry.values())
-      const [found, ...others] = all.filter(({ container }) => container.definition.name === name)
-      if (found === undefined) {
-        const known = all.map(({ container }) => BindingKey.label(container.definition))
-        return Effect.fail(new BindingNotFound({ binding: name, known }))
-      }
-      if (others.length === 0) return Effect.succeed(found)
-      const keys = [found, ...others].map(({ container }) => BindingKey.of(container.definition))
-      return Effect.fail(new AmbiguousBinding({ binding: name, keys }))
-    })
+  const containers = () => registry.list().map(({ container }) => container)
 
   const command =
     (pick: (container: Container.Container) => Effect.Effect<void, InvalidContainerState>): Command =>
     (name) =>
-      Effect.flatMap(find(name), ({ container }) => pick(container))
+      Effect.flatMap(registry.find(name), ({ container }) => pick(container))
 
   /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
-  const remove = Effect.fnUntraced(function* (registered: Registered) {
+  const remove = Effect.fnUntraced(function* (registered: Registry.Registered) {
     const key = BindingKey.of(registered.container.definition)
     yield* bounded(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
-      Effect.andThen(Effect.sync(() => registry.delete(key))),
+      Effect.andThen(Effect.sync(() => registry.remove(registered))),
       Effect.andThen(Deferred.succeed(registered.removed, undefined)),
       Effect.uninterruptible,
       Effect.forkDetach({ startImmediately: true })
@@ -136,14 +120,14 @@ const make = Effect.gen(function* () {
     if ((yield* CurrentHandler) !== key) yield* Deferred.await(registered.removed)
   })
 
-  const end = (registered: Registered) =>
+  const end = (registered: Registry.Registered) =>
     Effect.onExit(registered.container.destroy, (exit) =>
       // Refused: somebody else is at it already.
       Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(registered)
     )
 
-  const register = Effect.fnUntraced(function* <R>(binding: Described<R>) {
-    const { name, definition } = binding
+  /** No I/O: what takes time goes on in the background. */
+  const admit = Effect.fnUntraced(function* <R>({ name, definition }: Described<R>) {
     if (closed) return yield* new ConnectorClosed({ binding: name })
     const cluster = yield* Effect.result(Clusters.get(definition.cluster))
     const issues = [
@@ -153,51 +137,59 @@ const make = Effect.gen(function* () {
     if (issues.length > 0 || Result.isFailure(cluster)) {
       return yield* new ConfigurationValidation({ binding: name, issues })
     }
-    const key = BindingKey.of(definition)
-    if (registry.has(key)) return yield* new BindingAlreadyExists({ binding: BindingKey.label(definition) })
-    const others = Array.from(registry.values(), ({ container }) => container.definition)
-    const conflicts = Validation.conflicts(definition, others)
+    if (registry.get(BindingKey.of(definition)) !== undefined) {
+      return yield* new BindingAlreadyExists({ binding: BindingKey.label(definition) })
+    }
+    const conflicts = Validation.conflicts(
+      definition,
+      containers().map((container) => container.definition)
+    )
     if (conflicts.length > 0) return yield* new ConfigurationValidation({ binding: name, issues: conflicts })
     const scope = yield* Scope.make()
     const container = yield* Scope.provide(Container.make(definition, cluster.success, hub), scope)
-    registry.set(key, { container, scope, removed: Deferred.makeUnsafe() })
+    registry.add({ container, scope, removed: Deferred.makeUnsafe() })
     if (definition.autoStartup) yield* Effect.orDie(container.start)
   })
 
-  const destroy: Command = (name) => Effect.flatMap(find(name), end)
+  const register = <R>(binding: Described<R>) => Effect.uninterruptible(registering.withPermits(1)(admit(binding)))
 
-  const unregister: Command = Effect.fnUntraced(function* (name) {
-    const registered = yield* find(name)
-    const current = registered.container.state()
+  const destroy: Command = (name) => Effect.flatMap(registry.find(name), end)
+
+  const unregister = Effect.fnUntraced(function* (name: string) {
+    const registered = yield* registry.find(name)
+    const { container } = registered
+    const current = container.state()
     if (current !== "CREATED" && current !== "STOPPED") {
-      return yield* new InvalidContainerState({
-        binding: BindingKey.label(registered.container.definition),
-        operation: "unregister",
-        current,
-        required: ["CREATED", "STOPPED"]
-      })
+      const binding = BindingKey.label(container.definition)
+      const required = ["CREATED", "STOPPED"] as const
+      return yield* new InvalidContainerState({ binding, operation: "unregister", current, required })
     }
+    const last = yield* container.snapshot
     yield* end(registered)
+    return last
   })
 
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
   yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
-      closed = true
-      const remaining = Array.from(registry.values())
-      const endAll = Effect.forEach(remaining, (registered) => Effect.ignore(end(registered)), {
-        concurrency: "unbounded",
-        discard: true
-      })
-      // Some may have been on their way out already.
-      return Effect.andThen(
-        endAll,
-        Effect.forEach(remaining, ({ removed }) => Deferred.await(removed), { discard: true })
+    registering
+      .withPermits(1)(Effect.sync(() => (closed = true)))
+      .pipe(
+        Effect.andThen(
+          Effect.suspend(() => {
+            const remaining = registry.list()
+            const endAll = Effect.forEach(remaining, (registered) => Effect.ignore(end(registered)), {
+              concurrency: "unbounded",
+              discard: true
+            })
+            // Some may have been on their way out already.
+            return Effect.andThen(
+              endAll,
+              Effect.forEach(remaining, ({ removed }) => Deferred.await(removed), { discard: true })
+            )
+          })
+        )
       )
-    })
   )
-
-  const containers = () => Array.from(registry.values(), ({ container }) => container)
 
   const listen = (listener: EventHub.EventListener, interest: "all" | "rare") =>
     Effect.asVoid(
@@ -228,13 +220,17 @@ const make = Effect.gen(function* () {
       command((container) => (tier === undefined ? container.pause : container.pauseTier(tier)))(name),
     resume: (name, { tier } = {}) =>
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
-    getState: (name) => Effect.map(find(name), ({ container }) => container.state()),
+    getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
+    getByTopic: (topic) =>
+      Effect.map(listBindings, (all) =>
+        all.filter(({ containers }) => containers.some((container) => container.topic === topic))
+      ),
     health: Effect.gen(function* () {
       const nowMillis = yield* Clock.currentTimeMillis
       return Assessment.assess(yield* listBindings, { nowMillis, isClosing: closed })
     }),
-    snapshot: (name) => Effect.flatMap(find(name), ({ container }) => container.snapshot),
+    snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
     changes: Stream.filter(eventsOf("rare"), (event) => event._tag === "StateChanged"),
     events: eventsOf("all"),
     subscribe: (listener) => listen(listener, "all")

@@ -31,8 +31,8 @@ export interface Parking {
   readonly through: (send: Send) => { readonly publish: Publish }
   /** The copies that cannot be published at the moment; undefined when there are none. */
   readonly unpublished: () => Unpublished | undefined
-  /** Makes the retry topics that are missing, where that is possible now. */
-  readonly prepare: Effect.Effect<void>
+  /** Makes the retry topics that are missing, where that is possible now. Fails where they, and the dead letter topic, have to be there and are not. */
+  readonly prepare: Effect.Effect<void, BrokerError>
 }
 
 /** Waits between attempts of a publish: 100 ms doubling up to 10 s. */
@@ -75,14 +75,14 @@ export const make = Effect.fnUntraced(function* (
 
   const partitionsOf = (topic: string) =>
     Effect.flatMap(topics.partitionsOf(topic), (partitions) =>
-      partitions !== undefined || definition.missingTopics === "wait"
+      partitions !== undefined || definition.missingTopics !== "create"
         ? Effect.succeed(partitions)
         : Effect.andThen(Effect.ignore(topics.create(topic)), topics.partitionsOf(topic))
     )
 
   /** Whether the trouble is mended, so that the next attempt need not wait. */
   const heal = (error: BrokerError, topic: string): Effect.Effect<boolean> => {
-    if (error._tag !== "UnknownTopic" || definition.missingTopics === "wait") return Effect.succeed(false)
+    if (error._tag !== "UnknownTopic" || definition.missingTopics !== "create") return Effect.succeed(false)
     return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
   }
 
@@ -178,10 +178,12 @@ export const make = Effect.fnUntraced(function* (
     publishEach,
     through: (send) => ({ publish: publishThrough(send) }),
     unpublished: () => (refusals === undefined ? undefined : { ...refusals, copies: refusedCopies }),
-    prepare:
-      definition.tiers.count === 0
-        ? Effect.void
-        : Effect.andThen(topics.prepare, Effect.ignore(withProducer(() => Effect.void)))
+    prepare: Effect.gen(function* () {
+      if (definition.missingTopics === "require") yield* topics.require
+      if (definition.tiers.count === 0) return
+      yield* topics.prepare
+      yield* Effect.ignore(withProducer(() => Effect.void))
+    })
   }
 })
 

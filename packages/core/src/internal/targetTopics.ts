@@ -8,10 +8,12 @@ import type { BindingDefinition } from "./definition.ts"
 import * as SingleFlight from "./singleFlight.ts"
 
 export interface TargetTopics {
-  /** Makes a topic that is missing; fails when that is not possible, or not wanted (`missingTopics: "wait"`). */
+  /** Makes a topic that is missing; fails when that is not possible, or not wanted (`missingTopics`). */
   readonly create: (topic: string) => Effect.Effect<void, BrokerError>
   /** Makes the retry topics, so that they can be read from the start. What cannot be made now is made when it is needed. */
   readonly prepare: Effect.Effect<void>
+  /** Fails with the first retry or dead letter topic that is not there (`missingTopics: "require"`). */
+  readonly require: Effect.Effect<void, BrokerError>
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
 }
@@ -115,7 +117,7 @@ export const make = (
   return {
     create: once(createOnce),
     prepare:
-      tiers.count === 0 || definition.missingTopics === "wait"
+      tiers.count === 0 || definition.missingTopics !== "create"
         ? Effect.void
         : withAdmin(
             Effect.fnUntraced(function* (admin) {
@@ -124,6 +126,11 @@ export const make = (
               yield* Effect.forEach(missing, ({ topic }) => createWith(admin, topic), { discard: true })
             })
           ).pipe(Effect.ignore),
+    require: withAdmin((admin) =>
+      Effect.forEach([...tiers.topics.map(({ topic }) => topic), definition.deadLetterTopic], admin.describeTopic, {
+        discard: true
+      })
+    ),
     partitionsOf: (topic) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = fresh(topic, now)
