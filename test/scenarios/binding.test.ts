@@ -121,22 +121,20 @@ describe("a binding", () => {
     })
   )
 
-  scenario(
-    "NFR-08 a thousand partitions that wait for an hour handle nothing until something comes",
-    () =>
-      Effect.gen(function* () {
-        yield* withTopic(1_000)
-        let calls = 0
-        const { connector } = yield* start(
-          Binding.make("orders", { ...orders, handler: () => Effect.sync(() => calls++) })
-        )
-        yield* advance("1 hour")
-        assert.strictEqual(calls, 0)
-        assert.strictEqual((yield* connector.snapshot("orders")).partitions.length, 1_000)
-        yield* append("orders", 999, ["a"])
-        yield* settle
-        assert.strictEqual(calls, 1)
-      })
+  scenario("NFR-08 a thousand partitions that wait for an hour handle nothing until something comes", () =>
+    Effect.gen(function* () {
+      yield* withTopic(1_000)
+      let calls = 0
+      const { connector } = yield* start(
+        Binding.make("orders", { ...orders, handler: () => Effect.sync(() => calls++) })
+      )
+      yield* advance("1 hour")
+      assert.strictEqual(calls, 0)
+      assert.strictEqual((yield* connector.snapshot("orders")).partitions.length, 1_000)
+      yield* append("orders", 999, ["a"])
+      yield* settle
+      assert.strictEqual(calls, 1)
+    })
   )
 
   it("BND-17 each error of the connector has a tag, says what to do, and stays itself when it is sent somewhere", () => {
