@@ -18,7 +18,7 @@ import {
   Serde
 } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
-import { Clock, Effect, Result } from "effect"
+import { Clock, Effect, Exit, Result } from "effect"
 import { type Chance, make as chanceOf } from "../simulation/Chance.ts"
 import {
   type App,
@@ -283,7 +283,10 @@ const storm = (kind: Kind, seed: number) => {
     for (const topic of plan.isStrict ? ["orders"] : ["orders", ...delays.keys()]) {
       const group = plan.consumer === "separate" && topic !== "orders" ? "billing.retry" : "billing"
       for (const at of partitions) {
-        const end = (yield* memory.log(topic, at)).at(-1)?.offset ?? -1n
+        // A retry topic that could not be made at the start is made when a record needs it.
+        const log = yield* Effect.exit(memory.log(topic, at))
+        if (Exit.isFailure(log)) continue
+        const end = log.value.at(-1)?.offset ?? -1n
         const committed = (yield* memory.committed(group, topic, at)) ?? 0n
         if (committed <= end) problems.push(`stuck: ${topic}-${at} at ${committed} of ${end + 1n}`)
       }
@@ -317,12 +320,13 @@ const disturb = Effect.fnUntraced(function* <E, R>(chance: Chance, app: App, lau
   }
 })
 
-const seeds = Number(process.env["STORMS"] ?? 6)
+/** `STORMS=first:count` looks at others. */
+const [first = 1, count = 6] = (process.env["STORMS"] ?? "1:6").split(":").map(Number)
 
 describe("storms", () => {
   for (const kind of kinds) {
     it(`RTY-16 CB-11 OFF-21 DLT-01 ${kind}: each record ends in one place, in time, its attempts counted right`, async () => {
-      for (let seed = 1; seed <= seeds; seed++) await storm(kind, seed)
+      for (let seed = first; seed < first + count; seed++) await storm(kind, seed)
     })
   }
 })

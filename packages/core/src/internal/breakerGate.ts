@@ -98,6 +98,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
         if (hasOpened(timer)) timer.permit = undefined
         timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
         if (timer.permit !== undefined) return attempt(timer, run)
+        if (!gate.patient) return Effect.interrupt
         const { startedMillis } = timer
         const sinceMillis = clock.currentTimeMillisUnsafe()
         timer.startedMillis = Number.POSITIVE_INFINITY

@@ -57,6 +57,7 @@ export const make = Effect.fnUntraced(function* <R>(
     get open() {
       return partition.open || partition.stopping
     },
+    patient: true,
     get runnable() {
       return partition.runnable
     },

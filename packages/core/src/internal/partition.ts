@@ -61,6 +61,7 @@ export class Partition implements Committable {
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
   stopping = false
+  readonly patient = true
   /** Whether the session still has to be told where to read: what comes until then is from a position that nobody asked for. */
   awaitsSeek = false
   /** One past the last offset that can be read, as far as is known. */

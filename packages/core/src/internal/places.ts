@@ -10,6 +10,8 @@ export interface Gate {
   /** No record that waits here will start any more. */
   readonly stopping: boolean
   readonly open: boolean
+  /** Whether a record may wait here, for whatever it is. One that may not is sent away instead. */
+  readonly patient: boolean
   /** Returns when it is open, or stopping. */
   readonly runnable: Effect.Effect<void>
   readonly onStop: (listener: () => void) => () => void
@@ -77,7 +79,7 @@ export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) =
 
   const enter = (gate: Gate, timer: Timer, ticket: Ticket): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (gate.stopping) return Effect.interrupt
+      if (gate.stopping || (!gate.patient && (!gate.open || (free === 0 && !ticket.held)))) return Effect.interrupt
       if (!gate.open) {
         leave(ticket)
         onWait(timer)

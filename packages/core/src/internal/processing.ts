@@ -105,7 +105,7 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
 const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
   Effect.gen(function* () {
     const { handling, partition, session, broker, reopen } = processing
-    const producer = yield* Transactional.acquire(broker, handling.groupId, partition)
+    const producer = yield* Transactional.acquire(broker, handling, partition)
     if (producer === undefined) return
     const offset = yield* Transactional.committedOffset(broker, handling.groupId, partition)
     // A fiber that has just yielded does not do it again between two steps: no chunk comes in between.

@@ -5,24 +5,29 @@
  * fails, the transaction is aborted, those before it run again in a transaction of their own, and the failed one goes on alone: attempts, and at the end of
  * them its dead letter, each in a transaction together with its offset.
  */
-import { type Cause, Effect, Exit, Result, Schedule, type Scope } from "effect"
-import type { Broker, Producer, RecordChunk, Transaction, TransactionalProducer } from "../Broker.ts"
-import type { BrokerError } from "../BrokerError.ts"
+import { Effect, Exit, Schedule, type Scope } from "effect"
+import type { Broker, RecordChunk, TransactionalProducer } from "../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
 import { type FailedRun, settleFailed, settleUndecodable } from "./attempts.ts"
-import type { Handler } from "./definition.ts"
-import { Undecodable } from "./delivery.ts"
-import { called, committed, type Handling, settled, spentMillis, started } from "./handling.ts"
+import { budgetMillis } from "./definition.ts"
+import type { Undecodable } from "./delivery.ts"
+import { committed, type Handling, settled } from "./handling.ts"
 import * as OffTheClock from "./offTheClock.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
 import { isParked, type Settled, staysInPlace } from "./settled.ts"
-
-type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
+import { inTransaction, longestMillis, type Progress, type Run, refusesRecord, sendOffset } from "./transaction.ts"
 
 /** Unique per input partition (Kafka's `transactional.id`). */
 export const transactionalId = (groupId: string, partition: Partition): string =>
   `${groupId}-${partition.topic}-${partition.partition}`
+
+/**
+ * `transaction.timeout.ms`: a record may take its whole budget in the end of a transaction. Brokers refuse more than 15 minutes by default
+ * (`transaction.max.timeout.ms`).
+ */
+const transactionTimeoutMillis = (budget: number): number =>
+  Math.min(900_000, Math.max(60_000, budget + 2 * longestMillis))
 
 /** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
@@ -30,10 +35,13 @@ const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.sp
 /** A producer that has fenced whoever had the partition before, for as long as the scope; undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
-  groupId: string,
+  { groupId, definition }: Pick<Handling<unknown>, "groupId" | "definition">,
   partition: Partition
 ): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
-  const attempt = broker.transactionalProducer({ transactionalId: transactionalId(groupId, partition) })
+  const attempt = broker.transactionalProducer({
+    transactionalId: transactionalId(groupId, partition),
+    transactionTimeout: transactionTimeoutMillis(budgetMillis(definition))
+  })
   return yield* attempt.pipe(
     Effect.retry({ schedule: refused, while: () => !partition.stopping }),
     Effect.catch(() => Effect.succeed(undefined))
@@ -50,16 +58,6 @@ export const committedOffset = (broker: Broker["Service"], groupId: string, part
     Effect.map((offsets) => offsets.find((entry) => entry.partition === partition.partition)?.offset),
     Effect.catch(() => Effect.succeed(undefined))
   )
-
-interface Run<R> {
-  readonly handling: Handling<R>
-  readonly handler: Transactional<R>
-  readonly partition: Partition
-  readonly producer: TransactionalProducer
-  readonly receivedMillis: number
-  /** The transaction machinery failed: what it did is unknown until the producer is made anew. */
-  readonly onBroken: (error: BrokerError) => void
-}
 
 /** Handles a chunk in transactions of up to `maxPollRecords` records. */
 export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: RecordChunk) {
@@ -165,96 +163,6 @@ const alone = Effect.fnUntraced(function* <R>(
   }
 })
 
-interface Progress {
-  index: number
-  undecodable: Undecodable | undefined
-}
-
-/**
- * Runs records in one transaction until one fails (the cause is the handler's) or the partition stops. Failures of the transaction itself end the
- * partition's run: they are never taken for the record's.
- */
-const inTransaction = <R>(
-  run: Run<R>,
-  records: ReadonlyArray<ConsumerRecord>,
-  progress: Progress,
-  timer: Timer
-): Effect.Effect<void, unknown, R> => {
-  const { partition, handling, handler } = run
-  const offTheClock = OffTheClock.make(handling.clock, timer)
-  let failure: Cause.Cause<unknown> | undefined
-  let broken: BrokerError | undefined
-  const watched = (transaction: Transaction): Producer => {
-    const note = (error: BrokerError) => {
-      broken = refusesRecord(error) ? broken : error
-    }
-    const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
-      offTheClock.within(Effect.tapError(effect, (error) => Effect.sync(() => note(error))))
-    return {
-      send: (record) => watch(transaction.send(record)),
-      sendAll: (all) => watch(transaction.sendAll(all)),
-      sendEach: (each, onAnswer) =>
-        offTheClock.within(
-          transaction.sendEach(each, (index, answer) => {
-            if (Result.isFailure(answer)) note(answer.failure)
-            onAnswer(index, answer)
-          })
-        )
-    }
-  }
-  const call = (invoked: Effect.Effect<unknown, unknown, R>) =>
-    Effect.suspend(() => {
-      const beforeMillis = spentMillis(handling, timer)
-      return Effect.map(Effect.exit(handling.places.within(partition, timer, () => invoked)), (exit) => {
-        called(handling, timer, beforeMillis)
-        return exit
-      })
-    })
-  const body = Effect.fnUntraced(function* (transaction: Transaction) {
-    const current = watched(transaction)
-    for (; progress.index < records.length && partition.open; progress.index++) {
-      const record = records[progress.index]!
-      started(handling, partition, record)
-      partition.current = record
-      const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
-      if (invoked instanceof Undecodable) {
-        progress.undecodable = invoked
-        return yield* Effect.fail("undecodable" as const)
-      }
-      const exit = yield* offTheClock.except(call(invoked))
-      if (Exit.isSuccess(exit)) continue
-      failure = exit.cause
-      return yield* Effect.fail("failed" as const)
-    }
-    const last = records[progress.index - 1]
-    if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
-  })
-  return offTheClock.within(run.producer.transaction(body)).pipe(
-    Effect.catch((error) => {
-      if (typeof error !== "string") broken = error
-      if (broken !== undefined) {
-        run.onBroken(broken)
-        return Effect.interrupt
-      }
-      return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
-    })
-  )
-}
-
-/** Whether an error says something about the record or its topic; all others leave it open what the transaction did. */
-const refusesRecord = (error: BrokerError): boolean =>
-  error._tag === "RecordTooLarge" ||
-  error._tag === "RecordRejected" ||
-  error._tag === "UnknownTopic" ||
-  error._tag === "InvalidTopic" ||
-  error._tag === "AuthorizationFailed"
-
-const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
-  transaction.sendOffsets(run.handling.groupId, [
-    { topic: run.partition.topic, partition: run.partition.partition, offset }
-  ])
-
-/** False when it failed. */
 const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<boolean> =>
   Effect.match(
     run.producer.transaction((transaction) => sendOffset(run, transaction, offset)),
