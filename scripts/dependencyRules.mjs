@@ -10,6 +10,7 @@ const siblings = {
   config: ["core"],
   kafkajs: ["core"],
   "platformatic-kafka": ["core"],
+  observability: ["core"],
   outbox: ["core"],
   redis: ["core"],
   messaging: ["core"],

@@ -1,7 +1,8 @@
+import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, Hostname, LogFormat, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Logger, Redacted, Schema } from "effect"
+import { Effect, Logger, Redacted, References, Schema } from "effect"
 import { advance, append, orders, publish, scenario, settle, start } from "../scenarios/bus.ts"
 
 class Declined extends Schema.TaggedError<Declined>()("Declined", {}) {}
@@ -135,6 +136,19 @@ describe("log lines", () => {
           }),
         LogFormat.json
       )
+  )
+
+  scenario("OBS-14 a logger that hands annotations to the console shows values", () =>
+    Effect.gen(function* () {
+      yield* createTopic("orders")
+      yield* append("orders", 0, ["a"])
+      const shown: Array<string> = []
+      const handler = () =>
+        Effect.map(References.CurrentLogAnnotations, (annotations) => void shown.push(inspect(annotations)))
+      yield* start(Binding.make("orders", { ...orders, handler }))
+      assert.include(shown[0], "offset: 0n")
+      assert.include(shown[0], "retryTier: 0")
+    })
   )
 
   it.effect("OBS-14 SEC-01 a message forges no line, a secret shows nothing, a hostile value ends no program", () =>

@@ -141,6 +141,8 @@ const makeRun = (
   const routed = series.counters(Metrics.recordsRouted)
   const skipped = series.counters(Metrics.recordsSkipped)
   const budgetReached = series.counters(Metrics.pollIntervalSafety)
+  const publishFailed = series.counters(Metrics.publishFailed)
+  const gone = series.counters(Metrics.recordsGone)
   const sent = series.counters(Metrics.clientSentMessages)
 
   const retriesIn = (topic: string): Distribution.Distribution => {
@@ -160,6 +162,7 @@ const makeRun = (
     const counted: Tally = { processed: 0, otherwise: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
+    gone({ ...of, topic: at.topic, partition }, 0)
     series.counter(Metrics.recordsProcessed, { ...of, topic: at.topic, partition }, () => counted.processed)
     series.counter(
       Metrics.clientConsumedMessages,
@@ -206,8 +209,8 @@ const makeRun = (
       failed({ ...of, topic, exception: exceptions.has(className) ? className : "other" })
     },
     budgetReached,
-    publishFailed: series.counters(Metrics.publishFailed),
-    gone: series.counters(Metrics.recordsGone),
+    publishFailed,
+    gone,
     circuitChanged: series.counters(Metrics.circuitTransitions),
     begin: ({ breaker, consumersRunning }: Sources, { read }: DeadLetterDepth.DeadLetterDepth) => {
       series.gauge(Metrics.deadLetterDepth, of, read)
@@ -229,6 +232,8 @@ const makeRun = (
       series.histogram(Metrics.batchSize, of, batches.state)
       // Counters whose first increment must not be missed: a rate needs a value before it.
       for (const reason of deadLetterReasons) deadLettered({ ...of, topic, reason }, 0)
+      for (const target of definition.tiers.topics) publishFailed({ ...of, topic: target.topic }, 0)
+      publishFailed({ ...of, topic: definition.deadLetterTopic }, 0)
       budgetReached(of, 0)
       const ofGroup = { cluster: of.cluster, group: groupId, binding: of.binding }
       series.counter(Metrics.kafkaRecordsConsumed, ofGroup, consumed)

@@ -21,22 +21,27 @@ export const annotated = <A, E, R>(
   Effect.updateService(
     effect,
     References.CurrentLogAnnotations,
-    (outer): Annotations => ({
-      ...outer,
-      ...ofBinding(handling.definition.cluster, handling.definition.name),
-      topic: partition.topic,
-      partition: partition.partition,
-      get offset() {
-        return current()?.offset
-      },
-      consumerGroup: handling.groupId,
-      consumerInstance: handling.receiver.consumerInstance,
-      get retryTier() {
-        const record = current()
-        return record === undefined ? (partition.tier?.first ?? 0) : handling.receiver.progress(record).tier
-      }
-    })
+    (outer): Annotations =>
+      printable({
+        ...outer,
+        ...ofBinding(handling.definition.cluster, handling.definition.name),
+        topic: partition.topic,
+        partition: partition.partition,
+        get offset() {
+          return current()?.offset
+        },
+        consumerGroup: handling.groupId,
+        consumerInstance: handling.receiver.consumerInstance,
+        get retryTier() {
+          const record = current()
+          return record === undefined ? (partition.tier?.first ?? 0) : handling.receiver.progress(record).tier
+        }
+      })
   )
+
+/** Node prints getters as `[Getter]`; a logger that hands the annotations to the console is to show their values. */
+const printable = (annotations: Annotations): Annotations =>
+  Object.defineProperty(annotations, Symbol.for("nodejs.util.inspect.custom"), { value: () => ({ ...annotations }) })
 
 /** What is known of the binding of an event. */
 export interface Source {

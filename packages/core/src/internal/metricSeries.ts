@@ -14,15 +14,17 @@ export interface Series {
   readonly histogram: (definition: OfKind<"histogram">, labels: Labels, read: () => Metric.HistogramState) => void
   /** A counter for each combination of labels, from its first use on; the result adds one. */
   readonly counters: (definition: OfKind<"counter">) => (labels: Labels, by?: number) => void
-  /** Removes all of them. */
+  /** Removes all of them, and takes no more: what still counts somewhere, counts for nobody. */
   readonly end: () => void
 }
 
 /** Registers in the registry of `context`. */
 export const make = (context: Context.Context<never>): Series => {
   const registrations: Array<Metric.Registration> = []
+  let ended = false
 
   const register = <State>(metric: Metric.Metric<number, State>, get: () => State) => {
+    if (ended) return
     registrations.push(Metric.registerUnsafe(metric, context, { get, update: ignored, modify: ignored }))
   }
   const options = ({ description, unit }: Definition, labels: Labels) => ({
@@ -57,6 +59,7 @@ export const make = (context: Context.Context<never>): Series => {
       }
     },
     end: () => {
+      ended = true
       for (const registration of registrations.splice(0)) registration.remove()
     }
   }

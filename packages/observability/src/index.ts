@@ -1,0 +1,2 @@
+export * as OpenTelemetry from "./OpenTelemetry.ts"
+export * as Prometheus from "./Prometheus.ts"

@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { NodeHttpServer } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Binding, Metrics, RetryPolicy, Route } from "@eventbus/core"
+import { Prometheus } from "@eventbus/observability"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect, Layer, Metric, Schema } from "effect"
+import { HttpClient } from "effect/http"
+import { advance, append, orders, start } from "../scenarios/bus.ts"
+import { missing, parse } from "./promql.ts"
+import { metered } from "./series.ts"
+
+class Down extends Schema.TaggedError<Down>()("Down", {}) {}
+class Known extends Schema.TaggedError<Known>()("Known", {}) {}
+
+const file = (path: string) =>
+  readFileSync(fileURLToPath(new URL(`../../packages/observability/${path}`, import.meta.url)), "utf8")
+
+interface Query {
+  readonly title: string
+  readonly query: string
+}
+
+const rules: ReadonlyArray<Query> = Array.from(
+  file("prometheus/rules.yml").matchAll(/- (?:alert|record): (\S+)\n\s+expr: (.+)/g),
+  ([, title = "", query = ""]) => ({ title, query })
+)
+
+const Dashboard = Schema.Struct({
+  panels: Schema.Array(
+    Schema.Struct({ title: Schema.String, targets: Schema.Array(Schema.Struct({ expr: Schema.String })) })
+  ),
+  templating: Schema.Struct({ list: Schema.Array(Schema.Struct({ name: Schema.String, query: Schema.String })) })
+})
+const dashboard = Schema.decodeUnknownSync(Dashboard)(JSON.parse(file("grafana/eventbus.json")))
+const panels: ReadonlyArray<Query> = [
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, query: expr }))),
+  ...dashboard.templating.list.flatMap(({ name, query }) => {
+    const [, metric, label] = /^label_values\((.*), (\w+)\)$/.exec(query) ?? []
+    return metric === undefined ? [] : [{ title: name, query: `sum by (${label}) (${metric})` }]
+  })
+]
+
+/** A binding with everything that a metric tells of: successes, retries, dead letters, skips, a breaker that opens, a handler that is cut short. */
+const eventful = Effect.gen(function* () {
+  const memory = yield* MemoryBroker.MemoryBroker
+  yield* memory.createTopic("orders")
+  yield* append("orders", 0, ["v0", "slow", "down", "known", "v1"])
+  let isDown = true
+  yield* start(
+    Binding.make("orders", {
+      ...orders,
+      maxPollInterval: "5 minutes",
+      retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, initialInterval: "1 second" }, tiers: ["1 minute"] }),
+      circuitBreaker: { slidingWindowSize: 2, minimumNumberOfCalls: 2, waitDurationInOpenState: "30 seconds" },
+      onError: { Down: Route.retry, Known: Route.skip },
+      handler: ({ value }) =>
+        Effect.suspend((): Effect.Effect<void, Down | Known> => {
+          if (value === "slow") return Effect.never
+          if (value === "known") return new Known()
+          return value === "down" && isDown ? new Down() : Effect.void
+        })
+    })
+  )
+  yield* advance("20 minutes")
+  isDown = false
+  yield* advance("40 minutes")
+})
+
+describe("what Prometheus gets", () => {
+  metered("OBS-16 ERR-15 one scrape shows every metric, with the labels that it is said to have", () =>
+    Effect.gen(function* () {
+      yield* eventful
+      const exposed = parse(yield* Prometheus.exposition)
+      for (const definition of Metrics.all) {
+        const name = Prometheus.nameOf(definition)
+        const series = exposed.get(definition.kind === "histogram" ? `${name}_count` : name) ?? []
+        assert.isNotEmpty(series, name)
+        const labels = definition.labels.map((label) => label.replaceAll(".", "_")).sort()
+        for (const found of series) assert.deepStrictEqual([...found.keys()].sort(), labels, name)
+      }
+      assert.isTrue(exposed.has("kafka_consumer_records_lag_max"))
+      assert.isTrue(exposed.has("kafka_consumer_records_consumed_total"))
+    })
+  )
+
+  metered("OBS-16 every query of the dashboard and of the rules finds its metrics and labels in a real scrape", () =>
+    Effect.gen(function* () {
+      yield* eventful
+      const exposed = parse(yield* Prometheus.exposition)
+      assert.isAbove(rules.length, 15)
+      assert.isAbove(panels.length, 18)
+      for (const { title, query } of [...rules, ...panels]) assert.deepStrictEqual(missing(query, exposed), [], title)
+    })
+  )
+
+  it("a query for what is not there does not pass", () => {
+    const exposed = parse('a_total{x="1"} 1\nb 2\n')
+    assert.deepStrictEqual(missing("sum by (x) (rate(a_total[5m])) > 3", exposed), [])
+    assert.deepStrictEqual(missing("sum by (y) (rate(a_total[5m]))", exposed), ["a_total{y}"])
+    assert.deepStrictEqual(missing('a_total{z=~"q"} / c', exposed), ["a_total{z}", "c"])
+    assert.deepStrictEqual(missing("rate(a[5m])", exposed), ["a"])
+    assert.deepStrictEqual(missing("1", exposed), ["no metric in: 1"])
+    assert.throws(() => parse('a{x="1} 1\n'))
+    assert.throws(() => parse("a 1\na 2\n"))
+  })
+
+  it("OBS-16 all that the dashboard shows together leaves no metric of the connector out", () => {
+    const text = [...panels, ...rules].map(({ query }) => query).join(" ")
+    const unseen = Metrics.all.filter(
+      (definition) => definition.name.startsWith("eventbus.") && !text.includes(Prometheus.nameOf(definition))
+    )
+    assert.deepStrictEqual(
+      unseen.map(({ name }) => name),
+      ["eventbus.circuit.transitions"]
+    )
+  })
+
+  it.effect("OBS-16 served over HTTP as Prometheus asks for it, whatever a label holds", () =>
+    Effect.gen(function* () {
+      const hostile = 'a "quoted" \\ back\nslash'
+      yield* Metric.update(Metric.withAttributes(Metric.counter("app.orders"), { reason: hostile, "bad-name": "x" }), 2)
+      const response = yield* HttpClient.get("/metrics")
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(response.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
+      const exposed = parse(yield* response.text)
+      assert.deepStrictEqual(
+        exposed.get("app_orders")?.map((labels) => Object.fromEntries(labels)),
+        [{ reason: hostile, bad_name: "x" }]
+      )
+      assert.strictEqual((yield* HttpClient.get("/")).status, 404)
+    }).pipe(
+      Effect.provide(Prometheus.layer().pipe(Layer.provideMerge(NodeHttpServer.layerTest))),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    )
+  )
+})
