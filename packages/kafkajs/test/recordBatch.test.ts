@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
 import type { FetchedPartition } from "../src/internal/apis.ts"
+import { crc32c } from "../src/internal/crc32c.ts"
 import { visibleRecords } from "../src/internal/fetchResponse.ts"
-import { type BatchIdentity, encodeBatch, outgoing, sizeOf } from "../src/internal/recordBatch.ts"
+import { outgoing } from "../src/internal/outgoing.ts"
+import { type BatchIdentity, encodeBatch } from "../src/internal/recordBatch.ts"
 import { VarintReader, varintSize, writeVarint } from "../src/internal/varint.ts"
 
 const plain: BatchIdentity = { producerId: -1n, producerEpoch: -1, baseSequence: -1, transactional: false }
@@ -99,6 +101,32 @@ describe("record batches", () => {
       })
     ))
 
+  it("the checksum is CRC-32C, as a table of single bits would give it, at every length", () => {
+    assert.strictEqual(crc32c(Buffer.from("123456789")), 0xe3069283)
+    const byBits = (bytes: Uint8Array) => {
+      let crc = 0xffffffff
+      for (const byte of bytes) {
+        crc ^= byte
+        for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0)
+      }
+      return ~crc >>> 0
+    }
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => assert.strictEqual(crc32c(bytes), byBits(bytes)))
+    )
+  })
+
+  it("headers are taken as they are when the record is: buffers may be used again", async () => {
+    const value = Buffer.from("before")
+    const sent = outgoing({ topic: "t", key: null, value: null, headers: [{ key: "x", value }] }, 0)
+    value.write("after!")
+    const visible = await visibleRecords(fetched([encodeBatch([sent], plain)]), 0n, "read_committed")
+    assert.deepStrictEqual(
+      visible.records[0]!.headers.map((header) => [header.key, Buffer.from(header.value!).toString()]),
+      [["x", "before"]]
+    )
+  })
+
   it("a record without a time gets the time of sending", () => {
     assert.strictEqual(outgoing({ topic: "t", key: null, value: null }, 42).timestamp, 42)
   })
@@ -113,7 +141,7 @@ describe("record batches", () => {
       },
       0
     )
-    assert.strictEqual(sizeOf(one), 8)
+    assert.strictEqual(one.bytes, 8)
   })
 
   it("records below the position are left out, and a batch that is cut off is not read", async () => {

@@ -5,7 +5,7 @@
  * read at all.
  */
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
-import { carried, number, type Origin, type TierFailure, text, trailHeaders } from "./deadLetterHeaders.ts"
+import { carried, number, type Origin, originHeaders, type TierFailure, trailHeaders } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
@@ -65,19 +65,23 @@ export const publishedMillis = (record: ConsumerRecord): number => {
 }
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
-export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => [
-  ...carried(record.headers),
-  text(Names.originalTopic, state.origin.topic),
-  number(Names.originalPartition, state.origin.partition),
-  number(Names.originalOffset, state.origin.offset),
-  number(Names.originalTimestamp, state.origin.timestamp),
-  number(Names.totalAttempts, state.totalAttempts),
-  ...(state.firstFailureMillis === undefined ? [] : [number(Names.firstFailureTimestamp, state.firstFailureMillis)]),
-  ...state.trail.flatMap(trailHeaders),
-  number(Names.retryTier, state.tier),
-  number(Names.retryAttempt, state.attempt),
-  number(Names.retryTimestamp, state.publishedMillis)
-]
+export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => {
+  const headers = [
+    ...carried(record.headers),
+    ...originHeaders(state.origin),
+    number(Names.totalAttempts, state.totalAttempts)
+  ]
+  if (state.firstFailureMillis !== undefined) {
+    headers.push(number(Names.firstFailureTimestamp, state.firstFailureMillis))
+  }
+  for (const given of state.trail) headers.push(...trailHeaders(given))
+  headers.push(
+    number(Names.retryTier, state.tier),
+    number(Names.retryAttempt, state.attempt),
+    number(Names.retryTimestamp, state.publishedMillis)
+  )
+  return headers
+}
 
 /** Handler calls that the current tier has had before this delivery. */
 export const attemptsInTier = ({ totalAttempts, trail }: Bookkeeping): number =>

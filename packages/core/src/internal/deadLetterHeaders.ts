@@ -48,23 +48,34 @@ const maxTextBytes = 1024
 const maxStackBytes = 2048
 
 /** The headers of the copy, in order. */
-export const make = (letter: DeadLetter): ReadonlyArray<Header> => [
-  ...carried(letter.record.headers),
-  text(Names.originalTopic, letter.origin.topic),
-  number(Names.originalPartition, letter.origin.partition),
-  number(Names.originalOffset, letter.origin.offset),
-  number(Names.originalTimestamp, letter.origin.timestamp),
-  text(Names.dltReason, letter.reason),
-  number(Names.dltTimestamp, letter.nowMillis),
-  ...(letter.detail === undefined ? [] : [text(Names.dltDetail, letter.detail)]),
-  number(Names.totalAttempts, letter.totalAttempts),
-  number(Names.firstFailureTimestamp, letter.firstFailureMillis),
-  text(Names.lastExceptionClass, letter.failure.className),
-  text(Names.lastExceptionMessage, letter.failure.message),
-  text(Names.lastExceptionStacktrace, letter.failure.stackTrace, maxStackBytes),
-  number(Names.retryTier, letter.tier),
-  ...letter.trail.flatMap(trailHeaders),
-  ...(letter.undecodable === undefined ? [] : decodeHeaders(letter.undecodable))
+export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
+  const { record, origin, failure, detail, trail, undecodable } = letter
+  const headers = [...carried(record.headers)]
+  headers.push(
+    ...originHeaders(origin),
+    text(Names.dltReason, letter.reason),
+    number(Names.dltTimestamp, letter.nowMillis)
+  )
+  if (detail !== undefined) headers.push(text(Names.dltDetail, detail))
+  headers.push(
+    number(Names.totalAttempts, letter.totalAttempts),
+    number(Names.firstFailureTimestamp, letter.firstFailureMillis),
+    text(Names.lastExceptionClass, failure.className),
+    text(Names.lastExceptionMessage, failure.message),
+    text(Names.lastExceptionStacktrace, failure.stackTrace, maxStackBytes),
+    number(Names.retryTier, letter.tier)
+  )
+  for (const given of trail) headers.push(...trailHeaders(given))
+  if (undecodable !== undefined) headers.push(...decodeHeaders(undecodable))
+  return headers
+}
+
+/** Where a record was first. */
+export const originHeaders = ({ topic, partition, offset, timestamp }: Origin): ReadonlyArray<Header> => [
+  text(Names.originalTopic, topic),
+  number(Names.originalPartition, partition),
+  number(Names.originalOffset, offset),
+  number(Names.originalTimestamp, timestamp)
 ]
 
 /** What a record takes along from hop to hop: user headers as they are; an `x-eventbus-*` header that is not bookkeeping once, with its last value. */
@@ -97,36 +108,56 @@ export const byteSize = (headers: ReadonlyArray<Header>): number =>
     varintSize(headers.length)
   )
 
-/** A text header in UTF-8, cut to `maxBytes` between two characters. */
-export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
-  if (value.length <= shortText) return { key, value: encodeShort(value) }
-  const buffer = new Uint8Array(Math.min(maxBytes, value.length * 3))
-  // encodeInto writes whole characters only.
-  return { key, value: buffer.slice(0, encoder.encodeInto(value, buffer).written) }
-}
+/** A text header in UTF-8, cut to `maxBytes` (at most 2 KiB) between two characters. */
+export const text = (key: string, value: string, maxBytes = maxTextBytes): Header =>
+  value.length <= shortText ? short(key, value) : { key, value: encodeLong(value, maxBytes) }
 
 /** A number header as decimal text. */
 export const number = (key: string, value: number | bigint): Header => {
   const decimal = String(value)
-  // Offsets and times hardly ever come again.
-  return { key, value: decimal.length <= 4 ? encodeShort(decimal) : encoder.encode(decimal) }
+  if (decimal.length <= shortNumber) return short(key, decimal)
+  return { key, value: typeof value === "number" ? timeBytes(value) : encodeDigits(decimal) }
 }
 
 const encoder = new TextEncoder()
 
-/** Topics, class names, small numbers: what copy after copy has in common is encoded once. In any encoding they are far below every limit. */
-const shortText = 64
-const mostRemembered = 500
-const remembered = new Map<string, Uint8Array>()
-
-const encodeShort = (value: string): Uint8Array => {
-  const known = remembered.get(value)
-  if (known !== undefined) return known
-  const encoded = encoder.encode(value)
-  if (remembered.size >= mostRemembered) remembered.clear()
-  remembered.set(value, encoded)
-  return encoded
+/** A function that keeps up to `most` of its results; when there are more, it begins anew. */
+const remembering = <K, A>(most: number, make: (key: K) => A): ((key: K) => A) => {
+  const known = new Map<K, A>()
+  return (key) => {
+    let value = known.get(key)
+    if (value === undefined) {
+      value = make(key)
+      if (known.size >= most) known.clear()
+      known.set(key, value)
+    }
+    return value
+  }
 }
+
+/** Topics, class names, small numbers: what copy after copy has in common is made once. In any encoding they are far below every limit. */
+const shortText = 64
+const shortNumber = 4
+const shortOfKey = remembering(100, (key: string) =>
+  remembering(100, (value: string): Header => ({ key, value: encoder.encode(value) }))
+)
+const short = (key: string, value: string): Header => shortOfKey(key)(value)
+
+const scratch = new Uint8Array(maxStackBytes)
+const scratchOf = remembering(2, (maxBytes: number) => scratch.subarray(0, maxBytes))
+
+// encodeInto writes whole characters only.
+const encodeLong = (value: string, maxBytes: number): Uint8Array =>
+  scratch.slice(0, encoder.encodeInto(value, scratchOf(maxBytes)).written)
+
+const encodeDigits = (decimal: string): Uint8Array => {
+  const bytes = new Uint8Array(decimal.length)
+  for (let index = 0; index < decimal.length; index++) bytes[index] = decimal.charCodeAt(index)
+  return bytes
+}
+
+/** Several headers of a copy say the same time, and so do the copies of a millisecond. */
+const timeBytes = remembering(100, (millis: number) => encodeDigits(String(millis)))
 
 const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
   const target = key === undefined ? "value" : value === undefined ? "key" : "both"

@@ -26,10 +26,21 @@ export const lastExceptionClass = "x-eventbus-last-exception-class"
 export const lastExceptionMessage = "x-eventbus-last-exception-message"
 export const lastExceptionStacktrace = "x-eventbus-last-exception-stacktrace"
 
+const ofTier = (what: string): ((tier: number) => string) => {
+  const names = new Map<number, string>()
+  return (tier) => {
+    const known = names.get(tier)
+    if (known !== undefined) return known
+    const name = `x-eventbus-tier${tier}-${what}`
+    names.set(tier, name)
+    return name
+  }
+}
+
 /** The trail: one set for each tier that gave the record up. */
-export const tierException = (tier: number): string => `x-eventbus-tier${tier}-exception`
-export const tierExhaustedAt = (tier: number): string => `x-eventbus-tier${tier}-exhausted-at`
-export const tierAttempts = (tier: number): string => `x-eventbus-tier${tier}-attempts`
+export const tierException = ofTier("exception")
+export const tierExhaustedAt = ofTier("exhausted-at")
+export const tierAttempts = ofTier("attempts")
 
 /** The whole trail as one JSON array, for bindings that ask for it. */
 export const trailJson = "x-eventbus-trail"

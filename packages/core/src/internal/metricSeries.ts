@@ -47,7 +47,8 @@ export const make = (context: Context.Context<never>): Series => {
     counters: (definition) => {
       const counts = new Map<string, { count: number }>()
       return (labels, by = 1) => {
-        const key = JSON.stringify(Object.values(labels))
+        let key = ""
+        for (const label in labels) key += `${labels[label]!.length}:${labels[label]}`
         let counted = counts.get(key)
         if (counted === undefined) {
           const fresh = { count: 0 }

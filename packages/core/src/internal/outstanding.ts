@@ -48,14 +48,13 @@ export const make = Effect.fnUntraced(function* (
 
   const hasRoom = () => records < most.records && bytes < most.bytes
   /** After all that one answer of the broker makes room for: what goes on then fails together, too. */
-  const open = Effect.sync(() => {
+  const open = Effect.map(Effect.yieldNow, () => {
     opening = false
     if (hasRoom()) room.openUnsafe()
   })
 
   const finish = ({ record, slot, outcome }: Entry, acknowledged: boolean): boolean => {
-    const settlement = acknowledged ? outcome.settlement : "Unfinished"
-    settled(handling, partition, record, { ...outcome, settlement })
+    settled(handling, partition, record, acknowledged ? outcome : { ...outcome, settlement: "Unfinished" })
     if (!acknowledged) return false
     partition.tracker.finish(slot)
     onFinished()
@@ -74,8 +73,9 @@ export const make = Effect.fnUntraced(function* (
     fork(open)
   }
 
+  /** Starts once the partition's loop has let go of the event loop. */
   const flight = (topic: string): Effect.Effect<void> =>
-    Effect.suspend(() => {
+    Effect.flatMap(Effect.yieldNow, () => {
       const entries = boarding.get(topic) ?? []
       boarding.delete(topic)
       return handling.parking.publishEach(

@@ -126,11 +126,6 @@ export const Decoder = required<new (buffer: Buffer) => Reader>(
   (m) => typeof m === "function"
 )
 
-export const crc32c = required<(bytes: Buffer) => number>(
-  "kafkajs/src/protocol/recordBatch/crc32C",
-  (m) => typeof m === "function" && m(Buffer.from("123456789")) === 0xe3069283
-)
-
 export const compression = required<{ readonly Codecs: Record<number, (() => Codec) | undefined> }>(
   "kafkajs/src/protocol/message/compression",
   (m) => typeof m.Codecs === "object"

@@ -6,7 +6,7 @@
  * broker would take the next batch under that number for a repetition, and drop it.
  */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
-import type { Outgoing } from "./recordBatch.ts"
+import type { Outgoing } from "./outgoing.ts"
 
 /** A record on its way. */
 export interface Pending {

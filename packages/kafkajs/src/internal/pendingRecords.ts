@@ -1,8 +1,8 @@
 /** Counts the records that are on their way, and tells when there are none. */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Latch } from "effect"
+import { outgoing } from "./outgoing.ts"
 import type { Pending } from "./partitionLog.ts"
-import { outgoing, sizeOf } from "./recordBatch.ts"
 
 export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => void
 
@@ -24,7 +24,7 @@ export class PendingRecords {
     }
     const pending: Pending = {
       record: out,
-      bytes: sizeOf(out),
+      bytes: out.bytes,
       deadline: now + deliveryTimeoutMillis,
       settled: false,
       succeed: settle,

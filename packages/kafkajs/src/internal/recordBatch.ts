@@ -2,85 +2,14 @@
 import { promisify } from "node:util"
 import * as zlib from "node:zlib"
 import type { ConsumerRecord } from "@eventbus/core"
-import { compression, crc32c } from "./kafkajsInternals.ts"
+import { crc32c } from "./crc32c.ts"
+import { compression } from "./kafkajsInternals.ts"
+import { type Outgoing, recordSize, writeRecord } from "./outgoing.ts"
 import { type BatchContext, KafkaJsRecord } from "./record.ts"
-import { VarintReader, varintSize, writeVarint } from "./varint.ts"
+import { VarintReader, varintSize } from "./varint.ts"
 
 const headerBytes = 61
 const attribute = { compression: 0x07, logAppendTime: 0x08, transactional: 0x10, control: 0x20 } as const
-
-/** A record ready to be sent: its texts are bytes, and the time is set. */
-export interface Outgoing {
-  readonly key: Buffer | null
-  readonly value: Buffer | null
-  readonly headers: ReadonlyArray<{ readonly key: Buffer; readonly value: Uint8Array | null }>
-  readonly timestamp: number
-}
-
-const asBuffer = (bytes: Uint8Array): Buffer =>
-  Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-
-/** Names of headers repeat from record to record. */
-const headerKeys = new Map<string, Buffer>()
-const mostHeaderKeys = 500
-
-const headerKey = (key: string): Buffer => {
-  const known = headerKeys.get(key)
-  if (known !== undefined) return known
-  const encoded = Buffer.from(key)
-  if (headerKeys.size >= mostHeaderKeys) headerKeys.clear()
-  headerKeys.set(key, encoded)
-  return encoded
-}
-
-export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number): Outgoing => ({
-  key: record.key === null ? null : asBuffer(record.key),
-  value: record.value === null ? null : asBuffer(record.value),
-  headers: (record.headers ?? []).map(({ key, value }) => ({
-    key: headerKey(key),
-    value
-  })),
-  timestamp: record.timestamp ?? now
-})
-
-/** Bytes of key, value and headers. */
-export const sizeOf = (record: Outgoing): number => {
-  let size = (record.key?.length ?? 0) + (record.value?.length ?? 0)
-  for (const header of record.headers) size += header.key.length + (header.value?.length ?? 0)
-  return size
-}
-
-const bytesSize = (bytes: Uint8Array | null): number =>
-  bytes === null ? varintSize(-1) : varintSize(bytes.length) + bytes.length
-
-const bodySize = (record: Outgoing, timestampDelta: number, offsetDelta: number): number => {
-  let size = 1 + varintSize(timestampDelta) + varintSize(offsetDelta) + bytesSize(record.key) + bytesSize(record.value)
-  size += varintSize(record.headers.length)
-  for (const header of record.headers) size += bytesSize(header.key) + bytesSize(header.value)
-  return size
-}
-
-const writeBytes = (target: Buffer, at: number, bytes: Uint8Array | null): number => {
-  if (bytes === null) return writeVarint(target, at, -1)
-  const start = writeVarint(target, at, bytes.length)
-  target.set(bytes, start)
-  return start + bytes.length
-}
-
-const writeRecord = (target: Buffer, at: number, record: Outgoing, size: number, deltas: readonly [number, number]) => {
-  at = writeVarint(target, at, size)
-  target[at++] = 0
-  at = writeVarint(target, at, deltas[0])
-  at = writeVarint(target, at, deltas[1])
-  at = writeBytes(target, at, record.key)
-  at = writeBytes(target, at, record.value)
-  at = writeVarint(target, at, record.headers.length)
-  for (const header of record.headers) {
-    at = writeBytes(target, at, header.key)
-    at = writeBytes(target, at, header.value)
-  }
-  return at
-}
 
 /** Who writes a batch; a producer that is not idempotent has id -1. */
 export interface BatchIdentity {
@@ -97,7 +26,7 @@ export const encodeBatch = (records: ReadonlyArray<Outgoing>, identity: BatchIde
   let total = headerBytes
   const sizes = records.map((record, i) => {
     if (record.timestamp > maxTimestamp) maxTimestamp = record.timestamp
-    const size = bodySize(record, record.timestamp - base, i)
+    const size = recordSize(record, record.timestamp - base, i)
     total += varintSize(size) + size
     return size
   })

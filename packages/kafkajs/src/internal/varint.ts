@@ -38,7 +38,7 @@ export const varintSize = (value: number): number => {
 }
 
 /** Writes a number and returns the position behind it. */
-export const writeVarint = (bytes: Buffer, at: number, value: number): number => {
+export const writeVarint = (bytes: Uint8Array, at: number, value: number): number => {
   let raw = zigzag(value)
   while (raw >= 0x80) {
     bytes[at++] = (raw % 0x80) | 0x80
