@@ -53,7 +53,7 @@ const forged: ReadonlyArray<ReadonlyArray<{ readonly key: string; readonly value
 
 describe("C02 forged or malformed retry headers", () => {
   scenario(
-    "RTY-16 ruling 14 nobody waits longer than the tier's delay, and what is behind a forged record is handled",
+    "RTY-16 SEC-03 ruling 14 nobody waits longer than the tier's delay, and what is behind a forged record is handled",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -108,7 +108,7 @@ describe("C02 forged or malformed retry headers", () => {
     })
   )
 
-  scenario("RTY-16 a forged record that fails takes its bounded way, and its copy tells nothing impossible", () =>
+  scenario("RTY-16 SEC-03 a forged record that fails takes its bounded way, and its copy tells nothing impossible", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Data } from "effect"
 import * as fc from "fast-check"
+import * as BrokerError from "../src/BrokerError.ts"
 import * as Classifier from "../src/Classifier.ts"
 import { make, type Rules } from "../src/internal/classification.ts"
 import * as Route from "../src/Route.ts"
@@ -28,6 +29,21 @@ describe("classification", () => {
       destination: { _tag: "NextTier" },
       permanent: false
     })
+  })
+
+  it("SEC-06 an authentication error is permanent by its name or its cause's, unless the binding says otherwise", () => {
+    const named = (name: string, cause?: Error) => Object.assign(new Error("refused", { cause }), { name })
+    const refused = new BrokerError.AuthenticationFailed({ mechanism: "PLAIN", detail: "refused" })
+    const errors = [refused, named("SaslAuthenticationException"), named("KafkaJSSASLAuthenticationError")]
+    for (const error of [...errors, named("GatewayError", named("AuthenticationError"))]) {
+      expect(of({}, error)).toBe("at once DeadLetter")
+      expect(make({})(Cause.die(error), 0).permanent).toBe(true)
+      expect(of({ exceptions: { retryable: ["SomethingElse"] } }, error)).toBe("at once DeadLetter")
+      expect(of({ onError: () => Route.retry }, error)).toBe("in place NextTier")
+    }
+    const retryable = { exceptions: { retryable: ["SaslAuthenticationException"] } }
+    expect(of(retryable, named("SaslAuthenticationException"))).toBe("in place NextTier")
+    expect(of({}, named("AuthenticationServerDown"))).toBe("in place NextTier")
   })
 
   it("CLS-01 CLS-02 routes of rules: as they say, at once, except for a retry", () => {

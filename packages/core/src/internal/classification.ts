@@ -2,7 +2,7 @@
  * From the cause of a failed delivery to the route of its record. Total: whatever was thrown, and whatever a user's rule does, there is a decision.
  *
  * The first that has an answer wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
- * (non-retryable, skip mapping, retryable), and else another attempt in place and the next tier.
+ * (non-retryable, skip mapping, retryable), the name of an authentication error, and else another attempt in place and the next tier.
  */
 import { Cause, Predicate } from "effect"
 import type { OnError } from "../BindingOptions.ts"
@@ -127,9 +127,15 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   }
 }
 
+/** `AuthenticationException`, `KafkaJSSASLAuthenticationError`, our own `AuthenticationFailed`: the same credentials will be refused again. */
+const authentication = /Authentication(Error|Exception|Failed|Failure)$/
+
+const byName = (levels: ReadonlyArray<Failure.ErrorSummary>): Decision =>
+  levels.some(({ className }) => authentication.test(className)) ? toDeadLetter : byDefault
+
 /** The lists of a binding: the last word. */
 const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) => Decision) => {
-  if (lists === undefined) return () => byDefault
+  if (lists === undefined) return (failure) => byName(levelsOf(failure))
   const nonRetryable = (lists.nonRetryable ?? []).map(ErrorPattern.parse)
   const retryable = (lists.retryable ?? []).map(ErrorPattern.parse)
   const skips = Array.from(
@@ -143,7 +149,9 @@ const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) 
       const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, level))
       if (skip !== undefined) return skip[1]
     }
-    return retryable.length === 0 || matchesAny(retryable, levels) ? byDefault : atOnce
+    if (matchesAny(retryable, levels)) return byDefault
+    const named = byName(levels)
+    return retryable.length === 0 || named.permanent ? named : atOnce
   }
 }
 
