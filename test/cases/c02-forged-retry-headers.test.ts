@@ -108,7 +108,7 @@ describe("C02 forged or malformed retry headers", () => {
     })
   )
 
-  scenario("RTY-16 SEC-03 a forged record that fails takes its bounded way, and its copy tells nothing impossible", () =>
+  scenario("RTY-16 SEC-03 a forged record that fails takes its bounded way; its copy tells nothing impossible", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
