@@ -131,6 +131,7 @@ const consume = (packages: ReadonlyArray<Packed>): void => {
   run(join(consumer, "node_modules/.bin/tsc"), ["-p", "."], consumer)
   run(process.execPath, ["indexes.ts"], consumer)
   process.stdout.write(run(process.execPath, ["program.ts"], consumer))
+  process.stdout.write(run(join(consumer, "node_modules/.bin/eventbus"), ["--version"], consumer))
 }
 
 const publishable = globSync("packages/*/package.json", { cwd: root })
