@@ -88,6 +88,30 @@ describe("C02 forged or malformed retry headers", () => {
       })
   )
 
+  scenario(
+    "RTY-16 ruling 14 a forged time of the publish counts for nothing: the record's own does, over a restart",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* memory.createTopic("orders.retry-1")
+        yield* advance("10 minutes")
+        const timestamp = yield* now
+        const ahead = ["99999999999999", "8640000000000000", String(timestamp + 3_600_001), "NaN", "-1"]
+        yield* memory.append(
+          "orders.retry-1",
+          0,
+          ahead.map((text) => ({ key: null, value: bytes("x"), headers: [header(names.timestamp, text)], timestamp }))
+        )
+        yield* advance("5 minutes")
+        let handled = 0
+        const retry = RetryPolicy.tiered({ tiers: ["5 minutes"] })
+        yield* start(Binding.make("orders", { ...orders, retry, handler: () => Effect.sync(() => handled++) }))
+        yield* settle
+        assert.strictEqual(handled, ahead.length)
+      })
+  )
+
   scenario("RTY-16 timestamps of records can be forged, too: many of them wait together, not one after another", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

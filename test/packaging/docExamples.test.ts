@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -50,5 +50,19 @@ describe("the check of the documentation", () => {
     )
     expect(output).toContain("1 ts blocks with 0 type errors; 0 sh blocks run")
     expect(status).toBe(0)
+  })
+
+  it("RES-14: the guide says of each sort of failure whether it is retried", () => {
+    const [retried, givenUp] = ["retry", "give up"].map((_, column) =>
+      readFileSync(fileURLToPath(new URL("../../docs/guide/errors.md", import.meta.url)), "utf8")
+        .split("\n")
+        .filter((line) => line.startsWith("|"))
+        .map((line) => line.split("|")[column + 1] ?? "")
+        .join("\n")
+    )
+    for (const sort of ["network timeout", "database connection", "rate limit", "temporarily unavailable"])
+      expect(retried).toContain(sort)
+    for (const sort of ["bad format", "business rule", "authentication", "data is missing"])
+      expect(givenUp).toContain(sort)
   })
 })

@@ -49,4 +49,14 @@ describe("the workspace", () => {
   it.each(publishable)("lets every importer of the root resolve $manifest.name", ({ manifest }) => {
     expect(readJson("package.json").devDependencies).toHaveProperty(manifest.name)
   })
+
+  it.each(["core", "testkit", "outbox", "redis"])(
+    "CARD-12: %s waits and tells the time by Effect's clock alone",
+    (name) => {
+      const sources = globSync(`packages/${name}/src/**/*.ts`, { cwd: root })
+      expect(sources.length).toBeGreaterThan(0)
+      const ofThePlatform = /\b(setTimeout|setInterval)\(|\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/
+      expect(sources.filter((path) => ofThePlatform.test(readFileSync(join(root, path), "utf8")))).toEqual([])
+    }
+  )
 })

@@ -128,6 +128,31 @@ describe("the error handling strategy of the ten consumers", () => {
       })
   )
 
+  scenario(
+    "ERR-16 cooperative for all ten: a second process gets half of the partitions, the others are not touched",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        for (const topic of topics) yield* memory.createTopic(topic, { partitions: 4 })
+        const app = yield* start(...bindings([]))
+        const before = app.of("PartitionAssigned").length
+        yield* start(...bindings([]))
+        yield* advance("30 seconds")
+        for (const [group] of consumers) {
+          const { members } = yield* memory.group(group)
+          assert.deepStrictEqual(
+            members.map(({ assignment }) => assignment.length),
+            [2, 2],
+            group
+          )
+          const revoked = app.of("PartitionRevoked").filter(({ binding }) => binding === group)
+          assert.strictEqual(revoked.length, 2, group)
+        }
+        assert.strictEqual(before, consumers.length * 4)
+        assert.strictEqual(app.of("PartitionAssigned").length, before)
+      })
+  )
+
   scenario("ERR-12 a crash before the commit delivers again", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

@@ -170,7 +170,7 @@ describe("a rebalance", () => {
     { latency: { produce: "2 seconds" } }
   )
 
-  scenario("BND-13 concurrency n: n members in the group, each partition with one of them", () =>
+  scenario("BND-13 RES-10 concurrency n: n members in the group, each partition with one of them", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       const all = yield* fill(6, 2)

@@ -1,3 +1,4 @@
+export * as Alerts from "./Alerts.ts"
 export * as Assignor from "./Assignor.ts"
 export * as Binding from "./Binding.ts"
 export * as BindingOptions from "./BindingOptions.ts"

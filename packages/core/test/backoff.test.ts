@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Random } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Random, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as Backoff from "../src/internal/backoff.ts"
@@ -49,6 +49,20 @@ describe("backoff", () => {
         expect(Number.isInteger(delay) || delay === policy.maxIntervalMillis).toBe(true)
       })
     )
+  })
+
+  it("CARD-05 the attempts in place follow a Schedule that can be stepped through without a broker", () => {
+    const policy = { maxAttempts: 4, initialIntervalMillis: 100, multiplier: 3, maxIntervalMillis: 500, jitter: 0 }
+    const steps = Effect.gen(function* () {
+      const step = yield* Schedule.toStep(Backoff.schedule(policy))
+      const delays: Array<number> = []
+      while (true) {
+        const next = yield* Effect.exit(step(0, undefined))
+        if (Exit.isFailure(next)) return delays
+        delays.push(Duration.toMillis(next.value[1]))
+      }
+    })
+    expect(Effect.runSync(steps)).toEqual([100, 300, 500])
   })
 
   it("RTY-02 jitter keeps a wait within its share of the plain exponential wait", () => {
