@@ -86,6 +86,23 @@ describe("example programs", () => {
   )
 
   it.live(
+    "tenants: bindings come and go while the program runs (BND-12)",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("tenants.ts")
+        assert.strictEqual(yield* program.exit, 0)
+        assert.deepStrictEqual(program.lines(), [
+          "ann got o-1",
+          "bob got o-1",
+          "A binding named 'ann' is registered already. Destroy it first, or choose another name.",
+          "DEGRADED: Binding 'bob' on cluster 'default': paused by operator",
+          "ann is RUNNING"
+        ])
+      }),
+    timeout
+  )
+
+  it.live(
     "bridge: what is consumed on one cluster arrives on the other (MUL-02)",
     () =>
       Effect.gen(function* () {

@@ -4,9 +4,11 @@
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier, ExceptionLists } from "./Classifier.ts"
+import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import type { DeadLetter } from "./DeadLetter.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import type { BatchProcessing } from "./EventBusError.ts"
+import type { Interceptor } from "./Interceptor.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
@@ -82,6 +84,13 @@ export interface Settings<K, V> {
    * `halt` (STRICT only) keeps it: the partition is paused for reason `operator` until the binding is resumed, then it is tried again.
    */
   readonly onExhausted?: "dead-letter" | "halt"
+  /** What runs around each call of the handler, the outermost first, within those of the program (`Interceptor.layer`). Default: nothing. */
+  readonly interceptors?: ReadonlyArray<Interceptor>
+  /**
+   * Headers that the handler sees beside those of the record, in `delivery.headers`: they replace ones of the same name, except for the connector's own three. The
+   * record, and copies of it, stay as they are. Called when the handler first looks at the headers; what it throws is a failure of the record. Default: none.
+   */
+  readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
   /** How derived topics are called. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */
   readonly naming?: NamingStrategy
   /**

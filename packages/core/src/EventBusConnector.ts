@@ -27,6 +27,7 @@ import * as EventLog from "./internal/eventLog.ts"
 import * as Registry from "./internal/registry.ts"
 import * as Validation from "./internal/validation.ts"
 import * as Watch from "./internal/watch.ts"
+import type { DeadLetters } from "./Replay.ts"
 import type { BindingSnapshot } from "./Snapshot.ts"
 
 export type { BindingSnapshot } from "./Snapshot.ts"
@@ -73,6 +74,8 @@ export class EventBusConnector extends Context.Service<
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, NotNamed>
+    /** The commands of operators on a binding's dead letter topic: replays, statistics, purge. */
+    readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, NotNamed>
     /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
     readonly getByTopic: (topic: string) => Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** How all bindings are, and why not better. Costs no I/O. */
@@ -222,6 +225,7 @@ const make = Effect.gen(function* () {
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
+    deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some((container) => container.topic === topic))

@@ -1,7 +1,70 @@
 /**
- * What commands on a dead letter topic report: replays, statistics, and why one was refused (connector seed §4.7).
+ * What operators do with a binding's dead letter topic, and what their commands report (connector seed §4.7, rulings 30 to 32 and 61).
  */
-import { Schema } from "effect"
+import { type Effect, Schema } from "effect"
+import type { BrokerError } from "./BrokerError.ts"
+import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+
+/**
+ * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. Replays of one process wait for
+ * each other; one that begins elsewhere ends this one with `ProducerFenced`.
+ */
+export interface DeadLetters {
+  /** The next `count` records, to where they came from. Partition by partition, in order. */
+  readonly replay: (count: number) => Effect.Effect<Report, BrokerError>
+  /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
+  readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError>
+  /** The next `count` records, to the retry topic of a tier, from 1. */
+  readonly replayToTier: (tier: number, count: number) => Effect.Effect<Report, BrokerError | UnknownTier>
+  /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
+  readonly replayRecords: (places: ReadonlyArray<Place>) => Effect.Effect<Report, BrokerError>
+  /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
+  readonly discard: (places: ReadonlyArray<Place>, reason: string) => Effect.Effect<number, BrokerError>
+  /** The records that were given up, with the reasons. */
+  readonly discarded: Effect.Effect<ReadonlyArray<Discarded>, BrokerError>
+  /** Reads the whole topic. */
+  readonly stats: Effect.Effect<Stats, BrokerError>
+  /** Records of one partition, in order. None when there is no such partition. */
+  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<Listed>, BrokerError>
+  /** Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. */
+  readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable>
+}
+
+/** A record of the dead letter topic. */
+export interface Place {
+  readonly partition: number
+  readonly offset: bigint
+}
+
+export interface Listed {
+  readonly letter: DeadLetterRecord
+  /** `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. */
+  readonly state: "waiting" | "dealt-with"
+}
+
+export interface Page {
+  /** Of this partition. */
+  readonly partition: number
+  /** From this offset on. Default: the oldest. */
+  readonly from?: bigint
+  /** Most records, 1 or more. */
+  readonly count: number
+}
+
+/** A record that was given up, and why. */
+export const Discarded = Schema.Struct({
+  groupId: Schema.String,
+  partition: Schema.Int,
+  offset: Schema.String,
+  reason: Schema.String,
+  discardedAt: Schema.Number,
+  originalTopic: Schema.String,
+  originalPartition: Schema.Int,
+  originalOffset: Schema.String,
+  exceptionClass: Schema.String,
+  exceptionMessage: Schema.String
+})
+export type Discarded = typeof Discarded.Type
 
 export interface Report {
   /** Copies that are acknowledged. */

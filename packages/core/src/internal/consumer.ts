@@ -5,6 +5,7 @@ import { Clock, Deferred, Effect, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import { Interceptors } from "../Interceptor.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Assignments from "./assignments.ts"
 import * as BindingKey from "./bindingKey.ts"
@@ -190,12 +191,14 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     receiver: {
       bindingName: definition.name,
       consumerInstance: `${options.hostname}-${index}`,
+      enrich: definition.enrich,
       progress: Bookkeeping.ofMain
     },
     consumer: index,
     hub,
     metrics: options.metrics,
     tracing: yield* Tracing.make,
+    interceptors: [...(yield* Interceptors), ...definition.interceptors],
     clock,
     setBackMillis: Timepieces.setBack(clock),
     committer,

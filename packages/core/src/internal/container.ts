@@ -9,6 +9,7 @@ import type { Broker } from "../Broker.ts"
 import * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { ContainerState, InvalidContainerState } from "../EventBusError.ts"
 import { Hostname } from "../Hostname.ts"
+import type { DeadLetters } from "../Replay.ts"
 import type { BindingSnapshot } from "../Snapshot.ts"
 import * as BindingKey from "./bindingKey.ts"
 import * as BindingMetrics from "./bindingMetrics.ts"
@@ -17,6 +18,7 @@ import * as Bounds from "./bounds.ts"
 import * as BreakerGate from "./breakerGate.ts"
 import { type Consumer, subscriptions } from "./consumer.ts"
 import { CurrentHandler } from "./currentHandler.ts"
+import * as DeadLetterCommands from "./deadLetterCommands.ts"
 import type { DeadLetterDepth } from "./deadLetterDepth.ts"
 import * as DeadLetterStrategy from "./deadLetterStrategy.ts"
 import type { OnEvent } from "./deadLetterStrategyEvents.ts"
@@ -25,7 +27,6 @@ import type { EventHub } from "./eventHub.ts"
 import * as Parking from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import * as Pausing from "./pausing.ts"
-import * as Replay from "./replay.ts"
 import * as Snapshots from "./snapshots.ts"
 import * as Supervisor from "./supervisor.ts"
 import type * as Watch from "./watch.ts"
@@ -41,6 +42,7 @@ export interface Container {
   readonly hostname: string
   readonly deadLetterDepth: DeadLetterDepth
   readonly outlook: Watch.Outlook
+  readonly deadLetters: DeadLetters
   readonly state: () => ContainerState
   /** The partitions that its consumers own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -66,14 +68,14 @@ interface Run {
 const closeBoundMillis = 10_000
 
 /** Runs the binding's strategy for dead letters; answers what is to be told of each, if it wants to know. */
-const onDeadLetters = <R>(definition: BindingDefinition<R>, broker: Broker["Service"], hub: EventHub) => {
-  const { deadLetter, deadLetterTopic, groupId, topic, tiers } = definition
+const onDeadLetters = <R>(
+  definition: BindingDefinition<R>,
+  broker: Broker["Service"],
+  replays: DeadLetterCommands.DeadLetterCommands,
+  hub: EventHub
+) => {
+  const { deadLetter, deadLetterTopic, groupId } = definition
   if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
-  const maxReplays = deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : 0
-  const replays = Replay.make({
-    ...{ broker, groupId, deadLetterTopic, tiers, maxReplays, sourceTopic: topic },
-    ownsPosition: deadLetter._tag !== "Custom"
-  })
   const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
   return Effect.map(
     DeadLetterStrategy.run({ deadLetter, broker, groupId, deadLetterTopic, replays, onEvent }),
@@ -102,6 +104,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
   const parking = yield* Parking.make(definition, broker)
+  const deadLetters = DeadLetterCommands.make(definition, broker)
   const breaker =
     definition.circuitBreaker === undefined
       ? undefined
@@ -146,7 +149,7 @@ export const make = Effect.fnUntraced(function* <R>(
     const current: Run = { scope: yield* Scope.make(), ended: Deferred.makeUnsafe() }
     run = current
     metrics.begin()
-    const onDeadLetter = yield* onDeadLetters(definition, broker, hub).pipe(
+    const onDeadLetter = yield* onDeadLetters(definition, broker, deadLetters, hub).pipe(
       Scope.provide(current.scope),
       Effect.provideContext(context)
     )
@@ -233,7 +236,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   return {
-    ...{ definition, broker, hostname, outlook, state, deadLetterDepth: metrics.deadLetterDepth },
+    ...{ definition, broker, hostname, outlook, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
       ...{ definition, pausing, parking, outlook, breaker, statuses, state },

@@ -246,6 +246,8 @@ function keySerde(options: { readonly key?: unknown }): unknown {
   return options.key ?? Serde.bytes
 }
 
+const noHeaders = () => []
+
 const settings = (
   name: string,
   options: Omit<Settings<unknown, unknown>, "key" | "value">,
@@ -266,6 +268,8 @@ const settings = (
     processingOrder,
     orderingMode: options.orderingMode ?? "RELAXED_IN_RETRY",
     onExhausted: options.onExhausted ?? "dead-letter",
+    interceptors: options.interceptors ?? [],
+    enrich: options.enrich ?? noHeaders,
     missingTopics: options.missingTopics ?? "create",
     membership: options.membership ?? "dynamic",
     autoOffsetReset: options.autoOffsetReset ?? "earliest",

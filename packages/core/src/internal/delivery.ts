@@ -23,6 +23,8 @@ export interface Receiver {
   readonly bindingName: string
   /** `{hostname}-{index}`. */
   readonly consumerInstance: string
+  /** Further headers for the handler. */
+  readonly enrich: (record: ConsumerRecord) => ReadonlyArray<Header>
   /** How a record got here: nothing on the main topic, its headers on a retry topic. */
   readonly progress: (record: ConsumerRecord) => Progress
 }
@@ -82,8 +84,11 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
         ["x-eventbus-received-timestamp", String(this.#receivedMillis)],
         ["x-eventbus-consumer-instance", this.#receiver.consumerInstance]
       ])
-      const own = this.record.headers.filter((header) => !added.has(header.key))
-      this.#headers = [...own, ...Array.from(added, ([key, value]) => ({ key, value: text.encode(value) }))]
+      const further = this.#receiver.enrich(this.record).filter((header) => !added.has(header.key))
+      const replaced = new Set([...added.keys(), ...further.map(({ key }) => key)])
+      const own = this.record.headers.filter((header) => !replaced.has(header.key))
+      const ours = Array.from(added, ([key, value]) => ({ key, value: text.encode(value) }))
+      this.#headers = [...own, ...ours, ...further]
     }
     return this.#headers
   }

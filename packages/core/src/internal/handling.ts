@@ -5,6 +5,7 @@ import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../ConsumerRecord.ts"
 import type { EventBusEvent } from "../EventBusEvent.ts"
+import type { Interceptor } from "../Interceptor.ts"
 import type { BindingMetrics } from "./bindingMetrics.ts"
 import type { BreakerGate } from "./breakerGate.ts"
 import type { Committer } from "./committer.ts"
@@ -27,6 +28,8 @@ export interface Handling<R> {
   readonly metrics: BindingMetrics
   /** Undefined when the program has no tracer. */
   readonly tracing: BindingTracing | undefined
+  /** Around each call of the handler, the outermost first. */
+  readonly interceptors: ReadonlyArray<Interceptor>
   readonly clock: Clock.Clock
   /** How far the wall clock was set back while this consumer ran, in milliseconds. */
   readonly setBackMillis: () => number

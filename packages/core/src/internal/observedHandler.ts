@@ -1,20 +1,30 @@
 /**
- * A binding's handler as a partition calls it: each call in a span, where there is a tracer. Otherwise it is the handler itself.
+ * A binding's handler as a partition calls it: each call within its interceptors, and in a span where there is a tracer. Otherwise it is the handler itself.
  */
-import type { Effect } from "effect"
+import { Effect } from "effect"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
+import type * as Interceptor from "../Interceptor.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import type { Handling } from "./handling.ts"
 
-export const observed = <R>(handling: Handling<R>): Handler<R> => {
-  const { definition, tracing } = handling
-  const { handler } = definition
-  if (tracing === undefined) return handler
+type Call<R> = Effect.Effect<unknown, unknown, R>
 
-  const traced = (record: ConsumerRecord, call: Effect.Effect<unknown, unknown, R> | Undecodable) =>
-    call instanceof Undecodable ? call : tracing.call(handling, record, call)
+export const observed = <R>(handling: Handling<R>): Handler<R> => {
+  const { definition, tracing, interceptors } = handling
+  const { handler } = definition
+  if (tracing === undefined && interceptors.length === 0) return handler
+
+  const traced = (record: ConsumerRecord, call: Call<R> | Undecodable) => {
+    if (call instanceof Undecodable) return call
+    const within = intercepted(handling, [record], call)
+    return tracing === undefined ? within : tracing.call(handling, record, within)
+  }
+  const tracedBatch = (records: ReadonlyArray<ConsumerRecord>, call: Call<R>) => {
+    const within = intercepted(handling, records, call)
+    return tracing === undefined ? within : tracing.callBatch(handling, records, within)
+  }
 
   switch (handler._tag) {
     case "PerRecord":
@@ -26,7 +36,15 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
       return {
         _tag: handler._tag,
         invoke: (transaction, record, receiver, receivedMillis) =>
-          traced(record, handler.invoke(Tracing.producer(transaction), record, receiver, receivedMillis))
+          traced(
+            record,
+            handler.invoke(
+              tracing === undefined ? transaction : Tracing.producer(transaction),
+              record,
+              receiver,
+              receivedMillis
+            )
+          )
       }
     case "PerBatch":
       return {
@@ -36,8 +54,7 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
           return {
             ...batch,
             run: (indices) =>
-              tracing.callBatch(
-                handling,
+              tracedBatch(
                 indices.flatMap((index) => records[index] ?? []),
                 batch.run(indices)
               )
@@ -45,4 +62,18 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
         }
       }
   }
+}
+
+/** An interceptor that throws is a defect of the call. */
+const intercepted = <R>(
+  { definition, interceptors }: Handling<R>,
+  records: ReadonlyArray<ConsumerRecord>,
+  call: Call<R>
+): Call<R> => {
+  const [first] = records
+  if (interceptors.length === 0 || first === undefined) return call
+  const { cluster, name: binding, tiers } = definition
+  const { topic, partition } = first
+  const of: Interceptor.Call = { cluster, binding, topic, partition, tier: tiers.ofTopic(topic)?.first ?? 0, records }
+  return interceptors.reduceRight<Call<R>>((inner, interceptor) => Effect.suspend(() => interceptor(inner, of)), call)
 }

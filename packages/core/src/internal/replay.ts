@@ -8,7 +8,7 @@
 import { Clock, Effect, type Scope, Semaphore } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import type { DeadLetterRecord } from "../DeadLetterRecord.ts"
-import { type Report, UnknownTier } from "../Replay.ts"
+import { type DeadLetters, type Place, type Report, UnknownTier } from "../Replay.ts"
 import * as TopicName from "../TopicName.ts"
 import * as Journal from "./replayJournal.ts"
 import { keyOf, type Options, Refused, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
@@ -19,23 +19,8 @@ export interface DueReport extends Report {
   readonly nextDueMillis: number | undefined
 }
 
-/** A record of the dead letter topic. */
-export interface Place {
-  readonly partition: number
-  readonly offset: bigint
-}
-
-export interface Replays {
-  /** The next `count` records, to where they came from. Partition by partition, in order. */
-  readonly replay: (count: number) => Effect.Effect<Report, BrokerError>
-  /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
-  readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError>
-  /** The next `count` records, to the retry topic of a tier. */
-  readonly replayToTier: (tier: number, count: number) => Effect.Effect<Report, BrokerError | UnknownTier>
-  /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
-  readonly replayRecords: (places: ReadonlyArray<Place>) => Effect.Effect<Report, BrokerError>
-  /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
-  readonly discard: (places: ReadonlyArray<Place>, reason: string) => Effect.Effect<number, BrokerError>
+export interface Replays
+  extends Pick<DeadLetters, "replay" | "replayWindow" | "replayToTier" | "replayRecords" | "discard"> {
   /** The next records that are `cooldownMillis` old, `count` at most. */
   readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
 }

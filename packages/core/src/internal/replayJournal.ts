@@ -13,6 +13,7 @@ import type { Admin, PartitionOffsets } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../DeadLetterRecord.ts"
+import { Discarded } from "../Replay.ts"
 import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
@@ -84,7 +85,7 @@ export const discardedEntry = (
 ): ProducerRecord => {
   const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
   const { partition, offset } = record
-  const audit: Audit = {
+  const audit: Discarded = {
     ...{ groupId, partition, offset: String(offset), reason, discardedAt: nowMillis },
     ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
     ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
@@ -99,9 +100,9 @@ export const discarded = (
   topic: string,
   bounds: ReadonlyArray<PartitionOffsets>,
   groupId: string
-): Effect.Effect<ReadonlyArray<Audit>, BrokerError> =>
+): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.map(Stream.runCollect(entries(scan, topic, bounds)), (records) => {
-    const found = new Map<string, Audit>()
+    const found = new Map<string, Discarded>()
     for (const { key, value } of records) {
       const name = key === null ? "" : decoder.decode(key)
       const audit = name.startsWith("discarded/") ? readAudit(value) : undefined
@@ -110,23 +111,9 @@ export const discarded = (
     return Array.from(found.values())
   })
 
-const Audit = Schema.Struct({
-  groupId: Schema.String,
-  partition: Schema.Int,
-  offset: Schema.String,
-  reason: Schema.String,
-  discardedAt: Schema.Number,
-  originalTopic: Schema.String,
-  originalPartition: Schema.Int,
-  originalOffset: Schema.String,
-  exceptionClass: Schema.String,
-  exceptionMessage: Schema.String
-})
-export type Audit = typeof Audit.Type
+const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
 
-const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Audit))
-
-const readAudit = (value: Uint8Array | null): Audit | undefined =>
+const readAudit = (value: Uint8Array | null): Discarded | undefined =>
   value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
 /** Deletes what a position has passed. */

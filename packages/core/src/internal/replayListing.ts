@@ -4,23 +4,9 @@
 import { Effect, Stream } from "effect"
 import type { BrokerError } from "../BrokerError.ts"
 import * as DeadLetterRecord from "../DeadLetterRecord.ts"
+import type { Discarded, Listed, Page } from "../Replay.ts"
 import * as Journal from "./replayJournal.ts"
 import * as Survey from "./replaySurvey.ts"
-
-export interface Listed {
-  readonly letter: DeadLetterRecord.DeadLetterRecord
-  /** `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. */
-  readonly state: "waiting" | "dealt-with"
-}
-
-export interface Page {
-  /** Of this partition. */
-  readonly partition: number
-  /** From this offset on. Default: the oldest. */
-  readonly from?: bigint
-  /** Most records, 1 or more. */
-  readonly count: number
-}
 
 /** Records of one partition, in order. None when there is no such partition. */
 export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyArray<Listed>, BrokerError> =>
@@ -42,7 +28,7 @@ export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyA
   }).pipe(Effect.scoped)
 
 /** The records that were given up, with the reasons. */
-export const discarded = (target: Survey.Target): Effect.Effect<ReadonlyArray<Journal.Audit>, BrokerError> =>
+export const discarded = (target: Survey.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const topic = Journal.topicOf(target.deadLetterTopic)

@@ -1,0 +1,36 @@
+/**
+ * What runs around every call of a handler: to time it, to limit it, to give it services or log annotations, to check something first.
+ *
+ * An interceptor gets the call as an effect, and answers with one of the same result. So it can run things before and after, repeat nothing by itself, fail by a
+ * defect, and is not able to invent a success. What it does counts as the handler's: for the breaker, the processing budget, and retries, each of which calls
+ * it anew. It stands outside of the idempotency store: it sees records that the store then skips.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { ConsumerRecord } from "./ConsumerRecord.ts"
+
+/** A call of a handler. */
+export interface Call {
+  /** The alias of the binding's cluster. */
+  readonly cluster: string
+  readonly binding: string
+  readonly topic: string
+  readonly partition: number
+  /** 0 on the main topic, else the first tier of the retry topic. */
+  readonly tier: number
+  /** One for handlers that get records, one or more for those that get batches. As fetched. */
+  readonly records: ReadonlyArray<ConsumerRecord>
+}
+
+export type Interceptor = <A, E, R>(handle: Effect.Effect<A, E, R>, call: Call) => Effect.Effect<A, E, R>
+
+/** Those of every binding, the outermost first. Read when a partition begins to be handled. A binding's own (`interceptors`) are within them. Default: none. */
+export const Interceptors = Context.Reference<ReadonlyArray<Interceptor>>("@eventbus/core/Interceptors", {
+  defaultValue: () => []
+})
+
+/** Adds an interceptor, within those that are there already, for the bindings that the layer is provided to. */
+export const layer = (interceptor: Interceptor): Layer.Layer<never> =>
+  Layer.effect(
+    Interceptors,
+    Effect.map(Interceptors, (outer) => [...outer, interceptor])
+  )
