@@ -67,16 +67,17 @@ type Shape = Layer.Layer<OutboxWriter.OutboxWriter, unknown, SqlClient.SqlClient
 
 /** An outbox that runs until it has delivered so many. Closing it flushes the marks, so they are part of the time. */
 export const deliverAll =
-  (shape: Shape, listener: ListenerRegistry.EventListener = () => Effect.void): Work =>
+  (shape: Shape, listener?: ListenerRegistry.EventListener): Work =>
   (rows) =>
     Effect.gen(function* () {
       const all = yield* Deferred.make<void>()
       let seen = 0
-      const counted = ListenerRegistry.layerAll((event) =>
-        Effect.tap(listener(event), () => {
-          seen++
-          return seen === rows ? Deferred.succeed(all, undefined) : Effect.void
-        })
+      const count = () => {
+        seen++
+        return seen === rows ? Deferred.succeed(all, undefined) : Effect.void
+      }
+      const counted = ListenerRegistry.layerAll(
+        listener === undefined ? count : (event) => Effect.tap(listener(event), count)
       )
       yield* Effect.provide(Deferred.await(all), Layer.fresh(Layer.provide(shape, counted)))
     })

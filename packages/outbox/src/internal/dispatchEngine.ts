@@ -8,6 +8,7 @@ import { decideFailure } from "./delivery.ts"
 import { type FairQueue, makeFairQueue } from "./fairQueue.ts"
 import { type Finisher, makeFinisher, patience } from "./finisher.ts"
 import { type Fence, openFence, type StoreShape } from "./store/contract.ts"
+import { Waiters } from "./waiters.ts"
 
 /** The claims of this process: rows in flight are renewed at a third of `lockTimeout`. */
 export interface ClaimLocking {
@@ -61,7 +62,7 @@ export class DispatchEngine {
   /** Everything queued or under way; undefined once it has settled, until the polls of that moment end: they may have read it. */
   readonly #held = new Map<string, Held | undefined>()
   readonly #settledDuringPoll: Array<string> = []
-  readonly #idleWaiters: Array<() => void> = []
+  readonly #idleWaiters = new Waiters()
   #polls = 0
   #closing = false
 
@@ -99,7 +100,7 @@ export class DispatchEngine {
 
   close(): void {
     this.#closing = true
-    this.queue.wakeAll()
+    this.queue.close()
   }
 
   enqueue(envelope: EventEnvelope, source: "HOT" | "COLD", attempts: number, place?: string): boolean {
@@ -118,6 +119,7 @@ export class DispatchEngine {
     if (source === "HOT") metrics.incrementHotEnqueued()
     else metrics.incrementColdEnqueued()
     metrics.recordQueueDepths(this.queue.size("HOT"), this.queue.size("COLD"))
+    if (source === "HOT" || this.#polls === 0) this.queue.wake()
     return true
   }
 
@@ -131,7 +133,7 @@ export class DispatchEngine {
       this.#held.set(id, undefined)
       this.#settledDuringPoll.push(id)
     }
-    if (this.inFlight === 0) for (const resume of this.#idleWaiters.splice(0)) resume()
+    if (!this.#idleWaiters.isEmpty) this.#idleWaiters.wakeReady()
   }
 
   /** A claim that was not renewed in time may be somebody else's by now: its event is not started any more. */
@@ -246,6 +248,7 @@ export class DispatchEngine {
     const end = Effect.sync(() => {
       this.#polls--
       if (this.#polls === 0) for (const id of this.#settledDuringPoll.splice(0)) this.#held.delete(id)
+      this.queue.wake()
     })
     return Effect.acquireUseRelease(
       begin,
@@ -254,9 +257,5 @@ export class DispatchEngine {
     )
   }
 
-  readonly awaitIdle: Effect.Effect<void> = Effect.suspend(() =>
-    this.inFlight === 0
-      ? Effect.void
-      : Effect.callback<void>((resume) => void this.#idleWaiters.push(() => resume(Effect.void)))
-  )
+  readonly awaitIdle: Effect.Effect<void> = this.#idleWaiters.until(() => this.inFlight === 0)
 }

@@ -2,7 +2,8 @@
  * Two bounded queues that are drained 2 hot : 1 cold while both have entries, so that neither starves. Whoever finds both empty
  * waits for a wake-up.
  */
-import { Effect } from "effect"
+import type { Effect } from "effect"
+import { Waiters } from "./waiters.ts"
 
 /** First in, first out, on one array whose taken front is cut off now and then. */
 class Fifo<A> {
@@ -32,10 +33,13 @@ class Fifo<A> {
 export interface FairQueue<A> {
   /** False when that queue is full. */
   readonly offer: (source: "HOT" | "COLD", item: A) => boolean
+  /** Items that were offered are taken from now on: once for a batch, since a worker that finds one item runs it and waits anew. */
+  readonly wake: () => void
   readonly take: () => A | undefined
-  /** Waits until something may be there, or `wakeAll` was called. */
+  /** Waits until something may be there, or the queue is closed. */
   readonly awaitItem: Effect.Effect<void>
-  readonly wakeAll: () => void
+  /** Nobody waits any more. */
+  readonly close: () => void
   readonly size: (source: "HOT" | "COLD") => number
   /** Waits until the cold queue is at most half full. */
   readonly awaitColdRoom: Effect.Effect<void>
@@ -45,23 +49,10 @@ export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold
   const hot = new Fifo<A>()
   const cold = new Fifo<A>()
   let turn = 0
-  const idle: Array<() => void> = []
-  const waitingForRoom: Array<() => void> = []
+  let closed = false
+  const idle = new Waiters()
+  const waitingForRoom = new Waiters()
   const coldLowWater = Math.floor(capacity.cold / 2)
-
-  // A resumed fiber runs at once and may wait anew, so the list is emptied before anyone is resumed.
-  const release = (waiting: Array<() => void>): void => {
-    for (const resume of waiting.splice(0)) resume()
-  }
-  const waitIn = (list: Array<() => void>) =>
-    Effect.callback<void>((resume) => {
-      const wake = () => resume(Effect.void)
-      list.push(wake)
-      return Effect.sync(() => {
-        const at = list.indexOf(wake)
-        if (at >= 0) list.splice(at, 1)
-      })
-    })
 
   const take = (): A | undefined => {
     if (hot.size === 0) return cold.shift()
@@ -75,20 +66,23 @@ export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold
       const [queue, limit] = source === "HOT" ? [hot, capacity.hot] : [cold, capacity.cold]
       if (queue.size >= limit) return false
       queue.push(item)
-      idle.pop()?.()
       return true
+    },
+    wake: () => {
+      if (!idle.isEmpty) idle.wakeReady()
     },
     take: () => {
       const item = take()
-      if (waitingForRoom.length > 0 && cold.size <= coldLowWater) release(waitingForRoom)
+      if (!waitingForRoom.isEmpty) waitingForRoom.wakeReady()
       return item
     },
-    awaitItem: Effect.suspend(() => (hot.size + cold.size > 0 ? Effect.void : waitIn(idle))),
-    wakeAll: () => {
-      release(idle)
-      release(waitingForRoom)
+    awaitItem: idle.until(() => closed || hot.size + cold.size > 0),
+    close: () => {
+      closed = true
+      idle.wakeReady()
+      waitingForRoom.wakeReady()
     },
     size: (source) => (source === "HOT" ? hot : cold).size,
-    awaitColdRoom: Effect.suspend(() => (cold.size <= coldLowWater ? Effect.void : waitIn(waitingForRoom)))
+    awaitColdRoom: waitingForRoom.until(() => closed || cold.size <= coldLowWater)
   }
 }

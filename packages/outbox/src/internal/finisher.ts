@@ -4,6 +4,7 @@
  */
 import { Effect, Schedule } from "effect"
 import type { OutboxStoreError } from "../OutboxError.ts"
+import { Waiters } from "./waiters.ts"
 
 /** Most events of one statement. */
 const batchSize = 1000
@@ -38,34 +39,10 @@ export interface FinisherOptions<A> {
 export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
   const pending: Array<A> = []
   let inFlight = 0
-  const idleWriters = new Set<() => void>()
-  let waiting: Array<{ readonly limit: number; readonly resume: () => void }> = []
-
-  const notify = () => {
-    const open = pending.length + inFlight
-    const [ready, rest] = [waiting.filter((w) => open <= w.limit), waiting.filter((w) => open > w.limit)]
-    waiting = rest
-    for (const w of ready) w.resume()
-  }
-  const until = (limit: number) =>
-    Effect.suspend(() =>
-      pending.length + inFlight <= limit
-        ? Effect.void
-        : Effect.callback<void>((resume) => {
-            const entry = { limit, resume: () => resume(Effect.void) }
-            waiting.push(entry)
-            return Effect.sync(() => {
-              waiting = waiting.filter((w) => w !== entry)
-            })
-          })
-    )
-
-  const awaitWork = Effect.callback<void>((resume) => {
-    if (pending.length > 0) return resume(Effect.void)
-    const wake = () => resume(Effect.void)
-    idleWriters.add(wake)
-    return Effect.sync(() => void idleWriters.delete(wake))
-  })
+  const idleWriters = new Waiters()
+  const waiting = new Waiters()
+  const until = (limit: number) => waiting.until(() => pending.length + inFlight <= limit)
+  const awaitWork = idleWriters.until(() => pending.length > 0)
 
   const writeBatch = Effect.suspend(() => {
     const batch = pending.splice(0, batchSize)
@@ -81,7 +58,7 @@ export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
         Effect.sync(() => {
           for (const item of batch) options.settled(item)
           inFlight -= batch.length
-          notify()
+          waiting.wakeReady()
         })
       )
     )
@@ -93,11 +70,7 @@ export const makeFinisher = <A>(options: FinisherOptions<A>): Finisher<A> => {
   return {
     add: (item) => {
       pending.push(item)
-      const [wake] = idleWriters
-      if (wake === undefined) return
-      // The writer may run, and wait anew, before the call returns.
-      idleWriters.delete(wake)
-      wake()
+      if (!idleWriters.isEmpty) idleWriters.wakeOne()
     },
     awaitRoom: until(2 * batchSize),
     flush: until(0),

@@ -3,6 +3,8 @@
  * in a queue that workers take from.
  */
 
+import { Waiters } from "./waiters.ts"
+
 /** Events of one aggregate, oldest first. */
 export interface Lane<A> {
   readonly key: string
@@ -15,7 +17,11 @@ export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   #ready: Array<Lane<A>> = []
   #head = 0
-  readonly #idle: Array<() => void> = []
+  readonly #idle = new Waiters()
+  #closed = false
+
+  /** Waits until a lane is ready, or `close` was called. */
+  readonly awaitReady = this.#idle.until(() => this.#closed || this.hasWork)
 
   /** Appends an event to its aggregate's lane. */
   push(key: string, event: A): void {
@@ -63,21 +69,14 @@ export class Lanes<A> {
     return this.#head < this.#ready.length
   }
 
-  /** Calls back when a lane becomes ready; returns how to take that back. */
-  onReady(wake: () => void): () => void {
-    this.#idle.push(wake)
-    return () => {
-      const at = this.#idle.indexOf(wake)
-      if (at >= 0) this.#idle.splice(at, 1)
-    }
-  }
-
-  wakeAll(): void {
-    for (const wake of this.#idle.splice(0)) wake()
+  /** Nobody waits any more. */
+  close(): void {
+    this.#closed = true
+    this.#idle.wakeReady()
   }
 
   #enqueue(lane: Lane<A>): void {
     this.#ready.push(lane)
-    this.#idle.shift()?.()
+    this.#idle.wakeOne()
   }
 }

@@ -94,7 +94,7 @@ export class OrderedDelivery {
 
   close(): void {
     this.#closing = true
-    this.#lanes.wakeAll()
+    this.#lanes.close()
   }
 
   /** Runs a read of pending rows: what finishes meanwhile may still be in its result, and is not taken again. */
@@ -144,13 +144,11 @@ export class OrderedDelivery {
       while: () => !this.#closing || this.#lanes.hasWork,
       body: () => {
         const lane = this.#lanes.take()
-        return lane === undefined ? this.#awaitLane : this.#runLane(lane)
+        return lane === undefined ? this.#lanes.awaitReady : this.#runLane(lane)
       },
       step: () => {}
     })
   )
-
-  readonly #awaitLane = Effect.callback<void>((resume) => Effect.sync(this.#lanes.onReady(() => resume(Effect.void))))
 
   #hasOrphan(key: string): boolean {
     for (const item of this.#orphans) if (item.key === key) return true

@@ -39,8 +39,8 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     const byId = markDoneWhere((p) => p.oneOf("event_id", eventIds), fence)
     const known = places.filter((place) => place !== undefined)
     if (dialect.name !== "pg" || known.length < eventIds.length) return byId
-    // A place is only where to look: another row may be there by now, so the id decides.
-    const ids = (p: Parameters) => `event_id IN (SELECT unnest(${p.arrayOf(eventIds, "text")}))`
+    // A place is only where to look: another row may be there by now, so the id decides. IS TRUE keeps the planner from a join by it.
+    const ids = (p: Parameters) => `(event_id IN (SELECT unnest(${p.arrayOf(eventIds, "text")}))) IS TRUE`
     const atPlaces = markDoneWhere((p) => `ctid = ANY(${p.arrayOf(known, "tid")}) AND ${ids(p)}`, fence)
     return Effect.flatMap(atPlaces, (found) =>
       found >= eventIds.length ? Effect.succeed(found) : Effect.map(byId, (more) => found + more)
