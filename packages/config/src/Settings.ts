@@ -230,12 +230,35 @@ export const Ssl = section("TLS.", {
   )
 })
 
+const password = ["username", "password"] as const
+const clientCredentials = ["tokenEndpoint", "clientId", "clientSecret"] as const
+
 export const Sasl = section("How to authenticate.", {
-  mechanism: oneOf("The mechanism.", ["plain", "scram-sha-256", "scram-sha-512"]),
-  username: text("The user."),
-  password: secret("The user's password."),
-  ...files("password")
-})
+  mechanism: oneOf("The mechanism.", ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"]),
+  username: optional(text("The user. Of plain and scram, required.")),
+  password: optional(secret("The user's password. Of plain and scram, required.")),
+  tokenEndpoint: optional(text("Where tokens come from, by the client credentials grant. Of oauthbearer, required.")),
+  clientId: optional(text("The client's id. Of oauthbearer, required.")),
+  clientSecret: optional(secret("The client's secret. Of oauthbearer, required.")),
+  scope: optional(text("The scope of tokens. Of oauthbearer. Default: the server's own.")),
+  credentialsIn: optional(
+    oneOf("Where the server wants id and secret. Of oauthbearer. Default header.", ["header", "form"])
+  ),
+  ...files("password", "clientSecret")
+}).check(
+  Schema.makeFilter(({ mechanism, ...keys }) => {
+    const isToken = mechanism === "oauthbearer"
+    const others = isToken ? password : [...clientCredentials, "scope" as const, "credentialsIn" as const]
+    return [
+      ...(isToken ? clientCredentials : password)
+        .filter((key) => keys[key] === undefined)
+        .map((key) => ({ path: [key], issue: `a text, which mechanism ${mechanism} needs, or ${key}File` })),
+      ...others
+        .filter((key) => keys[key] !== undefined)
+        .map((key) => ({ path: [key], issue: `no such key with mechanism ${mechanism}` }))
+    ]
+  })
+)
 
 /** How to reach a cluster. */
 export const Cluster = section("One Kafka cluster.", {

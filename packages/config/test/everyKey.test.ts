@@ -31,8 +31,13 @@ const valid = ({ facts, texts, takesNumber, takesBoolean }: Shape.Leaf): unknown
   return takesBoolean ? true : (facts.fallback ?? "a-name")
 }
 
+/** Keys of the other mechanism, of files, and those that only a file has: tests of their own look at them. */
+const elsewhere = new Set(["include", "tokenEndpoint", "clientSecret", "scope", "credentialsIn"])
+const isElsewhere = (key: string, path: Node.Path): boolean =>
+  elsewhere.has(key) || key.endsWith("File") || (key === "clientId" && path.at(-1) === "sasl")
+
 /** Every key that the shape has, each with a value that is allowed. Keys that stand for one another are not both there. */
-const full = (shape: Shape.Shape): Written => {
+const full = (shape: Shape.Shape, path: Node.Path = []): Written => {
   switch (shape._tag) {
     case "Leaf":
       return text(valid(shape))
@@ -40,16 +45,16 @@ const full = (shape: Shape.Shape): Written => {
       return {
         _tag: "Section",
         entries: Array.from(shape.keys)
-          .filter(([key]) => key !== "include" && !key.endsWith("File"))
-          .map(([key, { shape: inner }]) => [key, full(inner)])
+          .filter(([key]) => !isElsewhere(key, path))
+          .map(([key, { shape: inner }]) => [key, full(inner, [...path, key])])
       }
     case "Dictionary":
-      return { _tag: "Section", entries: [["default", full(shape.value)]] }
+      return { _tag: "Section", entries: [["default", full(shape.value, [...path, "default"])]] }
     case "List":
-      return { _tag: "List", items: [full(shape.item)] }
+      return { _tag: "List", items: [full(shape.item, path)] }
     case "Either":
       // The section, where there is one: it has the most keys.
-      return full(shape.options.find(({ _tag }) => _tag === "Struct") ?? shape.options.at(-1)!)
+      return full(shape.options.find(({ _tag }) => _tag === "Struct") ?? shape.options.at(-1)!, path)
   }
 }
 
@@ -69,7 +74,7 @@ const settings = (shape: Shape.Shape, path: Node.Path): ReadonlyArray<Setting> =
     if (each._tag === "Dictionary") return settings(each.value, [...path, "default"])
     if (each._tag !== "Struct") return []
     return Array.from(each.keys)
-      .filter(([key]) => key !== "include" && !key.endsWith("File"))
+      .filter(([key]) => !isElsewhere(key, path))
       .flatMap(([key, { shape: inner }]) => {
         const here = [...path, key]
         return [{ path: here, leaf: Shape.select(inner, "Leaf"), isNamed: true }, ...settings(inner, here)]

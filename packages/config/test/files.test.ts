@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Configuration } from "@eventbus/config"
+import { type ClusterSettings, Configuration } from "@eventbus/config"
+import type { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Redacted, type Scope } from "effect"
-import { withOrders } from "./issues.ts"
+import { issuesOf, withOrders } from "./issues.ts"
 
 /** A folder with these files, until the scope closes. */
 const folder = (files: Readonly<Record<string, string | Uint8Array>>): Effect.Effect<string, never, Scope.Scope> =>
@@ -289,8 +290,62 @@ describe("secrets in files", () => {
       const path = yield* folder({ "app.yaml": withPassword('password-file: "${NAME:secret}"'), secret: "hunter2\n" })
       const { clusters } = yield* load(join(path, "app.yaml"))
       const { sasl } = clusters[0]!
-      assert.isDefined(sasl)
-      assert.strictEqual(Redacted.value((sasl as { readonly password: Redacted.Redacted<string> }).password), "hunter2")
+      const password = sasl?.mechanism === "plain" ? sasl.password : undefined
+      assert.isTrue(Effect.isEffect(password))
+      const read = Effect.map(password as Effect.Effect<Redacted.Redacted<string>>, Redacted.value)
+      assert.strictEqual(yield* read, "hunter2")
+      // It is rotated.
+      writeFileSync(join(path, "secret"), "hunter3\r\n")
+      assert.strictEqual(yield* read, "hunter3")
+      rmSync(join(path, "secret"))
+      const error = yield* Effect.flip(read)
+      assert.include(String(error), "secret' cannot be read (ENOENT)")
+      assert.notInclude(JSON.stringify(clusters), "hunter")
+    })
+  )
+
+  it.effect("what a client adapter needs for mutual TLS and OAuth comes from a file as it is", () =>
+    Effect.gen(function* () {
+      const tls =
+        "ssl: { ca-file: ca.pem, cert-file: cert.pem, key-file: key.pem, passphrase: hunter2, servername: kafka }"
+      const oauth =
+        '{ mechanism: oauthbearer, token-endpoint: "https://id/token", client-id: app, client-secret: hunter2, scope: kafka }'
+      const text = `${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: ${oauth}, ${tls} } }`
+      const path = yield* folder({ "app.yaml": text, "ca.pem": "CA", "cert.pem": "CERT", "key.pem": "KEY" })
+      const { clusters } = yield* load(join(path, "app.yaml"))
+      const options: KafkaJs.Options = clusters[0]!
+      assert.deepInclude(options.sasl, {
+        mechanism: "oauthbearer",
+        tokenEndpoint: "https://id/token",
+        clientId: "app",
+        scope: "kafka"
+      })
+      const { ssl } = clusters[0]!
+      assert.isObject(ssl)
+      const { ca, key, passphrase, servername, rejectUnauthorized } = ssl as ClusterSettings.SslSettings
+      assert.strictEqual(Redacted.value(passphrase as Redacted.Redacted<string>), "hunter2")
+      assert.deepStrictEqual([servername, rejectUnauthorized], ["kafka", true])
+      const texts = yield* Effect.forEach([ca, key], (each) => each as Effect.Effect<Redacted.Redacted<string>>)
+      assert.deepStrictEqual(texts.map(Redacted.value), ["CA", "KEY"])
+    })
+  )
+
+  it.effect("a mechanism has the keys that it needs, and no others", () =>
+    Effect.gen(function* () {
+      const issues = (sasl: string) =>
+        issuesOf(Configuration.parse(`${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: { ${sasl} } } }`))
+      const path = "eventbus.clusters.default.sasl"
+      assert.deepStrictEqual(yield* issues("mechanism: plain, username: app, scope: x"), [
+        `${path}.password: nothing; a text, which mechanism plain needs, or passwordFile`,
+        `${path}.scope: "x"; no such key with mechanism plain`
+      ])
+      assert.deepStrictEqual(
+        yield* issues("mechanism: oauthbearer, tokenEndpoint: x, clientId: y, password: hunter2"),
+        [
+          `${path}.clientSecret: nothing; a text, which mechanism oauthbearer needs, or clientSecretFile`,
+          `${path}.password: a string (not shown); no such key with mechanism oauthbearer`
+        ]
+      )
     })
   )
 

@@ -57,6 +57,8 @@ const plain = (node: Node.Node, shape: Shape.Shape): unknown => {
 interface Problem {
   readonly path: Node.Path
   readonly isMissing: boolean
+  /** Where a rule over several keys says it, and not the shape. */
+  readonly allowed?: unknown
 }
 
 const problemsOf = (issue: SchemaIssue.Issue, path: Node.Path): ReadonlyArray<Problem> => {
@@ -75,13 +77,15 @@ const problemsOf = (issue: SchemaIssue.Issue, path: Node.Path): ReadonlyArray<Pr
         .filter((each) => each.path.length > path.length)
       return deeper.length > 0 ? deeper : [{ path, isMissing: false }]
     }
+    case "InvalidValue":
+      return [{ path, isMissing: false, allowed: issue.annotations?.["message"] }]
     default:
       return [{ path, isMissing: issue._tag === "MissingKey" }]
   }
 }
 
 const report = (
-  { path, isMissing }: Problem,
+  { path, isMissing, allowed }: Problem,
   root: Node.Node,
   shape: Shape.Shape,
   prefix: Node.Path,
@@ -97,7 +101,8 @@ const report = (
   }
   const leaf = Shape.select(at, "Leaf")
   const found = isMissing || node === undefined ? "nothing" : Node.show(node, leaf?.facts.secret)
-  issues.add([...prefix, ...path], found, `${Shape.allowed(at)}${hint(node, leaf)}`, Node.place(last))
+  const expected = typeof allowed === "string" ? allowed : `${Shape.allowed(at)}${hint(node, leaf)}`
+  issues.add([...prefix, ...path], found, expected, Node.place(last))
 }
 
 const inside = (shape: Shape.Shape, key: string | number): Shape.Shape =>

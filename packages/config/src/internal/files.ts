@@ -105,7 +105,7 @@ export const profileFile = (file: string, profile: string): string => {
   return Path.join(dir, `${name}-${profile}${ext}`)
 }
 
-/** Puts the content of `passwordFile` where `password` is, and so for every key with such a twin. */
+/** Puts the content of `passwordFile` where `password` is, and so for every key with such a twin, which gets its full path. */
 export const readSecrets = Effect.fnUntraced(function* (
   node: Node.Node,
   shape: Shape,
@@ -131,18 +131,22 @@ export const readSecrets = Effect.fnUntraced(function* (
       issues.add([...path, entry.key], `${entry.key} beside ${key}`, "one of the two", Node.place(entry.value))
       continue
     }
-    const value = yield* readSecret(entry.value as Node.Scalar, [...path, entry.key], issues)
-    entries.push({ key, offset: entry.offset, value })
+    const scalar = entry.value as Node.Scalar
+    const file = pathOf(scalar)
+    entries.push({ key, offset: entry.offset, value: yield* readSecret(scalar, file, [...path, entry.key], issues) })
+    entries.push({ ...entry, value: { ...scalar, value: file, template: Node.show(scalar) } })
   }
   return { ...node, entries }
 })
 
 const textOf = (node: Node.Node): unknown => (node._tag === "Scalar" ? node.value : undefined)
 
-const readSecret = Effect.fnUntraced(function* (node: Node.Scalar, path: Node.Path, issues: Issues) {
+/** Relative to the file that says it. */
+const pathOf = ({ source, value }: Node.Scalar): string =>
+  Path.resolve(source.text === undefined ? "." : Path.dirname(source.name), String(value))
+
+const readSecret = Effect.fnUntraced(function* (node: Node.Scalar, file: string, path: Node.Path, issues: Issues) {
   const place = Node.place(node)
-  const directory = node.source.text === undefined ? "." : Path.dirname(node.source.name)
-  const file = Path.resolve(directory, String(node.value))
   const result = yield* readBytes(file)
   const shown = Node.show(node)
   if (!("bytes" in result)) {

@@ -31,12 +31,14 @@ export interface Key {
 export interface Dictionary {
   readonly _tag: "Dictionary"
   readonly description: string
+  readonly fallback: unknown
   readonly value: Shape
 }
 
 export interface List {
   readonly _tag: "List"
   readonly description: string
+  readonly fallback: unknown
   readonly item: Shape
 }
 
@@ -51,7 +53,7 @@ export type Shape = Leaf | Struct | Dictionary | List | Either
 
 export const make = (ast: SchemaAST.AST): Shape => {
   const facts = (SchemaAST.resolve(ast) ?? {}) as Partial<Facts> & { readonly texts?: ReadonlyArray<string> }
-  const { description = "" } = facts
+  const { description = "", fallback } = facts
   if (facts.allowed !== undefined) {
     const types = [facts.json?.["type"]].flat()
     return {
@@ -62,11 +64,11 @@ export const make = (ast: SchemaAST.AST): Shape => {
       texts: facts.texts
     }
   }
-  if (ast._tag === "Arrays") return { _tag: "List", description, item: make(ast.rest[0] ?? ast.elements[0]!) }
+  if (ast._tag === "Arrays") return { _tag: "List", description, fallback, item: make(ast.rest[0] ?? ast.elements[0]!) }
   if (ast._tag === "Union") return { _tag: "Either", description, options: ast.types.map(make) }
   if (ast._tag !== "Objects") throw new Error(`A configuration has no ${ast._tag}`)
   const [anyKey] = ast.indexSignatures
-  if (anyKey !== undefined) return { _tag: "Dictionary", description, value: make(anyKey.type) }
+  if (anyKey !== undefined) return { _tag: "Dictionary", description, fallback, value: make(anyKey.type) }
   const keys = new Map(
     ast.propertySignatures.map(({ name, type }) => [
       String(name),
@@ -90,6 +92,12 @@ export const select = <T extends Shape["_tag"]>(
 
 export const description = (shape: Shape): string =>
   shape._tag === "Leaf" ? shape.facts.description : shape.description
+
+/** What an absent key means, where it is a single value, a list or a map. */
+export const fallback = (shape: Shape): unknown => {
+  if (shape._tag === "Leaf") return shape.facts.fallback
+  return shape._tag === "List" || shape._tag === "Dictionary" ? shape.fallback : undefined
+}
 
 /** What is allowed here, for a message. */
 export const allowed = (shape: Shape): string => {

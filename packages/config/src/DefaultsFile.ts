@@ -1,0 +1,32 @@
+/**
+ * The defaults as a file: `eventbus-defaults.yaml` of this package is it. Nothing needs it; it may be copied, or included and overridden.
+ */
+import * as Names from "./internal/names.ts"
+import * as Shape from "./internal/shape.ts"
+import * as Settings from "./Settings.ts"
+
+const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lines.map((line) => (line === "" ? line : `  ${line}`))
+
+/** Keys with a default; the others as comments. */
+const lines = (shape: Shape.Struct): ReadonlyArray<string> =>
+  Array.from(shape.keys).flatMap(([key, { shape: inner }]): ReadonlyArray<string> => {
+    const name = Names.kebab(key)
+    const comment = `# ${Shape.description(inner)}`
+    if (inner._tag === "Struct") {
+      const below = lines(inner)
+      const isSet = below.some((line) => !line.trimStart().startsWith("#"))
+      return ["", comment, isSet ? `${name}:` : `# ${name}:`, ...indented(below)]
+    }
+    const fallback = Shape.fallback(inner)
+    return [comment, fallback === undefined ? `# ${name}:` : `${name}: ${JSON.stringify(fallback)}`]
+  })
+
+/** The text of the file. */
+export const text: string = [
+  "# Every default of a binding. What depends on another key, or is not set, is a comment.",
+  "eventbus:",
+  "  defaults:",
+  ...indented(indented(lines(Shape.make(Settings.Defaults.ast) as Shape.Struct))),
+  ""
+].join("\n")

@@ -1,0 +1,65 @@
+/**
+ * The schema as JSON Schema (draft 7), for completion and checks in editors: `eventbus.schema.json` of this package is it.
+ *
+ * It knows every spelling of every key, and takes `${NAME}` for any value. It asks for no key, since a profile need not repeat what it is laid over; the
+ * loader has the last word.
+ */
+import type * as Leaves from "./internal/leaves.ts"
+import * as Names from "./internal/names.ts"
+import * as Shape from "./internal/shape.ts"
+import * as Settings from "./Settings.ts"
+
+export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
+
+interface Section {
+  readonly [key: string]: Json
+}
+
+const variable: Section = { type: "string", pattern: "\\$\\{.+\\}" }
+
+const leaf = (facts: Leaves.Facts): Section => {
+  const { allowed, json, description, fallback } = facts
+  const isText = json["type"] === "string"
+  return {
+    description: `${description} Allowed: ${allowed}.`,
+    ...(fallback === undefined ? {} : { default: fallback as Json }),
+    ...(isText ? { type: "string" } : { anyOf: [json as Section, variable] })
+  }
+}
+
+const struct = ({ keys, description }: Shape.Struct): Section => ({
+  type: "object",
+  description,
+  additionalProperties: false,
+  properties: Object.fromEntries(
+    Array.from(keys).flatMap(([key, { shape, required }]) => {
+      const property = { title: key, ...describe(shape) }
+      const described = required ? { ...property, description: `Required. ${Shape.description(shape)}` } : property
+      return Names.spellings(key).map((spelling) => [spelling, described])
+    })
+  )
+})
+
+const describe = (shape: Shape.Shape): Section => {
+  switch (shape._tag) {
+    case "Leaf":
+      return leaf(shape.facts)
+    case "Struct":
+      return struct(shape)
+    case "Dictionary":
+      return { type: "object", description: shape.description, additionalProperties: describe(shape.value) }
+    case "List":
+      return { type: "array", description: shape.description, items: describe(shape.item) }
+    case "Either":
+      return { description: shape.description, anyOf: shape.options.map(describe) }
+  }
+}
+
+/** The whole document. */
+export const document: Section = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "Event Bus Connector",
+  ...describe(Shape.make(Settings.Root.ast)),
+  // A place for anchors.
+  patternProperties: { "^x-": {} }
+}
