@@ -126,4 +126,19 @@ describe("example programs", () => {
       }),
     timeout
   )
+
+  it.live(
+    "CFG-08 configuration: the seed's full sample runs, and its names of Java classes lead errors where it says",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("configuration.ts")
+        yield* program.writes("accepted o-1")
+        yield* program.writes("paid o-1")
+        yield* program.writes("alert: OrderRefused (NON_RETRYABLE)")
+        yield* program.writes("orders.events.retry-2")
+        yield* program.signal("SIGTERM")
+        assert.strictEqual(yield* program.exit, interrupted)
+      }),
+    timeout
+  )
 })

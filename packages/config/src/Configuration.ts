@@ -95,7 +95,7 @@ export const parse = Effect.fnUntraced(function* (
   const { format = "yaml", file = format, env = {} } = options
   const issues = Issues.make()
   const node = Texts.parse(text, file, format, issues)
-  const tree = node === undefined ? undefined : canonical(node, rootShape, [], issues)
+  const tree = node === undefined ? undefined : canonical(node, rootShape, issues)
   return yield* finish(refuseInclude(tree, issues), Variables.fromRecord(env), issues)
 })
 
@@ -103,7 +103,7 @@ export const parse = Effect.fnUntraced(function* (
 export const decode = (data: unknown): Effect.Effect<Configuration, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
     const issues = Issues.make()
-    const tree = canonical(toNode(data, { name: "data" }), rootShape, [], issues)
+    const tree = canonical(toNode(data, { name: "data" }), rootShape, issues)
     return complete(refuseInclude(tree, issues), issues)
   })
 
@@ -114,7 +114,7 @@ export const decodeBinding = (
 ): Effect.Effect<BindingSettings.BindingSettings, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
     const issues = Issues.make()
-    const tree = canonical(toNode(data, { name: "data" }), bindingShape, [], issues)
+    const tree = canonical(toNode(data, { name: "data" }), bindingShape, issues)
     const settings = Assemble.one(name, tree, issues)
     const all = issues.all()
     return settings === undefined || all.length > 0
@@ -140,8 +140,8 @@ const finish = Effect.fnUntraced(function* (
   issues: Issues.Issues
 ) {
   const overridden = Overrides.override(files, root, variables, issues)
-  const tree = overridden && Variables.interpolate(overridden, variables, [], issues)
-  const whole = tree && (yield* Files.readSecrets(tree, rootShape, [], issues))
+  const tree = overridden && Variables.interpolate(overridden, variables, issues)
+  const whole = tree && (yield* Files.readSecrets(tree, rootShape, issues))
   return yield* complete(whole, issues)
 })
 

@@ -12,16 +12,22 @@ export type Sample = readonly [key: string, value: unknown]
 /**
  * `samples` are in the topic of the Kafka inside this process; another Kafka is left as it is. A program with several clusters names the variable of each.
  */
-export const layer = (
-  topic: string,
-  samples: ReadonlyArray<Sample>,
+export const layer = (topic: string, samples: ReadonlyArray<Sample>, variable?: string) =>
+  topics({ [topic]: samples }, variable)
+
+/** The same for several topics. */
+export const topics = (
+  samples: Readonly<Record<string, ReadonlyArray<Sample>>>,
   variable = "KAFKA_BROKERS"
 ): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError> =>
   Layer.unwrap(
     Effect.map(Config.option(Config.String(variable)), (brokers) =>
       Option.match(brokers, {
         onSome: (list) => KafkaJs.layer({ brokers: list.split(",") }),
-        onNone: () => Layer.effectDiscard(write(topic, samples)).pipe(Layer.provideMerge(MemoryBroker.layer()))
+        onNone: () =>
+          Layer.effectDiscard(
+            Effect.forEach(Object.entries(samples), ([topic, records]) => write(topic, records), { discard: true })
+          ).pipe(Layer.provideMerge(MemoryBroker.layer()))
       })
     )
   )

@@ -6,41 +6,47 @@ import * as Names from "./names.ts"
 import * as Node from "./node.ts"
 import * as Shape from "./shape.ts"
 
-export const canonical = (node: Node.Node, shape: Shape.Shape, path: Node.Path, issues: Issues): Node.Node => {
+export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, trail?: Node.Trail): Node.Node => {
+  if (node._tag === "Scalar") return node
   if (node._tag === "List") {
     const list = Shape.select(shape, "List")
     if (list === undefined) return node
-    return { ...node, items: node.items.map((item, index) => canonical(item, list.item, [...path, index], issues)) }
+    return {
+      ...node,
+      items: node.items.map((item, key) => canonical(item, list.item, issues, { above: trail, key }))
+    }
   }
-  if (node._tag === "Scalar") return node
   const struct = Shape.select(shape, "Struct")
   const dictionary = Shape.select(shape, "Dictionary")
   if (struct === undefined && dictionary === undefined) return node
   const seen = new Map<string, Node.Entry>()
   const entries: Array<Node.Entry> = []
   for (const entry of node.entries) {
-    const at = () => Node.place({ source: node.source, offset: entry.offset })
     const key = struct === undefined ? entry.key : struct.spellings.get(entry.key)
-    const inner = struct === undefined ? dictionary?.value : struct.keys.get(key ?? "")?.shape
     // A place for anchors, at the top of a file.
-    if (path.length === 0 && key === undefined && entry.key.startsWith("x-")) continue
+    if (trail === undefined && key === undefined && entry.key.startsWith("x-")) continue
+    const inner = key === undefined ? undefined : (struct?.keys.get(key)?.shape ?? dictionary?.value)
     if (key === undefined || inner === undefined) {
-      issues.add([...path, entry.key], "an unknown key", known(entry.key, struct?.keys.keys() ?? []), at())
+      const path = [...Node.pathOf(trail), entry.key]
+      issues.add(path, "an unknown key", known(entry.key, struct?.keys.keys() ?? []), placeOf(node, entry))
       continue
     }
     const before = seen.get(key)
     if (before !== undefined) {
       if (entry.merged) continue
-      const where = Node.place({ source: node.source, offset: before.offset })
-      const line = where.line === undefined ? "" : `, in line ${where.line},`
-      issues.add([...path, key], `"${entry.key}" beside "${before.key}"${line} a duplicate`, "each key once", at())
+      const { line } = placeOf(node, before)
+      const found = `"${entry.key}" beside "${before.key}"${line === undefined ? "" : `, in line ${line},`} a duplicate`
+      issues.add([...Node.pathOf(trail), key], found, "each key once", placeOf(node, entry))
       continue
     }
     seen.set(key, entry)
-    entries.push({ ...entry, key, value: canonical(entry.value, inner, [...path, key], issues) })
+    const value = canonical(entry.value, inner, issues, { above: trail, key })
+    entries.push(key === entry.key && value === entry.value ? entry : { key, offset: entry.offset, value })
   }
   return { ...node, entries }
 }
+
+const placeOf = ({ source }: Node.Section, { offset }: Node.Entry): Node.Place => Node.place({ source, offset })
 
 const known = (name: string, keys: Iterable<string>): string => {
   const all = Array.from(keys)

@@ -35,12 +35,11 @@ const plain = (node: Node.Node, shape: Shape.Shape): unknown => {
     case "Section": {
       const struct = Shape.select(shape, "Struct")
       const value = Shape.select(shape, "Dictionary")?.value
-      return Object.fromEntries(
-        node.entries.map((entry) => [
-          entry.key,
-          plain(entry.value, struct?.keys.get(entry.key)?.shape ?? value ?? shape)
-        ])
-      )
+      const result: Record<string, unknown> = {}
+      for (const entry of node.entries) {
+        result[entry.key] = plain(entry.value, struct?.keys.get(entry.key)?.shape ?? value ?? shape)
+      }
+      return result
     }
     case "Scalar": {
       if (node.template === undefined || typeof node.value !== "string") return node.value
@@ -97,18 +96,13 @@ const report = (
   for (const key of path) {
     node = Node.child(node, key)
     last = node ?? last
-    at = inside(at, key)
+    at = Shape.inside(at, key)
   }
   const leaf = Shape.select(at, "Leaf")
   const found = isMissing || node === undefined ? "nothing" : Node.show(node, leaf?.facts.secret)
   const expected = typeof allowed === "string" ? allowed : `${Shape.allowed(at)}${hint(node, leaf)}`
   issues.add([...prefix, ...path], found, expected, Node.place(last))
 }
-
-const inside = (shape: Shape.Shape, key: string | number): Shape.Shape =>
-  typeof key === "number"
-    ? (Shape.select(shape, "List")?.item ?? shape)
-    : (Shape.select(shape, "Struct")?.keys.get(key)?.shape ?? Shape.select(shape, "Dictionary")?.value ?? shape)
 
 /** A text that is nearly one of those that are allowed, and what to do about a number in quotes. */
 const hint = (node: Node.Node | undefined, leaf: Shape.Leaf | undefined): string => {

@@ -7,8 +7,8 @@ import { Effect } from "effect"
 import { canonical } from "./canonical.ts"
 import type { Issues } from "./issues.ts"
 import * as Node from "./node.ts"
-import { overlay } from "./overlay.ts"
-import type { Shape } from "./shape.ts"
+import { assign, overlay } from "./overlay.ts"
+import { inside, type Shape, select } from "./shape.ts"
 import * as Texts from "./texts.ts"
 
 /** The bytes of a regular file; another one, or one that is too large, is not read. */
@@ -54,7 +54,7 @@ export const reader = (shape: Shape, issues: Issues) => {
     }
     const text = Texts.decode(result.bytes, file, issues)
     const node = text === undefined ? undefined : Texts.parse(text, file, formatOf(file), issues)
-    const tree = node === undefined ? undefined : yield* including(canonical(node, shape, [], issues), file, chain)
+    const tree = node === undefined ? undefined : yield* including(canonical(node, shape, issues), file, chain)
     known.set(path, tree)
     return tree
   })
@@ -105,41 +105,49 @@ export const profileFile = (file: string, profile: string): string => {
   return Path.join(dir, `${name}-${profile}${ext}`)
 }
 
-/** Puts the content of `passwordFile` where `password` is, and so for every key with such a twin, which gets its full path. */
+/** Puts the content of `passwordFile` where `password` is, and so for every key of the clusters with such a twin, which gets its full path. */
 export const readSecrets = Effect.fnUntraced(function* (
+  root: Node.Node,
+  shape: Shape,
+  issues: Issues
+): Effect.fn.Return<Node.Node> {
+  const clusters = Node.child(Node.child(root, "eventbus"), "clusters")
+  if (clusters === undefined) return root
+  const path = ["eventbus", "clusters"]
+  return assign(root, path, yield* withSecrets(clusters, path.reduce(inside, shape), path, issues))
+})
+
+const withSecrets = Effect.fnUntraced(function* (
   node: Node.Node,
   shape: Shape,
   path: Node.Path,
   issues: Issues
 ): Effect.fn.Return<Node.Node> {
   if (node._tag !== "Section") return node
-  const options = shape._tag === "Either" ? shape.options : [shape]
-  const struct = options.find((option) => option._tag === "Struct")
-  const dictionary = options.find((option) => option._tag === "Dictionary")
   const entries: Array<Node.Entry> = []
   for (const entry of node.entries) {
-    const key = entry.key.endsWith("File") ? entry.key.slice(0, -"File".length) : undefined
-    const inner = struct?.keys.get(entry.key)?.shape ?? dictionary?.value
-    if (key === undefined || struct?.keys.has(key) !== true || typeof textOf(entry.value) !== "string") {
-      const value =
-        inner === undefined ? entry.value : yield* readSecrets(entry.value, inner, [...path, entry.key], issues)
-      entries.push({ ...entry, value })
+    const here = [...path, entry.key]
+    const twin = twinOf(entry.key, shape)
+    if (twin === undefined || entry.value._tag !== "Scalar" || typeof entry.value.value !== "string") {
+      entries.push({ ...entry, value: yield* withSecrets(entry.value, inside(shape, entry.key), here, issues) })
       continue
     }
-    const other = Node.child(node, key)
-    if (other !== undefined) {
-      issues.add([...path, entry.key], `${entry.key} beside ${key}`, "one of the two", Node.place(entry.value))
+    if (Node.child(node, twin) !== undefined) {
+      issues.add(here, `${entry.key} beside ${twin}`, "one of the two", Node.place(entry.value))
       continue
     }
-    const scalar = entry.value as Node.Scalar
-    const file = pathOf(scalar)
-    entries.push({ key, offset: entry.offset, value: yield* readSecret(scalar, file, [...path, entry.key], issues) })
-    entries.push({ ...entry, value: { ...scalar, value: file, template: Node.show(scalar) } })
+    const file = pathOf(entry.value)
+    entries.push({ key: twin, offset: entry.offset, value: yield* readSecret(entry.value, file, here, issues) })
+    entries.push({ ...entry, value: { ...entry.value, value: file, template: Node.show(entry.value) } })
   }
   return { ...node, entries }
 })
 
-const textOf = (node: Node.Node): unknown => (node._tag === "Scalar" ? node.value : undefined)
+/** `passwordFile` to `password`, where both are keys. */
+const twinOf = (key: string, shape: Shape): string | undefined => {
+  const twin = key.endsWith("File") ? key.slice(0, -"File".length) : undefined
+  return twin !== undefined && select(shape, "Struct")?.keys.has(twin) ? twin : undefined
+}
 
 /** Relative to the file that says it. */
 const pathOf = ({ source, value }: Node.Scalar): string =>

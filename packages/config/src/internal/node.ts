@@ -72,6 +72,15 @@ export const place = ({ source, offset }: Placed): Place => {
 
 export type Path = ReadonlyArray<string | number>
 
+/** A path as it is walked: nothing is copied on the way down. */
+export interface Trail {
+  readonly above: Trail | undefined
+  readonly key: string | number
+}
+
+export const pathOf = (trail: Trail | undefined): Path =>
+  trail === undefined ? [] : [...pathOf(trail.above), trail.key]
+
 const plain = /^[A-Za-z_][\w-]*$/
 
 /** `eventbus.bindings.orders.retry.tiers[0].delayMs`; a name that is not plain is quoted: `bindings["a.b"]`. */

@@ -86,12 +86,18 @@ export const select = <T extends Shape["_tag"]>(
   shape: Shape,
   tag: T
 ): Extract<Shape, { readonly _tag: T }> | undefined => {
-  const found = (shape._tag === "Either" ? shape.options : [shape]).find((option) => option._tag === tag)
-  return found as Extract<Shape, { readonly _tag: T }> | undefined
+  const found = shape._tag === "Either" ? shape.options.find((option) => option._tag === tag) : shape
+  return found?._tag === tag ? (found as Extract<Shape, { readonly _tag: T }>) : undefined
 }
 
 export const description = (shape: Shape): string =>
   shape._tag === "Leaf" ? shape.facts.description : shape.description
+
+/** The shape of what is below a key. */
+export const inside = (shape: Shape, key: string | number): Shape =>
+  typeof key === "number"
+    ? (select(shape, "List")?.item ?? shape)
+    : (select(shape, "Struct")?.keys.get(key)?.shape ?? select(shape, "Dictionary")?.value ?? shape)
 
 /** What an absent key means, where it is a single value, a list or a map. */
 export const fallback = (shape: Shape): unknown => {

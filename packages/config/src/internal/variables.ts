@@ -10,34 +10,44 @@ export type Variables = ReadonlyMap<string, string>
 export const fromRecord = (record: Readonly<Record<string, string | undefined>>): Variables =>
   new Map(Object.entries(record).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
-/** The node with all texts filled in. */
-export const interpolate = (node: Node.Node, variables: Variables, path: Node.Path, issues: Issues): Node.Node => {
+/** The node with all texts filled in; itself, when there is nothing to fill in. */
+export const interpolate = (node: Node.Node, variables: Variables, issues: Issues, trail?: Node.Trail): Node.Node => {
   switch (node._tag) {
-    case "List":
-      return {
-        ...node,
-        items: node.items.map((item, index) => interpolate(item, variables, [...path, index], issues))
-      }
-    case "Section":
-      return {
-        ...node,
-        entries: node.entries.map((entry) => ({
-          ...entry,
-          value: interpolate(entry.value, variables, [...path, entry.key], issues)
-        }))
-      }
-    case "Scalar": {
-      const { value } = node
-      if (typeof value !== "string" || node.template !== undefined || !value.includes("${")) return node
-      const filled = fill(value, variables)
-      if ("problem" in filled) {
-        issues.add(path, filled.problem, filled.allowed, Node.place(node))
-        return { ...node, value: undefined }
-      }
-      // Without a variable in it, it is a text like any other.
-      return filled.isFilled ? { ...node, value: filled.text, template: value } : { ...node, value: filled.text }
+    case "List": {
+      const items = node.items.map((item, key) => interpolate(item, variables, issues, { above: trail, key }))
+      return items.some((item, index) => item !== node.items[index]) ? { ...node, items } : node
     }
+    case "Section": {
+      let isChanged = false
+      const entries = node.entries.map((entry) => {
+        const value = interpolate(entry.value, variables, issues, { above: trail, key: entry.key })
+        if (value === entry.value) return entry
+        isChanged = true
+        return { ...entry, value }
+      })
+      return isChanged ? { ...node, entries } : node
+    }
+    case "Scalar":
+      return typeof node.value === "string" && node.template === undefined && node.value.includes("${")
+        ? filled(node, node.value, variables, issues, trail)
+        : node
   }
+}
+
+const filled = (
+  node: Node.Scalar,
+  template: string,
+  variables: Variables,
+  issues: Issues,
+  trail: Node.Trail | undefined
+): Node.Scalar => {
+  const result = fill(template, variables)
+  if ("problem" in result) {
+    issues.add(Node.pathOf(trail), result.problem, result.allowed, Node.place(node))
+    return { ...node, value: undefined }
+  }
+  // Without a variable in it, it is a text like any other.
+  return result.isFilled ? { ...node, value: result.text, template } : { ...node, value: result.text }
 }
 
 type Filled =
