@@ -8,9 +8,12 @@ import { Binding, Broker, type BrokerError, EventBusConnector, Serde } from "@ev
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
-import { Context, Data, Effect, Layer, Logger, Metric, Redacted, References } from "effect"
+import { Context, Data, Effect, Layer, Logger, Metric, Redacted, References, Schedule } from "effect"
 import * as Bus from "./bus.ts"
 import * as SteadyTraffic from "./steadyTraffic.ts"
+
+/** They wait more than they work, and each has topics, groups and, where it is changed, a user of its own. */
+const waiting = { timeout: 90_000, concurrent: true } as const
 
 const sessionMillis = 3_000
 
@@ -76,7 +79,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "sessions that the broker limits are renewed in time: nothing is lost, repeated or made again",
+      "sessions that the broker limits are renewed, of busy and of idle connections: nothing is lost or made again",
       () =>
         Effect.gen(function* () {
           const { users } = yield* RealKafka.RealKafka
@@ -84,14 +87,20 @@ KafkaSuite.own(
           yield* as(
             sasl,
             Effect.gen(function* () {
+              const idle = Bus.fresh("idle")
+              yield* Bus.createTopic(idle, 1)
+              const { send } = yield* (yield* Broker.Broker).producer()
+              yield* send({ topic: idle, key: null, value: null })
               const traffic = yield* SteadyTraffic.start("renewed")
               yield* Effect.sleep(2.5 * sessionMillis)
+              // Its session is over: it is renewed before the record is sent.
+              yield* send({ topic: idle, key: null, value: null })
               yield* traffic.endsWell
               assert.deepStrictEqual(traffic.app.of("SessionCrashed"), [])
             })
           )
         }),
-      60_000
+      waiting
     )
 
     it.effect(
@@ -123,7 +132,7 @@ KafkaSuite.own(
           yield* Bus.until("the record is handled", () => handled.length === 1)
           assert.deepStrictEqual(handled, ["kept"])
         }),
-      60_000
+      waiting
     )
 
     it.effect(
@@ -131,8 +140,9 @@ KafkaSuite.own(
       () =>
         Effect.gen(function* () {
           const cluster = yield* RealKafka.RealKafka
-          const { username } = cluster.users.app
-          let password = cluster.users.app.password
+          const username = "rotating"
+          let password = "the-first-one"
+          yield* cluster.setPassword(username, password)
           const sasl: KafkaJs.Sasl = {
             ...byPassword("scram-sha-512", username, ""),
             password: Effect.sync(() => Redacted.make(password))
@@ -140,6 +150,7 @@ KafkaSuite.own(
           yield* as(
             sasl,
             Effect.gen(function* () {
+              yield* Effect.retry(listTopics, Schedule.spaced("200 millis"))
               const traffic = yield* SteadyTraffic.start("rotated")
               // The other way round than it should be: the old one ends first, and for a whole session nobody knows the new one.
               yield* cluster.setPassword(username, "the-next-one")
@@ -147,14 +158,14 @@ KafkaSuite.own(
               password = "the-next-one"
               yield* traffic.goesOn()
               assert.strictEqual(
-                (yield* refusal(byPassword("scram-sha-512", username, cluster.users.app.password)))._tag,
+                (yield* refusal(byPassword("scram-sha-512", username, "the-first-one")))._tag,
                 "AuthenticationFailed"
               )
               yield* traffic.endsWell
             })
-          ).pipe(Effect.ensuring(cluster.setPassword(username, cluster.users.app.password)))
+          )
         }),
-      60_000
+      waiting
     )
 
     it.effect(
@@ -178,7 +189,7 @@ KafkaSuite.own(
           assert.isAtLeast(asked, 3)
           assert.isAtMost(asked, 8)
         }),
-      60_000
+      waiting
     )
 
     it.effect(
@@ -205,7 +216,7 @@ KafkaSuite.own(
             })
           )
         }),
-      60_000
+      waiting
     )
 
     it.effect(
@@ -259,7 +270,7 @@ KafkaSuite.own(
           const text = inspect(output, { depth: 20, maxArrayLength: null, maxStringLength: null, showHidden: true })
           for (const secret of secrets) assert.notInclude(text, secret)
         }).pipe(Effect.provideService(References.MinimumLogLevel, "Trace")),
-      60_000
+      waiting
     )
   }
 )

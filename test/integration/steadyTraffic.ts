@@ -23,6 +23,8 @@ export const start = Effect.fnUntraced(function* (title: string) {
     topic: name,
     groupId: name,
     value: Serde.string,
+    // A session that ended is noticed soon.
+    heartbeatInterval: "1 second",
     handler: ({ value }) => Effect.sync(() => void handled.push(Number(value)))
   })
   yield* Bus.createTopic(name, 1)

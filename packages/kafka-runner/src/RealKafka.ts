@@ -55,7 +55,7 @@ export interface Cluster {
   readonly client: ClientCertificate.ClientCertificate | undefined
   /** From the next start of a broker on, the certificates (PEM) that it trusts. */
   readonly trustClients: (...certificates: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Changes a user's password under SCRAM, at once; the one under PLAIN stays. Connections that are open stay. */
+  /** Changes a user's password under SCRAM, or makes the user, within moments; the one under PLAIN stays. Connections that are open stay. */
   readonly setPassword: (username: string, password: string) => Effect.Effect<void>
   /** kill -9: the broker is gone when this returns. Its data stays for `restart`. */
   readonly kill: (nodeId: number) => Effect.Effect<void>

@@ -4,7 +4,7 @@ import { Broker, type BrokerError } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Effect, Queue, Redacted, type Scope } from "effect"
+import { Deferred, Effect, Fiber, Queue, Redacted, type Scope } from "effect"
 import { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, ResourcePatternTypes } from "kafkajs"
 
 type Use<A> = (broker: Broker.Broker["Service"]) => Effect.Effect<A, BrokerError.BrokerError, Scope.Scope>
@@ -47,6 +47,25 @@ describe("without a broker", () => {
       const error = yield* failureOf({ brokers: ["127.0.0.1:1"], retries: 1 }, listTopics)
       assert.strictEqual(error._tag, "BrokerUnavailable")
       assert.isTrue(error.retryable)
+    })
+  )
+
+  it.live("closing while a secret is being read interrupts the reading, and is done at once", () =>
+    Effect.gen(function* () {
+      const started = yield* Deferred.make<void>()
+      let ended = false
+      const key = Deferred.succeed(started, undefined).pipe(
+        Effect.andThen(Effect.never),
+        Effect.onInterrupt(() =>
+          Effect.sync(() => {
+            ended = true
+          })
+        )
+      )
+      const fiber = yield* Effect.forkChild(withBroker({ brokers: ["127.0.0.1:1"], ssl: { key } }, listTopics))
+      yield* Deferred.await(started)
+      yield* Effect.timeout(Fiber.interrupt(fiber), "3 seconds")
+      assert.isTrue(ended)
     })
   )
 
