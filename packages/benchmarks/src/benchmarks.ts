@@ -14,5 +14,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   memory: async () => (await import("./memory.ts")).memory,
   outbox: async () => (await import("./outbox.ts")).outbox,
   outboxBloat: async () => (await import("./outboxBloat.ts")).outboxBloat,
+  observed: async () => (await import("./observed.ts")).observed,
   idle: async () => (await import("./idle.ts")).idle
 }

@@ -5,6 +5,7 @@
  * partition until it is given up, those of a run until the binding stops, its state until the binding is removed. Labels are bounded: exception
  * classes to `mostExceptions` per binding, and none is a key, a value or a message of a record.
  */
+import { Context } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ContainerState } from "./EventBusError.ts"
 
@@ -280,6 +281,9 @@ export const all: ReadonlyArray<Definition> = [
   processDuration,
   clientSentMessages
 ]
+
+/** Whether bindings have metrics: read when one is registered. Default true; `false` is for those who measure what they cost. */
+export const Enabled = Context.Reference<boolean>("@eventbus/core/Metrics", { defaultValue: () => true })
 
 /** Error classes of a binding that get a label of their own; all further ones count as `other`. */
 export const mostExceptions = 50

@@ -33,6 +33,8 @@ export interface Sources {
 }
 
 export interface BindingMetrics {
+  /** Without it, nobody need take the time of anything. */
+  readonly isOn: boolean
   readonly tally: (at: TopicPartition) => Tally
   /** A record was handled at the first attempt. */
   readonly handledAtOnce: (tally: Tally) => void
@@ -70,9 +72,10 @@ export const make = Effect.fnUntraced(function* (
   const context = yield* Effect.context()
   const clock = yield* Clock.Clock
   const of = { cluster: definition.cluster, binding: definition.name }
+  const deadLetterDepth = DeadLetterDepth.make(clock)
+  if (!(yield* Metrics.Enabled)) return off(deadLetterDepth)
   const ofState = MetricSeries.make(context)
   ofState.gauge(Metrics.containerState, of, () => Metrics.stateNumber(sources.state()))
-  const deadLetterDepth = DeadLetterDepth.make(clock)
   let run = makeRun(definition, context, clock, of)
   sources.breaker?.onChange(({ to }) => run.circuitChanged({ ...of, to }))
   yield* Effect.addFinalizer(() =>
@@ -83,6 +86,7 @@ export const make = Effect.fnUntraced(function* (
   )
 
   return {
+    isOn: true,
     tally: (at) => run.tally(at),
     handledAtOnce: (tally) => {
       tally.processed++
@@ -93,7 +97,10 @@ export const make = Effect.fnUntraced(function* (
       run.settled(at, outcome)
     },
     deadLetterDepth,
-    called: (millis) => run.duration.observe(millis),
+    called: (millis) => {
+      // Not so when a clock was set back, or when the record never left the queue in front of its handler.
+      if (millis >= 0) run.duration.observe(millis)
+    },
     attemptFailed: (topic, { className }) => run.attemptFailed(topic, className),
     batch: (records) => run.batches.observe(records),
     budgetReached: () => run.budgetReached(of),
@@ -109,6 +116,29 @@ export const make = Effect.fnUntraced(function* (
     end: () => run.end()
   }
 })
+
+const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics => {
+  const tally: Tally = { processed: 0, otherwise: 0, retries: Distribution.make([]) }
+  return {
+    isOn: false,
+    tally: () => tally,
+    deadLetterDepth,
+    handledAtOnce: ignored,
+    settled: ignored,
+    called: ignored,
+    attemptFailed: ignored,
+    batch: ignored,
+    budgetReached: ignored,
+    publishFailed: ignored,
+    gone: ignored,
+    opened: ignored,
+    closed: ignored,
+    begin: ignored,
+    end: ignored
+  }
+}
+
+const ignored = () => {}
 
 /** The labels that every series of the binding has. */
 interface OfBinding extends Readonly<Record<string, string>> {

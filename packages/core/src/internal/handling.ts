@@ -87,8 +87,8 @@ export const spentMillis = (handling: Handling<unknown>, timer: Timer): number =
 
 /** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
 export const called = (handling: Handling<unknown>, timer: Timer, beforeMillis = 0): void => {
-  const millis = spentMillis(handling, timer) - beforeMillis
-  if (millis >= 0) handling.metrics.called(millis)
+  if (!handling.metrics.isOn) return
+  handling.metrics.called(spentMillis(handling, timer) - beforeMillis)
 }
 
 export const attemptFailed = (

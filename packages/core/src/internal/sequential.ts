@@ -64,7 +64,14 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
+  let unmeasuredMillis: number | undefined
 
+  /** A call ends where the next record begins, so that the clock is read once for both: it costs more than all the rest that is counted. */
+  const measure = (nowMillis: number) => {
+    if (unmeasuredMillis === undefined) return
+    handling.metrics.called(nowMillis - unmeasuredMillis)
+    unmeasuredMillis = undefined
+  }
   const invoke = (record: ConsumerRecord): Effect.Effect<unknown, unknown, R> => {
     const invoked = handler.invoke(record, receiver, receivedMillis)
     if (!(invoked instanceof Undecodable)) return invoked
@@ -76,6 +83,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     if (slot === -1) slot = partition.begin(record)
     partition.current = record
     timer.startedMillis = clock.currentTimeMillisUnsafe()
+    measure(timer.startedMillis)
     timer.permit = undefined
     if (isDirect && breaker?.admit(timer)) {
       started(handling, partition, record)
@@ -99,7 +107,8 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   }
   const finishHandled = () => {
     const record = records[index]
-    called(handling, timer)
+    if (commitsEach) called(handling, timer)
+    else unmeasuredMillis = timer.startedMillis
     breaker?.succeeded(timer)
     finish()
     if (record !== undefined) handledAtOnce(handling, partition, record)
@@ -137,6 +146,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     }
     undecodable = undefined
     const { exit, cutOff } = yield* partition.guard(guarded, timer)
+    if (unmeasuredMillis !== undefined) measure(clock.currentTimeMillisUnsafe())
     if (Exit.isSuccess(exit)) continue
     if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
     const record = current()

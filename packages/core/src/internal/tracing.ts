@@ -41,22 +41,23 @@ const mostLinks = 128
 /** Undefined when the program has no tracer. */
 export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(function* () {
   const context = yield* Effect.context()
-  if (Context.getOrUndefined(context, Tracer.Tracer) === undefined) return undefined
+  const tracer = Context.getOrUndefined(context, Tracer.Tracer)
+  if (tracer === undefined) return undefined
   const { sampleRatio, relation } = yield* Tracing.Settings
   const calls = new WeakMap<ConsumerRecord, Tracer.Span>()
   const isChosen = chooser(sampleRatio)
+  const sampling = Context.make(Tracer.Tracer, tracer).pipe(Context.add(References.TracerEnabled, true))
 
   const inSpan = <A, E, R>(
     name: string,
     options: Tracer.SpanOptionsNoTrace,
     effect: (span: Tracer.Span) => Effect.Effect<A, E, R>
   ) =>
-    Effect.provideService(
+    Effect.provideContext(
       Effect.useSpan(name, { kind: "consumer", ...options }, (span) =>
         Effect.provideService(effect(span), Tracer.ParentSpan, span)
       ),
-      References.TracerEnabled,
-      true
+      sampling
     )
 
   return {
@@ -89,12 +90,16 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
   }
 })
 
-/** Nothing that runs in a partition makes spans, except for the calls that are sampled. */
+/**
+ * Nothing that runs in a partition makes spans, except for the calls that are sampled. The program's tracer is not even there for the others: it may have to do something at
+ * each step of a fiber.
+ */
 export const silent = <A, E, R>(
   { tracing }: { readonly tracing: BindingTracing | undefined },
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  tracing === undefined ? effect : Effect.provideService(effect, References.TracerEnabled, false)
+): Effect.Effect<A, E, R> => (tracing === undefined ? effect : Effect.provideContext(effect, silence))
+
+const silence = Context.make(Tracer.Tracer, Tracer.nativeTracer).pipe(Context.add(References.TracerEnabled, false))
 
 const related = (
   parent: Tracer.ExternalSpan | undefined,
@@ -110,7 +115,7 @@ const chooser = (ratio: number) => {
   if (!(ratio > 0)) return () => false
   const below = ratio * 0x1_0000_0000
   return ({ partition, offset }: ConsumerRecord): boolean => {
-    let hash = Math.imul(Number(BigInt.asUintN(32, offset)) ^ Math.imul(partition + 1, 0x9e37_79b1), 0x85eb_ca6b)
+    let hash = Math.imul(Number(offset) ^ Math.imul(partition + 1, 0x9e37_79b1), 0x85eb_ca6b)
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35)
     return (hash ^ (hash >>> 16)) >>> 0 < below
   }
