@@ -15,7 +15,7 @@ import * as Failure from "./failure.ts"
 import { attemptFailed, called, type Handling, report, spentMillis } from "./handling.ts"
 import { isAlreadyHandled } from "./idempotent.ts"
 import type { Partition } from "./partition.ts"
-import type { Timer } from "./places.ts"
+import { type Timer, timerFrom } from "./places.ts"
 import { bookkeepingOf, deadLetter, takeRoute } from "./routing.ts"
 import type { Settled } from "./settled.ts"
 import * as Timepieces from "./timepieces.ts"
@@ -131,6 +131,22 @@ export const stepper = (
         onDone: () => Effect.succeed(undefined)
       })
   )
+
+/**
+ * Waits for the turn of a record that cannot be read: there is no attempt, but what holds attempts, an open circuit breaker above all, holds its dead
+ * letter, too (ruling 28). False when the partition stops first.
+ */
+export const turnOfUndecodable = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
+    return Effect.map(
+      Effect.exit(handling.places.within(partition, timer, () => Effect.fail("unreadable"))),
+      (exit) => {
+        handling.breaker?.release(timer)
+        return !Exit.hasInterrupts(exit)
+      }
+    )
+  })
 
 /** A record that cannot be read: to the dead letter topic, without an attempt (connector seed §4.10). */
 export const settleUndecodable = <R>(

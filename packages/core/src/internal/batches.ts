@@ -9,7 +9,7 @@ import { Cause, Effect, Exit, Option } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { BatchProcessing } from "../EventBusError.ts"
-import { type FailedRun, settleFailed, settleUndecodable, stepper } from "./attempts.ts"
+import { type FailedRun, settleFailed, settleUndecodable, stepper, turnOfUndecodable } from "./attempts.ts"
 import type { Handler, OpenBatch } from "./definition.ts"
 import { called, type Handling, settled, started } from "./handling.ts"
 import type { Outstanding } from "./outstanding.ts"
@@ -70,6 +70,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
     }
     if (!(yield* handleRun(batch, run))) return
     run = []
+    if (!(yield* turnOfUndecodable(handling, partition))) return
     if (!(yield* settle(batch, index, settleUndecodable(handling, partition, record, undecodable)))) return
   }
   yield* handleRun(batch, run)
@@ -78,6 +79,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
 /** Hands readable records over in one call, and what is left of them when part of them failed; false when the partition stopped first. */
 const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
   const { handling, partition } = batch
+  const { classify } = handling.definition
   const nextDelay = yield* stepper(handling.definition)
   let pending = indices
   while (pending.length > 0) {
@@ -105,9 +107,10 @@ const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: R
       pending = verdict.rest
       continue
     }
-    const delay = cutOff ? undefined : yield* nextDelay(handling.clock.currentTimeMillisUnsafe())
+    const { inPlace, permanent } = cutOff ? cutShort : classify(exit.cause, partition.tier?.first ?? 0)
+    const delay = inPlace ? yield* nextDelay(handling.clock.currentTimeMillisUnsafe()) : undefined
     if (delay === undefined) {
-      if (handling.breaker?.failed(timer, false)) continue
+      if (handling.breaker?.failed(timer, permanent)) continue
       return yield* oneByOne(batch, pending)
     }
     handling.breaker?.release(timer)
@@ -115,6 +118,8 @@ const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: R
   }
   return true
 })
+
+const cutShort = { inPlace: false, permanent: false }
 
 /** One call of the user's code. */
 const runWithin = <R>({ handling, partition, open }: BatchRun<R>, indices: ReadonlyArray<number>, timer: Timer) =>

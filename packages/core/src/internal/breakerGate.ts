@@ -54,12 +54,13 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       const done = () => {
         waiting.delete(done)
         unsubscribe()
-        resume(Effect.void)
+        // Everybody else is told of the change before the first call of the new state.
+        resume(Effect.yieldNow)
       }
       const unsubscribe = gate.onStop(done)
       waiting.add(done)
       // The fiber may have yielded since it looked.
-      if (seen !== wakes || gate.stopping) done()
+      if (seen !== wakes || gate.ending) done()
       return Effect.sync(() => {
         waiting.delete(done)
         unsubscribe()
@@ -71,7 +72,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       if (gate.stopping) return Effect.interrupt
       if (!gate.open) return Effect.andThen(gate.runnable, enter(gate, timer))
       timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
-      return timer.permit === undefined ? Effect.andThen(change(gate, wakes), enter(gate, timer)) : Effect.void
+      if (timer.permit !== undefined) return Effect.void
+      return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, timer))
     })
 
   const attempt = <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) =>

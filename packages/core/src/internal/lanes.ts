@@ -54,6 +54,9 @@ export const make = Effect.fnUntraced(function* <R>(
     get stopping() {
       return partition.stopping && !(partition.drainable && task.slot < lastStarted)
     },
+    get ending() {
+      return partition.stopping
+    },
     get open() {
       return partition.open || partition.stopping
     },

@@ -130,6 +130,10 @@ export class Partition implements Committable {
     return !this.#over
   }
 
+  get ending(): boolean {
+    return this.stopping
+  }
+
   get reasons(): PauseReasons.PauseReasons {
     return this.#reasons
   }

@@ -106,13 +106,19 @@ export const make = (options: PausingOptions): Pausing => {
       })
   const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
 
+  /** It holds at once; it lets go when everybody is told, unless it has opened again by then. */
+  const followBreaker = Effect.suspend(() => {
+    const isHeld = PauseReasons.has(reasons, "breaker")
+    const change = onLive((consumer) => (isHeld ? consumer.hold("breaker") : consumer.letGo("breaker")))
+    return Effect.andThen(change, announce)
+  })
+
   breaker?.onChange(({ from, to, snapshot }) => {
     hub.emit({ _tag: "BreakerChanged", ...BindingKey.onEvent(definition), from, to, snapshot })
     const isHeld = PauseReasons.has(reasons, "breaker")
     if (isHeld === (breakerReasons(definition, breaker) !== PauseReasons.empty)) return
     reasons = (isHeld ? PauseReasons.remove : PauseReasons.add)(reasons, "breaker")
-    const change = onLive((consumer) => (isHeld ? consumer.letGo("breaker") : consumer.hold("breaker")))
-    options.fork(Effect.andThen(change, announce))
+    options.fork(isHeld ? Effect.andThen(Effect.yieldNow, followBreaker) : followBreaker)
   })
 
   return {

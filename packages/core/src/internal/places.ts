@@ -9,6 +9,8 @@ import { type Clock, Effect } from "effect"
 export interface Gate {
   /** No record that waits here will start any more. */
   readonly stopping: boolean
+  /** The partition is being given up: what may still start waits for handlers that run, not for the circuit breaker (ruling 35). */
+  readonly ending: boolean
   readonly open: boolean
   /** Whether a record may wait here, for whatever it is. One that may not is sent away instead. */
   readonly patient: boolean

@@ -8,7 +8,7 @@
 import { Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../ConsumerRecord.ts"
-import { type FailedRun, settleFailed, settleUndecodable } from "./attempts.ts"
+import { type FailedRun, settleFailed, settleUndecodable, turnOfUndecodable } from "./attempts.ts"
 import { budgetMillis } from "./definition.ts"
 import type { Undecodable } from "./delivery.ts"
 import { committed, type Handling, settled } from "./handling.ts"
@@ -123,6 +123,7 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   const via = handling.parking.through(publish)
   let current = failed
   while (true) {
+    if (undecodable !== undefined && !(yield* turnOfUndecodable(handling, partition))) return false
     const settling: Settled =
       undecodable === undefined
         ? yield* settleFailed(handling, partition, record, current, again)
