@@ -3,6 +3,7 @@
  * running. Rules compare the next entry with it.
  */
 import type { EventBusEvent } from "@eventbus/core"
+import { Breakers } from "./Breakers.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
 import type { Entry, PartitionName } from "./History.ts"
@@ -37,6 +38,8 @@ export interface GivenUp {
   readonly atMillis: number
   /** The processing budget did not leave time for another attempt. */
   readonly budgetReached: boolean
+  /** What it had to do with the circuit breaker that keeps it in its place. */
+  breaker: "came while the breaker was open" | "opened the breaker" | undefined
 }
 
 type Failure = Extract<EventBusEvent.EventBusEvent, { readonly _tag: "AttemptFailed" }>["failure"]
@@ -100,6 +103,9 @@ export class Ledger {
   /** Every record that there is of an id: the first one, and its copies in retry topics. */
   readonly ways = new Map<string, Array<LedgerRecord>>()
   readonly calls = new Map<number, Call>()
+  readonly breakers = new Breakers()
+  /** What the last event of a binding in a process gave up. */
+  private lastGivenUp: GivenUp | undefined
   readonly committed = new Map<PartitionName, bigint>()
   private assigned = 0
   private readonly holdings = new Map<string, Set<PartitionName>>()
@@ -332,6 +338,7 @@ export class Ledger {
   }
 
   private call(entry: Extract<Entry, { readonly _tag: "Called" }>): void {
+    this.breakers.called(entry)
     const assignment = this.current(entry.process, entry.consumer, entry.partition)
     const { call, process, binding, partition, offsets } = entry
     this.calls.set(call, { call, process, binding, partition, offsets, assignment })
@@ -346,6 +353,8 @@ export class Ledger {
     const call = this.calls.get(entry.call)
     if (call === undefined) return
     this.calls.delete(entry.call)
+    const cut = entry.outcome === "interrupted"
+    this.breakers.returned(entry.process, call.binding, call.call, call.partition, call.offsets[0], cut)
     const isTransactional = this.planOf(call.binding).listener === "transactional"
     // A transaction counts when it is committed, and one that fails takes along what was done in it.
     if (isTransactional && entry.outcome !== "done") call.assignment?.pending.clear()
@@ -425,7 +434,14 @@ export class Ledger {
     }
   }
 
-  private connector({ process, event, atMillis }: Extract<Entry, { readonly _tag: "Connector" }>): void {
+  private connector(entry: Extract<Entry, { readonly _tag: "Connector" }>): void {
+    const { process, event, atMillis } = entry
+    this.breakers.connector(entry)
+    // A breaker opens in the same step in which it is told of the failure.
+    if (event._tag === "BreakerChanged" && event.to === "OPEN" && this.lastGivenUp !== undefined) {
+      this.lastGivenUp.breaker = "opened the breaker"
+    }
+    this.lastGivenUp = undefined
     if (event._tag === "SessionClosed") {
       for (const assignment of this.all(process)) {
         const ofSession = assignment.consumer === event.consumer && assignment.binding === event.binding
@@ -497,7 +513,10 @@ export class Ledger {
         const { budgetReached } = assignment
         assignment.budgetReached = false
         if (event.retryInMillis !== undefined) return
-        assignment.leaving.set(event.record.offset, { attempts, failure, atMillis, budgetReached })
+        const { state } = this.breakers.of(process, event.binding)
+        const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
+        this.lastGivenUp = { attempts, failure, atMillis, budgetReached, breaker }
+        assignment.leaving.set(event.record.offset, this.lastGivenUp)
         assignment.sent.delete(event.record.offset)
         return
       }

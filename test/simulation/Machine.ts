@@ -1,7 +1,7 @@
 /**
  * A machine that runs the application: one process at a time, each with a connector of its own. Processes start, stop gracefully, or are killed.
  */
-import { type Binding, Broker, EventBusConnector } from "@eventbus/core"
+import { type Binding, Broker, EventBusConnector, type EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { History } from "./History.ts"
@@ -25,6 +25,8 @@ export interface Plant {
   /** What the connector is told to run, in place of what the rules believe it runs. */
   readonly binding?: (plan: BindingPlan) => BindingPlan
   readonly runs?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
+  /** What is told of an event. */
+  readonly tells?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
   readonly pause?: "forgotten"
   readonly stop?: "forgotten"
 }
@@ -70,7 +72,9 @@ export class Machine {
       )
       this.running = { process, connector, scope }
       history.add({ _tag: "ProcessStarted", process })
-      const listen = connector.subscribe((event) => history.add({ _tag: "Connector", process, event }))
+      const listen = connector.subscribe((event) => {
+        for (const told of plant?.tells?.(event) ?? [event]) history.add({ _tag: "Connector", process, event: told })
+      })
       yield* Scope.provide(listen, listening)
       const port = Port.ofProcess(memory.broker, history, process, plant?.sabotage)
       for (const plan of plans) {

@@ -48,6 +48,22 @@ export interface TierPlan {
   readonly concurrency: number
 }
 
+export interface BreakerPlan {
+  readonly windowType: "count" | "time"
+  /** Calls, or seconds. */
+  readonly windowSize: number
+  readonly minimumCalls: number
+  readonly failureRate: number
+  readonly permits: number
+  readonly waitMillis: number
+  readonly slowMillis: number
+  readonly automaticPauseOnOpen: boolean
+  /** Waits longer from reopening to reopening. */
+  readonly backsOff: boolean
+  /** Asks the dependency before it lets a record try. */
+  readonly probes: boolean
+}
+
 export interface BindingPlan {
   readonly name: string
   readonly topic: string
@@ -64,6 +80,7 @@ export interface BindingPlan {
   readonly maxAttempts: number
   readonly tiers: ReadonlyArray<TierPlan>
   readonly tierConsumer: "shared" | "separate"
+  readonly breaker: BreakerPlan | undefined
   readonly maxPollRecords: number
   readonly maxInFlight: number | undefined
   readonly maxBufferedRecords: number
@@ -209,6 +226,7 @@ const binding = (chance: Chance.Chance, index: number): BindingPlan => {
     maxAttempts: chance.between(1, 4),
     tiers,
     tierConsumer: chance.happens(0.3) ? "separate" : "shared",
+    breaker: chance.happens(0.45) ? breakerOf(chance) : undefined,
     maxPollRecords: chance.pick([1, 4, 10]),
     maxInFlight: chance.weighted([
       [2, undefined],
@@ -233,6 +251,23 @@ const tiersOf = (chance: Chance.Chance): ReadonlyArray<TierPlan> => {
   })
 }
 
+const breakerOf = (chance: Chance.Chance): BreakerPlan => {
+  const windowType = chance.happens(0.7) ? "count" : "time"
+  const windowSize = windowType === "count" ? chance.between(1, 8) : chance.pick([2, 10, 30])
+  return {
+    windowType,
+    windowSize,
+    minimumCalls: chance.between(1, windowType === "count" ? windowSize : 6),
+    failureRate: chance.pick([20, 50, 50, 100]),
+    permits: chance.between(1, 3),
+    waitMillis: chance.pick([300, 2_000, 8_000]),
+    slowMillis: chance.pick([300, 5_000, 60_000]),
+    automaticPauseOnOpen: chance.happens(0.6),
+    backsOff: chance.happens(0.3),
+    probes: chance.happens(0.3)
+  }
+}
+
 const routeOf = (chance: Chance.Chance): Route =>
   chance.pick<Route>([
     { _tag: "Next" },
@@ -249,11 +284,18 @@ const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
   ] as const)
   const how = chance.pick(["fail", "die", "throw", "interrupt"] as const)
   // Each such call takes its whole processing budget: with tiers, one that never ends would outlast the run.
-  const stuckCalls = plan.tiers.length > 0 ? chance.between(1, 3) : chance.pick([1, Number.POSITIVE_INFINITY])
+  const stuckCalls =
+    plan.tiers.length > 0 || plan.breaker !== undefined
+      ? chance.between(1, 3)
+      : chance.pick([1, Number.POSITIVE_INFINITY])
   return chance.weighted<Behaviour>([
     [60, { _tag: "Fine", millis }],
     [6, { _tag: "Flaky", failures: chance.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
-    [plan.onExhausted === "halt" ? 0 : 3, { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }],
+    // What always fails would keep a breaker open for ever.
+    [
+      plan.onExhausted === "halt" || plan.breaker !== undefined ? 0 : 3,
+      { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }
+    ],
     [4, { _tag: "Busy", failures: chance.between(1, 4), route: routeOf(chance), millis }],
     [2, { _tag: "Rejected" }],
     [2, { _tag: "Ignorable" }],

@@ -45,7 +45,8 @@ const describeBinding = (plan: BindingPlan): string => {
   )
   const retries = tiers.length === 0 ? [] : [...tiers, `${plan.tierConsumer} consumer`]
   const failing = [`${plan.maxAttempts} attempts`, ...retries, `then ${plan.onExhausted}`].join(", ")
-  return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop.`
+  const breaker = plan.breaker === undefined ? "no breaker" : `breaker ${JSON.stringify(plan.breaker)}`
+  return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop, ${breaker}.`
 }
 
 const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<string> => {

@@ -4,6 +4,7 @@
 import {
   Binding,
   type BrokerError,
+  type CircuitBreaker,
   type ConsumerRecord,
   CurrentTransaction,
   type Delivery,
@@ -18,6 +19,7 @@ import type * as Plan from "./Scenario.ts"
 import {
   type Behaviour,
   type BindingPlan,
+  type BreakerPlan,
   type Failing,
   maxPollIntervalMillis,
   type RecordPlan,
@@ -111,6 +113,7 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
     retry: retryPolicy(plan),
+    ...(plan.breaker === undefined ? {} : { circuitBreaker: circuitBreaker(plan, plan.breaker, workshop) }),
     sessionTimeout: sessionTimeoutMillis,
     heartbeatInterval: sessionTimeoutMillis / 4,
     rebalanceTimeout: rebalanceTimeoutMillis,
@@ -157,6 +160,21 @@ const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPo
     consumer: tierConsumer
   })
 }
+
+const circuitBreaker = (binding: BindingPlan, plan: BreakerPlan, { isDown }: Workshop): CircuitBreaker.Options => ({
+  slidingWindowType: plan.windowType,
+  slidingWindowSize: plan.windowSize,
+  minimumNumberOfCalls: plan.minimumCalls,
+  failureRateThreshold: plan.failureRate,
+  permittedNumberOfCallsInHalfOpenState: plan.permits,
+  waitDurationInOpenState: plan.waitMillis,
+  slowCallDuration: plan.slowMillis,
+  automaticPauseOnOpen: plan.automaticPauseOnOpen,
+  ...(plan.backsOff ? { openBackoff: { multiplier: 2, maxWaitDuration: plan.waitMillis * 4 } } : {}),
+  ...(plan.probes
+    ? { probe: Effect.suspend(() => (isDown(binding.name) ? Effect.fail("it is down") : Effect.void)) }
+    : {})
+})
 
 const routeOf = (route: Plan.Route): Route.Route => {
   switch (route._tag) {

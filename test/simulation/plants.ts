@@ -2,10 +2,10 @@
  * Bugs put in on purpose, between the connector and the world: each stands for a way in which a connector could lose, repeat or mix up records. The rules
  * must see every one of them, or they prove nothing.
  */
-import type { Binding, Broker, ConsumerRecord } from "@eventbus/core"
+import type { Binding, Broker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Plant } from "./Machine.ts"
-import type { Scenario } from "./Scenario.ts"
+import type { BindingPlan, BreakerPlan, Scenario } from "./Scenario.ts"
 
 export interface PlantedBug extends Plant {
   readonly title: string
@@ -47,6 +47,22 @@ const withHeader = (
   headers: (record.headers ?? []).map((header) =>
     header.key === key ? { key, value: new TextEncoder().encode(value) } : header
   )
+})
+
+const withBreaker =
+  (change: (breaker: BreakerPlan) => BreakerPlan) =>
+  (plan: BindingPlan): BindingPlan => ({
+    ...plan,
+    breaker: plan.breaker === undefined ? undefined : change(plan.breaker)
+  })
+
+const opened = ({ cluster, binding }: EventBusEvent.EventBusEvent): EventBusEvent.EventBusEvent => ({
+  _tag: "BreakerChanged",
+  ...{ cluster, binding, from: "CLOSED", to: "OPEN" },
+  snapshot: {
+    ...{ state: "OPEN", generation: 1, calls: 1, failures: 1, slowCalls: 0, failureRate: 100, slowCallRate: 0 },
+    ...{ sinceMillis: 0, nextProbeAtMillis: undefined }
+  }
 })
 
 const some = (wanted: (plan: Scenario["bindings"][number]) => boolean) => (scenario: Scenario) =>
@@ -99,7 +115,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "does not notice that a partition is lost",
-    seenBy: ["calls", "commits", "counts", "publishing", "settling", "losses"],
+    seenBy: ["calls", "commits", "counts", "publishing", "settling", "losses", "leftovers"],
     needs: ({ intensity }) => intensity === 1,
     sabotage: { events: () => (event) => Effect.succeed(event._tag === "Lost" ? [] : [event]) }
   },
@@ -252,5 +268,37 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "believes that a copy is stored that was never sent",
     seenBy: ["stored", "losses", "commits"],
     sabotage: { copies: () => [] }
+  },
+  {
+    title: "lets too many calls find out how the dependency is",
+    seenBy: ["breaker-permits"],
+    needs: some(({ breaker }) => breaker !== undefined),
+    binding: withBreaker((breaker) => ({ ...breaker, permits: breaker.permits + 3 }))
+  },
+  {
+    title: "shows a breaker that is not to be shown",
+    seenBy: ["breaker-shown"],
+    needs: some(({ breaker }) => breaker?.automaticPauseOnOpen === false),
+    binding: withBreaker((breaker) => ({ ...breaker, automaticPauseOnOpen: true }))
+  },
+  {
+    title: "calls handlers while the breaker is open",
+    seenBy: ["breaker-open"],
+    needs: some(({ breaker }) => breaker !== undefined),
+    tells: (event) => (event._tag === "BreakerChanged" && event.to === "HALF_OPEN" ? [] : [event])
+  },
+  {
+    title: "publishes what opened the breaker",
+    seenBy: ["breaker-staying"],
+    needs: some(({ breaker }) => breaker !== undefined),
+    tells: (event) =>
+      event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, opened(event)] : [event]
+  },
+  {
+    title: "waits for nothing until its drain times out",
+    seenBy: ["drains"],
+    needs: ({ actions }) => actions.some((action) => action._tag === "Stop"),
+    tells: (event) =>
+      event._tag === "PartitionReleased" ? [{ ...event, _tag: "DrainTimedOut", unfinished: 1 }, event] : [event]
   }
 ]

@@ -2,6 +2,7 @@
  * What must hold, whatever happens. A rule looks at the next entry of a history and at what the entries before it amount to; it answers with a
  * sentence when the entry breaks it.
  */
+import { breakerRules } from "./breakerRules.ts"
 import type { PartitionName, Remains } from "./History.ts"
 import { type Assignment, type Call, isSettled, type Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
@@ -133,8 +134,8 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
 
 /**
  * Who gives a partition up lets its handlers end, and commits what they did, so that the next owner repeats nothing. What explains an exception: the
- * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause kept
- * one from starting.
+ * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause or the
+ * circuit breaker kept one from starting.
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
@@ -163,7 +164,8 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
   if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
   const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
-  if (pausedUntilMillis >= (since ?? Number.POSITIVE_INFINITY)) return undefined
+  const { troubledUntilMillis } = ledger.breakers.of(process, binding)
+  if (Math.max(pausedUntilMillis, troubledUntilMillis) >= (since ?? Number.POSITIVE_INFINITY)) return undefined
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
 
@@ -302,5 +304,6 @@ export const rules: ReadonlyArray<Rule> = [
   { name: "losses", check: losses },
   { name: "settling", check: settling },
   { name: "leftovers", check: leftovers },
-  ...retryRules
+  ...retryRules,
+  ...breakerRules
 ]

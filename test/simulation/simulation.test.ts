@@ -14,7 +14,7 @@ describe("simulation", () => {
     }
   })
 
-  it("scenarios differ: every listener, order, ack mode, number of tiers and topology is among a hundred seeds", () => {
+  it("scenarios differ: every listener, order, ack mode, number of tiers, breaker and topology is among a hundred seeds", () => {
     const scenarios = Array.from({ length: 100 }, (_, seed) => generate(seed))
     const of = (pick: (scenario: (typeof scenarios)[number]) => ReadonlyArray<unknown>) =>
       new Set(scenarios.flatMap(pick)).size
@@ -37,6 +37,14 @@ describe("simulation", () => {
     assert.strictEqual(
       of(({ bindings }) => bindings.map(({ tierConsumer }) => tierConsumer)),
       2
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ breaker }) => breaker?.permits)),
+      4
+    )
+    assert.strictEqual(
+      of(({ bindings }) => bindings.map(({ breaker }) => breaker?.automaticPauseOnOpen)),
+      3
     )
     assert.strictEqual(
       of(({ processes }) => [processes.reduce((sum, { concurrency }) => sum + concurrency, 0)]),

@@ -1,0 +1,77 @@
+/**
+ * The circuit breakers of a run, as their processes tell of them: what state each is in, and which deliveries have its permits while it is half open.
+ */
+import type { CircuitBreaker } from "@eventbus/core"
+import type { Entry } from "./History.ts"
+
+export interface Breaker {
+  state: CircuitBreaker.State
+  /** Until when it was not closed; infinite while it is not. */
+  troubledUntilMillis: number
+  /** Calls that began since it is half open and run now. */
+  readonly running: Set<number>
+  /** Deliveries, by partition and offset, that have a permit since it is half open, or have come to an outcome that counts. */
+  readonly trials: Set<string>
+}
+
+type ConnectorEntry = Extract<Entry, { readonly _tag: "Connector" }>
+type CalledEntry = Extract<Entry, { readonly _tag: "Called" }>
+
+export class Breakers {
+  private readonly all = new Map<string, Breaker>()
+
+  of(process: string, binding: string): Breaker {
+    const key = `${process} ${binding}`
+    const known = this.all.get(key)
+    if (known !== undefined) return known
+    const fresh: Breaker = {
+      state: "CLOSED",
+      troubledUntilMillis: -1,
+      running: new Set(),
+      trials: new Set()
+    }
+    this.all.set(key, fresh)
+    return fresh
+  }
+
+  called({ process, binding, call, partition, offsets }: CalledEntry): void {
+    const breaker = this.of(process, binding)
+    if (breaker.state !== "HALF_OPEN") return
+    breaker.running.add(call)
+    breaker.trials.add(trialOf(partition, offsets[0]))
+  }
+
+  /** An interrupted call gives its permit back; one that failed keeps it for the next attempt. */
+  returned(
+    process: string,
+    binding: string,
+    call: number,
+    partition: string,
+    offset: bigint | undefined,
+    cut: boolean
+  ) {
+    const breaker = this.of(process, binding)
+    breaker.running.delete(call)
+    if (cut) breaker.trials.delete(trialOf(partition, offset))
+  }
+
+  connector({ process, event, atMillis }: ConnectorEntry): void {
+    const breaker = this.of(process, event.binding)
+    if (event._tag === "BreakerChanged") {
+      breaker.state = event.to
+      breaker.troubledUntilMillis = event.to === "CLOSED" ? atMillis : Number.POSITIVE_INFINITY
+      breaker.running.clear()
+      breaker.trials.clear()
+      return
+    }
+    if (!("record" in event) || breaker.state !== "HALF_OPEN") return
+    const isOver = event._tag === "Settled" && (event.settlement === "Unfinished" || event.settlement === "Skipped")
+    const isPermanent = event._tag === "AttemptFailed" && permanentTags.has(event.failure.tag ?? "")
+    if (isOver || isPermanent) breaker.trials.delete(trialOf(`${event.topic}/${event.partition}`, event.record.offset))
+  }
+}
+
+/** Errors that say nothing about the dependency (ruling 29). */
+const permanentTags: ReadonlySet<string> = new Set(["Unwanted", "Harmless", "Alarm"])
+
+export const trialOf = (partition: string, offset: bigint | undefined): string => `${partition} ${offset}`
