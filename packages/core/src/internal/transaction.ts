@@ -70,6 +70,9 @@ export const inTransaction = <R>(
     get stopping() {
       return partition.stopping
     },
+    get ending() {
+      return partition.ending
+    },
     get open() {
       return partition.open
     },
