@@ -215,3 +215,14 @@ export const layer = <R>(
       return first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
     })
   )
+
+/** `load` and `layer` in one, for a program whose brokers do not come from the file. */
+export const layerFile = <R>(
+  file: string,
+  handlers: Handlers<R>,
+  options: LoadOptions = {}
+): Layer.Layer<
+  EventBusConnector.EventBusConnector,
+  EventBusError.ConfigurationValidation | EventBusError.BindingAlreadyExists | EventBusError.ConnectorClosed,
+  R | Broker.Broker
+> => Layer.unwrap(Effect.map(load(file, options), (configuration) => layer(configuration, handlers)))

@@ -146,4 +146,20 @@ describe("handlers", () => {
       }).pipe(Effect.provide(Main))
     }).pipe(Effect.provide(MemoryBroker.layer()))
   })
+
+  it.effect(
+    "CFG-15 a breaker with automatic pause always has a lifecycle to pause: it needs nothing but its keys",
+    () =>
+      Effect.gen(function* () {
+        const breaker = "circuit-breaker: { enabled: true, sliding-window-size: 2, minimum-number-of-calls: 2 }"
+        const configuration = yield* Configuration.parse(withOrders("retry: { tiers: [] }", breaker))
+        const bindings = yield* Configuration.bindings(configuration, Handlers.make({ orders: fails }))
+        yield* Effect.gen(function* () {
+          const bus = yield* TestBus.TestBus
+          for (let record = 0; record < 3; record++) yield* bus.publish("orders", { value: "timeout" })
+          yield* TestClock.adjust("10 seconds")
+          assert.strictEqual(yield* bus.state("orders"), "PAUSED")
+        }).pipe(Effect.provide(TestBus.layer(bindings)))
+      })
+  )
 })

@@ -86,7 +86,7 @@ describe("the seed's samples", () => {
     })
   )
 
-  it.effect("CFG-03, CFG-05, CFG-07 the minimal sample means the defaults", () =>
+  it.effect("CFG-03, CFG-05, CFG-07, RTY-20 the minimal sample means the defaults", () =>
     Effect.gen(function* () {
       const { bindings } = yield* Configuration.load(sample("minimal.yml"), { env: {} })
       const [notifications] = bindings

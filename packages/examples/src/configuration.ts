@@ -49,11 +49,9 @@ const payments = Handler.make({
   handler: ({ value }) => Console.log(`paid ${value.order}`)
 })
 
-const Main = Layer.unwrap(
-  Effect.map(Configuration.load(fileURLToPath(new URL("../config/application.yml", import.meta.url))), (config) =>
-    Configuration.layer(config, Handlers.make({ orders, payments }))
-  )
-).pipe(
+const file = fileURLToPath(new URL("../config/application.yml", import.meta.url))
+
+const Main = Configuration.layerFile(file, Handlers.make({ orders, payments })).pipe(
   Layer.provide(
     Kafka.topics({
       "orders.events": [
