@@ -77,7 +77,10 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
 
   #readHeaders(): ReadonlyArray<ConsumerRecord.Header> {
     const { bytes } = this.#batch
-    const reader = new VarintReader(bytes, this.#valueAt + Math.max(0, this.#valueLength))
+    const at = this.#valueAt + Math.max(0, this.#valueLength)
+    // Their number. Most records have none, and tracing asks every record.
+    if (bytes[at] === 0) return noHeaders
+    const reader = new VarintReader(bytes, at)
     const count = reader.number()
     if (count <= 0) return noHeaders
     const headers: Array<ConsumerRecord.Header> = []
