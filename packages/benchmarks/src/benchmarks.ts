@@ -15,5 +15,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   outbox: async () => (await import("./outbox.ts")).outbox,
   outboxBloat: async () => (await import("./outboxBloat.ts")).outboxBloat,
   observed: async () => (await import("./observed.ts")).observed,
+  connector: async () => (await import("./connector.ts")).connector,
   idle: async () => (await import("./idle.ts")).idle
 }

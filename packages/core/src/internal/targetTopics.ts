@@ -44,25 +44,32 @@ export const make = (
   const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(broker.admin, use))
 
-  /** Answers how many partitions it got; undefined when it was there already. */
-  const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
+  /** What the topics are to be like: as the source, with its cluster asked once for all of them. */
+  const wanted = Effect.fnUntraced(function* (admin: Admin, topics: ReadonlyArray<string>) {
     const source = yield* admin.describeTopic(definition.topic)
     const config = yield* Effect.orElseSucceed(admin.topicConfig(definition.topic), () => new Map<string, string>())
-    const tier = tiers.ofTopic(topic)
-    const isRetry = tier !== undefined
-    const wanted: NewTopic = {
-      topic,
-      partitions: (isRetry ? retry.partitions : undefined) ?? source.partitions,
-      replicationFactor: (isRetry ? retry.replicationFactor : undefined) ?? source.replicationFactor,
-      config: new Map([
-        // Compaction would keep one record per key.
-        ["cleanup.policy", "delete"],
-        // A dead letter stays until somebody purges it; a waiting record must outlive its delay, and an outage.
-        ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.delayMillis)) : "-1"],
-        ...largest(config.get("max.message.bytes"))
-      ])
-    }
-    return yield* Effect.as(admin.createTopics([wanted]), wanted.partitions).pipe(
+    return topics.map((topic): NewTopic => {
+      const tier = tiers.ofTopic(topic)
+      const isRetry = tier !== undefined
+      return {
+        topic,
+        partitions: (isRetry ? retry.partitions : undefined) ?? source.partitions,
+        replicationFactor: (isRetry ? retry.replicationFactor : undefined) ?? source.replicationFactor,
+        config: new Map([
+          // Compaction would keep one record per key.
+          ["cleanup.policy", "delete"],
+          // A dead letter stays until somebody purges it; a waiting record must outlive its delay, and an outage.
+          ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.delayMillis)) : "-1"],
+          ...largest(config.get("max.message.bytes"))
+        ])
+      }
+    })
+  })
+
+  /** Answers how many partitions it got; undefined when it was there already. */
+  const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
+    const made = yield* wanted(admin, [topic])
+    return yield* Effect.as(admin.createTopics(made), made[0]?.partitions).pipe(
       Effect.catchTag("TopicExists", () => Effect.succeed(undefined))
     )
   })
@@ -122,8 +129,8 @@ export const make = (
         : withAdmin(
             Effect.fnUntraced(function* (admin) {
               const existing = new Set(yield* admin.listTopics)
-              const missing = tiers.topics.filter(({ topic }) => !existing.has(topic))
-              yield* Effect.forEach(missing, ({ topic }) => createWith(admin, topic), { discard: true })
+              const missing = tiers.topics.flatMap(({ topic }) => (existing.has(topic) ? [] : [topic]))
+              if (missing.length > 0) yield* admin.createTopics(yield* wanted(admin, missing))
             })
           ).pipe(Effect.ignore),
     require: withAdmin((admin) =>

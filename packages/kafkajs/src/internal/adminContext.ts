@@ -37,20 +37,22 @@ export const adminContext = (cluster: Cluster, errors: PortErrors): AdminContext
   port: (effect, subject) => errors.map(settled(effect), subject)
 })
 
-/** The topic's metadata, with a leader for each partition. */
+/** The topics' metadata, with a leader for each partition. */
 export const existing = (
   cluster: Cluster,
-  topic: string
+  topics: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, TopicMetadata>, ClientFailure> =>
   Effect.gen(function* () {
-    const metadata = yield* cluster.metadata([topic])
-    const found = metadata.get(topic)
-    yield* check(
-      found?.topicErrorCode,
-      ...(found?.partitionMetadata ?? []).map(({ leader, partitionErrorCode }) =>
-        leader < 0 ? partitionErrorCode || 5 : 0
+    const metadata = yield* cluster.metadata(topics)
+    for (const topic of topics) {
+      const found = metadata.get(topic)
+      yield* check(
+        found?.topicErrorCode,
+        ...(found?.partitionMetadata ?? []).map(({ leader, partitionErrorCode }) =>
+          leader < 0 ? partitionErrorCode || 5 : 0
+        )
       )
-    )
+    }
     return metadata
   })
 
@@ -67,7 +69,7 @@ export const bounds = Effect.fnUntraced(function* (
   timestamps: ReadonlyArray<number>,
   isolation: Isolation = "read_uncommitted"
 ) {
-  const metadata = yield* existing(cluster, topic)
+  const metadata = yield* existing(cluster, [topic])
   const partitions = partitionsOf(metadata, topic)
   const found = yield* Effect.all(
     timestamps.map((at) => listOffsets(cluster, metadata, partitions, at, isolation)),

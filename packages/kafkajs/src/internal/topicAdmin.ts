@@ -36,10 +36,16 @@ const firstTopicError = (
 const notController = (answers: ReadonlyArray<TopicError>) =>
   check(...answers.map(({ errorCode }) => errorCode).filter((code) => code === 41))
 
-/** Waits until the nodes know a new topic, and lead it. */
-const visible = (cluster: Cluster, topic: string) =>
-  Effect.retry(existing(cluster, topic), {
-    schedule: Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(100)]),
+/** Asks a cluster that is busy making topics less and less often: 50 ms, growing to a second, for ten seconds or so. */
+const patience = Schedule.max([
+  Schedule.min([Schedule.exponential("50 millis", 1.5), Schedule.spaced("1 second")]),
+  Schedule.recurs(15)
+])
+
+/** Waits until the nodes know new topics, and lead them. */
+const visible = (cluster: Cluster, topics: ReadonlyArray<string>) =>
+  Effect.retry(existing(cluster, topics), {
+    schedule: patience,
     while: ({ type }) => type === "UNKNOWN_TOPIC_OR_PARTITION" || type === "LEADER_NOT_AVAILABLE"
   })
 
@@ -65,11 +71,10 @@ const createTopics =
       const answers = yield* port(create, { operation: "create", topic: names.join(", ") })
       const failed = new Set(answers.filter(({ errorCode }) => errorCode !== 0).map(({ topic }) => topic))
       // usable when this returns: known to the nodes, and led
-      yield* Effect.forEach(
-        names.filter((name) => !failed.has(name)),
-        (topic) => Effect.ignore(port(visible(cluster, topic), { operation: "describe", topic })),
-        { discard: true }
-      )
+      const made = names.filter((name) => !failed.has(name))
+      if (made.length > 0) {
+        yield* Effect.ignore(port(visible(cluster, made), { operation: "describe", topic: made.join(", ") }))
+      }
       yield* firstTopicError(errors, "create", names, answers)
     })
 
@@ -129,7 +134,7 @@ const deleteRecords =
   (topic, partitions) =>
     port(
       Effect.gen(function* () {
-        const metadata = yield* existing(cluster, topic)
+        const metadata = yield* existing(cluster, [topic])
         const before = new Map(partitions.map(({ partition, before }) => [partition, String(before)]))
         yield* Effect.forEach(
           byLeader(
@@ -178,7 +183,7 @@ export const topicAdmin = (context: AdminContext): TopicAdmin => {
     ),
     describeTopic: (topic) =>
       port(
-        Effect.map(existing(cluster, topic), (metadata) => {
+        Effect.map(existing(cluster, [topic]), (metadata) => {
           const partitions = metadata.get(topic)?.partitionMetadata ?? []
           return { topic, partitions: partitions.length, replicationFactor: partitions[0]?.replicas.length ?? 0 }
         }),
