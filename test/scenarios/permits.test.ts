@@ -3,7 +3,7 @@ import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, append, orders, publish, scenario, start, until } from "./bus.ts"
-import { Down } from "./kinds.ts"
+import { Down, Invalid } from "./kinds.ts"
 
 /** A breaker with one trial call, that two failures open for 20 seconds. */
 const circuitBreaker = {
@@ -62,6 +62,40 @@ describe("the permit of a trial call between two of its attempts", () => {
       })
     )
   }
+
+  scenario("CB-11 ruling 29 a trial call that counts as nothing leaves its permit to whoever waits", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders", { partitions: 3 })
+      let isDown = true
+      const app = yield* start(
+        Binding.make("orders", {
+          ...orders,
+          circuitBreaker: { ...circuitBreaker, automaticPauseOnOpen: false },
+          retry: RetryPolicy.none,
+          onError: { Down: Route.retry, Invalid: Route.deadLetter() },
+          handler: ({ value }): Effect.Effect<void, Down | Invalid> =>
+            Effect.andThen(
+              Effect.sleep("1 second"),
+              Effect.suspend(
+                (): Effect.Effect<void, Down | Invalid> =>
+                  isDown ? Effect.fail(new Down()) : value === "a" ? Effect.fail(new Invalid()) : Effect.void
+              )
+            )
+        })
+      )
+      // The first failure is dead-lettered, the second opens the breaker, the third finds it open.
+      for (const [partition, value] of ["x", "a", "b"].entries()) yield* append("orders", partition, [value])
+      yield* until(() => app.of("BreakerChanged").at(-1)?.to === "OPEN", "1 second")
+      isDown = false
+      for (let second = 0; second < 30; second++) yield* advance("1 second")
+      const settled = app.of("Settled").filter(({ settlement }) => settlement !== "Refused")
+      assert.deepStrictEqual(
+        settled.map(({ settlement, partition }) => `${settlement} ${partition}`),
+        ["DeadLettered 0", "DeadLettered 1", "Handled 2"]
+      )
+    })
+  )
 
   scenario("CB-11 ruling 27 while its tier is paused others find out how the dependency is", () =>
     Effect.gen(function* () {

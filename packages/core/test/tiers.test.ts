@@ -81,6 +81,8 @@ describe("tiers of a binding", () => {
   it("a route by time takes the first tier that waits long enough, or the last", () => {
     const after = (millis: number) => Route.after(millis) as Extract<Route.Route, { _tag: "After" }>
     expect(three.hop(0, 1, after(1))).toEqual({ tier: 1, attempt: 1 })
+    expect(three.hop(0, 1, after(10_000))).toEqual({ tier: 1, attempt: 1 })
+    expect(three.hop(0, 1, after(10_001))).toEqual({ tier: 2, attempt: 1 })
     expect(three.hop(0, 1, after(30_000))).toEqual({ tier: 2, attempt: 1 })
     expect(three.hop(0, 1, after(3_000_000))).toEqual({ tier: 3, attempt: 1 })
     expect(three.hop(2, 1, after(30_000))).toEqual({ tier: 2, attempt: 2 })
