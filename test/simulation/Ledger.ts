@@ -296,7 +296,12 @@ export class Ledger {
     const active = sources
       .filter(({ assignment }) => assignment.state === "active")
       .sort((a, b) => b.assignment.number - a.assignment.number)
-    return active.find(isNext) ?? active[0] ?? sources.at(-1)
+    // Copies that leave several partitions at one time may overtake each other; how many attempts there were tells them apart.
+    const told = Copies.numberOf(copy, "total-attempts")
+    const isTold = ({ record, assignment }: (typeof sources)[number]) =>
+      record.totalAttempts + assignment.leaving.get(record.offset)!.attempts === told
+    const next = active.filter(isNext)
+    return next.find(isTold) ?? next[0] ?? active[0] ?? sources.at(-1)
   }
 
   /** Whether transactions write there: their markers take offsets. */

@@ -16,7 +16,7 @@ import { attemptFailed, called, type Handling, report, spentMillis } from "./han
 import { isAlreadyHandled } from "./idempotent.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
-import { bookkeepingOf, deadLetter, takeRoute } from "./routing.ts"
+import { bookkeepingOf, deadLetter, type Story, takeRoute } from "./routing.ts"
 import type { Settled } from "./settled.ts"
 import * as Timepieces from "./timepieces.ts"
 
@@ -33,6 +33,15 @@ const selfInterruptedMillis = 1000
 /** The attempts of a tier are used up, or its time is. */
 const exhausted: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
 
+/** A failure of the handler, and what it means. */
+interface Judged {
+  readonly failure: Failure.Failure
+  readonly decision: Decision
+}
+
+/** A settled record, or what settles it. */
+export type Settling<R> = Settled | Effect.Effect<Settled, never, R>
+
 /** Settles a record whose first run failed; `again` is one more run of it, on the timer of the delivery. */
 export const settleFailed = <R>(
   handling: Handling<R>,
@@ -40,57 +49,104 @@ export const settleFailed = <R>(
   record: ConsumerRecord,
   first: FailedRun,
   again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
-): Effect.Effect<Settled, never, R> => {
-  const { breaker } = handling
-  const settling = settleByAttempts(handling, partition, record, first, again)
-  if (breaker === undefined) return settling
-  return Effect.ensuring(
-    settling,
-    Effect.sync(() => breaker.release(first.timer))
-  )
-}
+): Effect.Effect<Settled, never, R> =>
+  Effect.suspend(() => asEffect(settleAtOnce(handling, partition, record, first, again)))
 
-const settleByAttempts = Effect.fnUntraced(function* <R>(
+/** The same, without an effect where nothing has to be waited for: it is not tried again in place, and goes where only a copy of it has to. */
+export const settleAtOnce = <R>(
   handling: Handling<R>,
   partition: Partition,
   record: ConsumerRecord,
   first: FailedRun,
   again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
+): Settling<R> => {
+  const { breaker, definition } = handling
+  const { timer } = first
+  const settling = (): Settling<R> => {
+    if (isAlreadyHandled(first.cause)) return alreadyHandled
+    if (partition.stopping) return unfinished(1)
+    const judged = judge(handling, partition, record, first)
+    const firstFailureMillis = handling.clock.currentTimeMillisUnsafe()
+    return judged !== undefined && (!judged.decision.inPlace || definition.retry.blocking.maxAttempts === 1)
+      ? giveUp(handling, partition, record, timer, judged, { attempts: 1, firstFailureMillis })
+      : attempts(handling, partition, record, { timer, judged, firstFailureMillis }, again)
+  }
+  const settled = settling()
+  if (breaker === undefined) return settled
+  const release = () => breaker.release(timer)
+  if (Effect.isEffect(settled)) return Effect.ensuring(settled, Effect.sync(release))
+  release()
+  return settled
+}
+
+const asEffect = <R>(settling: Settling<R>): Effect.Effect<Settled, never, R> =>
+  Effect.isEffect(settling) ? settling : Effect.succeed(settling)
+
+/** Undefined for a handler that interrupted itself. */
+const judge = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  record: ConsumerRecord,
+  { cause, cutOff }: Pick<FailedRun, "cause" | "cutOff">
+): Judged | undefined => {
+  const { definition } = handling
+  if (cutOff) {
+    const error = new ProcessingBudgetExceeded({ budgetMillis: budgetMillis(definition) })
+    return { failure: Failure.fromUnknown(error), decision: exhausted }
+  }
+  const failure = Failure.fromCause(cause)
+  if (failure === undefined) return undefined
+  return { failure, decision: definition.classify(cause, bookkeepingOf(handling, partition, record).tier, failure) }
+}
+
+/** No further attempt in place. */
+const giveUp = <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  timer: Timer,
+  { failure, decision }: Judged,
+  { attempts, firstFailureMillis }: Pick<Story, "attempts" | "firstFailureMillis">
+): Settling<R> => {
+  attemptFailed(handling, partition, record, attempts, failure, undefined)
+  if (handling.breaker?.failed(timer, decision.permanent)) return refused(attempts, failure)
+  return takeRoute(handling, partition, record, decision.destination, { attempts, failure, firstFailureMillis })
+}
+
+/** What is known when the attempts in place begin: the first one has failed. */
+interface Begun {
+  readonly timer: Timer
+  readonly judged: Judged | undefined
+  readonly firstFailureMillis: number
+}
+
+const attempts = Effect.fnUntraced(function* <R>(
+  handling: Handling<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  { timer, judged: first, firstFailureMillis }: Begun,
+  again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
 ) {
   const { definition, clock, breaker } = handling
-  const { timer } = first
   const budget = budgetMillis(definition)
-  const nextDelay = definition.retry.blocking.maxAttempts === 1 ? noDelay : yield* stepper(definition)
-  const firstFailureMillis = clock.currentTimeMillisUnsafe()
+  const nextDelay = yield* stepper(definition)
   let attempts = 1
-  let run: { readonly cause: Cause.Cause<unknown>; readonly cutOff: boolean } = first
+  let judged = first
 
   while (true) {
-    if (isAlreadyHandled(run.cause)) return alreadyHandled
-    if (partition.stopping) return unfinished(attempts)
-    const failure = run.cutOff
-      ? Failure.fromUnknown(new ProcessingBudgetExceeded({ budgetMillis: budget }))
-      : Failure.fromCause(run.cause)
     let delay: number | undefined = selfInterruptedMillis
-    if (failure !== undefined) {
+    const failure = judged?.failure
+    if (judged !== undefined) {
       const now = clock.currentTimeMillisUnsafe()
-      const decision = run.cutOff
-        ? exhausted
-        : definition.classify(run.cause, bookkeepingOf(handling, partition, record).tier)
-      delay = decision.inPlace ? yield* nextDelay(now) : undefined
+      delay = judged.decision.inPlace ? yield* nextDelay(now) : undefined
       if (delay !== undefined && now + delay - timer.startedMillis >= budget) {
         report(handling, partition, { _tag: "ProcessingBudgetReached" })
         delay = undefined
       }
-      attemptFailed(handling, partition, record, attempts, failure, delay)
       if (delay === undefined) {
-        if (breaker?.failed(timer, decision.permanent)) return refused(attempts, failure)
-        return yield* takeRoute(handling, partition, record, decision.destination, {
-          attempts,
-          failure,
-          firstFailureMillis
-        })
+        return yield* asEffect(giveUp(handling, partition, record, timer, judged, { attempts, firstFailureMillis }))
       }
+      attemptFailed(handling, partition, record, attempts, judged.failure, delay)
       attempts++
     }
     const clockWasSet = Timepieces.adjustments(clock)
@@ -112,11 +168,11 @@ const settleByAttempts = Effect.fnUntraced(function* <R>(
     )
     if (handling.definition.handler._tag !== "Transactional") called(handling, timer, beforeMillis)
     if (Exit.isSuccess(exit)) return handled(attempts)
-    run = { cause: exit.cause, cutOff }
+    if (isAlreadyHandled(exit.cause)) return alreadyHandled
+    if (partition.stopping) return unfinished(attempts)
+    judged = judge(handling, partition, record, { cause: exit.cause, cutOff })
   }
 })
-
-const noDelay = () => Effect.succeed<number | undefined>(undefined)
 
 /** The waits of one delivery, one by one: milliseconds, and undefined when the attempts are used up. */
 export const stepper = (

@@ -36,13 +36,16 @@ export interface Rules<in E> {
 
 type Answer = Decision | undefined
 
-/** Decides about the failures of one binding, by cause and tier (0 is the main topic). Reads the rules once. */
-export const make = <E>(rules: Rules<E>): ((cause: Cause.Cause<unknown>, tier: number) => Decision) => {
+/** Decides about a cause in a tier (0 is the main topic). `failure` is what it stands for, where that is known already. */
+export type Classify = (cause: Cause.Cause<unknown>, tier: number, failure?: Failure.Failure) => Decision
+
+/** Decides about the failures of one binding. Reads the rules once. */
+export const make = <E>(rules: Rules<E>): Classify => {
   const byType = typed(rules.onError)
   const byLists = listed(rules.exceptions)
-  return (cause, tier) => {
+  return (cause, tier, known) => {
     try {
-      const failure = Failure.fromCause(cause)
+      const failure = known ?? Failure.fromCause(cause)
       if (failure === undefined) return byDefault
       return (
         byResult(failure.error) ??

@@ -1,7 +1,7 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
-import { type Cause, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { BatchOptions, Options, Protected, Settings, TransactionalOptions } from "../BindingOptions.ts"
 import type { Producer } from "../Broker.ts"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
@@ -85,7 +85,7 @@ export interface BindingDefinition<out R> extends Plain {
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
   readonly serdes: { readonly key: ErasedSerde; readonly value: ErasedSerde }
   /** What a failure in a tier means, before attempts are counted. */
-  readonly classify: (cause: Cause.Cause<unknown>, tier: number) => Classification.Decision
+  readonly classify: Classification.Classify
   readonly tiers: Tiers.Tiers
   readonly deadLetterTopic: string
   readonly circuitBreaker: CircuitBreaker.Options<R> | undefined

@@ -43,8 +43,8 @@ export const fromUnknown = (error: unknown): Failure => new UnknownFailure(error
 class UnknownFailure implements Failure {
   readonly error: unknown
   readonly className: string
-  readonly message: string
   readonly tag: string | undefined
+  #message: string | undefined
   #stackTrace: string | undefined
   #causes: ReadonlyArray<ErrorSummary> | undefined
 
@@ -52,7 +52,11 @@ class UnknownFailure implements Failure {
     this.error = error
     this.tag = textProperty(error, "_tag")
     this.className = classNameOf(error)
-    this.message = messageOf(error)
+  }
+
+  get message(): string {
+    this.#message ??= messageOf(this.error)
+    return this.#message
   }
 
   get stackTrace(): string {

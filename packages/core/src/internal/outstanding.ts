@@ -40,8 +40,8 @@ export const make = Effect.fnUntraced(function* (
   const room = Latch.makeUnsafe(true)
   const inOrder = handling.definition.orderingMode === "STRICT"
   const { listenerType, ackMode } = handling.definition
-  /** What the next flight takes along, by topic. */
-  const boarding = new Map<string, Array<Entry>>()
+  /** What the next flight takes along. */
+  let boarding: Array<Entry> = []
   let records = 0
   let bytes = 0
   let opening = false
@@ -74,10 +74,9 @@ export const make = Effect.fnUntraced(function* (
   }
 
   /** Starts once the partition's loop has let go of the event loop. */
-  const flight = (topic: string): Effect.Effect<void> =>
+  const take = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.flatMap(Effect.yieldNow, () => {
-      const entries = boarding.get(topic) ?? []
-      boarding.delete(topic)
+      if (boarding === entries) boarding = []
       return handling.parking.publishEach(
         entries.map(({ outcome }) => outcome.copy),
         (index, answer) => {
@@ -88,15 +87,15 @@ export const make = Effect.fnUntraced(function* (
       )
     })
 
+  /** Copies keep their order: one for another topic begins another flight. */
   const board = (entry: Entry): void => {
-    const { topic } = entry.outcome.copy
-    const entries = boarding.get(topic)
-    if (entries !== undefined) {
-      entries.push(entry)
+    const last = boarding.at(-1)
+    if (last !== undefined && last.outcome.copy.topic === entry.outcome.copy.topic) {
+      boarding.push(entry)
       return
     }
-    boarding.set(topic, [entry])
-    fork(flight(topic))
+    boarding = [entry]
+    fork(take(boarding))
   }
 
   return {

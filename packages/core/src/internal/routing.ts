@@ -40,21 +40,21 @@ export const bookkeepingOf = (
   return { ...Bookkeeping.ofMain(record), origin, firstFailureMillis }
 }
 
-/** Takes the record where the decision says. A copy that the result has is still to be published. */
+/** Takes the record where the decision says, by an effect only where that takes one. A copy that the result has is still to be published. */
 export const takeRoute = <R>(
   handling: Handling<R>,
   partition: Partition,
   record: ConsumerRecord,
   destination: Destination,
   story: Story
-): Effect.Effect<Settled> => {
+): Settled | Effect.Effect<Settled> => {
   switch (destination._tag) {
     case "DeadLetter":
-      return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE", destination.reason))
+      return deadLetter(handling, partition, record, story, "NON_RETRYABLE", destination.reason)
     case "Pause":
       return Effect.as(handling.pauseBinding, { settlement: "Halted", ...story } as const)
     case "Skip":
-      return Effect.succeed({ settlement: "Skipped", ...story })
+      return { settlement: "Skipped", ...story }
     case "NextTier":
     case "Tier":
     case "After":
@@ -68,18 +68,18 @@ const onward = <R>(
   record: ConsumerRecord,
   destination: Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>,
   story: Story
-): Effect.Effect<Settled> => {
+): Settled | Effect.Effect<Settled> => {
   const { definition } = handling
   // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
   const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
   const state = bookkeepingOf(handling, partition, record)
   const hop = skipsTiers ? "exhausted" : definition.tiers.hop(state.tier, state.attempt, destination)
   if (hop === "no-such-tier") {
-    return Effect.succeed(deadLetter(handling, partition, record, story, "NON_RETRYABLE"))
+    return deadLetter(handling, partition, record, story, "NON_RETRYABLE")
   }
   if (hop === "exhausted") {
     if (definition.onExhausted === "dead-letter") {
-      return Effect.succeed(deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED"))
+      return deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED")
     }
     partition.addReason("operator")
     return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted(partition)), {
@@ -97,12 +97,12 @@ const onward = <R>(
     firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
     trail: hop.tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
   })
-  return Effect.succeed({
+  return {
     settlement: "Routed",
     ...story,
     target: { topic, ...hop },
     copy: copy(handling, partition, { record, topic, headers, onStored: undefined })
-  })
+  }
 }
 
 /** To the dead letter topic. */

@@ -2,12 +2,13 @@
  * `processingOrder: "partition"`: one record at a time, in offset order.
  *
  * The hot path is one loop over a chunk with one failure boundary around it: per record there is the user's effect and plain bookkeeping, no
- * fiber, no timer. When the boundary is hit, the record that failed takes the slow path (`attempts.ts`), and the loop goes on behind it.
+ * fiber, no timer. When the boundary is hit, the record that failed is settled (`attempts.ts`), and the loop goes on behind it: at once where all that it takes
+ * is a copy that is published meanwhile.
  */
-import { Effect, Exit } from "effect"
+import { type Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { pausedMillis, settleFailed, settleUndecodable } from "./attempts.ts"
+import { pausedMillis, type Settling, settleAtOnce, settleUndecodable } from "./attempts.ts"
 import { budgetMillis, type Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { called, type Handling, handledAtOnce, report, settled, started } from "./handling.ts"
@@ -133,8 +134,33 @@ const handleRecords = Effect.fnUntraced(function* <R>(
         }
   })
 
+  const settle = (record: ConsumerRecord, cause: Cause.Cause<unknown>, cutOff: boolean): Settling<R> => {
+    const failed = undecodable
+    undecodable = undefined
+    if (failed !== undefined) return settleUndecodable(handling, partition, record, failed)
+    called(handling, timer)
+    return settleAtOnce(handling, partition, record, { cause, cutOff, timer }, (timer) =>
+      places.within(partition, timer, () => invoke(record))
+    )
+  }
+  /** What settles a record that the loop has stopped at. */
+  let unsettled: Settling<R> | undefined
+  /** Goes on behind a record that only a copy has to be published of; stops at every other one that failed. */
+  const goingOn: Effect.Effect<void, unknown, R> = Effect.catchCause(loop, (cause) => {
+    const record = current()
+    const settling = settle(record, cause, false)
+    if (Effect.isEffect(settling) || !isParked(settling)) {
+      unsettled = settling
+      return Effect.failCause(cause)
+    }
+    breaker?.release(timer)
+    const added = outstanding.add(record, slot, settling)
+    next()
+    return Effect.andThen(added, goingOn)
+  })
+  const whole = perBatch || handling.definition.orderingMode === "STRICT" ? loop : goingOn
   const guarded =
-    breaker === undefined ? loop : Effect.onInterrupt(loop, () => Effect.sync(() => breaker.release(timer)))
+    breaker === undefined ? whole : Effect.onInterrupt(whole, () => Effect.sync(() => breaker.release(timer)))
 
   while (index < records.length) {
     batchDeadline += yield* pausedMillis(handling, partition)
@@ -144,19 +170,14 @@ const handleRecords = Effect.fnUntraced(function* <R>(
       report(handling, partition, { _tag: "ProcessingBudgetReached" })
       break
     }
-    undecodable = undefined
+    unsettled = undefined
     const { exit, cutOff } = yield* partition.guard(guarded, timer)
     if (unmeasuredMillis !== undefined) measure(clock.currentTimeMillisUnsafe())
     if (Exit.isSuccess(exit)) continue
     if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
     const record = current()
-    if (undecodable === undefined) called(handling, timer)
-    const outcome: Settled =
-      undecodable === undefined
-        ? yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, (timer) =>
-            places.within(partition, timer, () => invoke(record))
-          )
-        : settleUndecodable(handling, partition, record, undecodable)
+    const settling = unsettled ?? settle(record, exit.cause, cutOff)
+    const outcome: Settled = Effect.isEffect(settling) ? yield* settling : settling
     breaker?.release(timer)
     if (isParked(outcome)) {
       if (!(yield* outstanding.add(record, slot, outcome))) break
