@@ -2,7 +2,7 @@
  * The kinds of values that a configuration has, as schemas. Each carries what a message, an editor and the documentation say about it.
  */
 import { TopicName } from "@eventbus/core"
-import { Effect, Schema, SchemaGetter } from "effect"
+import { Option, Schema, SchemaGetter } from "effect"
 import * as Durations from "./durations.ts"
 
 /** What is known of a setting beside its type; annotations of its schema. */
@@ -122,7 +122,7 @@ export const withDefault =
     Schema.optionalKey(Schema.Unknown)
       .pipe(
         Schema.decodeTo(schema, {
-          decode: SchemaGetter.withDefault(Effect.succeed(fallback)),
+          decode: SchemaGetter.transformOptional((value) => Option.some(Option.getOrElse(value, () => fallback))),
           encode: SchemaGetter.transform((value: S["Encoded"]): unknown => value)
         })
       )
