@@ -1,6 +1,6 @@
 /** What users may put in the place of the defaults, and what of it reaches whom. */
 import { assert, describe } from "@effect/vitest"
-import { Binding, Interceptor, RetryPolicy, Route, TopicName } from "@eventbus/core"
+import { Binding, IdempotencyStore, Interceptor, RetryPolicy, Route, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Clock, Context, Effect, Layer } from "effect"
 import { advance, append, bytes, headersOf, orders, scenario, settle, start, text } from "./bus.ts"
@@ -157,5 +157,51 @@ describe("listeners", () => {
       yield* settle
       assert.strictEqual(of("Settled").filter(({ settlement }) => settlement === "Handled").length, 2)
     })
+  )
+})
+
+describe("strategies", () => {
+  scenario("EXT-02 a naming strategy of the user's names the topics that copies go to", () =>
+    Effect.gen(function* () {
+      yield* topic
+      yield* append("orders", 0, ["a"])
+      const naming: TopicName.NamingStrategy = {
+        name: "shouting",
+        retry: ({ topic }, n) => `${topic}.AGAIN-${n}`,
+        deadLetter: ({ topic, groupId }) => `${groupId}.${topic}.DEAD`
+      }
+      yield* start(
+        Binding.make("orders", { ...orders, naming, retry: RetryPolicy.none, handler: () => Effect.die("no") })
+      )
+      yield* settle
+      const { log } = yield* MemoryBroker.MemoryBroker
+      assert.strictEqual((yield* log("billing.orders.DEAD", 0)).length, 1)
+    })
+  )
+
+  scenario(
+    "EXT-02 NFR-03 at least once; with an idempotency store a record that comes again is not handled again",
+    () =>
+      Effect.gen(function* () {
+        yield* topic
+        const { setCommitted } = yield* MemoryBroker.MemoryBroker
+        yield* append("orders", 0, ["a", "b"])
+        const handled: Array<string> = []
+        const handler = ({ value }: { readonly value: string }) => Effect.sync(() => handled.push(value))
+        const twice = <R>(binding: Binding.Binding<R>) =>
+          Effect.gen(function* () {
+            for (const offset of [0n, 1n]) {
+              // As after a crash before the commit.
+              yield* setCommitted("billing", "orders", 0, offset)
+              const app = yield* start(binding)
+              yield* settle
+              yield* app.close
+            }
+            return handled.splice(0)
+          })
+        assert.deepStrictEqual(yield* twice(Binding.make("orders", { ...orders, handler })), ["a", "b", "b"])
+        const once = Binding.make("orders", { ...orders, idempotency: {}, handler })
+        assert.deepStrictEqual(yield* Effect.provide(twice(once), IdempotencyStore.layerMemory()), ["a", "b"])
+      })
   )
 })
