@@ -75,6 +75,8 @@ export interface StoredCopy {
 export interface Remains {
   /** The groups as they were before everything was stopped: sentences. */
   readonly groups: ReadonlyArray<string>
+  /** When the topics were looked at for what is not read yet. */
+  readonly readMillis: number
   /** Partitions whose committed offset is not the end of the log. */
   readonly lagging: ReadonlyArray<{
     readonly partition: PartitionName

@@ -2,92 +2,14 @@
  * What a history amounts to at one moment: records and their fate, assignments as each process sees them, who holds what at the broker, calls that are
  * running. Rules compare the next entry with it.
  */
-import type { EventBusEvent } from "@eventbus/core"
+import type { Assignment, Call, Fate, GivenUp, LedgerRecord } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
 import type { Entry, PartitionName } from "./History.ts"
-import { deadLetterTopic, type Place } from "./retries.ts"
-import type { BindingPlan, RecordPlan, Scenario } from "./Scenario.ts"
+import { deadLetterTopic } from "./retries.ts"
+import type { BindingPlan, Scenario } from "./Scenario.ts"
 import { beginMillis } from "./Timeline.ts"
-
-export type Fate = "open" | "done" | "routed" | "dead-lettered" | "skipped"
-
-export interface LedgerRecord {
-  readonly plan: RecordPlan
-  readonly binding: string
-  readonly partition: PartitionName
-  readonly offset: bigint
-  /** Where it is on its way through the tiers, and what it brings along. Nothing of a record of the main topic is believed. */
-  readonly place: Place
-  readonly totalAttempts: number
-  readonly firstFailureMillis: number | undefined
-  /** When it may be handled. */
-  readonly dueMillis: number
-  fate: Fate
-  /** Removed from the log, by retention or compaction. */
-  removed: "no" | "retention" | "compaction"
-  /** A connector has said that it is gone, or could not know that it ever was: deleted before the group committed anything. */
-  accountedFor: boolean
-}
-
-/** How a delivery gave a record up. */
-export interface GivenUp {
-  readonly attempts: number
-  readonly failure: Failure
-  readonly atMillis: number
-  /** The processing budget did not leave time for another attempt. */
-  readonly budgetReached: boolean
-  /** What it had to do with the circuit breaker that keeps it in its place. */
-  breaker: "came while the breaker was open" | "opened the breaker" | undefined
-}
-
-type Failure = Extract<EventBusEvent.EventBusEvent, { readonly _tag: "AttemptFailed" }>["failure"]
-
-export interface Call {
-  readonly call: number
-  readonly process: string
-  readonly binding: string
-  readonly partition: PartitionName
-  readonly offsets: ReadonlyArray<bigint>
-  readonly assignment: Assignment | undefined
-}
-
-/** A partition in the hands of one consumer, as its connector sees it. */
-export interface Assignment {
-  /** Counts all assignments of a run. */
-  readonly number: number
-  readonly process: string
-  readonly consumer: number
-  readonly binding: string
-  readonly partition: PartitionName
-  readonly generation: number
-  readonly position: bigint
-  state: "active" | "revoked" | "released" | "lost" | "closed"
-  /** When it began to be given up: revoked, or its process was stopped. */
-  endingSinceMillis: number | undefined
-  drainTimedOut: boolean
-  /** A copy of one of its records was refused. */
-  publishFailed: boolean
-  /** Highest offset that a handler was called with; below `position` when none was. */
-  highest: bigint
-  readonly finished: Set<bigint>
-  /** Tried and not finished. */
-  readonly failed: Set<bigint>
-  /** Called and not finished. */
-  readonly begun: Set<bigint>
-  /** Given up by their delivery, and on their way to another topic: what is behind them may begin, and is not committed. */
-  readonly leaving: Map<bigint, GivenUp>
-  /** Copies that were begun to be published and not refused, by the number of the sending. */
-  readonly sent: Map<bigint, number>
-  /** Done in a transaction that is not committed yet. */
-  readonly pending: Set<bigint>
-  /** Calls of the current delivery that came to something. */
-  readonly attempts: Map<bigint, number>
-  budgetReached: boolean
-  /** Finished by a copy in another topic, or behind one that was on its way there: nobody waits for their commit. */
-  readonly notAwaited: Set<bigint>
-}
 
 interface CommitTraffic {
   inFlight: number
@@ -232,7 +154,7 @@ export class Ledger {
         return
       case "Stored":
         for (const { offset, copy, isReadable } of entry.copies) {
-          if (isReadable) this.store(entry.partition, offset, copy)
+          if (isReadable) this.store(entry.partition, offset, copy, entry.atMillis)
         }
         return
       case "Broker":
@@ -248,14 +170,20 @@ export class Ledger {
     const { binding, partition } = entry
     for (const [index, plan] of entry.records.entries()) {
       const offset = entry.firstOffset + BigInt(index)
-      const fresh = { place: { tier: 0, attempt: 1 }, totalAttempts: 0, firstFailureMillis: undefined, dueMillis: 0 }
+      const fresh = {
+        place: { tier: 0, attempt: 1 },
+        totalAttempts: 0,
+        firstFailureMillis: undefined,
+        storedMillis: 0,
+        dueMillis: 0
+      }
       this.add({ ...fresh, plan, binding, partition, offset, fate: "open", removed: "no", accountedFor: false })
     }
     this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
   }
 
   /** What it says of itself was held against the rules when it was sent. */
-  private store(partition: PartitionName, offset: bigint, copy: Copy): void {
+  private store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
     const [first] = this.ways.get(copy.id) ?? []
     const plan = first && this.planOf(first.binding)
     if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
@@ -266,6 +194,7 @@ export class Ledger {
       place: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
       totalAttempts: Copies.numberOf(copy, "total-attempts"),
       firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
+      storedMillis,
       dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
       ...{ fate: "open", removed: "no", accountedFor: false }
     })
@@ -355,6 +284,8 @@ export class Ledger {
   }
 
   private ret(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
+    // What opens a breaker now is this call.
+    this.lastGivenUp = undefined
     const call = this.calls.get(entry.call)
     if (call === undefined) return
     this.calls.delete(entry.call)
@@ -546,6 +477,3 @@ export class Ledger {
     }
   }
 }
-
-/** Nothing is missing when nobody handles it: finished, or not there any more. */
-export const isSettled = (record: LedgerRecord): boolean => record.fate !== "open" || record.removed !== "no"

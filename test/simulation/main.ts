@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
-import { generate } from "./Scenario.ts"
+import { generate } from "./generate.ts"
 import { type Extent, tell } from "./Story.ts"
 import { simulate } from "./simulate.ts"
 
@@ -59,6 +59,8 @@ const readOptions = () => {
   }
 }
 
+const headline = (story: string): string => story.slice(0, story.indexOf("\n"))
+
 const main = async (): Promise<void> => {
   const { seeds, from, workers, extent } = readOptions()
   console.log(`Simulating ${seeds} seeds from ${from} on ${Math.min(workers, seeds)} workers.`)
@@ -70,7 +72,10 @@ const main = async (): Promise<void> => {
   const note = (report: Report): void => {
     done++
     steps += report.steps
-    if (report.story !== undefined) failed.push(report)
+    if (report.story !== undefined) {
+      failed.push(report)
+      console.log(headline(report.story))
+    }
     if (done % 500 === 0) console.log(`${done} seeds, ${failed.length} failed, ${perMinute()} per minute`)
   }
   await Promise.all(
@@ -88,7 +93,6 @@ const main = async (): Promise<void> => {
   failed.sort((a, b) => a.seed - b.seed)
   const [first] = failed
   if (first === undefined) return
-  for (const { story } of failed) console.log(story?.slice(0, story.indexOf("\n")))
   console.log(`\n${first.story}`)
   process.exitCode = 1
 }

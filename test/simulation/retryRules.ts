@@ -2,10 +2,11 @@
  * Rules about records that fail: how often they are tried, where they go, what their copies say, and when those are handled.
  */
 
+import type { Assignment, GivenUp, LedgerRecord } from "./accounts.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
 import { ownHeaders } from "./handlers.ts"
-import type { Assignment, GivenUp, Ledger, LedgerRecord } from "./Ledger.ts"
+import type { Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
 import { concurrencyOf, deadLetterTopic, nextPlace, topicOf, topicOfTier } from "./retries.ts"
 import type { BindingPlan } from "./Scenario.ts"

@@ -115,6 +115,7 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   yield* trouble(world)
   yield* settle(world)
   if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
+  const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
   const deadLetters = yield* Cluster.deadLetters(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
@@ -124,7 +125,7 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   )
   yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
   const leftovers = yield* quiet(world)
-  history.add({ _tag: "Ended", remains: { groups, lagging, deadLetters, outputs, leftovers } })
+  history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, outputs, leftovers } })
 })
 
 const trouble = Effect.fnUntraced(function* (world: World) {

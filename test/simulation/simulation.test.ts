@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
+import { generate } from "./generate.ts"
 import { type PlantedBug, plantedBugs } from "./plants.ts"
-import { generate } from "./Scenario.ts"
 import { sentence, tell } from "./Story.ts"
 import { type Outcome, simulate } from "./simulate.ts"
 
