@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, Metrics, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect, Metric } from "effect"
-import { advance, append, orders, settle, start } from "../scenarios/bus.ts"
+import { advance, append, inTime, orders, settle, start } from "../scenarios/bus.ts"
 import { histogramOf, labelsOf, metered, namesOf, valueOf } from "./series.ts"
 
 class Down extends Data.TaggedError("Down") {}
@@ -290,6 +290,21 @@ describe("the metrics of a binding", () => {
       isDown = false
       yield* advance("10 minutes")
       assert.deepStrictEqual([yield* depth("1"), yield* depth("2")], [0, 0])
+    })
+  )
+
+  metered("LIF-16 ruling 36 a binding that comes and goes, and fails meanwhile, leaves no series", () =>
+    Effect.gen(function* () {
+      yield* createTopic("orders")
+      const app = yield* start()
+      for (let round = 0; round < 5; round++) {
+        yield* app.connector.register(binding({ isDown: () => false }))
+        yield* append("orders", 0, ["v", "invalid"])
+        yield* advance("5 seconds")
+        assert.isNotEmpty(yield* namesOf("orders"))
+        yield* inTime(app.connector.destroy("orders"))
+      }
+      assert.strictEqual((yield* Metric.MetricRegistry).size, 0)
     })
   )
 
