@@ -70,7 +70,7 @@ describe("interceptors", () => {
             ],
             handler: ({ value }) =>
               Effect.gen(function* () {
-                if (value === "slow") yield* Effect.never
+                if (value === "slow") return yield* Effect.never
                 seen.push(`${value} of ${yield* Tenant}`)
               })
           })

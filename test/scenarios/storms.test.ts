@@ -237,7 +237,7 @@ const storm = (kind: Kind, seed: number) => {
         calls.set(value, call)
         if (call > 1) yield* Effect.sleep(Math.min(call, 20) * 37)
         if (word === "slow") yield* Effect.sleep("25 seconds")
-        if (word === "interrupts" && call === 1) yield* Effect.interrupt
+        if (word === "interrupts" && call === 1) return yield* Effect.interrupt
         if (word === "invalid") return yield* new Invalid()
         if (word === "flaky" && call <= 2) return yield* new Down()
         if (word === "broken" && !(passes && isCalm)) return yield* new Down()

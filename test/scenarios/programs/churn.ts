@@ -71,8 +71,7 @@ const Kafka = Layer.unwrap(
 
 program.pipe(
   Effect.scoped,
-  Effect.provide(EventBusConnector.layer),
-  Effect.provide(Kafka),
+  Effect.provide(Layer.provideMerge(EventBusConnector.layer, Kafka)),
   Metric.enableRuntimeMetrics,
   Effect.runPromise
 )
