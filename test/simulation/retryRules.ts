@@ -77,15 +77,18 @@ const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
     : `${partition}: ${event.record.offset} is ${event.settlement} after ${event.attempts} attempts, and there were ${calls}`
 })
 
-/** Rulings 6 and 17: only what a delivery gave up is published, once, and not by somebody who is giving the partition up. */
+/** Rulings 6 and 17: only what a delivery gave up is published, once, and nothing that it gave up after its partition began to be given up. */
 const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledger) => {
   const source = ledger.sourceOf(process, copy)
   if (source === undefined) return `${process} publishes ${copy.id} to ${copy.topic}, and no delivery gave it up`
   const { record, assignment } = source
   const from = `${record.partition}: the copy of ${record.offset} (${copy.id})`
-  const sinceMillis = assignment.endingSinceMillis
-  if (assignment.state !== "active" || (sinceMillis !== undefined && sinceMillis < atMillis)) {
-    return `${from} is published by ${process}, whose partition is ${sinceMillis === undefined ? assignment.state : "being given up"}`
+  const { state, endingSinceMillis: sinceMillis } = assignment
+  const isOver = state !== "active" && state !== "revoked"
+  // What was given up before that leaves all the same: more may be handled behind it.
+  const isTooLate = sinceMillis !== undefined && assignment.leaving.get(record.offset)!.atMillis > sinceMillis
+  if (isOver || isTooLate) {
+    return `${from} is published by ${process}, whose partition is ${isOver ? state : "being given up"}`
   }
   if (assignment.sent.has(record.offset)) return `${from} is published twice`
   const problem = misdirected(ledger, record, assignment, copy) ?? untrue(record, assignment, copy, atMillis)

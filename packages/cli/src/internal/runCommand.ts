@@ -35,7 +35,7 @@ export const run = Command.make(
       Layer.provide(application.layer),
       Layer.provide(clusters)
     )
-    yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[logFormat]])))
+    return yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[logFormat]])))
   })
 ).pipe(
   Command.withDescription(

@@ -42,7 +42,7 @@ export const trail = Command.make(
     )
     if (json) yield* Console.log(JSON.stringify({ hops }, withoutBigInts, 2))
     else if (hops.length > 0) yield* Console.log(Trail.format(hops))
-    if (hops.length === 0) yield* refuse(json ? "" : "nothing of such a record is left")
+    if (hops.length === 0) return yield* refuse(json ? "" : "nothing of such a record is left")
   })
 ).pipe(
   Command.withDescription(

@@ -36,7 +36,7 @@ export const validate = Command.make(
       yield* Console.log(JSON.stringify({ file, valid: issues.length === 0, issues: issues.map(flat) }, null, 2))
     else if (result._tag === "Success") yield* Console.log(summary(file, result.success))
     else yield* Console.log(ConfigurationFile.mistakes(file, issues))
-    if (issues.length > 0) yield* refuse("")
+    if (issues.length > 0) return yield* refuse("")
   })
 ).pipe(
   Command.withDescription(

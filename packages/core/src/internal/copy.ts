@@ -4,7 +4,7 @@ import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
 
 export interface Copy {
-  /** The partition that the record is in: once it stops, no attempt to publish begins any more. */
+  /** The partition that the record is in: once it stops, no attempt to publish is repeated any more. */
   readonly partition: {
     readonly stopping: boolean
     /** Waits for something, but not longer than the partition runs. */

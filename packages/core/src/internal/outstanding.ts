@@ -77,6 +77,11 @@ export const make = Effect.fnUntraced(function* (
   const take = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.flatMap(Effect.yieldNow, () => {
       if (boarding === entries) boarding = []
+      // Another owner may have the records by now.
+      if (!partition.owned())
+        return Effect.sync(() => {
+          for (const entry of entries) land(entry, false)
+        })
       return handling.parking.publishEach(
         entries.map(({ outcome }) => outcome.copy),
         (index, answer) => {
@@ -103,6 +108,8 @@ export const make = Effect.fnUntraced(function* (
       const entry = { record, slot, outcome }
       if (inOrder)
         return Effect.map(handling.parking.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
+      // A stop never leads to a copy (ruling 17). One that was taken over before it is published: more may be handled behind it.
+      if (partition.stopping) return Effect.sync(() => finish(entry, false))
       records++
       bytes += sizeOf(record)
       board(entry)

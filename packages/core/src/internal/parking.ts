@@ -25,7 +25,10 @@ export type OnAnswer = (index: number, answer: boolean | Effect.Effect<boolean>)
 
 export interface Parking {
   readonly publish: Publish
-  /** Publishes copies of records of one partition to one topic, in order; returns when each is answered. */
+  /**
+   * Publishes copies of records of one partition to one topic, in order; returns when each is answered. Also when the partition has stopped since they were
+   * taken over: what was handled behind them could not be committed without them.
+   */
   readonly publishEach: (copies: ReadonlyArray<Copy>, onAnswer: OnAnswer) => Effect.Effect<void>
   /** Publishes by other means, such as within a transaction. */
   readonly through: (send: Send) => { readonly publish: Publish }
@@ -165,7 +168,6 @@ export const make = Effect.fnUntraced(function* (
         )
       )
     return Effect.suspend(() => {
-      if (copies[0]!.partition.stopping) return tellAll(copies, (_, index) => onAnswer(index, false))
       const keyless = copies.find(({ record }) => record.key === null)
       const sent = keyless === undefined ? sendAt(undefined) : Effect.flatMap(samePartition(keyless), sendAt)
       // Only for want of a producer.
