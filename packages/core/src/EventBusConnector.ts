@@ -1,7 +1,20 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Clock, Context, Deferred, Effect, Exit, Layer, Queue, Result, Scope, Semaphore, Stream } from "effect"
+import {
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Layer,
+  Queue,
+  Result,
+  Scope,
+  Semaphore,
+  Stream
+} from "effect"
 import type { Broker } from "./Broker.ts"
 import * as Clusters from "./Clusters.ts"
 import {
@@ -28,7 +41,7 @@ import * as Registry from "./internal/registry.ts"
 import * as Validation from "./internal/validation.ts"
 import * as Watch from "./internal/watch.ts"
 import type { DeadLetters } from "./Replay.ts"
-import type { BindingSnapshot } from "./Snapshot.ts"
+import { type BindingSnapshot, WatchInterval } from "./Snapshot.ts"
 
 export type { BindingSnapshot } from "./Snapshot.ts"
 
@@ -210,7 +223,8 @@ const make = Effect.gen(function* () {
 
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
-  yield* Effect.forkScoped(Watch.run(containers))
+  const interval = Duration.fromInputUnsafe(yield* WatchInterval)
+  yield* Effect.forkScoped(Watch.run(containers, Duration.toMillis(interval)))
   yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 
   return EventBusConnector.of({

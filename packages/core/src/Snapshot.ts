@@ -1,11 +1,20 @@
 /**
  * A binding as it is at one moment: what lists, health, metrics and commands of operators show. Taking one asks no broker.
  */
+import { Context, type Duration } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
 import type { PauseReason } from "./internal/pauseReasons.ts"
+
+/**
+ * How often the connector looks at partitions that no fetch tells about (paused, waiting, idle), so that lag and health are right. Read when the connector
+ * is made. Default 10 seconds.
+ */
+export const WatchInterval = Context.Reference<Duration.Input>("@eventbus/core/Snapshot/WatchInterval", {
+  defaultValue: () => "10 seconds"
+})
 
 export interface BindingSnapshot {
   readonly name: string
@@ -83,7 +92,7 @@ export interface PartitionSnapshot extends TopicPartition {
   /** Records that are fetched and not done with, those in flight included. */
   readonly buffered: number
   readonly bufferedBytes: number
-  /** For how long the position has not moved although there is lag, in milliseconds, 10 seconds too little at most. 0 without lag. */
+  /** For how long the position has not moved although there is lag, in milliseconds, `WatchInterval` too little at most. 0 without lag. */
   readonly waitingMillis: number
   /** For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, 20 seconds too little at most. */
   readonly unfetchedMillis: number

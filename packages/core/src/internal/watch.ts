@@ -29,13 +29,11 @@ export interface Outlook {
   unreadable: Trouble | undefined
 }
 
-const roundMillis = 10_000
-
 /** How many topics one cluster is asked about at a time. */
 const topicsAtOnce = 8
 
-/** Looks until it is interrupted. */
-export const run = (bindings: () => ReadonlyArray<Watched>): Effect.Effect<never> => {
+/** Looks every `roundMillis` until it is interrupted. */
+export const run = (bindings: () => ReadonlyArray<Watched>, roundMillis: number): Effect.Effect<never> => {
   const heard = new WeakMap<Partition, number>()
   /** Whether no fetch has said anything since the last round. A new partition knows its log end from its assignment. */
   const isSilent = (partition: Partition): boolean => {
@@ -60,7 +58,7 @@ export const run = (bindings: () => ReadonlyArray<Watched>): Effect.Effect<never
       Map.groupBy(bindings(), ({ broker }) => broker),
       ([broker, served]) => {
         const questions = served.flatMap((binding) => questionsOf(binding, nowMillis))
-        return Effect.map(ask(broker, questions, nowMillis), (silence) => {
+        return Effect.map(ask(broker, questions, { nowMillis, roundMillis }), (silence) => {
           for (const { outlook } of served) outlook.unreachable = begun(outlook.unreachable, silence, nowMillis)
         })
       },
@@ -83,7 +81,7 @@ interface Question {
 const ask = (
   broker: Broker["Service"],
   questions: ReadonlyArray<Question>,
-  nowMillis: number
+  { nowMillis, roundMillis }: { readonly nowMillis: number; readonly roundMillis: number }
 ): Effect.Effect<BrokerError | undefined> => {
   if (questions.length === 0) return Effect.succeed(undefined)
   let silence: BrokerError | undefined
