@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { MemoryBroker } from "@eventbus/testkit"
+import { Binding, CurrentTransaction, RetryPolicy, Route } from "@eventbus/core"
+import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { advance, append, scenario, settle, start, until } from "./bus.ts"
+import { advance, append, bytes, orders, scenario, settle, start, until } from "./bus.ts"
 import { Down, kinds } from "./kinds.ts"
 
 describe("a trial call that fails after its partition was lost", () => {
@@ -49,4 +50,54 @@ describe("a trial call that fails after its partition was lost", () => {
       })
     )
   }
+
+  scenario(
+    "CB-11 ruling 27 transactional: one that waits for its output is cut off at once, and gives its permit back",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        yield* memory.createTopic("out")
+        yield* memory.createTopic("unreachable")
+        yield* memory.addFault(
+          FaultPlan.chance(1, { operation: "produce", topic: "unreachable" }, { _tag: "LoseRequest" })
+        )
+        const calls: Array<string> = []
+        const app = yield* start(
+          Binding.makeTransactional("orders", {
+            ...orders,
+            retry: RetryPolicy.none,
+            circuitBreaker: {
+              minimumNumberOfCalls: 1,
+              slidingWindowSize: 1,
+              permittedNumberOfCallsInHalfOpenState: 1,
+              waitDurationInOpenState: "10 seconds",
+              automaticPauseOnOpen: false
+            },
+            onError: { Down: Route.retry },
+            handler: ({ value }) =>
+              Effect.suspend(() => {
+                const isTrial = calls.push(value) === 2
+                if (calls.length === 1) return Effect.fail(new Down())
+                const topic = isTrial ? "unreachable" : "out"
+                return Effect.orDie(CurrentTransaction.send({ topic, key: null, value: bytes(value) }))
+              })
+          })
+        )
+        yield* append("orders", 0, ["a"])
+        yield* settle
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+        yield* advance("10 seconds")
+        assert.deepStrictEqual(calls, ["a", "a"])
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "HALF_OPEN")
+        yield* memory.inject({ _tag: "PartitionLost", topic: "orders", partition: 0 })
+        yield* append("orders", 1, ["b"])
+        yield* advance("3 seconds")
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "CLOSED")
+        assert.deepStrictEqual(calls, ["a", "a", "b"])
+        // The transaction of the lost partition is over when its producer has given up what it was sending.
+        yield* until(() => calls.length === 4, "30 seconds")
+        assert.deepStrictEqual(calls, ["a", "a", "b", "a"])
+      })
+  )
 })

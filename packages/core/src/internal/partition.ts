@@ -271,6 +271,8 @@ export class Partition implements Committable {
       this.guarded.add(guarded)
       return Fiber.await(fiber).pipe(
         Effect.map((exit) => ({ exit, cutOff })),
+        // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.
+        Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
         Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))
       )
     })
