@@ -96,6 +96,7 @@ export const CircuitBreaker = section("Stops handling while a dependency is down
 })
 
 export const Dlt = section("What becomes of dead letters.", {
+  topic: optional(topicName("Full name of the dead letter topic; topicSuffix gives way. Default: what `naming` says.")),
   topicSuffix: optional(
     topicName("Name of the dead letter topic behind `{topic}.`. Default: what `naming` says, `DLT`.")
   ),

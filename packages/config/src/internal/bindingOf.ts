@@ -102,11 +102,14 @@ const plainOptions = (settings: BindingSettings) => ({
   maxBufferedBytes: settings.maxBufferedBytes,
   orderingMode: settings.orderingMode,
   onExhausted: settings.onExhausted,
-  naming: TopicName[settings.naming],
+  naming: namingOf(settings),
   missingTopics: settings.missingTopics,
   shutdownTimeout: settings.shutdownTimeoutMs,
   autoStartup: settings.autoStartup
 })
+
+const namingOf = ({ naming, dlt: { topic } }: BindingSettings): TopicName.NamingStrategy =>
+  topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
 
 /** Throws `InvalidRetryPolicy` for tiers that do not fit together. */
 export const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
@@ -155,7 +158,7 @@ const deadLetterOf = <R>(
   { dlt }: BindingSettings,
   onDeadLetter: ((letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>) | undefined
 ): DeadLetter.DeadLetter<R> => {
-  const { strategy, replay, alertTimeoutMs, topicSuffix, headers } = dlt
+  const { strategy, replay, alertTimeoutMs, topic, topicSuffix, headers } = dlt
   const base = (): DeadLetter.DeadLetter<R> => {
     if (strategy === "SCHEDULED_REPLAY") {
       const { cooldownMs, maxReplays, batchSize } = replay
@@ -166,5 +169,5 @@ const deadLetterOf = <R>(
       ? DeadLetter.custom(onDeadLetter)
       : DeadLetter.alertAndStore(onDeadLetter, { timeout: alertTimeoutMs })
   }
-  return DeadLetter.withSettings(base(), { topicSuffix, headers })
+  return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers })
 }

@@ -86,6 +86,7 @@ const pathOf = (path: string, { dlt, retry }: BindingSettings): Path => {
   switch (path) {
     case "deadLetterTopic":
     case "deadLetter.journal":
+      if (dlt.topic !== undefined) return ["dlt", "topic"]
       return dlt.topicSuffix === undefined ? ["naming"] : ["dlt", "topicSuffix"]
     case "retry":
       return retry.tiers.length > 0 ? ["retry"] : ["retry", "tier0"]

@@ -1,0 +1,209 @@
+/**
+ * The configuration of a result-based consumer, root `KafkaConsumer` (resilient consumer seed §1, "Configuration Examples"), as one binding and one cluster.
+ *
+ * ```ts
+ * const Main = ResilientConsumer.layerFile("appsettings.json", Handler.make({ value: Serde.json(Order), handler }))
+ * ```
+ *
+ * Topics are called `{TopicName}.retry.{n}` and `{TopicName}.error`. All mistakes are told at once, by the keys of the file.
+ */
+import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
+import { Effect, Layer, Predicate, Schema } from "effect"
+import * as Configuration from "./Configuration.ts"
+import type { Handler } from "./Handler.ts"
+import { canonical } from "./internal/canonical.ts"
+import { decoder } from "./internal/decoding.ts"
+import * as Files from "./internal/files.ts"
+import { frozen } from "./internal/frozen.ts"
+import * as Issues from "./internal/issues.ts"
+import { duration, text, topicName, whole, withDefault } from "./internal/leaves.ts"
+import * as Node from "./internal/node.ts"
+import { toNode } from "./internal/plainData.ts"
+import * as Shape from "./internal/shape.ts"
+import * as Texts from "./internal/texts.ts"
+
+const section = <F extends Schema.Struct.Fields>(description: string, fields: F) =>
+  Schema.Struct(fields).annotate({ description })
+
+/** The keys below `KafkaConsumer`. */
+export const KafkaConsumer = section("A result-based consumer.", {
+  TopicName: topicName("The Kafka topic to read, and the binding's name."),
+  ConsumerNumber: whole("Consumers (group members) in this process. Default 1.").pipe(withDefault(1)),
+  GroupId: text("The consumer group."),
+  SchemaRegistryUrl: Schema.optionalKey(text("Values are Avro then, which the program decodes. Default: none.")),
+  BootstrapServers: text("`bootstrap.servers`: host:port, several with commas."),
+  Error: Schema.optionalKey(
+    section("Where records go that failed for good.", {
+      TopicName: Schema.optionalKey(topicName("Full name of the error topic. Default `{TopicName}.error`."))
+    })
+  ),
+  RetryPolicy: Schema.optionalKey(
+    section("How a record is tried again. Default: not at all.", {
+      Delay: duration("Wait before each attempt, milliseconds."),
+      RetryAttempts: whole("Attempts after the first, each in a topic of its own.", { minimum: 0, maximum: 100 })
+    })
+  )
+})
+
+type Decoded = typeof KafkaConsumer.Type
+
+/** What code sets: the keys below `KafkaConsumer`. */
+export interface Values {
+  readonly TopicName: string
+  readonly GroupId: string
+  readonly BootstrapServers: string
+  /** Consumers in this process, 1 or more. Default 1. */
+  readonly ConsumerNumber?: number
+  readonly SchemaRegistryUrl?: string
+  /** Default `{TopicName}.error`. */
+  readonly Error?: { readonly TopicName?: string }
+  /** Delay in ms, 0 or more; RetryAttempts 0 to 100. Default: no retries. */
+  readonly RetryPolicy?: { readonly Delay: number | string; readonly RetryAttempts: number }
+}
+
+/** One binding, named like its topic, and one cluster, `default`. */
+export interface ResilientConsumer extends Configuration.Configuration {
+  /** Set when values are Avro. */
+  readonly schemaRegistryUrl: string | undefined
+}
+
+type Read = Effect.Effect<ResilientConsumer, EventBusError.ConfigurationValidation>
+
+const root = "KafkaConsumer"
+const shape = Shape.make(KafkaConsumer.ast)
+const decodeKeys = decoder(KafkaConsumer)
+
+/** Reads a file: JSON when its name ends with `.json`, else YAML. Sections beside `KafkaConsumer` are not looked at. */
+export const load = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<ResilientConsumer, EventBusError.ConfigurationValidation> {
+  const issues = Issues.make()
+  const result = yield* Files.readBytes(path)
+  if (!("bytes" in result)) {
+    issues.unreadable(result.problem, ("allowed" in result && result.allowed) || "a file that can be read", {
+      file: path
+    })
+    return yield* refuse(issues)
+  }
+  const content = Texts.decode(result.bytes, path, issues)
+  return yield* content === undefined
+    ? refuse(issues)
+    : parse(content, { file: path, format: path.endsWith(".json") ? "json" : "yaml" })
+})
+
+/** Reads a text with the root `KafkaConsumer`. `file` names it in issues; by default, the format does. Default json. */
+export const parse = (
+  content: string,
+  options: { readonly format?: Texts.Format; readonly file?: string } = {}
+): Read =>
+  Effect.suspend(() => {
+    const { format = "json", file = format } = options
+    const issues = Issues.make()
+    const tree = Texts.parse(content, file, format, issues)
+    const below = Node.child(tree, root)
+    if (tree !== undefined && below === undefined) {
+      issues.add([root], "nothing", `a section ${root} at the top of the file`, Node.place(tree))
+    }
+    return below === undefined ? refuse(issues) : read(below, [root], issues)
+  })
+
+/** Reads plain data, such as `Values`: what is below `KafkaConsumer`. */
+export const decode = (values: unknown): Read =>
+  Effect.suspend(() => read(toNode(values, { name: "data" }), [], Issues.make()))
+
+const refuse = (issues: Issues.Issues): Effect.Effect<never, EventBusError.ConfigurationValidation> =>
+  Effect.fail(new EventBusError.ConfigurationValidation({ issues: issues.all() }))
+
+const read = Effect.fnUntraced(function* (
+  node: Node.Node,
+  path: Node.Path,
+  issues: Issues.Issues
+): Effect.fn.Return<ResilientConsumer, EventBusError.ConfigurationValidation> {
+  const trail = path.reduce<Node.Trail | undefined>((above, key) => ({ above, key }), undefined)
+  const keys = decodeKeys(canonical(node, shape, issues, trail), path, issues)
+  if (!("value" in keys) || issues.all().length > 0) return yield* refuse(issues)
+  const configuration = yield* Effect.catchTag(
+    Configuration.decode(dataOf(keys.value)),
+    "ConfigurationValidation",
+    (error) => {
+      for (const { path: inside, found, allowed } of error.issues) {
+        issues.add([...path, ...keyOf(inside, keys.value.TopicName)], found, allowed, Node.place(node))
+      }
+      return refuse(issues)
+    }
+  )
+  return frozen({ ...configuration, schemaRegistryUrl: keys.value.SchemaRegistryUrl })
+})
+
+/** The same as the connector's own configuration says it. */
+const dataOf = (keys: Decoded) => {
+  const { Delay = 0, RetryAttempts = 0 } = keys.RetryPolicy ?? {}
+  return {
+    eventbus: {
+      clusters: { default: { brokers: keys.BootstrapServers } },
+      bindings: new Map([
+        [
+          keys.TopicName,
+          {
+            topic: keys.TopicName,
+            groupId: keys.GroupId,
+            concurrency: keys.ConsumerNumber,
+            naming: "dotted",
+            dlt: { topic: keys.Error?.TopicName },
+            retry: {
+              tier0: { maxAttempts: 1 },
+              // Tiers of one delay would share a topic; the names of the seed are one for each attempt.
+              tiers: Array.from({ length: RetryAttempts }, (_, index) => ({ delayMs: Delay + index, maxAttempts: 1 }))
+            }
+          }
+        ]
+      ])
+    }
+  }
+}
+
+const keysOf = new Map<string, Node.Path>([
+  ["topic", ["TopicName"]],
+  ["groupId", ["GroupId"]],
+  ["concurrency", ["ConsumerNumber"]],
+  ["naming", ["TopicName"]],
+  ["dlt", ["Error", "TopicName"]],
+  ["retry", ["RetryPolicy"]]
+])
+
+/** The key that a path inside the connector's configuration comes from. */
+const keyOf = (path: string, topic: string): Node.Path => {
+  const binding = Node.formatPath(["eventbus", "bindings", topic])
+  const [key] = path.startsWith(binding) ? (/\w+/.exec(path.slice(binding.length)) ?? []) : []
+  return key === undefined ? [] : (keysOf.get(key) ?? [])
+}
+
+/** A handler; or, for Avro, a function that makes one whose `Serde` decodes by the registry. */
+export type Input<R> = Handler<R> | ((schemaRegistryUrl: string | undefined) => Handler<R>)
+
+type Registered<R> = Layer.Layer<
+  EventBusConnector.EventBusConnector,
+  EventBusError.ConfigurationValidation | EventBusError.BindingAlreadyExists | EventBusError.ConnectorClosed,
+  R | Broker.Broker
+>
+
+/** Registers and starts the consumer with its handler; closing the layer stops it. Avro without a function that brings the decoder is refused. */
+export const layer = <R>(consumer: ResilientConsumer, input: Input<R>): Registered<R> => {
+  const { schemaRegistryUrl: url, bindings } = consumer
+  if (!Predicate.isFunction(input) && url !== undefined) {
+    const issues = Issues.make()
+    const allowed = "no such key, for JSON: Avro needs a decoder of your own, given as (schemaRegistryUrl) => handler"
+    issues.add([root, "SchemaRegistryUrl"], JSON.stringify(url), allowed)
+    return Layer.unwrap(refuse(issues))
+  }
+  const handler = Predicate.isFunction(input) ? input(url) : input
+  return Configuration.layer(consumer, { byName: new Map(bindings.map((binding) => [binding.handler, handler])) })
+}
+
+/** `load` and `layer` in one step. */
+export const layerFile = <R>(path: string, input: Input<R>): Registered<R> =>
+  Layer.unwrap(Effect.map(load(path), (consumer) => layer(consumer, input)))
+
+/** `decode` and `layer` in one step, from code. */
+export const layerValues = <R>(values: Values, input: Input<R>): Registered<R> =>
+  Layer.unwrap(Effect.map(decode(values), (consumer) => layer(consumer, input)))
