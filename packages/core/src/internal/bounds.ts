@@ -18,12 +18,11 @@ export const make = (
   clock: Clock.Clock
 ): Bounds => {
   // A delivery between two attempts keeps its permit. One that waits for a place must not: who has the place may wait for the permit.
-  const onWait = gate?.release
-  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock, onWait) : Places.unbounded
+  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock, gate) : Places.unbounded
   const places = gate === undefined ? inFlight : guarding(inFlight, gate)
   const ofTiers = new Map(
     tiers.topics.map((tier) => {
-      const ofTier = Places.make(tier.concurrency, clock, onWait)
+      const ofTier = Places.make(tier.concurrency, clock, gate)
       const nested: Places.Places = {
         within: (at, timer, run) => ofTier.within(at, timer, () => places.within(at, timer, run))
       }

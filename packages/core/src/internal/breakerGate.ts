@@ -4,9 +4,9 @@
  */
 import { type Clock, Effect, Exit } from "effect"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
-import type { Gate, Places, Timer } from "./places.ts"
+import type { Gate, Inside, Places, Timer } from "./places.ts"
 
-export interface BreakerGate {
+export interface BreakerGate extends Inside {
   /** Takes a permit, if there is one at once, for callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
   readonly admit: (timer: Timer) => boolean
   /** The delivery succeeded. Does nothing for one whose success is told already. */
@@ -44,6 +44,11 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     breaker.recordUnsafe(permit, outcome, Math.max(0, now - timer.startedMillis), now)
     // An outcome that does not count leaves its permit to the next.
     if (outcome === "ignored") wake()
+  }
+
+  const holdsUp = () => {
+    const state = breaker.stateUnsafe()
+    return state !== "CLOSED" && state !== "DISABLED"
   }
 
   const hasOpened = ({ permit }: Timer) => permit !== undefined && !breaker.isCurrentUnsafe(permit)
@@ -116,7 +121,9 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       return !breaker.isCurrentUnsafe(permit)
     },
     hasOpened,
-    release
+    release,
+    holdsUp,
+    onHeldUp: (listener) => breaker.onChange(() => (holdsUp() ? listener() : undefined))
   }
 }
 

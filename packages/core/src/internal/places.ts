@@ -40,11 +40,25 @@ interface Ticket {
   call: (turn: "same" | "next") => void
 }
 
-/** `onWait` is told of each delivery that has to wait: what it holds meanwhile, somebody in a place may be waiting for. */
-export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) => void = () => {}): Places => {
+/** What is in front of the handler within a place: the circuit breaker. */
+export interface Inside {
+  /** Gives back what a delivery holds that has to wait for a place: somebody in a place may be waiting for it. */
+  readonly release: (timer: Timer) => void
+  /** Whether who has a place may be waiting for something else than its handler. */
+  readonly holdsUp: () => boolean
+  /** Calls the listener when that begins; the result removes it. */
+  readonly onHeldUp: (listener: () => void) => () => void
+}
+
+const nothing: Inside = { release: () => {}, holdsUp: () => false, onHeldUp: () => () => {} }
+
+export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing): Places => {
   let free = count
   const waiting = new Set<Ticket>()
   let calling = false
+
+  /** Who is being given up waits for handlers that run: those in the places may themselves be waiting. */
+  const isHeldUp = (gate: Gate) => gate.ending && inside.holdsUp()
 
   const leave = (ticket: Ticket) => {
     if (!ticket.held) return
@@ -69,13 +83,15 @@ export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) =
       const leaveQueue = (turn: "same" | "next") => {
         waiting.delete(ticket)
         unsubscribe()
+        unsubscribeInside()
         resume(turn === "same" ? Effect.void : Effect.yieldNow)
       }
       const unsubscribe = gate.onStop(() => leaveQueue("next"))
+      const unsubscribeInside = gate.ending ? inside.onHeldUp(() => leaveQueue("next")) : () => {}
       ticket.call = leaveQueue
       waiting.add(ticket)
       // The fiber may have yielded since it looked.
-      if (free > 0 || gate.stopping) leaveQueue("same")
+      if (free > 0 || gate.stopping || isHeldUp(gate)) leaveQueue("same")
       return Effect.sync(() => leaveQueue("next"))
     })
 
@@ -84,12 +100,15 @@ export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) =
       if (gate.stopping || (!gate.patient && (!gate.open || (free === 0 && !ticket.held)))) return Effect.interrupt
       if (!gate.open) {
         leave(ticket)
-        onWait(timer)
+        inside.release(timer)
         return Effect.andThen(gate.runnable, enter(gate, timer, ticket))
       }
       if (ticket.held) return Effect.void
-      if (free === 0) onWait(timer)
-      if (free === 0) return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket))
+      if (free === 0) {
+        inside.release(timer)
+        if (isHeldUp(gate)) return Effect.interrupt
+        return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket))
+      }
       free--
       ticket.held = true
       return Effect.void
@@ -102,12 +121,12 @@ export const make = (count: number, clock: Clock.Clock, onWait: (timer: Timer) =
         const sinceMillis = clock.currentTimeMillisUnsafe()
         const ticket: Ticket = { held: false, call: () => {} }
         timer.startedMillis = Number.POSITIVE_INFINITY
-        const inside = Effect.suspend(() => {
+        const running = Effect.suspend(() => {
           timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
           return run()
         })
         return Effect.ensuring(
-          Effect.andThen(enter(gate, timer, ticket), inside),
+          Effect.andThen(enter(gate, timer, ticket), running),
           Effect.sync(() => leave(ticket))
         )
       })
