@@ -2,7 +2,7 @@
  * What an open circuit breaker holds back, and whom it must not hold up.
  */
 import { assert, describe } from "@effect/vitest"
-import { Binding, Route, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import { advance, append, inTime, now, orders, scenario, start, until, valuesOf } from "./bus.ts"
@@ -89,6 +89,40 @@ describe("an open circuit breaker", () => {
       )
     }
   }
+
+  scenario("ruling 28 a record that cannot be read waits, too, when the breaker opens at the moment of its turn", () =>
+    Effect.gen(function* () {
+      const memory = yield* cluster("slow", "up", "?", "down")
+      let isDown = true
+      const app = yield* start(
+        Binding.make("orders", {
+          ...{ ...orders, value: readable, processingOrder: "unordered", maxInFlight: 1, onError },
+          retry: RetryPolicy.none,
+          circuitBreaker: {
+            minimumNumberOfCalls: 1,
+            slidingWindowSize: 1,
+            waitDurationInOpenState: "30 seconds",
+            automaticPauseOnOpen: false
+          },
+          // The place of the first goes through the others, all in one step.
+          handler: ({ value }) =>
+            value === "slow"
+              ? Effect.sleep("1 second")
+              : Effect.suspend(() => (value === "down" && isDown ? Effect.fail(new Down()) : Effect.void))
+        })
+      )
+      yield* advance("1 second")
+      assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+      assert.strictEqual(yield* memory.partitionCount("orders.DLT"), 0)
+      isDown = false
+      yield* until(
+        () => app.of("Settled").filter(({ settlement }) => settlement !== "Refused").length === 4,
+        "5 seconds"
+      )
+      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["?"])
+      assert.strictEqual(app.of("Settled").filter(({ settlement }) => settlement === "Handled").length, 3)
+    })
+  )
 
   scenario("ruling 35 a stop leaves records that wait in lanes for the breaker: neither awaited nor handled", () =>
     Effect.gen(function* () {

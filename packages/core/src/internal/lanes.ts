@@ -171,6 +171,9 @@ const run = Effect.fnUntraced(function* <R>(
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
   if (undecodable === undefined)
     return yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, again)
+  // It may have opened since the turn of one that cannot be read, which waits for the next one then (ruling 28).
+  const hasOpened = handling.breaker?.hasOpened(timer)
   handling.breaker?.release(timer)
+  if (hasOpened) return { settlement: "Refused", attempts: 0, failure: undefined }
   return settleUndecodable(handling, partition, record, undecodable)
 })
