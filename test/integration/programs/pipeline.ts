@@ -6,7 +6,7 @@ import { openSync, writeSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
 import { Binding, Broker, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Data, Effect, Layer } from "effect"
+import { Data, Effect, Layer, Result } from "effect"
 import { decodeTask, type Entry } from "../journal.ts"
 
 class Down extends Data.TaggedError("Down") {}
@@ -30,10 +30,14 @@ const mortal = (broker: Broker.Broker["Service"]): Broker.Broker["Service"] => (
   producer: (options) =>
     Effect.map(broker.producer(options), (producer) => ({
       ...producer,
-      send: (record) =>
-        passing("publish", record.topic).pipe(
-          Effect.andThen(producer.send(record)),
-          Effect.tap(passing("acknowledged", record.topic))
+      // Copies are published by it, and by nothing else.
+      sendEach: (records, onAnswer) =>
+        Effect.andThen(
+          Effect.forEach(records, ({ topic }) => passing("publish", topic), { discard: true }),
+          producer.sendEach(records, (index, answer) => {
+            if (Result.isSuccess(answer)) pass("acknowledged", records[index]!.topic)
+            onAnswer(index, answer)
+          })
         )
     })),
   consumer: (options) =>
@@ -53,7 +57,7 @@ const binding = Binding.make(task.name, {
   ...task.settings,
   retry: RetryPolicy.tiered({
     blocking: { maxAttempts: 1 },
-    tiers: [300, 600].map((delay) => ({ delay, maxAttempts: 1, concurrency: 16 }))
+    tiers: [1_000, 1_500].map((delay) => ({ delay, maxAttempts: 1, concurrency: 16 }))
   }),
   handler: ({ record: { topic, partition, offset }, value, tier }) => {
     const of = { topic, partition, offset: Number(offset), value }
