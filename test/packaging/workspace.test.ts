@@ -12,9 +12,12 @@ const packages = globSync("packages/*/package.json", { cwd: root }).map((path) =
 }))
 const publishable = packages.filter(({ manifest }) => manifest.private !== true)
 
+const sourcesOf = (folder: string) =>
+  globSync(`${folder}/**/*.ts`, { cwd: root }).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
+
 /** What an export of the sources becomes in the published package. */
 const published = (target: string | null) => {
-  if (target === null) return null
+  if (target === null || !target.endsWith(".ts")) return target
   const compiled = target.replace("./src/", "./dist/").replace(/\.ts$/, "")
   return { types: `${compiled}.d.ts`, default: `${compiled}.js` }
 }
@@ -37,6 +40,72 @@ describe("the workspace", () => {
       ([, version]) => !/^(\d+\.\d+\.\d+|workspace:[*^])/.test(String(version))
     )
     expect(loose).toEqual([])
+  })
+
+  it.each([
+    ["effect", "core", "peerDependencies"],
+    ["@effect/opentelemetry", "observability", "dependencies"],
+    ["kafkajs", "kafkajs", "dependencies"],
+    ["@effect/vitest", "testkit", "devDependencies"]
+  ])("declares %s in packages/%s", (name, folder, kind) => {
+    expect(readJson(`packages/${folder}/package.json`)[kind]).toHaveProperty([name])
+  })
+
+  it("imports from effect what had a package of its own in Effect 3, and the README says from where", () => {
+    const homes = [
+      ["effect", "effect", /from "effect"/],
+      ["@effect/platform", "effect/http", /from "effect\/http"/],
+      ["@effect/schema", "Schema", /\bSchema\b[^;]* from "effect"/],
+      ["@effect/vitest", "@effect/vitest", /from "@effect\/vitest"/],
+      ["kafkajs", "kafkajs", /from "kafkajs"/],
+      ["@effect/opentelemetry", "@effect/opentelemetry", /from "@effect\/opentelemetry/]
+    ] as const
+    const readme = readFileSync(join(root, "README.md"), "utf8").split("\n")
+    const sources = sourcesOf("packages/*/src").map(({ text }) => text)
+    for (const [card, home, imported] of homes) {
+      const row = readme.find((line) => line.startsWith(`| \`${card}\` |`))
+      expect(row, `README row of ${card}`).toContain(home)
+      expect(
+        sources.some((text) => imported.test(text)),
+        `an import of ${home}`
+      ).toBe(true)
+    }
+    const old = /from "@effect\/(platform|schema)["/]/
+    expect(sources.filter((text) => old.test(text))).toEqual([])
+    for (const { manifest } of packages) {
+      const declared = Object.keys({
+        ...manifest.dependencies,
+        ...manifest.devDependencies,
+        ...manifest.peerDependencies
+      })
+      expect(declared.filter((name) => name === "@effect/platform" || name === "@effect/schema")).toEqual([])
+    }
+  })
+
+  it("NFR-04: no class of the sources is the base of another; what is extended is a service, an error or a schema", () => {
+    const extended = sourcesOf("packages/*/src").flatMap(({ path, text }) =>
+      Array.from(
+        text.matchAll(/^\s*(?:export )?(?:abstract )?class (\w+)(?:<[^{]*>)? extends ([\w.]+)/gm),
+        ([, name, base]) => ({
+          path,
+          name,
+          base
+        })
+      )
+    )
+    const ofThePlatform =
+      /^(Context\.(Service|Reference)|Schema\.(TaggedError|Class|TaggedClass)|Data\.\w+|Error|HttpApi\w*\.\w+)$/
+    expect(extended.length).toBeGreaterThan(20)
+    expect(extended.filter(({ base }) => !ofThePlatform.test(base!))).toEqual([])
+    expect(sourcesOf("packages/*/src").filter(({ text }) => /^\s*(export )?abstract class /m.test(text))).toEqual([])
+  })
+
+  it("NFR-04: one concern per module: none is long, and each says first what it is for", () => {
+    const modules = sourcesOf("packages/{core,config,kafkajs,outbox,observability,redis}/src")
+    expect(modules.length).toBeGreaterThan(200)
+    expect(modules.filter(({ text }) => text.split("\n").length > 350).map(({ path }) => path)).toEqual([])
+    const silent = modules.filter(({ path, text }) => !path.endsWith("/index.ts") && !/^\/\*\*/.test(text))
+    expect(silent.map(({ path }) => path)).toEqual([])
   })
 
   it.each(publishable)("publishes of $folder what its sources export, and no internals", ({ manifest }) => {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Binding, Broker, Clusters, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"
-import { append, headersOf, inTime, orders, publish, scenario, settle, start, text, valuesOf } from "./bus.ts"
+import { append, headersOf, inTime, now, orders, publish, scenario, settle, start, text, valuesOf } from "./bus.ts"
 
 /** Fails as long as it is told to. */
 const failing = (settings: { readonly cluster?: string; readonly deadLetter?: DeadLetter.DeadLetter } = {}) => {
@@ -71,6 +71,54 @@ describe("dead letters of a binding", () => {
       assert.strictEqual(yield* inTime(letters.purge(Number.MAX_SAFE_INTEGER)), 4)
       assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 0, stored: 0 })
     })
+  )
+
+  scenario(
+    "ERR-17 an operator reads a letter, sends it to its topic again, or gives it up with an entry that says why",
+    () =>
+      Effect.gen(function* () {
+        const { createTopic } = yield* MemoryBroker.MemoryBroker
+        yield* createTopic("orders")
+        const { binding, handled, trouble } = failing()
+        const { connector } = yield* start(binding)
+        yield* publish("orders", ["a", "b"])
+        yield* settle
+        trouble.isOn = false
+        const letters = yield* connector.deadLetters("orders")
+        const read = yield* inTime(letters.list({ partition: 0, count: 10 }))
+        assert.deepStrictEqual(
+          read.map(({ letter }) => [text(letter.record.value), letter.originalTopic, letter.originalOffset]),
+          [
+            ["a", "orders", 0n],
+            ["b", "orders", 1n]
+          ]
+        )
+        assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 0n }])), { replayed: 1 })
+        yield* settle
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "a"])
+        assert.deepStrictEqual(handled, ["a"])
+        const before = yield* now
+        assert.strictEqual(
+          yield* inTime(letters.discard([{ partition: 0, offset: 1n }], "ann: the customer is gone")),
+          1
+        )
+        const [entry, ...others] = yield* inTime(letters.discarded)
+        assert.deepStrictEqual(others, [])
+        assert.deepInclude(entry, {
+          groupId: "billing",
+          partition: 0,
+          offset: "1",
+          reason: "ann: the customer is gone",
+          originalTopic: "orders",
+          originalOffset: "1"
+        })
+        assert.isAtLeast(entry!.discardedAt, before)
+        // For good: neither a replay of all nor one by hand takes it again.
+        assert.deepInclude(yield* inTime(letters.replay(10)), { replayed: 0 })
+        assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 1n }])), { replayed: 0 })
+        yield* settle
+        assert.deepStrictEqual(handled, ["a"])
+      })
   )
 
   scenario("DLT-21 DLT-26 ruling 30 what fails again is replayed three times at most, and stays", () =>

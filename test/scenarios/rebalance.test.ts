@@ -201,6 +201,33 @@ describe("a rebalance", () => {
   )
 })
 
+describe("the stream of a partition", () => {
+  scenario("CARD-04 it opens with the assignment, passes records in offset order, and ends with the revocation", () =>
+    Effect.gen(function* () {
+      yield* fill(2, 20)
+      const [ofFirst, ofSecond]: [Array<string>, Array<string>] = [[], []]
+      const first = yield* start(slowly(ofFirst))
+      yield* advance("550 millis")
+      const second = yield* start(slowly(ofSecond))
+      yield* until(() => ofFirst.length + ofSecond.length === 40, "100 millis")
+      assert.strictEqual(first.of("PartitionAssigned").length, 2)
+      const [moved] = second.of("PartitionAssigned")
+      const { partition } = moved!
+      assert.deepStrictEqual(
+        first.of("PartitionReleased").map((released) => [released.partition, released.committed]),
+        [[partition, moved!.position]]
+      )
+      const before = ofFirst.filter((value) => value.startsWith(`${partition}/`))
+      assert.strictEqual(BigInt(before.length), moved!.position)
+      assert.deepStrictEqual([...before, ...ofSecond], values(partition, 20))
+      assert.deepStrictEqual(
+        ofFirst.filter((value) => !value.startsWith(`${partition}/`)),
+        values(1 - partition, 20)
+      )
+    })
+  )
+})
+
 describe("lost partitions", () => {
   scenario("CLS-11 OFF-09 work of a lost partition is interrupted, and neither committed nor dead-lettered", () =>
     Effect.gen(function* () {

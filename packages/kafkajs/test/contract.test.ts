@@ -4,5 +4,5 @@ import { KafkaJs } from "@eventbus/kafkajs"
 import * as BrokerContract from "@eventbus/testkit/BrokerContract"
 
 KafkaSuite.shared("kafkajs", (brokers) => {
-  BrokerContract.suite("the Broker port on kafkajs", { layer: KafkaJs.layer({ brokers }), clock: "live" })
+  BrokerContract.suite("EXT-03 the Broker port on kafkajs", { layer: KafkaJs.layer({ brokers }), clock: "live" })
 })

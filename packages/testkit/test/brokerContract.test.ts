@@ -1,7 +1,7 @@
 import { MemoryBroker } from "@eventbus/testkit"
 import * as BrokerContract from "@eventbus/testkit/BrokerContract"
 
-BrokerContract.suite("contract on the in-memory broker", { layer: MemoryBroker.layer(), clock: "virtual" })
+BrokerContract.suite("EXT-03 contract on the in-memory broker", { layer: MemoryBroker.layer(), clock: "virtual" })
 
 BrokerContract.suite("contract on the in-memory broker, eager and with latency", {
   layer: MemoryBroker.layer({
