@@ -193,7 +193,8 @@ export const layer = <R>(consumer: ResilientConsumer, input: Input<R>): Register
   if (!Predicate.isFunction(input) && url !== undefined) {
     const issues = Issues.make()
     const allowed = "no such key, for JSON: Avro needs a decoder of your own, given as (schemaRegistryUrl) => handler"
-    issues.add([root, "SchemaRegistryUrl"], JSON.stringify(url), allowed)
+    // A URL may hold a password.
+    issues.add([root, "SchemaRegistryUrl"], "a URL (not shown)", allowed)
     return Layer.unwrap(refuse(issues))
   }
   const handler = Predicate.isFunction(input) ? input(url) : input

@@ -235,7 +235,7 @@ describe("a result-based consumer in one step", () => {
         assert.instanceOf(error, EventBusError.ConfigurationValidation)
         assert.deepStrictEqual(
           (error as EventBusError.ConfigurationValidation).issues.map(({ path, found }) => `${path} ${found}`),
-          ['KafkaConsumer.SchemaRegistryUrl "http://localhost:8081"']
+          ["KafkaConsumer.SchemaRegistryUrl a URL (not shown)"]
         )
         assert.include(error.message, "Avro needs a decoder of your own")
         const urls: Array<string | undefined> = []
@@ -252,5 +252,25 @@ describe("a result-based consumer in one step", () => {
           ["orders"]
         )
       }).pipe(Effect.provide(MemoryBroker.layer()))
+  )
+
+  it.effect("RES-07 RES-08 with the full sample, what is retried walks five topics and ends in the error topic", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* memory.append("orders", 0, [{ value: new TextEncoder().encode("later") }])
+      const handler = Handler.make({ value: Serde.string, handler: () => Effect.succeed(Outcome.retry()) })
+      yield* Layer.build(ResilientConsumer.layer(yield* ResilientConsumer.parse(full), () => handler))
+      for (let second = 0; second < 30; second++) {
+        yield* TestClock.adjust("1 second")
+        yield* Effect.repeat(Effect.yieldNow, { times: 300 })
+      }
+      for (const topic of [...[1, 2, 3, 4, 5].map((n) => `orders.retry.${n}`), "orders.dlq"]) {
+        assert.strictEqual((yield* memory.log(topic, 0)).length, 1, topic)
+      }
+      for (const topic of ["orders", ...[1, 2, 3, 4, 5].map((n) => `orders.retry.${n}`)]) {
+        assert.strictEqual(yield* memory.committed("order-processor", topic, 0), 1n, topic)
+      }
+    }).pipe(Effect.provide(MemoryBroker.layer()))
   )
 })
