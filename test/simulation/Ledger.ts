@@ -225,12 +225,34 @@ export class Ledger {
     const active = sources
       .filter(({ assignment }) => assignment.state === "active")
       .sort((a, b) => b.assignment.number - a.assignment.number)
-    // Copies that leave several partitions at one time may overtake each other; how many attempts there were tells them apart.
+    // Copies that leave several partitions at one time may overtake each other; what they say of their attempts and of their time tells them apart.
     const told = Copies.numberOf(copy, "total-attempts")
-    const isTold = ({ record, assignment }: (typeof sources)[number]) =>
-      record.totalAttempts + assignment.leaving.get(record.offset)!.attempts === told
+    const isTold = ({ record, assignment }: (typeof sources)[number]) => {
+      const { attempts, atMillis } = assignment.leaving.get(record.offset)!
+      const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
+      const isOfFailure = (record.firstFailureMillis ?? firstMillis) === firstMillis
+      return isOfFailure && record.totalAttempts + attempts === told && atMillis <= Copies.publishedMillis(copy)
+    }
     const next = active.filter(isNext)
-    return next.find(isTold) ?? next[0] ?? active[0] ?? sources.at(-1)
+    const givenUpAt = ({ record, assignment }: (typeof sources)[number]) =>
+      assignment.leaving.get(record.offset)!.atMillis
+    const likely = next.filter(isTold).sort((a, b) => givenUpAt(b) - givenUpAt(a))
+    return likely[0] ?? next[0] ?? active[0] ?? sources.at(-1)
+  }
+
+  /** A copy that was taken for that of a twin belongs to the record which its acknowledgement settles. */
+  private claimSending(process: string, partition: PartitionName, offset: bigint, assignment: Assignment): void {
+    const id = this.record(partition, offset)?.plan.id
+    if (id === undefined || assignment.sent.has(offset)) return
+    for (const twin of this.ways.get(id) ?? []) {
+      for (const { sent, leaving } of this.ofProcess(process, twin.partition)) {
+        const number = sent.get(twin.offset)
+        if (number === undefined || !leaving.has(twin.offset)) continue
+        sent.delete(twin.offset)
+        assignment.sent.set(offset, number)
+        return
+      }
+    }
   }
 
   /** Whether transactions write there: their markers take offsets. */
@@ -465,6 +487,7 @@ export class Ledger {
         }
         return
       case "Settled":
+        if (event.target !== undefined) this.claimSending(process, partition, event.record.offset, assignment)
         assignment.leaving.delete(event.record.offset)
         assignment.attempts.delete(event.record.offset)
         if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)

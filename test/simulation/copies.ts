@@ -2,6 +2,7 @@
  * A record on its way to a retry or dead letter topic, as its headers tell it.
  */
 import type { ConsumerRecord } from "@eventbus/core"
+import { beginMillis } from "./Timeline.ts"
 
 export interface Copy {
   readonly topic: string
@@ -42,6 +43,10 @@ export const read = ({ topic, key, value, headers = [] }: Record): Copy | undefi
 }
 
 export const numberOf = ({ told }: Copy, name: string): number => Number(told.get(name) ?? Number.NaN)
+
+/** When it says that it was made: milliseconds since the scenario began. */
+export const publishedMillis = (copy: Copy): number =>
+  numberOf(copy, copy.told.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
 
 /** Partition and offset of the record that was published first. */
 export const originOf = ({ told }: Copy): string =>

@@ -140,10 +140,9 @@ const untrue = (record: LedgerRecord, { leaving }: Assignment, copy: Copy, atMil
   if (firstMillis !== firstFailureMillis || !(firstMillis <= given.atMillis && firstMillis >= 0)) {
     return `says that it failed first at ${firstMillis} ms`
   }
-  const published = copy.told.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp"
-  const publishedMillis = Copies.numberOf(copy, published) - beginMillis
+  const publishedMillis = Copies.publishedMillis(copy)
   if (!(publishedMillis >= given.atMillis && publishedMillis <= atMillis))
-    return `says ${published} ${publishedMillis} ms`
+    return `says that it was made at ${publishedMillis} ms`
   return untrueTrail(record, copy, total)
 }
 
