@@ -100,4 +100,44 @@ describe("a trial call that fails after its partition was lost", () => {
         assert.deepStrictEqual(calls, ["a", "a", "b", "a"])
       })
   )
+
+  scenario(
+    "CB-11 ruling 27 transactional: one that failed gives its permit back when its partition is lost while its transaction is being aborted",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        yield* memory.createTopic("out")
+        let isDown = true
+        const app = yield* start(
+          Binding.makeTransactional("orders", {
+            ...orders,
+            retry: RetryPolicy.none,
+            circuitBreaker: {
+              minimumNumberOfCalls: 1,
+              slidingWindowSize: 1,
+              permittedNumberOfCallsInHalfOpenState: 1,
+              waitDurationInOpenState: "10 seconds",
+              automaticPauseOnOpen: false
+            },
+            onError: { Down: Route.retry },
+            handler: () => Effect.suspend(() => (isDown ? Effect.fail(new Down()) : Effect.void))
+          })
+        )
+        yield* append("orders", 0, ["a"])
+        yield* settle
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+        yield* memory.addFault(FaultPlan.nth(1, { operation: "endTransaction" }, { _tag: "LoseRequest" }))
+        yield* advance("10 seconds")
+        assert.strictEqual(app.of("Started").length, 2)
+        assert.strictEqual(app.of("AttemptFailed").length, 1)
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "HALF_OPEN")
+        yield* memory.inject({ _tag: "PartitionLost", topic: "orders", partition: 0 })
+        isDown = false
+        yield* append("orders", 1, ["b"])
+        const handled = () => app.of("Settled").filter(({ settlement }) => settlement === "Handled").length
+        yield* until(() => handled() === 2, "5 seconds")
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "CLOSED")
+      })
+  )
 })

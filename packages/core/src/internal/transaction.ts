@@ -124,7 +124,9 @@ export const inTransaction = <R>(
         return Effect.interrupt
       }
       return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
-    })
+    }),
+    // Its handler may have failed before the partition was given up: whoever would settle that may be gone by now.
+    Effect.ensuring(Effect.sync(() => (partition.stopping ? handling.breaker?.release(timer) : undefined)))
   )
 }
 
