@@ -21,6 +21,7 @@ interface Manifest {
   readonly name: string
   readonly private?: boolean
   readonly exports: Readonly<Record<string, unknown>>
+  readonly files?: ReadonlyArray<string>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
 }
@@ -61,6 +62,9 @@ const modules = (folder: string): ReadonlyArray<string> =>
     .map((file) => file.slice(0, -".ts".length))
     .sort()
 
+/** A file that a package gives out as it is. */
+const isData = (path: string): boolean => path.endsWith(".json")
+
 /** Every path that the exports map of the tarball names. */
 const exportTargets = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(exportTargets)
@@ -76,11 +80,14 @@ const faults = ({ manifest, source, folder }: Packed): ReadonlyArray<string> => 
   const stale = globSync("dist/**/*.{js,ts,map,tsbuildinfo}", { cwd: folder })
     .filter((file) => !compiled.includes(file))
     .map((file) => `${file} comes from no source file`)
+  const named = ["package.json", ...(manifest.files ?? [])]
   const foreign = [...present]
-    .filter((file) => !/^(dist|src)(\/|$)|^(package\.json|LICENSE|README\.md)$/.test(file))
+    .filter((file) => !named.some((name) => file === name || file.startsWith(`${name}/`)))
+    // A folder on the way to a file that is named.
+    .filter((file) => !named.some((name) => name.startsWith(`${file}/`)))
     .map((file) => `${file} does not belong into the package`)
   const open = exportTargets(manifest.exports)
-    .filter((target) => !target.startsWith("./dist/"))
+    .filter((target) => !target.startsWith("./dist/") && !isData(target))
     .map((target) => `exports lead to ${target}, not to dist`)
   const internals =
     manifest.exports["./internal/*"] === null || !("./*" in manifest.exports) ? [] : ["internals are not closed"]
@@ -93,7 +100,7 @@ const faults = ({ manifest, source, folder }: Packed): ReadonlyArray<string> => 
 /** The public modules of a package, as a user imports them. */
 const publicModules = ({ manifest, source }: Packed): ReadonlyArray<string> =>
   Object.keys(manifest.exports).flatMap((path) => {
-    if (manifest.exports[path] === null) return []
+    if (manifest.exports[path] === null || isData(path)) return []
     const names = path.includes("*")
       ? modules(join(source, "src")).filter((name) => !name.includes("/"))
       : [path.slice(2)]
