@@ -5,6 +5,19 @@ import { Effect } from "effect"
 import { advance, append, bytes, orders, scenario, settle, start, until } from "./bus.ts"
 import { Down, kinds } from "./kinds.ts"
 
+/** A breaker that one failure opens, and that lets one trial call through. */
+const oneTrial = {
+  ...orders,
+  retry: RetryPolicy.none,
+  circuitBreaker: {
+    minimumNumberOfCalls: 1,
+    slidingWindowSize: 1,
+    permittedNumberOfCallsInHalfOpenState: 1,
+    waitDurationInOpenState: "10 seconds",
+    automaticPauseOnOpen: false
+  }
+} as const
+
 describe("a trial call that fails after its partition was lost", () => {
   for (const [kind, bindingOf] of Object.entries(kinds)) {
     scenario(`CB-11 ruling 27 ${kind}: an uninterruptible handler gives its permit back, and the breaker goes on`, () =>
@@ -65,15 +78,7 @@ describe("a trial call that fails after its partition was lost", () => {
         const calls: Array<string> = []
         const app = yield* start(
           Binding.makeTransactional("orders", {
-            ...orders,
-            retry: RetryPolicy.none,
-            circuitBreaker: {
-              minimumNumberOfCalls: 1,
-              slidingWindowSize: 1,
-              permittedNumberOfCallsInHalfOpenState: 1,
-              waitDurationInOpenState: "10 seconds",
-              automaticPauseOnOpen: false
-            },
+            ...oneTrial,
             onError: { Down: Route.retry },
             handler: ({ value }) =>
               Effect.suspend(() => {
@@ -111,15 +116,7 @@ describe("a trial call that fails after its partition was lost", () => {
         let isDown = true
         const app = yield* start(
           Binding.makeTransactional("orders", {
-            ...orders,
-            retry: RetryPolicy.none,
-            circuitBreaker: {
-              minimumNumberOfCalls: 1,
-              slidingWindowSize: 1,
-              permittedNumberOfCallsInHalfOpenState: 1,
-              waitDurationInOpenState: "10 seconds",
-              automaticPauseOnOpen: false
-            },
+            ...oneTrial,
             onError: { Down: Route.retry },
             handler: () => Effect.suspend(() => (isDown ? Effect.fail(new Down()) : Effect.void))
           })

@@ -1,27 +1,10 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
-import * as Distribution from "../src/internal/distribution.ts"
 import * as EventHub from "../src/internal/eventHub.ts"
-import * as Partition from "../src/internal/partition.ts"
+import { onePartition } from "./onePartition.ts"
 
-const partition = () =>
-  Effect.runSync(
-    Partition.make({
-      topic: "orders",
-      partition: 0,
-      generation: 1,
-      position: 0n,
-      committed: -1n,
-      logEnd: 0n,
-      tier: undefined,
-      tally: { processed: 0, otherwise: 0, retries: Distribution.make([]) },
-      highWater: () => ({ records: 10, bytes: 10 }),
-      session: { pause: () => Effect.void, resume: () => Effect.void },
-      onFetchPaused: () => {},
-      onFetchResumed: () => {}
-    })
-  )
+const partition = () => Effect.runSync(onePartition(0n))
 
 const breaker = () => Effect.runSync(Effect.scoped(CircuitBreaker.make()))
 

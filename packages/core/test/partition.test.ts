@@ -1,23 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import type { ConsumerRecord } from "../src/ConsumerRecord.ts"
-import * as Distribution from "../src/internal/distribution.ts"
-import * as Partition from "../src/internal/partition.ts"
+import { onePartition } from "./onePartition.ts"
 
-const make = Partition.make({
-  topic: "orders",
-  partition: 0,
-  generation: 1,
-  position: 0n,
-  committed: -1n,
-  logEnd: 6n,
-  tier: undefined,
-  tally: { processed: 0, otherwise: 0, retries: Distribution.make([]) },
-  highWater: () => ({ records: 10, bytes: 10 }),
-  session: { pause: () => Effect.void, resume: () => Effect.void },
-  onFetchPaused: () => {},
-  onFetchResumed: () => {}
-})
+const make = onePartition(6n)
 
 const chunk = (...offsets: ReadonlyArray<bigint>) => ({
   topic: "orders",

@@ -1,0 +1,20 @@
+/** An assigned partition without a session: its log ends at `logEnd`. */
+import { Effect } from "effect"
+import * as Distribution from "../src/internal/distribution.ts"
+import * as Partition from "../src/internal/partition.ts"
+
+export const onePartition = (logEnd: bigint) =>
+  Partition.make({
+    topic: "orders",
+    partition: 0,
+    generation: 1,
+    position: 0n,
+    committed: -1n,
+    logEnd,
+    tier: undefined,
+    tally: { processed: 0, otherwise: 0, retries: Distribution.make([]) },
+    highWater: () => ({ records: 10, bytes: 10 }),
+    session: { pause: () => Effect.void, resume: () => Effect.void },
+    onFetchPaused: () => {},
+    onFetchResumed: () => {}
+  })
