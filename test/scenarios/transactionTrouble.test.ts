@@ -28,6 +28,7 @@ const copying = ({ failures = 0, maxBufferedRecords = 1_000 }: Setup = {}) => {
     handler: ({ value }) =>
       Effect.gen(function* () {
         if (left-- > 0) return yield* new Refused()
+        if (value === "slow") yield* Effect.sleep("5 seconds")
         yield* Effect.orDie(CurrentTransaction.send({ topic: "out", key: null, value: bytes(value) }))
       }),
     onError: { Refused: Route.retry }
@@ -126,5 +127,38 @@ describe("transactions in trouble", () => {
           layer(troubled(ofTransactions(2, lost), ofTransactions(3, { _tag: "Delay", duration: "3 seconds" })))
         )
       )
+  )
+
+  it.effect("REB-07 a partition that waits to begin anew when it is revoked does not: its next owner goes on", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("in", { partitions: 2 })
+      yield* memory.createTopic("out")
+      yield* append("in", 0, letters)
+      yield* append("in", 1, ["slow"])
+      const app = yield* start(copying())
+      yield* advance("1 second")
+      assert.strictEqual(app.of("TransactionFailed").length, 1)
+      const other = yield* start(copying())
+      // It keeps its session from releasing what was revoked for as long as its handler runs.
+      yield* advance("1 second")
+      yield* advance("10 seconds")
+      const ofBroken = app.events.filter((event) => "partition" in event && event.partition === 0)
+      const began = ofBroken.filter(({ _tag }) => _tag === "PartitionAssigned" || _tag.startsWith("PartitionRe"))
+      assert.deepStrictEqual(
+        began.slice(0, 3).map(({ _tag }) => _tag),
+        ["PartitionAssigned", "PartitionRevoked", "PartitionReleased"]
+      )
+      assert.strictEqual(yield* memory.committed("copiers", "in", 0), 6n)
+      assert.deepStrictEqual((yield* valuesOf("out")).toSorted(), [...letters, "slow"])
+      yield* inTime(app.close)
+      yield* inTime(other.close)
+      assert.strictEqual((yield* memory.usage).producers, 0)
+    }).pipe(
+      Effect.provide(
+        // The first two claim the transactional ids.
+        layer({ ...troubled(ofTransactions(3, lost)), requestTimeout: "1 second", assignment: "eager" })
+      )
+    )
   )
 })

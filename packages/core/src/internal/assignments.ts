@@ -48,6 +48,8 @@ interface Running {
   readonly partition: Partition.Partition
   readonly scope: Scope.Closeable
   readonly fiber: Fiber.Fiber<void>
+  /** Revoked, or its consumer stops: it does not begin anew. */
+  givenUp: boolean
 }
 
 type EventOf<Tag> = Extract<ConsumerEvent, { readonly _tag: Tag }>
@@ -91,7 +93,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.forkIn(partitionScope)
     )
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
-    running.set(partition.key, { partition, scope: partitionScope, fiber })
+    running.set(partition.key, { partition, scope: partitionScope, fiber, givenUp: false })
     handling.metrics.opened(partition)
     partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
@@ -99,10 +101,10 @@ export const make = Effect.fnUntraced(function* <R>(
     if (!partition.awaitsSeek) yield* session.seek(partition, position)
   })
 
-  /** Begins a partition anew under the same assignment. */
+  /** Begins a partition anew under the same assignment, unless that is over or about to be: the next owner goes on. */
   const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
     const entry = running.get(partition.key)
-    if (entry?.partition !== partition || !partition.owned()) return
+    if (entry?.partition !== partition || entry.givenUp || !partition.owned()) return
     yield* close(entry)
     const start = { position: partition.position(), anchored: true }
     yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
@@ -134,11 +136,11 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const revoke = Effect.fnUntraced(function* (event: EventOf<"Revoked">) {
     const entries = entriesOf(event.partitions)
-    for (const { partition } of entries) {
-      report(handling, partition, { _tag: "PartitionRevoked" })
-      partition.stop()
+    for (const entry of entries) {
+      report(handling, entry.partition, { _tag: "PartitionRevoked" })
+      giveUp(entry)
     }
-    const giveUp = Effect.gen(function* () {
+    const release = Effect.gen(function* () {
       yield* Effect.forEach(entries, (entry) => drain(handling, entry, drainBoundMillis(definition)), {
         concurrency: "unbounded"
       })
@@ -150,7 +152,7 @@ export const make = Effect.fnUntraced(function* <R>(
       yield* closeAll(ours)
       yield* event.release
     })
-    yield* Effect.forkIn(Effect.uninterruptible(giveUp), scope)
+    yield* Effect.forkIn(Effect.uninterruptible(release), scope)
   })
 
   const assign = (generation: number, assigned: AssignedPartition) => {
@@ -165,7 +167,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const resumeFrom = Effect.fnUntraced(function* (event: EventOf<"OutOfRange">) {
     const entry = running.get(partitionKey(event.topic, event.partition))
-    if (entry === undefined || entry.partition.generation !== event.generation) return
+    if (entry === undefined || entry.partition.generation !== event.generation || entry.givenUp) return
     const start = StartPosition.afterOutOfRange(event)
     yield* reportGap(handling, event, start.gap)
     if (start.position >= event.position) {
@@ -282,10 +284,16 @@ const lose = (
     return closeAll(lost)
   })
 
-/** Stops a partition, waits for what runs, commits what is finished. */
+/** No record starts any more, and nobody begins the partition anew. */
+const giveUp = (entry: Running): void => {
+  entry.givenUp = true
+  entry.partition.stop()
+}
+
+/** Gives a partition up, waits for what runs, commits what is finished. */
 const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {
   const { partition, fiber } = entry
-  partition.stop()
+  giveUp(entry)
   handling.committer.release()
   const ended = yield* bounded(Fiber.await(fiber), boundMillis)
   if (Option.isNone(ended)) {
