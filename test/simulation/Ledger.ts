@@ -347,26 +347,38 @@ export class Ledger {
   }
 
   private commit(partition: PartitionName, offset: bigint): void {
-    const before = this.committed.get(partition) ?? 0n
+    const open = this.openUpTo(partition, offset)
+    const assignment = this.transactionOf(partition, open)
     this.committed.set(partition, offset)
-    for (const record of this.records.get(partition)?.values() ?? []) {
-      if (record.offset < before || record.offset >= offset) continue
-      const fate = this.fateInTransaction(record)
-      if (fate !== undefined) this.finish(partition, record.offset, fate.fate, fate.assignment)
+    for (const record of open) {
+      const fate = assignment && this.fateInTransaction(record, assignment)
+      if (fate !== undefined) this.finish(partition, record.offset, fate, assignment)
     }
   }
 
-  /** What a transaction makes of a record when it commits past it. */
-  fateInTransaction(record: LedgerRecord): { readonly fate: Fate; readonly assignment: Assignment } | undefined {
-    const { partition, offset, binding, plan } = record
-    if (record.fate !== "open" || this.planOf(binding).listener !== "transactional") return undefined
-    for (const assignment of this.newestFirst(partition)) {
-      if (assignment.pending.has(offset)) return { fate: "done", assignment }
-      if (!assignment.leaving.has(offset)) continue
-      if (assignment.sent.has(offset)) return { fate: "routed", assignment }
-      if (plan.behaviour._tag === "Ignorable") return { fate: "skipped", assignment }
-    }
-    return undefined
+  /** Records without a fate that a commit up to an offset is about. */
+  openUpTo(partition: PartitionName, offset: bigint): ReadonlyArray<LedgerRecord> {
+    const from = this.committed.get(partition) ?? 0n
+    return [...(this.records.get(partition)?.values() ?? [])].filter(
+      (record) => record.fate === "open" && record.offset >= from && record.offset < offset
+    )
+  }
+
+  /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
+  transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
+    const stillThere = open.filter(({ removed }) => removed === "no")
+    return this.newestFirst(partition).find((assignment) =>
+      stillThere.every((record) => this.fateInTransaction(record, assignment) !== undefined)
+    )
+  }
+
+  /** What the transaction of an assignment makes of a record. */
+  private fateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): Fate | undefined {
+    if (this.planOf(binding).listener !== "transactional") return undefined
+    if (assignment.pending.has(offset)) return "done"
+    if (!assignment.leaving.has(offset)) return undefined
+    if (assignment.sent.has(offset)) return "routed"
+    return plan.behaviour._tag === "Ignorable" ? "skipped" : undefined
   }
 
   private broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
@@ -473,8 +485,10 @@ export class Ledger {
         if (event.retryInMillis !== undefined) return
         const { state } = this.breakers.of(process, event.binding)
         const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
-        this.lastGivenUp = { attempts, failure, atMillis, budgetReached, breaker }
-        assignment.leaving.set(event.record.offset, this.lastGivenUp)
+        const given: GivenUp = { attempts, failure, atMillis, budgetReached, breaker }
+        // Of one that cannot be read no breaker is told.
+        this.lastGivenUp = attempts > 0 ? given : undefined
+        assignment.leaving.set(event.record.offset, given)
         assignment.sent.delete(event.record.offset)
         return
       }

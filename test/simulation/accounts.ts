@@ -85,6 +85,3 @@ export interface Assignment {
   /** Finished by a copy in another topic, or behind one that was on its way there: nobody waits for their commit. */
   readonly notAwaited: Set<bigint>
 }
-
-/** Nothing is missing when nobody handles it: finished, or not there any more. */
-export const isSettled = (record: LedgerRecord): boolean => record.fate !== "open" || record.removed !== "no"

@@ -3,7 +3,7 @@
  * sentence when the entry breaks it.
  */
 
-import { type Assignment, type Call, isSettled } from "./accounts.ts"
+import type { Assignment, Call } from "./accounts.ts"
 import { breakerRules } from "./breakerRules.ts"
 import type { PartitionName, Remains } from "./History.ts"
 import type { Ledger } from "./Ledger.ts"
@@ -23,13 +23,10 @@ const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
     // Markers of transactions stand behind the last record of a retry topic.
     if (end !== undefined && offset > end && !ledger.hasMarkers(partition))
       return `${partition} was committed to ${offset}, and its log ends at ${end}`
-    for (const record of ledger.records.get(partition)?.values() ?? []) {
-      if (record.offset >= offset) break
-      const isOpen = !isSettled(record) && ledger.fateInTransaction(record) === undefined
-      if (record.offset >= (before ?? 0n) && isOpen) {
-        return `${partition} was committed to ${offset} while ${record.offset} (${record.plan.id}) is not finished`
-      }
-    }
+    const open = ledger.openUpTo(partition, offset)
+    const first = open.find(({ removed }) => removed === "no")
+    if (first !== undefined && ledger.transactionOf(partition, open) === undefined)
+      return `${partition} was committed to ${offset} while ${first.offset} (${first.plan.id}) is not finished`
   }
   return undefined
 })
