@@ -4,7 +4,8 @@
  * A decode failure is a value, never an exception: the record goes to the dead letter topic with its original bytes, and the
  * handler is not called. null (a tombstone, or no key), zero bytes and the JSON text `null` are three different things: see `nullable`.
  */
-import { Result, Schema, SchemaIssue } from "effect"
+import { type Effect, Result, Schema, SchemaIssue } from "effect"
+import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import * as Failure from "./internal/failure.ts"
 
 /** The bytes are not what the serde expects. Retrying cannot help: the same bytes fail again. */
@@ -37,11 +38,27 @@ export class EncodeFailure extends Schema.TaggedError<EncodeFailure>()("EncodeFa
   }
 }
 
+/** What may say how bytes are to be read: the record that they are a part of. Its headers are parsed when they are looked at. */
+export type Source = Pick<ConsumerRecord, "headers">
+
 export interface Serde<A> {
   /** Shown in errors, logs and headers. */
   readonly name: string
-  readonly decode: (bytes: Uint8Array | null) => Result.Result<A, DecodeFailure>
+  readonly decode: (bytes: Uint8Array | null, source?: Source) => Result.Result<A, DecodeFailure>
   readonly encode: (value: A) => Result.Result<Uint8Array | null, EncodeFailure>
+  /** Headers without which a record of this value cannot be decoded. Default: none. */
+  readonly headers?: (value: A) => ReadonlyArray<Header>
+  /**
+   * What these bytes wait for before they can be decoded, such as a schema that is fetched; undefined when it is there, as it nearly always is. It does not
+   * fail: it lasts as long as an outage does. A partition waits for it with what is before the record handled, and ends it when it stops. Default: nothing.
+   */
+  readonly prepare?: (bytes: Uint8Array | null, source?: Source) => Effect.Effect<void> | undefined
+}
+
+/** A serde of some type. Methods, so that every serde is one; a value of another type is refused by the serde itself. */
+export interface Any extends Pick<Serde<unknown>, "name" | "decode" | "prepare"> {
+  encode(value: unknown): ReturnType<Serde<unknown>["encode"]>
+  headers?(value: unknown): ReadonlyArray<Header>
 }
 
 /**
@@ -50,14 +67,14 @@ export interface Serde<A> {
  */
 export const make = <A>(options: {
   readonly name: string
-  readonly decode: (bytes: Uint8Array) => A
+  readonly decode: (bytes: Uint8Array, source?: Source) => A
   readonly encode: (value: A) => Uint8Array
 }): Serde<A> => ({
   name: options.name,
-  decode: (bytes) => {
+  decode: (bytes, source) => {
     if (bytes === null) return Result.fail(tombstone(options.name))
     try {
-      return Result.succeed(options.decode(bytes))
+      return Result.succeed(options.decode(bytes, source))
     } catch (thrown) {
       return Result.fail(new DecodeFailure(problem(options.name, thrown)))
     }
@@ -85,37 +102,58 @@ export const string: Serde<string> = make({
 })
 
 /** null in, null out; everything else goes to `serde`. What a compacted topic with tombstones needs, and keys that may be missing. */
-export const nullable = <A>(serde: Serde<A>): Serde<A | null> => ({
-  name: `nullable(${serde.name})`,
-  decode: (bytes) => (bytes === null ? Result.succeed(null) : serde.decode(bytes)),
-  encode: (value) => (value === null ? Result.succeed(null) : serde.encode(value))
-})
+export const nullable = <A>(serde: Serde<A>): Serde<A | null> => {
+  const { headers, prepare } = serde
+  return {
+    name: `nullable(${serde.name})`,
+    decode: (bytes, source) => (bytes === null ? Result.succeed(null) : serde.decode(bytes, source)),
+    encode: (value) => (value === null ? Result.succeed(null) : serde.encode(value)),
+    ...(headers && { headers: (value) => (value === null ? [] : headers(value)) }),
+    ...(prepare && { prepare: (bytes, source) => (bytes === null ? undefined : prepare(bytes, source)) })
+  }
+}
 
 /**
  * JSON in UTF-8, checked against a schema. Types that JSON does not have (`Schema.Date`, `Schema.BigInt`, ...) take their
  * canonical JSON form. Unknown properties are ignored. The text `null` decodes when the schema takes null. JSON numbers are
  * doubles: carry 64-bit integers as text.
  */
-export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> => {
-  const codec = Schema.toCodecJson(schema)
-  // Good records stop at nothing; collecting all problems of a bad one is a second pass, since it slows down the first by half.
-  const decode = Schema.decodeUnknownResult(codec)
-  const decodeAll = Schema.decodeUnknownResult(codec, { errors: "all" })
-  const encode = Schema.encodeResult(codec, { errors: "all" })
-  return make({
+export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> =>
+  checked(Schema.toCodecJson(schema), {
     name: "json",
     decode: (bytes) => {
       if (bytes.length === 0) throw new Error("zero bytes are not JSON")
-      const parsed: unknown = JSON.parse(jsonDecoder.decode(bytes))
+      return JSON.parse(jsonDecoder.decode(bytes))
+    },
+    encode: (encoded) => textEncoder.encode(JSON.stringify(encoded))
+  })
+
+/**
+ * A format of your own, checked against a schema: the two functions turn bytes into what the schema decodes, and what it encodes into bytes. Both fail by
+ * throwing. A value that does not fit is a failure that names each problem with its path.
+ */
+export const checked = <A, I>(
+  schema: Schema.Codec<A, I>,
+  format: {
+    readonly name: string
+    readonly decode: (bytes: Uint8Array, source?: Source) => unknown
+    readonly encode: (encoded: I) => Uint8Array
+  }
+): Serde<A> => {
+  // Good records stop at nothing; collecting all problems of a bad one is a second pass, since it slows down the first by half.
+  const decode = Schema.decodeUnknownResult(schema)
+  const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
+  const encode = Schema.encodeResult(schema, { errors: "all" })
+  return make({
+    name: format.name,
+    decode: (bytes, source) => {
+      const encoded = format.decode(bytes, source)
       return Result.getOrThrowWith(
-        Result.orElse(decode(parsed), () => decodeAll(parsed)),
+        Result.orElse(decode(encoded), () => decodeAll(encoded)),
         (error) => new Mismatch(error)
       )
     },
-    encode: (value) => {
-      const encoded = Result.getOrThrowWith(encode(value), (error) => new Mismatch(error))
-      return textEncoder.encode(JSON.stringify(encoded))
-    }
+    encode: (value) => format.encode(Result.getOrThrowWith(encode(value), (error) => new Mismatch(error)))
   })
 }
 

@@ -157,4 +157,27 @@ describe("Serde.string, bytes, nullable, make", () => {
     )
     expect(failureOf(broken("never asked").decode(null)).detail).toContain("Serde.nullable")
   })
+
+  it("SER-08 a format of one's own may look at headers, and is checked against a schema with the path of each problem", () => {
+    const separated = Serde.checked(Schema.Struct({ id: Schema.FiniteFromString, to: Schema.NonEmptyString }), {
+      name: "separated",
+      decode: (bytes, source) => {
+        const by = new TextDecoder().decode(
+          source?.headers.find(({ key }) => key === "separator")?.value ?? encodeText(",")
+        )
+        const [id, to] = new TextDecoder().decode(bytes).split(by)
+        return { id, to }
+      },
+      encode: ({ id, to }) => encodeText(`${id},${to}`)
+    })
+    const source = { headers: [{ key: "separator", value: encodeText(";") }] }
+    expect(Result.getOrThrow(separated.decode(encodeText("7;ann"), source))).toEqual({ id: 7, to: "ann" })
+    expect(Result.getOrThrow(separated.encode({ id: 7, to: "ann" }))).toEqual(encodeText("7,ann"))
+    expect(failureOf(separated.decode(encodeText("7;ann")))).toMatchObject({
+      serde: "separated",
+      path: '["id"]',
+      detail: expect.stringContaining('at ["to"]')
+    })
+    expect(Result.isFailure(separated.encode({ id: 7, to: "" }))).toBe(true)
+  })
 })

@@ -83,7 +83,7 @@ export interface BindingDefinition<out R> extends Plain {
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
-  readonly serdes: { readonly key: ErasedSerde; readonly value: ErasedSerde }
+  readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
   /** What a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
   readonly tiers: Tiers.Tiers
@@ -99,11 +99,6 @@ export interface BindingDefinition<out R> extends Plain {
   readonly rebalanceTimeoutMillis: number
   readonly maxWaitMillis: number
   readonly shutdownTimeoutMillis: number
-}
-
-/** A serde of some type. A method, so that every serde is one; a value of another type is refused by the serde itself. */
-export interface ErasedSerde extends Pick<Serde.Serde<unknown>, "name" | "decode"> {
-  encode(value: unknown): ReturnType<Serde.Serde<unknown>["encode"]>
 }
 
 /** A named definition: what can be registered. */

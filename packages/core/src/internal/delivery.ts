@@ -4,7 +4,7 @@
 import { Result } from "effect"
 import type { ConsumerRecord, Header, TopicPartition } from "../ConsumerRecord.ts"
 import type { Delivery } from "../Delivery.ts"
-import { DecodeFailure, type Serde } from "../Serde.ts"
+import { DecodeFailure, type Serde, type Source } from "../Serde.ts"
 import * as Failure from "./failure.ts"
 
 /** Which halves of a record could not be read, and why. Both byte arrays are still on the record. */
@@ -95,9 +95,9 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
 }
 
 /** A serde that throws, against its contract, has not read the bytes either. */
-const read = <A>(serde: Serde<A>, bytes: Uint8Array | null): Result.Result<A, DecodeFailure> => {
+const read = <A>(serde: Serde<A>, bytes: Uint8Array | null, source: Source): Result.Result<A, DecodeFailure> => {
   try {
-    return serde.decode(bytes)
+    return serde.decode(bytes, source)
   } catch (thrown) {
     const { className, message } = Failure.fromUnknown(thrown)
     return Result.fail(new DecodeFailure({ serde: serde.name, path: "", detail: `${className} ${message}` }))
@@ -112,8 +112,8 @@ export const decode = <K, V>(
   receiver: Receiver,
   receivedMillis: number
 ): Delivery<K, V> | Undecodable => {
-  const decodedKey = read(key, record.key)
-  const decodedValue = read(value, record.value)
+  const decodedKey = read(key, record.key, record)
+  const decodedValue = read(value, record.value, record)
   if (Result.isSuccess(decodedKey) && Result.isSuccess(decodedValue)) {
     return new DecodedDelivery(decodedKey.success, decodedValue.success, record, receiver, receivedMillis)
   }

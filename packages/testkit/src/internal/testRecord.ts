@@ -17,8 +17,6 @@ export interface TestRecord {
   readonly timestamp?: number
 }
 
-type ErasedSerde = Binding.Binding<unknown>["definition"]["serdes"]["key"]
-
 /** The record in bytes. `reader` is the binding that reads the topic, if any. */
 export const encode = Effect.fnUntraced(function* (
   topic: string,
@@ -27,14 +25,15 @@ export const encode = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ConsumerRecord.ProducerRecord, Serde.EncodeFailure> {
   const { partition, timestamp, headers = {} } = record
   const serdes = reader?.definition.serdes
+  const given = Object.entries(headers).map(([key, value]) => ({
+    key,
+    value: typeof value === "string" ? utf8.encode(value) : value
+  }))
   return {
     topic,
     key: yield* toBytes(record.key, serdes?.key),
     value: yield* toBytes(record.value, serdes?.value),
-    headers: Object.entries(headers).map(([key, value]) => ({
-      key,
-      value: typeof value === "string" ? utf8.encode(value) : value
-    })),
+    headers: [...headersFor(record.key, serdes?.key), ...headersFor(record.value, serdes?.value), ...given],
     ...(partition === undefined ? {} : { partition }),
     ...(timestamp === undefined ? {} : { timestamp })
   }
@@ -43,17 +42,24 @@ export const encode = Effect.fnUntraced(function* (
 /** The bytes of one half. */
 export const toBytes = (
   given: unknown,
-  serde: ErasedSerde | undefined
+  serde: Serde.Any | undefined
 ): Effect.Effect<Uint8Array | null, Serde.EncodeFailure> => {
   if (given === undefined || given === null) return Effect.succeed(null)
   if (given instanceof Uint8Array) return Effect.succeed(given)
   // `Serde.bytes` is what a binding has whose keys nobody reads: text is meant as text there.
   const isPlain = serde === undefined || serde === Serde.bytes
-  const chosen: ErasedSerde = isPlain ? Serde.string : serde
+  const chosen: Serde.Any = isPlain ? Serde.string : serde
   return Effect.fromResult(
     Result.flatMap(typeof given === "string" || !isPlain ? asIs : refused, () => chosen.encode(given))
   )
 }
+
+/** What the serde needs to decode it again. */
+const headersFor = (
+  given: unknown,
+  serde: Serde.Any | undefined
+): NonNullable<ConsumerRecord.ProducerRecord["headers"]> =>
+  given === undefined || given === null || given instanceof Uint8Array ? [] : (serde?.headers?.(given) ?? [])
 
 const asIs = Result.succeed(undefined)
 
@@ -75,7 +81,7 @@ export const show = (bytes: Uint8Array | null): string | undefined => {
 }
 
 /** What the serde reads; the bytes where it cannot. */
-export const read = (bytes: Uint8Array | null, serde: ErasedSerde): unknown =>
-  Result.getOrElse(serde.decode(bytes), () => bytes)
+export const read = (bytes: Uint8Array | null, serde: Serde.Any, source: Serde.Source): unknown =>
+  Result.getOrElse(serde.decode(bytes, source), () => bytes)
 
 const utf8 = new TextEncoder()

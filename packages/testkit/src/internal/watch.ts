@@ -168,7 +168,7 @@ export const handled = (
     const serdes = bindings.find(({ name }) => name === event.binding)?.definition.serdes
     if (settlement !== "Handled" || serdes === undefined) return []
     if (binding !== undefined && binding !== event.binding) return []
-    const key = TestRecord.read(record.key, serdes.key)
-    const value = TestRecord.read(record.value, serdes.value)
+    const key = TestRecord.read(record.key, serdes.key, record)
+    const value = TestRecord.read(record.value, serdes.value, record)
     return [{ binding: event.binding, key, value, record, atMillis }]
   })
