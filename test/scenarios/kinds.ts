@@ -30,14 +30,17 @@ export interface Setup {
   readonly autoOffsetReset?: "latest"
   readonly concurrency?: number
   readonly consumer?: "shared" | "separate"
+  readonly value?: Serde.Serde<string | null>
 }
 
-const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1, consumer = "shared" }: Setup) =>
+const text = Serde.nullable(Serde.string)
+
+const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1, consumer = "shared", value = text }: Setup) =>
   ({
     topic: "orders",
     groupId: "billing",
     concurrency,
-    value: Serde.nullable(Serde.string),
+    value,
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["10 seconds", "1 minute"], consumer }),
     onError: { Down: Route.retry, Invalid: Route.deadLetter() },
     ...(circuitBreaker === undefined ? {} : { circuitBreaker }),

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
+import { partOf } from "./chunkPart.ts"
 import type { Handling } from "./handling.ts"
 import type { Partition } from "./partition.ts"
 import * as Timepieces from "./timepieces.ts"
@@ -27,7 +28,6 @@ export const eachDue = Effect.fnUntraced(function* <R>(
   handle: (part: RecordChunk) => Effect.Effect<void, never, R>
 ) {
   const { records } = chunk
-  const bytesEach = records.length === 0 ? 0 : chunk.bytes / records.length
   if (records.length === 0) return yield* handle(chunk)
   const restMillis = countdown(handling, delayMillis)
   for (let from = 0; from < records.length; ) {
@@ -35,13 +35,7 @@ export const eachDue = Effect.fnUntraced(function* <R>(
     if (partition.stopping) return
     let to = from + 1
     while (to < records.length && restMillis(records[to]!) <= 0) to++
-    const part = records.slice(from, to)
-    yield* handle({
-      ...chunk,
-      records: part,
-      bytes: bytesEach * part.length,
-      nextOffset: to === records.length ? chunk.nextOffset : part.at(-1)!.offset + 1n
-    })
+    yield* handle(partOf(chunk, from, to))
     from = to
   }
 })

@@ -12,6 +12,7 @@ import * as Lanes from "./lanes.ts"
 import { observed } from "./observedHandler.ts"
 import * as Outstanding from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
+import { whenPrepared } from "./preparation.ts"
 import * as Sequential from "./sequential.ts"
 import * as Transactional from "./transactional.ts"
 
@@ -49,24 +50,25 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
 
 type HandleChunk<R> = (chunk: RecordChunk) => Effect.Effect<void, never, R>
 
-/** The records of a retry topic are handed over when they are due. */
-const whenDue =
-  <R>({ handling, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> =>
-  (chunk) =>
-    partition.tier === undefined
-      ? handle(chunk)
-      : DueTimes.eachDue(handling, partition, partition.tier.delayMillis, chunk, handle)
+/** Records are handed over when they can be decoded, those of a retry topic when they are due. */
+const whenReady = <R>({ handling, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
+  const prepared = whenPrepared(handling, partition, handle)
+  const { tier } = partition
+  return tier === undefined
+    ? prepared
+    : (chunk) => DueTimes.eachDue(handling, partition, tier.delayMillis, chunk, prepared)
+}
 
 const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect.Effect<void, never, R> => {
   const { handling, partition } = processing
-  const handleDue = whenDue(processing, handle)
+  const handleReady = whenReady(processing, handle)
   const takenIn = (chunk: RecordChunk) =>
     Effect.sync(() => {
       if (partition.stopping) return
       partition.tracker.endOfChunk(chunk.nextOffset)
       handling.committer.mark(partition)
     })
-  return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handleDue(chunk), takenIn(chunk)))
+  return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handleReady(chunk), takenIn(chunk)))
 }
 
 /** Handles whole chunks, one after the other. */
@@ -121,7 +123,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
       partition.stop()
       fork(Effect.delay(reopen, brokenTransactionMillis))
     }
-    const handle = whenDue(processing, (chunk) => {
+    const handle = whenReady(processing, (chunk) => {
       const receivedMillis = handling.clock.currentTimeMillisUnsafe()
       return Transactional.handleChunk({ handling, handler, partition, producer, receivedMillis, onBroken }, chunk)
     })
