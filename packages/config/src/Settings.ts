@@ -211,11 +211,8 @@ export const Defaults = section("Settings of all bindings; each binding's own wi
   ...common
 })
 
-/** For each key, another one that takes the path of a file with its value, relative to the configuration. */
-const files = <const K extends string>(...keys: ReadonlyArray<K>) =>
-  Object.fromEntries(
-    keys.map((key) => [`${key}File`, optional(text(`A file with the ${key}; a line break at its end is left out.`))])
-  ) as unknown as { readonly [P in `${K}File`]: Schema.optionalKey<Schema.String> }
+/** The twin of a key, which takes the path of a file with its value, relative to the configuration. */
+const fileWith = (key: string) => optional(text(`A file with the ${key}; a line break at its end is left out.`))
 
 const pem = (description: string) => text(`${description} PEM.`)
 
@@ -223,7 +220,10 @@ export const Ssl = section("TLS.", {
   ca: optional(pem("The authorities to trust, instead of those that Node.js knows.")),
   cert: optional(pem("The client's certificate (mutual TLS).")),
   key: optional(secret("The client's private key. PEM.")),
-  ...files("ca", "cert", "key", "passphrase"),
+  caFile: fileWith("ca"),
+  certFile: fileWith("cert"),
+  keyFile: fileWith("key"),
+  passphraseFile: fileWith("passphrase"),
   passphrase: optional(secret("Of the private key.")),
   servername: optional(text("The host name that the certificate must name. Default: the broker's host.")),
   rejectUnauthorized: flag("false accepts every certificate: for experiments only. Default true.").pipe(
@@ -245,7 +245,8 @@ export const Sasl = section("How to authenticate.", {
   credentialsIn: optional(
     oneOf("Where the server wants id and secret. Of oauthbearer. Default header.", ["header", "form"])
   ),
-  ...files("password", "clientSecret")
+  passwordFile: fileWith("password"),
+  clientSecretFile: fileWith("clientSecret")
 }).check(
   Schema.makeFilter(({ mechanism, ...keys }) => {
     const isToken = mechanism === "oauthbearer"

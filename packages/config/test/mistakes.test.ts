@@ -59,6 +59,79 @@ describe("mistakes", () => {
       })
   )
 
+  it.effect("CFG-20 keys that do not go together are told beside keys that are wrong by themselves", () =>
+    Effect.gen(function* () {
+      const lines = [
+        "concurrency: 0",
+        "session-timeout: 20s",
+        "listener-type: BATCH",
+        "processing-order: key",
+        "retry:",
+        "  tier0: { max-attempts: 1000 }",
+        "  tiers: [{ delay: 5m, concurrency: 0 }, 1m]",
+        "  retryable-exceptions: [Down]",
+        "  non-retryable-exceptions: [Down]",
+        "circuit-breaker: { enabled: yes please, sliding-window-size: 5 }"
+      ]
+      const orders = (key: string) => `eventbus.bindings.orders.${key}`
+      assert.deepStrictEqual(yield* paths(withOrders(...lines)), [
+        orders("concurrency"),
+        orders("sessionTimeoutMs"),
+        orders("processingOrder"),
+        orders("retry.tier0"),
+        orders("retry.tiers[0].concurrency"),
+        orders("retry.tiers[1].delayMs"),
+        orders("retry.retryableExceptions[0]"),
+        orders("circuitBreaker.enabled")
+      ])
+    })
+  )
+
+  it.effect("CFG-20 a rule that looks at a key with a mistake says nothing", () =>
+    Effect.gen(function* () {
+      const orders = (key: string) => `eventbus.bindings.orders.${key}`
+      for (const [lines, wrong] of [
+        [["session-timeout: 20s", "heartbeat-interval: soon"], "heartbeatIntervalMs"],
+        [["max-poll-interval: soon", "retry: { tier0: { max-attempts: 1000 } }"], "maxPollIntervalMs"],
+        [["retry: { tiers: [5m, soon, 1m] }"], "retry.tiers[1]"],
+        [["retry: { tiers: [soon], skip-to-tier-mapping: { Down: 9 } }"], "retry.tiers[0]"],
+        [["retry: { tiers: [1m, 1m], equal-delays: maybe }"], "retry.equalDelays"],
+        [["ordering-mode: strict", "on-exhausted: halt"], "orderingMode"],
+        [["listener-type: batch", "processing-order: key"], "listenerType"],
+        [
+          ["retry: { retryable-exceptions: [Down], non-retryable-exceptions: [Down, 1] }"],
+          "retry.nonRetryableExceptions[1]"
+        ],
+        [["dlt: { topic-suffix: retry-1, topic: a b }"], "dlt.topic"],
+        [
+          ["circuit-breaker: { enabled: true, sliding-window-size: 5, minimum-number-of-calls: no }"],
+          "circuitBreaker.minimumNumberOfCalls"
+        ]
+      ] as const) {
+        assert.deepStrictEqual(yield* paths(withOrders(...lines)), [orders(wrong)], lines.join("; "))
+      }
+    })
+  )
+
+  it.effect(
+    "CFG-20 NAM-06 shared names are told beside other mistakes, but not of a binding whose own are not known",
+    () =>
+      Effect.gen(function* () {
+        const beside = `${withOrders("concurrency: 0")}\n    copy: { topic: orders, group-id: audit }`
+        assert.deepStrictEqual(yield* paths(beside), [
+          "eventbus.bindings.orders.concurrency",
+          "eventbus.bindings.copy.naming"
+        ])
+        const unknown = `${withOrders("naming: mine")}\n    copy: { topic: orders, group-id: audit }`
+        assert.deepStrictEqual(yield* paths(unknown), ["eventbus.bindings.orders.naming"])
+        const nameless = "eventbus: { bindings: { orders: { group-id: billing }, copy: { group-id: audit } } }"
+        assert.deepStrictEqual(yield* paths(nameless), [
+          "eventbus.bindings.orders.topic",
+          "eventbus.bindings.copy.topic"
+        ])
+      })
+  )
+
   it.effect("CFG-02 a topic and a group that are missing are named", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* paths("eventbus: { bindings: { orders: {} } }"), [

@@ -9,6 +9,8 @@ import * as Coherence from "./coherence.ts"
 import { decoder } from "./decoding.ts"
 import * as Issues from "./issues.ts"
 import * as Node from "./node.ts"
+import { assign, without } from "./overlay.ts"
+import * as Shape from "./shape.ts"
 
 interface Assembled {
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
@@ -32,7 +34,7 @@ export const all = (tree: Node.Node, issues: Issues.Issues): Assembled | undefin
   }
   checkAliases(tree, issues)
   checkRules(
-    settings.bindings.map((binding) => ({ binding, unknown: nothing })),
+    settings.bindings.map((binding) => ({ binding, unknown: [] })),
     tree,
     issues
   )
@@ -47,16 +49,9 @@ export const one = (
 ): BindingSettings.BindingSettings | undefined => {
   const readable = withoutRefused(name, tree, [], issues)
   if (readable !== undefined) report([readable], tree, () => [], issues)
-  return readable === undefined || readable.unknown.size > 0 ? undefined : readable.binding
+  return readable === undefined || readable.unknown.length > 0 ? undefined : readable.binding
 }
 
-interface Readable {
-  readonly binding: BindingSettings.BindingSettings
-  /** First keys of what the schema refused, which have their defaults, or a placeholder, here. */
-  readonly unknown: ReadonlySet<string>
-}
-
-const nothing: ReadonlySet<string> = new Set()
 const bindingsPath = ["eventbus", "bindings"]
 
 const partial = (tree: Node.Node, issues: Issues.Issues): void => {
@@ -75,37 +70,42 @@ const withoutRefused = (
   node: Node.Node,
   path: Node.Path,
   issues: Issues.Issues
-): Readable | undefined => {
+): Coherence.Readable | undefined => {
   const decoded = decodeBinding(node, path, issues)
-  if ("value" in decoded) return { binding: BindingSettings.complete(name, decoded.value), unknown: nothing }
+  if ("value" in decoded) return { binding: BindingSettings.complete(name, decoded.value), unknown: [] }
   if (node._tag !== "Section") return undefined
-  const unknown = new Set(decoded.refused.map(([key]) => String(key)))
-  const rest = node.entries.filter(({ key }) => !unknown.has(key))
-  const placeholders = ["topic", "groupId"].filter((key) => unknown.has(key)).map((key) => placeholder(key, node))
-  const again = decodeBinding({ ...node, entries: [...rest, ...placeholders] }, [], Issues.make())
+  const unknown = decoded.refused.map((each) => Shape.optionalPart(bindingShape, each))
+  const readable = unknown.reduce(
+    (rest, part) => (isRequired(part) ? assign(rest, part, placeholder(node)) : without(rest, part)),
+    node as Node.Node
+  )
+  const again = decodeBinding(readable, [], Issues.make())
   return "value" in again ? { binding: BindingSettings.complete(name, again.value), unknown } : undefined
 }
 
+const bindingShape = Shape.make(Settings.Binding.ast)
+
+const isRequired = ([key]: Node.Path): boolean => key === "topic" || key === "groupId"
+
 /** Stands for what has no default and was refused. */
-const placeholder = (key: string, { source, offset }: Node.Section): Node.Entry => ({
-  key,
+const placeholder = ({ source, offset }: Node.Node): Node.Scalar => ({
+  _tag: "Scalar",
+  source,
   offset,
-  value: { _tag: "Scalar", source, offset, value: "refused" }
+  value: "refused"
 })
 
-const checkRules = (readable: ReadonlyArray<Readable>, tree: Node.Node, issues: Issues.Issues): void =>
+const checkRules = (readable: ReadonlyArray<Coherence.Readable>, tree: Node.Node, issues: Issues.Issues): void =>
   report(readable, tree, (name) => [...bindingsPath, name], issues)
 
 const report = (
-  readable: ReadonlyArray<Readable>,
+  readable: ReadonlyArray<Coherence.Readable>,
   tree: Node.Node,
   prefix: (name: string) => Node.Path,
   issues: Issues.Issues
 ): void => {
-  for (const { index, path, found, allowed } of Coherence.problems(readable.map(({ binding }) => binding))) {
-    const { binding, unknown } = readable[index]!
-    if (Coherence.dependsOn(path[0], unknown)) continue
-    add([...prefix(binding.name), ...path], found, allowed, tree, issues)
+  for (const { index, path, found, allowed } of Coherence.problems(readable)) {
+    add([...prefix(readable[index]!.binding.name), ...path], found, allowed, tree, issues)
   }
 }
 

@@ -112,7 +112,7 @@ const namingOf = ({ naming, dlt: { topic } }: BindingSettings): TopicName.Naming
   topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
 
 /** Throws `InvalidRetryPolicy` for tiers that do not fit together. */
-export const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
+const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
   const { tier0, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
   const blocking = {
     maxAttempts: tier0.maxAttempts,

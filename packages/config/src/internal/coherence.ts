@@ -5,7 +5,8 @@ import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import type { BindingSettings } from "../BindingSettings.ts"
 import * as Settings from "../Settings.ts"
-import { perRecord, retryPolicyOf } from "./bindingOf.ts"
+import { perRecord } from "./bindingOf.ts"
+import * as Causes from "./causes.ts"
 import type { Path } from "./node.ts"
 import * as Shape from "./shape.ts"
 
@@ -22,51 +23,62 @@ export interface Problem {
 export const withoutHandler = (settings: BindingSettings): Binding.Binding<never> =>
   perRecord(settings, { value: Serde.bytes, handler: () => Effect.die("This binding has no handler.") })
 
-export const problems = (all: ReadonlyArray<BindingSettings>): ReadonlyArray<Problem> => {
-  const tierProblems = all.map((settings, index) => tiersOf(settings, index))
-  // Tiers that do not fit together make no policy: the rest is looked at without them.
-  const bindings = all.map((settings, index) =>
-    withoutHandler(
-      tierProblems[index]!.length === 0 ? settings : { ...settings, retry: { ...settings.retry, tiers: [] } }
-    )
-  )
-  const ofCore = Binding.problems(bindings)
-  return all.flatMap((settings, index) => [
-    ...tierProblems[index]!,
-    ...(ofCore.get(index) ?? [])
-      .map(({ path, found, allowed }) => ({ index, path: pathOf(path, settings), found, allowed }))
-      .filter(({ path }) => tierProblems[index]!.length === 0 || path[1] !== "skipToTierMapping")
-  ])
+/** What can be judged of a binding. */
+export interface Readable {
+  readonly binding: BindingSettings
+  /** Parts that the schema refused, which have their defaults, or a placeholder, here. */
+  readonly unknown: ReadonlyArray<Path>
 }
 
-/** Settings that are judged together, by their first key below the binding. */
-const groups = [
-  ["sessionTimeoutMs", "heartbeatIntervalMs"],
-  ["retry", "maxPollRecords", "maxPollIntervalMs", "listenerType", "orderingMode", "topic", "groupId", "naming"],
-  ["processingOrder", "listenerType", "orderingMode", "onExhausted", "retry"],
-  ["dlt", "naming", "topic", "groupId", "retry"],
-  ["topic", "groupId", "cluster"]
-]
+/** Problems of each, and of what they have in common, as far as they come from what is known. */
+export const problems = (all: ReadonlyArray<Readable>): ReadonlyArray<Problem> => {
+  const judged = all.map(judge)
+  const ofCore = problemsOfCore(judged)
+  return all.flatMap(({ binding: settings, unknown }, index) => {
+    const { binding, tierProblems, unknownToCore } = judged[index]!
+    const others = (ofCore.get(binding) ?? []).map((issue) => ({ ...issue, path: pathOf(issue.path, settings) }))
+    return [
+      ...tierProblems.filter(({ path }) => !Causes.areUnknown(path, unknown)),
+      ...others.filter(({ path }) => !Causes.areUnknown(path, unknownToCore))
+    ].map(({ path, found, allowed }) => ({ index, path, found, allowed }))
+  })
+}
 
-/** Whether a problem at `key` may come from one of `unknown`, whose values are refused already. */
-export const dependsOn = (key: string | number | undefined, unknown: ReadonlySet<string>): boolean =>
-  key !== undefined &&
-  (unknown.has(String(key)) ||
-    groups.some((group) => group.includes(String(key)) && group.some((each) => unknown.has(each))))
+interface Judged {
+  readonly binding: Binding.Binding<never>
+  readonly tierProblems: ReadonlyArray<Omit<Problem, "index">>
+  readonly unknownToCore: ReadonlyArray<Path>
+}
 
-const tiersOf = (settings: BindingSettings, index: number): ReadonlyArray<Problem> => {
+/** Tiers that are refused, or do not fit together, make no policy: the rest is looked at without them. */
+const judge = ({ binding: settings, unknown }: Readable): Judged => {
+  const withoutTiers = (tierProblems: Judged["tierProblems"]): Judged => ({
+    binding: withoutHandler({ ...settings, retry: { ...settings.retry, tiers: [] } }),
+    tierProblems,
+    unknownToCore: [...unknown, ["retry", "tiers"]]
+  })
+  if (!Causes.knowsTiers(unknown)) return withoutTiers([])
   try {
-    retryPolicyOf(settings)
-    return []
+    return { binding: withoutHandler(settings), tierProblems: [], unknownToCore: unknown }
   } catch (thrown) {
     if (!(thrown instanceof RetryPolicy.InvalidRetryPolicy)) throw thrown
-    return thrown.issues.map(({ path, found, allowed }) => ({
-      index,
-      path: ["retry", ...pathBelow(path, retryShape)],
-      found,
-      allowed
-    }))
+    return withoutTiers(
+      thrown.issues.map((issue) => ({ ...issue, path: ["retry", ...pathBelow(issue.path, retryShape)] }))
+    )
   }
+}
+
+/** A binding whose names are not known is looked at alone. */
+const problemsOfCore = (judged: ReadonlyArray<Judged>) => {
+  const { true: known = [], false: unknown = [] } = Object.groupBy(judged, (each) =>
+    Causes.knowsNames(each.unknownToCore) ? "true" : "false"
+  )
+  const groups = [known, ...unknown.map((each) => [each])].map((group) => group.map(({ binding }) => binding))
+  return new Map(
+    groups.flatMap((group) =>
+      Array.from(Binding.problems(group), ([index, issues]) => [group[index]!, issues] as const)
+    )
+  )
 }
 
 const shape = Shape.make(Settings.Binding.ast)
@@ -78,7 +90,7 @@ const lists = new Map([
 ])
 
 /** Core's name of a setting to the key that it is in a configuration. */
-const pathOf = (path: string, { dlt, retry }: BindingSettings): Path => {
+const pathOf = (path: string, { dlt }: BindingSettings): Path => {
   const skip = "exceptions.skipToTier."
   if (path.startsWith(skip)) return ["retry", "skipToTierMapping", path.slice(skip.length)]
   const [, list, index] = /^exceptions\.(\w+)\[(\d+)\]$/.exec(path) ?? []
@@ -88,8 +100,8 @@ const pathOf = (path: string, { dlt, retry }: BindingSettings): Path => {
     case "deadLetter.journal":
       if (dlt.topic !== undefined) return ["dlt", "topic"]
       return dlt.topicSuffix === undefined ? ["naming"] : ["dlt", "topicSuffix"]
-    case "retry":
-      return retry.tiers.length > 0 ? ["retry"] : ["retry", "tier0"]
+    case "retry.blocking":
+      return ["retry", "tier0"]
     case "name":
       return []
     default:

@@ -2,7 +2,7 @@
  * The kinds of values that a configuration has, as schemas. Each carries what a message, an editor and the documentation say about it.
  */
 import { TopicName } from "@eventbus/core"
-import { Option, Schema, SchemaGetter } from "effect"
+import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
 import * as Durations from "./durations.ts"
 
 /** What is known of a setting beside its type; annotations of its schema. */
@@ -113,17 +113,25 @@ export const secret = (description: string) =>
 /**
  * With the value that an absent key means, as a file would write it.
  *
- * Unlike `Schema.withDecodingDefaultKey`, what is there is looked at once, by the schema itself: a look at the encoded side first would stop at the mistakes
- * that show there already.
+ * Unlike `Schema.withDecodingDefaultKey`, the schema itself looks at what is there, once, and reads the default a single time: most keys of most bindings are absent.
  */
 export const withDefault =
   <S extends Schema.Top>(fallback: S["Encoded"]) =>
-  (schema: S): Schema.withDecodingDefaultKey<S> =>
-    Schema.optionalKey(Schema.Unknown)
+  (schema: S & Schema.Decoder<S["Type"]>) => {
+    let known: { readonly value: S["Type"] } | undefined
+    const absent = (): S["Type"] => {
+      known ??= { value: Schema.decodeUnknownSync(schema)(fallback) }
+      return known.value
+    }
+    return Schema.optionalKey(schema)
       .pipe(
-        Schema.decodeTo(schema, {
-          decode: SchemaGetter.transformOptional((value) => Option.some(Option.getOrElse(value, () => fallback))),
-          encode: SchemaGetter.transform((value: S["Encoded"]): unknown => value)
-        })
+        Schema.decodeTo(
+          Schema.declare((_): _ is S["Type"] => true),
+          {
+            decode: SchemaGetter.transformOptional((value) => Option.some(Option.getOrElse(value, absent))),
+            encode: SchemaGetter.passthrough()
+          }
+        )
       )
-      .annotate({ fallback }) as unknown as Schema.withDecodingDefaultKey<S>
+      .annotate({ ...SchemaAST.resolve(schema.ast), fallback })
+  }

@@ -31,3 +31,17 @@ export const assign = (node: Node.Node | undefined, path: Node.Path, value: Node
     entries: before === undefined ? [...entries, entry] : entries.map((each) => (each === before ? entry : each))
   }
 }
+
+/** The node without what is at `path`, a key of a section. */
+export const without = (node: Node.Node, path: Node.Path): Node.Node => {
+  const [key, ...rest] = path
+  if (node._tag === "List") {
+    return { ...node, items: node.items.map((item, index) => (index === key ? without(item, rest) : item)) }
+  }
+  if (node._tag === "Scalar") return node
+  const entries = node.entries.flatMap((entry) => {
+    if (entry.key !== key) return [entry]
+    return rest.length === 0 ? [] : [{ ...entry, value: without(entry.value, rest) }]
+  })
+  return { ...node, entries }
+}

@@ -64,6 +64,13 @@ export const make = (ast: SchemaAST.AST): Shape => {
       texts: facts.texts
     }
   }
+  return collection(ast._tag === "Declaration" ? behindDefault(ast) : ast, description, fallback)
+}
+
+/** A default is a type that takes anything in front of the schema. */
+const behindDefault = (ast: SchemaAST.Declaration): SchemaAST.AST => ast.encoding?.[0]?.to ?? ast
+
+const collection = (ast: SchemaAST.AST, description: string, fallback: unknown): Exclude<Shape, Leaf> => {
   if (ast._tag === "Arrays") return { _tag: "List", description, fallback, item: make(ast.rest[0] ?? ast.elements[0]!) }
   if (ast._tag === "Union") return { _tag: "Either", description, options: ast.types.map(make) }
   if (ast._tag !== "Objects") throw new Error(`A configuration has no ${ast._tag}`)
@@ -98,6 +105,18 @@ export const inside = (shape: Shape, key: string | number): Shape =>
   typeof key === "number"
     ? (select(shape, "List")?.item ?? shape)
     : (select(shape, "Struct")?.keys.get(key)?.shape ?? select(shape, "Dictionary")?.value ?? shape)
+
+/** The smallest part that holds what is at the path and may be absent; the first key of the path when there is none. */
+export const optionalPart = (shape: Shape, path: ReadonlyArray<string | number>): ReadonlyArray<string | number> => {
+  let at = shape
+  let length = 1
+  for (const [index, key] of path.entries()) {
+    const isOptional = typeof key === "string" && !select(at, "Struct")?.keys.get(key)?.required
+    if (isOptional) length = index + 1
+    at = inside(at, key)
+  }
+  return path.slice(0, length)
+}
 
 /** What an absent key means, where it is a single value, a list or a map. */
 export const fallback = (shape: Shape): unknown => {

@@ -176,7 +176,9 @@ const retryBudget = (definition: BindingDefinition<unknown>) => {
   const budget = budgetMillis(definition)
   if (total < budget) return []
   const allowed = `less than 70 % of maxPollInterval, which is ${budget} ms: fewer attempts, shorter waits, fewer maxPollRecords, or a longer maxPollInterval`
-  return [issue("retry", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)]
+  return [
+    issue("retry.blocking", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)
+  ]
 }
 
 const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType, tiers }: BindingDefinition<unknown>) => [
