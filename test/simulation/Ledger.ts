@@ -2,13 +2,16 @@
  * What a history amounts to at one moment: records and their fate, assignments as each process sees them, who holds what at the broker, calls that are
  * running. Rules compare the next entry with it.
  */
+import { Assignments } from "./Assignments.ts"
 import type { Assignment, Call, Fate, GivenUp, LedgerRecord } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
 import type { Entry, PartitionName } from "./History.ts"
+import { Members } from "./Members.ts"
 import { deadLetterTopic } from "./retries.ts"
 import type { BindingPlan, Scenario } from "./Scenario.ts"
+import { Sources } from "./Sources.ts"
 import { beginMillis } from "./Timeline.ts"
 
 interface CommitTraffic {
@@ -20,19 +23,16 @@ export class Ledger {
   readonly scenario: Scenario
   readonly records = new Map<PartitionName, Map<bigint, LedgerRecord>>()
   readonly logEnds = new Map<PartitionName, bigint>()
-  /** Every assignment that there was, by process and partition; the newest last. */
-  readonly assignments = new Map<string, Array<Assignment>>()
   /** Every record that there is of an id: the first one, and its copies in retry topics. */
   readonly ways = new Map<string, Array<LedgerRecord>>()
+  readonly assignments = new Assignments()
+  readonly members = new Members()
+  readonly sources = new Sources(this.ways, this.assignments)
   readonly calls = new Map<number, Call>()
   readonly breakers = new Breakers()
   /** What the last event of a binding in a process gave up. */
   private lastGivenUp: GivenUp | undefined
   readonly committed = new Map<PartitionName, bigint>()
-  private assigned = 0
-  private readonly holdings = new Map<string, Set<PartitionName>>()
-  /** When the broker told a member to give a partition up that it still has. */
-  private readonly revokedAtMillis = new Map<string, number>()
   /** When a fault of the cluster struck last. */
   struckAtMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
@@ -42,8 +42,6 @@ export class Ledger {
   readonly stopping = new Map<string, number>()
   readonly stopped = new Set<string>()
   readonly traffic = new Map<string, CommitTraffic>()
-  /** Processes by the member id that they have, or had last. */
-  private readonly staticOwners = new Map<string, string>()
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
@@ -53,27 +51,8 @@ export class Ledger {
     return this.records.get(partition)?.get(offset)
   }
 
-  ofProcess(process: string, partition: PartitionName): ReadonlyArray<Assignment> {
-    return this.assignments.get(`${process} ${partition}`) ?? []
-  }
-
-  /** The assignment under which a consumer calls its handler now. */
-  current(process: string, consumer: number, partition: PartitionName): Assignment | undefined {
-    return this.ofProcess(process, partition).findLast((assignment) => assignment.consumer === consumer)
-  }
-
   openCalls(process: string, partition: PartitionName): ReadonlyArray<Call> {
     return [...this.calls.values()].filter((call) => call.process === process && call.partition === partition)
-  }
-
-  /** What a member holds, by the broker's account. */
-  held(member: { readonly groupId: string; readonly memberId: string }): Set<PartitionName> {
-    return this.holdings.get(`${member.groupId} ${member.memberId}`) ?? new Set()
-  }
-
-  /** Since when a member has to give a partition up; undefined when it need not. */
-  revokedSince(member: { readonly groupId: string; readonly memberId: string }, partition: PartitionName) {
-    return this.revokedAtMillis.get(`${member.groupId} ${member.memberId} ${partition}`)
   }
 
   trafficOf(process: string, binding: string): CommitTraffic {
@@ -83,13 +62,6 @@ export class Ledger {
     const fresh = { inFlight: 0, lastFailureMillis: -1 }
     this.traffic.set(key, fresh)
     return fresh
-  }
-
-  /** `p1.2-7` is the seventh member, of the second life of process p1; `orders-host-0@p1-7` is a static member of p1. */
-  processOfMember(memberId: string): string {
-    const client = memberId.slice(0, memberId.lastIndexOf("-"))
-    const at = client.lastIndexOf("@")
-    return at < 0 ? client : (this.staticOwners.get(client.slice(at + 1)) ?? client)
   }
 
   apply(entry: Entry): void {
@@ -109,7 +81,7 @@ export class Ledger {
         }
         return
       case "ProcessStarted":
-        this.staticOwners.set(entry.process.slice(0, entry.process.indexOf(".")), entry.process)
+        this.members.started(entry.process)
         return
       case "ProcessStopping":
         this.stop(entry.process, entry.atMillis)
@@ -142,15 +114,11 @@ export class Ledger {
         if (entry._tag === "CommitFailed") traffic.lastFailureMillis = entry.atMillis
         return
       }
-      case "Sent": {
-        const source = this.sourceOf(entry.process, entry.copy)
-        source?.assignment.sent.set(source.record.offset, entry.number)
+      case "Sent":
+        this.sources.sent(entry.process, entry.copy, entry.number)
         return
-      }
       case "SendFailed":
-        for (const { sent } of this.all(entry.process)) {
-          for (const [offset, number] of sent) if (number === entry.number) sent.delete(offset)
-        }
+        this.sources.failed(entry.process, entry.number)
         return
       case "Stored":
         for (const { offset, copy, isReadable } of entry.copies) {
@@ -210,51 +178,6 @@ export class Ledger {
     else way.push(record)
   }
 
-  /** The record that a process publishes a copy of: the last of its kind that a delivery gave up. */
-  sourceOf(
-    process: string,
-    copy: Copy
-  ): { readonly record: LedgerRecord; readonly assignment: Assignment } | undefined {
-    const sources = (this.ways.get(copy.id) ?? []).flatMap((record) =>
-      this.ofProcess(process, record.partition)
-        .filter(({ leaving }) => leaving.has(record.offset))
-        .map((assignment) => ({ record, assignment }))
-    )
-    // A broker that wrote a copy twice makes twins of it.
-    const isNext = ({ record, assignment }: (typeof sources)[number]) => !assignment.sent.has(record.offset)
-    const active = sources
-      .filter(({ assignment }) => assignment.state === "active")
-      .sort((a, b) => b.assignment.number - a.assignment.number)
-    // Copies that leave several partitions at one time may overtake each other; what they say of their attempts and of their time tells them apart.
-    const told = Copies.numberOf(copy, "total-attempts")
-    const isTold = ({ record, assignment }: (typeof sources)[number]) => {
-      const { attempts, atMillis } = assignment.leaving.get(record.offset)!
-      const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
-      const isOfFailure = (record.firstFailureMillis ?? firstMillis) === firstMillis
-      return isOfFailure && record.totalAttempts + attempts === told && atMillis <= Copies.publishedMillis(copy)
-    }
-    const next = active.filter(isNext)
-    const givenUpAt = ({ record, assignment }: (typeof sources)[number]) =>
-      assignment.leaving.get(record.offset)!.atMillis
-    const likely = next.filter(isTold).sort((a, b) => givenUpAt(b) - givenUpAt(a))
-    return likely[0] ?? next[0] ?? active[0] ?? sources.at(-1)
-  }
-
-  /** A copy that was taken for that of a twin belongs to the record which its acknowledgement settles. */
-  private claimSending(process: string, partition: PartitionName, offset: bigint, assignment: Assignment): void {
-    const id = this.record(partition, offset)?.plan.id
-    if (id === undefined || assignment.sent.has(offset)) return
-    for (const twin of this.ways.get(id) ?? []) {
-      for (const { sent, leaving } of this.ofProcess(process, twin.partition)) {
-        const number = sent.get(twin.offset)
-        if (number === undefined || !leaving.has(twin.offset)) continue
-        sent.delete(twin.offset)
-        assignment.sent.set(offset, number)
-        return
-      }
-    }
-  }
-
   /** Whether transactions write there: their markers take offsets. */
   hasMarkers(partition: PartitionName): boolean {
     const [record] = this.records.get(partition)?.values() ?? []
@@ -275,27 +198,19 @@ export class Ledger {
 
   private stop(process: string, atMillis: number): void {
     this.stopping.set(process, atMillis)
-    for (const assignment of this.all(process)) assignment.endingSinceMillis ??= atMillis
+    for (const assignment of this.assignments.ofProcess(process)) assignment.endingSinceMillis ??= atMillis
   }
 
   private kill(process: string): void {
-    for (const assignment of this.all(process)) if (assignment.state !== "released") assignment.state = "lost"
+    for (const assignment of this.assignments.ofProcess(process))
+      if (assignment.state !== "released") assignment.state = "lost"
     for (const call of this.calls.values()) if (call.process === process) this.calls.delete(call.call)
     this.stopped.add(process)
   }
 
-  private newestFirst(partition: PartitionName): ReadonlyArray<Assignment> {
-    const all = [...this.assignments.values()].flat().filter((assignment) => assignment.partition === partition)
-    return all.sort((a, b) => b.number - a.number)
-  }
-
-  private all(process: string): ReadonlyArray<Assignment> {
-    return [...this.assignments.values()].flat().filter((assignment) => assignment.process === process)
-  }
-
   private call(entry: Extract<Entry, { readonly _tag: "Called" }>): void {
     this.breakers.called(entry)
-    const assignment = this.current(entry.process, entry.consumer, entry.partition)
+    const assignment = this.assignments.current(entry.process, entry.consumer, entry.partition)
     const { call, process, binding, partition, offsets } = entry
     this.calls.set(call, { call, process, binding, partition, offsets, assignment })
     if (assignment === undefined) return
@@ -367,9 +282,9 @@ export class Ledger {
   /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
   transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
     const stillThere = open.filter(({ removed }) => removed === "no")
-    return this.newestFirst(partition).find((assignment) =>
-      stillThere.every((record) => this.fateInTransaction(record, assignment) !== undefined)
-    )
+    return this.assignments
+      .newestFirst(partition)
+      .find((assignment) => stillThere.every((record) => this.fateInTransaction(record, assignment) !== undefined))
   }
 
   /** What the transaction of an assignment makes of a record. */
@@ -381,27 +296,12 @@ export class Ledger {
     return plan.behaviour._tag === "Ignorable" ? "skipped" : undefined
   }
 
-  private broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
-    if (entry._tag === "Committed") {
-      for (const { topic, partition, offset } of entry.offsets) this.commit(`${topic}/${partition}`, offset)
-    } else if (entry._tag === "Assigned") {
-      const held = this.held(entry)
-      this.holdings.set(`${entry.groupId} ${entry.memberId}`, held)
-      for (const partition of entry.partitions) held.add(partition)
-    } else if (entry._tag === "Revoked") {
-      for (const partition of entry.partitions) {
-        this.revokedAtMillis.set(`${entry.groupId} ${entry.memberId} ${partition}`, atMillis)
-      }
-    } else if (entry._tag === "Released" || entry._tag === "Lost") {
-      for (const partition of entry.partitions) {
-        this.held(entry).delete(partition)
-        this.revokedAtMillis.delete(`${entry.groupId} ${entry.memberId} ${partition}`)
-      }
-    } else if (entry._tag === "Struck") {
-      this.struckAtMillis = atMillis
-    } else if (entry._tag === "Left" || entry._tag === "Expired" || entry._tag === "Fenced") {
-      this.holdings.delete(`${entry.groupId} ${entry.memberId}`)
-    }
+  private broker(entry: Extract<Entry, { readonly _tag: "Broker" }>): void {
+    this.members.broker(entry)
+    const { entry: what, atMillis } = entry
+    if (what._tag === "Struck") this.struckAtMillis = atMillis
+    if (what._tag !== "Committed") return
+    for (const { topic, partition, offset } of what.offsets) this.commit(`${topic}/${partition}`, offset)
   }
 
   private connector(entry: Extract<Entry, { readonly _tag: "Connector" }>): void {
@@ -413,7 +313,7 @@ export class Ledger {
     }
     this.lastGivenUp = undefined
     if (event._tag === "SessionClosed") {
-      for (const assignment of this.all(process)) {
+      for (const assignment of this.assignments.ofProcess(process)) {
         const ofSession = assignment.consumer === event.consumer && assignment.binding === event.binding
         if (ofSession && (assignment.state === "active" || assignment.state === "revoked")) assignment.state = "closed"
       }
@@ -429,37 +329,10 @@ export class Ledger {
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
       if (!this.committed.has(partition)) this.excuse(partition, event.position)
-      // One that began anew, after a transaction failed, is not told to be over.
-      const before = this.current(process, event.consumer, partition)
-      if (before?.state === "active") before.state = "closed"
-      const known = this.assignments.get(`${process} ${partition}`) ?? []
-      this.assignments.set(`${process} ${partition}`, known)
-      known.push({
-        number: ++this.assigned,
-        process,
-        consumer: event.consumer,
-        binding: event.binding,
-        partition,
-        generation: event.generation,
-        position: event.position,
-        state: "active",
-        endingSinceMillis: this.stopping.get(process),
-        drainTimedOut: false,
-        publishFailed: false,
-        highest: event.position - 1n,
-        finished: new Set(),
-        failed: new Set(),
-        begun: new Set(),
-        leaving: new Map(),
-        sent: new Map(),
-        pending: new Set(),
-        attempts: new Map(),
-        budgetReached: false,
-        notAwaited: new Set()
-      })
+      this.assignments.begin(process, event, this.stopping.get(process))
       return
     }
-    const assignment = this.current(process, event.consumer, partition)
+    const assignment = this.assignments.current(process, event.consumer, partition)
     if (assignment === undefined) return
     switch (event._tag) {
       case "PartitionRevoked":
@@ -501,7 +374,7 @@ export class Ledger {
         }
         return
       case "Settled":
-        if (event.target !== undefined) this.claimSending(process, partition, event.record.offset, assignment)
+        if (event.target !== undefined) this.sources.claim(assignment, this.record(partition, event.record.offset))
         assignment.leaving.delete(event.record.offset)
         assignment.attempts.delete(event.record.offset)
         if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)

@@ -55,7 +55,7 @@ const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => 
   const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
   if (record?.plan.behaviour._tag === "Undecodable")
     return attempt === 0 ? undefined : `${at} cannot be read, and was tried`
-  const assignment = ledger.current(process, event.consumer, `${event.topic}/${event.partition}`)
+  const assignment = ledger.assignments.current(process, event.consumer, `${event.topic}/${event.partition}`)
   const isCutShort = assignment?.budgetReached === true || failure.tag === "ProcessingBudgetExceeded"
   if (!isTriedInPlace(event) || isCutShort || attempt === plan.maxAttempts) return undefined
   return `${at} is given up after attempt ${attempt} of ${plan.maxAttempts} (${failure.className})`
@@ -69,7 +69,7 @@ const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (plan.listener === "whole-batch" || plan.listener === "transactional") return undefined
   if (event.settlement === "Unfinished" || event.settlement === "Refused") return undefined
   const partition = `${event.topic}/${event.partition}`
-  const assignment = ledger.current(process, event.consumer, partition)
+  const assignment = ledger.assignments.current(process, event.consumer, partition)
   const cutOff = event.failure?.tag === "ProcessingBudgetExceeded" ? 1 : 0
   const calls = (assignment?.attempts.get(event.record.offset) ?? 0) + cutOff
   return assignment === undefined || calls === event.attempts
@@ -79,7 +79,7 @@ const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
 
 /** Rulings 6 and 17: only what a delivery gave up is published, once, and nothing that it gave up after its partition began to be given up. */
 const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledger) => {
-  const source = ledger.sourceOf(process, copy)
+  const source = ledger.sources.of(process, copy)
   if (source === undefined) return `${process} publishes ${copy.id} to ${copy.topic}, and no delivery gave it up`
   const { record, assignment } = source
   const from = `${record.partition}: the copy of ${record.offset} (${copy.id})`

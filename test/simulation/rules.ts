@@ -34,7 +34,7 @@ const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
 /** Records are handled under an assignment, once in it, from where it starts. */
 const calls: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
   if (ledger.stopped.has(process)) return `${process} was stopped and handles ${partition}`
-  const assignment = ledger.current(process, consumer, partition)
+  const assignment = ledger.assignments.current(process, consumer, partition)
   if (assignment === undefined || !(assignment.state === "active" || assignment.state === "revoked")) {
     return `${process} handles ${partition}, which is not its own (${assignment?.state ?? "never assigned"})`
   }
@@ -56,7 +56,7 @@ const calls: Rule["check"] = on("Called", ({ process, consumer, partition, offse
 
 /** Order per partition or key, within an assignment. */
 const order: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
-  const assignment = ledger.current(process, consumer, partition)
+  const assignment = ledger.assignments.current(process, consumer, partition)
   const first = offsets[0]
   if (assignment === undefined || first === undefined) return undefined
   const plan = ledger.planOf(binding)
@@ -99,7 +99,7 @@ const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, o
   const first = offsets[0]
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
   if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
-  const assignment = ledger.current(process, consumer, partition)
+  const assignment = ledger.assignments.current(process, consumer, partition)
   const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
   if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
   if (assignment?.notAwaited.has(before)) return undefined
@@ -138,11 +138,11 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
-  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.held(entry)]
-  const process = ledger.processOfMember(entry.memberId)
+  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.members.held(entry)]
+  const process = ledger.members.processOf(entry.memberId)
   for (const partition of partitions) {
-    const assignment = ledger
-      .ofProcess(process, partition)
+    const assignment = ledger.assignments
+      .ofPartition(process, partition)
       .findLast(({ state }) => state === "released" || state === "closed" || state === "revoked" || state === "active")
     const problem = assignment && handover(assignment, partition, ledger)
     if (problem !== undefined) return `${process} gave ${partition} up ${problem}`
@@ -175,10 +175,10 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
 const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
   if (entry._tag !== "Lost") return undefined
   for (const partition of entry.partitions) {
-    const since = ledger.revokedSince(entry, partition)
+    const since = ledger.members.revokedSince(entry, partition)
     if (since === undefined || atMillis - since < rebalanceTimeoutMillis) continue
     if (ledger.struckAtMillis >= since - 120_000) continue
-    return `${ledger.processOfMember(entry.memberId)} was asked for ${partition} and kept it for ${atMillis - since} ms`
+    return `${ledger.members.processOf(entry.memberId)} was asked for ${partition} and kept it for ${atMillis - since} ms`
   }
   return undefined
 })

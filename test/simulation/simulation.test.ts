@@ -65,6 +65,16 @@ describe("simulation", () => {
   })
 })
 
+/** Seeds that showed a fault, of the core or of a rule. */
+const onceBroken = [866_396_029, 866_493_586, 866_493_600, 700_000_072, 700_000_580, 700_002_034, 910_000_657]
+
+it("seeds that once broke a rule do not any more", () => {
+  for (const seed of onceBroken) {
+    const outcome = simulate(generate(seed))
+    assert.isUndefined(outcome.violation, tell(outcome))
+  }
+})
+
 /** Seeds that a planted bug may take to be seen. */
 const patience = 60
 

@@ -1,0 +1,64 @@
+/**
+ * Who has which partition by the broker's account: what it gave to each member of a group, and what it has asked back.
+ */
+import type { Entry, PartitionName } from "./History.ts"
+
+export interface Member {
+  readonly groupId: string
+  readonly memberId: string
+}
+
+export class Members {
+  private readonly holdings = new Map<string, Set<PartitionName>>()
+  /** When the broker told a member to give a partition up that it still has. */
+  private readonly revokedAtMillis = new Map<string, number>()
+  /** Processes by the member id that they have, or had last. */
+  private readonly staticOwners = new Map<string, string>()
+
+  held({ groupId, memberId }: Member): Set<PartitionName> {
+    return this.holdings.get(`${groupId} ${memberId}`) ?? new Set()
+  }
+
+  /** Since when a member has to give a partition up; undefined when it need not. */
+  revokedSince({ groupId, memberId }: Member, partition: PartitionName): number | undefined {
+    return this.revokedAtMillis.get(`${groupId} ${memberId} ${partition}`)
+  }
+
+  /** `p1.2-7` is the seventh member, of the second life of process p1; `orders-host-0@p1-7` is a static member of p1. */
+  processOf(memberId: string): string {
+    const client = memberId.slice(0, memberId.lastIndexOf("-"))
+    const at = client.lastIndexOf("@")
+    return at < 0 ? client : (this.staticOwners.get(client.slice(at + 1)) ?? client)
+  }
+
+  started(process: string): void {
+    this.staticOwners.set(process.slice(0, process.indexOf(".")), process)
+  }
+
+  broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
+    switch (entry._tag) {
+      case "Assigned": {
+        const held = this.held(entry)
+        this.holdings.set(`${entry.groupId} ${entry.memberId}`, held)
+        for (const partition of entry.partitions) held.add(partition)
+        return
+      }
+      case "Revoked":
+        for (const partition of entry.partitions) {
+          this.revokedAtMillis.set(`${entry.groupId} ${entry.memberId} ${partition}`, atMillis)
+        }
+        return
+      case "Released":
+      case "Lost":
+        for (const partition of entry.partitions) {
+          this.held(entry).delete(partition)
+          this.revokedAtMillis.delete(`${entry.groupId} ${entry.memberId} ${partition}`)
+        }
+        return
+      case "Left":
+      case "Expired":
+      case "Fenced":
+        this.holdings.delete(`${entry.groupId} ${entry.memberId}`)
+    }
+  }
+}

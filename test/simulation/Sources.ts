@@ -1,0 +1,80 @@
+/**
+ * Which record a copy is of that is on its way to a retry or dead letter topic. Copies of one id may leave several places at one time.
+ */
+
+import type { Assignments } from "./Assignments.ts"
+import type { Assignment, LedgerRecord } from "./accounts.ts"
+import type { Copy } from "./copies.ts"
+import * as Copies from "./copies.ts"
+import { beginMillis } from "./Timeline.ts"
+
+export interface Source {
+  readonly record: LedgerRecord
+  readonly assignment: Assignment
+}
+
+export class Sources {
+  private readonly ways: ReadonlyMap<string, ReadonlyArray<LedgerRecord>>
+  private readonly assignments: Assignments
+
+  constructor(ways: ReadonlyMap<string, ReadonlyArray<LedgerRecord>>, assignments: Assignments) {
+    this.ways = ways
+    this.assignments = assignments
+  }
+
+  /** The record that a process publishes a copy of: the last of its kind that a delivery gave up. */
+  of(process: string, copy: Copy): Source | undefined {
+    const sources = (this.ways.get(copy.id) ?? []).flatMap((record) =>
+      this.assignments
+        .ofPartition(process, record.partition)
+        .filter(({ leaving }) => leaving.has(record.offset))
+        .map((assignment): Source => ({ record, assignment }))
+    )
+    const active = sources
+      .filter(({ assignment }) => assignment.state === "active")
+      .sort((a, b) => b.assignment.number - a.assignment.number)
+    // A broker that wrote a copy twice makes twins of it.
+    const next = active.filter(({ record, assignment }) => !assignment.sent.has(record.offset))
+    const likely = next.filter((source) => isTold(source, copy)).sort((a, b) => givenUpAt(b) - givenUpAt(a))
+    return likely[0] ?? next[0] ?? active[0] ?? sources.at(-1)
+  }
+
+  sent(process: string, copy: Copy, number: number): void {
+    const source = this.of(process, copy)
+    source?.assignment.sent.set(source.record.offset, number)
+  }
+
+  failed(process: string, failed: number): void {
+    for (const { sent } of this.assignments.ofProcess(process)) {
+      for (const [offset, number] of sent) if (number === failed) sent.delete(offset)
+    }
+  }
+
+  /** A copy that was taken for that of a twin belongs to the record which its acknowledgement settles. */
+  claim(assignment: Assignment, record: LedgerRecord | undefined): void {
+    if (record === undefined || assignment.sent.has(record.offset)) return
+    for (const twin of this.ways.get(record.plan.id) ?? []) {
+      for (const { sent, leaving } of this.assignments.ofPartition(assignment.process, twin.partition)) {
+        const number = sent.get(twin.offset)
+        if (number === undefined || !leaving.has(twin.offset)) continue
+        sent.delete(twin.offset)
+        assignment.sent.set(record.offset, number)
+        return
+      }
+    }
+  }
+}
+
+const givenUpAt = ({ record, assignment }: Source): number => assignment.leaving.get(record.offset)!.atMillis
+
+/** Copies that leave several partitions at one time may overtake each other; what they say of their attempts and of their time tells them apart. */
+const isTold = (source: Source, copy: Copy): boolean => {
+  const { record, assignment } = source
+  const { attempts } = assignment.leaving.get(record.offset)!
+  const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
+  return (
+    (record.firstFailureMillis ?? firstMillis) === firstMillis &&
+    record.totalAttempts + attempts === Copies.numberOf(copy, "total-attempts") &&
+    givenUpAt(source) <= Copies.publishedMillis(copy)
+  )
+}
