@@ -39,6 +39,35 @@ describe("a drain of records that run side by side", () => {
     })
   )
 
+  scenario("REB-05 ruling 6 a record whose predecessor was given up waits for the next owner, too", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const keyed = (key: string, value: string) => ({ key: bytes(key), value: bytes(value) })
+      yield* memory.append("orders", 0, [keyed("a", "a0"), keyed("a", "a1"), keyed("b", "b2")])
+      const handled: Array<string> = []
+      let isDown = true
+      const binding = Binding.make("orders", {
+        ...orders,
+        processingOrder: "key",
+        retry: RetryPolicy.blocking({ initialInterval: "1 second" }),
+        onError: { Down: Route.retry },
+        handler: ({ value }) =>
+          value === "a0" && isDown ? Effect.fail(new Down()) : Effect.sync(() => handled.push(value))
+      })
+      const app = yield* start(binding)
+      assert.deepStrictEqual(handled, ["b2"])
+      yield* app.close
+      assert.deepStrictEqual(handled, ["b2"])
+      isDown = false
+      yield* start(binding)
+      assert.deepStrictEqual(
+        handled.filter((value) => value.startsWith("a")),
+        ["a0", "a1"]
+      )
+    })
+  )
+
   for (const [opens, joinsAfter] of [
     ["before it", 6],
     ["meanwhile", 0]

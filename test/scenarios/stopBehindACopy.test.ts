@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { type App, advance, append, orders, scenario, start, until } from "./bus.ts"
+import { type App, advance, append, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
 
 class Down extends Data.TaggedError("Down")<object> {}
 
@@ -45,3 +45,75 @@ describe("a stop right behind a record that left for a retry topic", () => {
     )
   }
 })
+
+describe("a stop between a failure and the copy that it leads to", () => {
+  for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
+    scenario(
+      `RTY-24 ruling 17 ${orderingMode}: a listener that stops the binding at the failure is in time, and the next owner handles the record`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* memory.createTopic("orders.DLT")
+          let isDown = true
+          const handled: Array<string> = []
+          const app = yield* start(
+            Binding.make("orders", {
+              ...orders,
+              orderingMode,
+              retry: RetryPolicy.none,
+              onError: { Down: Route.retry },
+              handler: ({ value }) => (isDown ? Effect.fail(new Down()) : Effect.sync(() => handled.push(value)))
+            })
+          )
+          const fork = Effect.runForkWith(yield* Effect.context())
+          yield* app.connector.subscribe(({ _tag }) => {
+            if (_tag === "AttemptFailed") fork(Effect.orDie(app.connector.stop("orders")))
+          })
+          yield* append("orders", 0, ["a"])
+          yield* settle
+          assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+          assert.deepStrictEqual(yield* valuesOf("orders.DLT"), [])
+          isDown = false
+          yield* app.connector.start("orders")
+          yield* settle
+          assert.deepStrictEqual(handled, ["a"])
+        })
+    )
+  }
+
+  for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
+    scenario(
+      `RTY-24 REB-06 ruling 17 ${orderingMode}: while the broker refuses the copy: it is not repeated, nor is a topic made for it`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* memory.createTopic("orders.DLT")
+          const app = yield* start(
+            Binding.make("orders", {
+              ...orders,
+              orderingMode,
+              retry: RetryPolicy.none,
+              onError: { Down: Route.retry },
+              handler: () => Effect.fail(new Down())
+            })
+          )
+          yield* append("orders", 0, ["a"])
+          yield* advance("1 second")
+          yield* deleteTopic("orders.DLT")
+          yield* Effect.forkChild(app.connector.stop("orders"))
+          yield* advance("10 seconds")
+          assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+          assert.strictEqual(yield* memory.partitionCount("orders.DLT"), 0)
+          assert.notStrictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+        }),
+      { latency: { produce: "2 seconds" } }
+    )
+  }
+})
+
+const deleteTopic = (topic: string) =>
+  Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
+    Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.deleteTopics([topic])))
+  )

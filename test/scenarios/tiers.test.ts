@@ -176,6 +176,29 @@ describe("retry tiers", () => {
     })
   )
 
+  scenario("RTY-09 ruling 13 none is a millisecond early, whatever is due with it or when it is looked at first", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const { calls, binding } = recording((_, call) => call <= 4)
+      const first = yield* start(binding)
+      const published = [0, 1, 500, 1_499]
+      for (const atMillis of published) {
+        yield* advance(atMillis - (yield* now))
+        yield* publish("orders", [`at ${atMillis}`])
+        yield* settle
+      }
+      yield* first.close
+      yield* advance(9_999 - (yield* now))
+      yield* start(binding)
+      yield* advance("5 seconds")
+      assert.deepStrictEqual(
+        calls.slice(4).map(({ value, atMillis }) => [value, atMillis]),
+        published.map((atMillis) => [`at ${atMillis}`, atMillis + 10_000])
+      )
+    })
+  )
+
   scenario("ruling 13 a record whose due time passed while nobody ran is handled at once", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

@@ -197,6 +197,34 @@ describe("CircuitBreaker", () => {
     }).pipe(Effect.scoped)
   )
 
+  for (const [when, lateMillis] of [
+    ["after its wait", 0],
+    ["whose wait was over as it began", 40_000]
+  ] as const) {
+    it.effect(`CB-09 a probe ${when} that opens the breaker anew ends its own wait: the new one lasts its time`, () =>
+      Effect.gen(function* () {
+        let asked = 0
+        const breaker: CircuitBreaker.CircuitBreaker = yield* CircuitBreaker.make({
+          slidingWindowSize: 1,
+          minimumNumberOfCalls: 1,
+          waitDurationInOpenState: "30 seconds",
+          probe: Effect.suspend(() => {
+            asked++
+            return Effect.andThen(breaker.reset, calls(breaker, "f"))
+          })
+        })
+        yield* TestClock.adjust(lateMillis)
+        breaker.recordUnsafe(breaker.tryAcquireUnsafe(0)!, "failure", 0, 0)
+        yield* TestClock.adjust(Math.max(0, 30_000 - lateMillis))
+        expect([asked, state(breaker)]).toEqual([1, "OPEN"])
+        yield* TestClock.adjust("29999 millis")
+        expect([asked, state(breaker)]).toEqual([1, "OPEN"])
+        yield* TestClock.adjust(1)
+        expect(asked).toBe(2)
+      }).pipe(Effect.scoped)
+    )
+  }
+
   it.effect("C10 a wait above 2^31-1 ms lasts its full time", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make({
