@@ -8,7 +8,7 @@
  * Topics are called `{TopicName}.retry.{n}` and `{TopicName}.error`. All mistakes are told at once, by the keys of the file.
  */
 import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
-import { Effect, Layer, Predicate, Schema } from "effect"
+import { Effect, Layer, Predicate, Schema, type Scope } from "effect"
 import * as Configuration from "./Configuration.ts"
 import type { Handler } from "./Handler.ts"
 import { canonical } from "./internal/canonical.ts"
@@ -30,7 +30,9 @@ export const KafkaConsumer = section("A result-based consumer.", {
   TopicName: topicName("The Kafka topic to read, and the binding's name."),
   ConsumerNumber: whole("Consumers (group members) in this process. Default 1.").pipe(withDefault(1)),
   GroupId: text("The consumer group."),
-  SchemaRegistryUrl: Schema.optionalKey(text("Values are Avro then, which the program decodes. Default: none.")),
+  SchemaRegistryUrl: Schema.optionalKey(
+    text("Values are Avro then, in the wire format of this schema registry. Default: none, JSON.")
+  ),
   BootstrapServers: text("`bootstrap.servers`: host:port, several with commas."),
   Error: Schema.optionalKey(
     section("Where records go that failed for good.", {
@@ -178,33 +180,51 @@ const keyOf = (path: string, topic: string): Node.Path => {
   return key === undefined ? [] : (keysOf.get(key) ?? [])
 }
 
-/** A handler; or, for Avro, a function that makes one whose `Serde` decodes by the registry. */
-export type Input<R> = Handler<R> | ((schemaRegistryUrl: string | undefined) => Handler<R>)
+/**
+ * A handler; or a function that makes one for the registry's URL (undefined: JSON), such as
+ * `(url) => Effect.map(Avro.orJson(url, Order), (value) => Handler.make({ value, handler }))` with `Avro` of `@eventbus/avro`.
+ */
+export type Input<R, E = never, RX = never> =
+  | Handler<R>
+  | ((schemaRegistryUrl: string | undefined) => Handler<R> | Effect.Effect<Handler<R>, E, RX>)
 
-type Registered<R> = Layer.Layer<
+type Registered<R, E, RX> = Layer.Layer<
   EventBusConnector.EventBusConnector,
-  EventBusError.ConfigurationValidation | EventBusError.BindingAlreadyExists | EventBusError.ConnectorClosed,
-  R | Broker.Broker
+  E | EventBusError.ConfigurationValidation | EventBusError.BindingAlreadyExists | EventBusError.ConnectorClosed,
+  R | Exclude<RX, Scope.Scope> | Broker.Broker
 >
 
 /** Registers and starts the consumer with its handler; closing the layer stops it. Avro without a function that brings the decoder is refused. */
-export const layer = <R>(consumer: ResilientConsumer, input: Input<R>): Registered<R> => {
-  const { schemaRegistryUrl: url, bindings } = consumer
-  if (!Predicate.isFunction(input) && url !== undefined) {
-    const issues = Issues.make()
-    const allowed = "no such key, for JSON: Avro needs a decoder of your own, given as (schemaRegistryUrl) => handler"
-    // A URL may hold a password.
-    issues.add([root, "SchemaRegistryUrl"], "a URL (not shown)", allowed)
-    return Layer.unwrap(refuse(issues))
+export const layer = <R, E = never, RX = never>(
+  consumer: ResilientConsumer,
+  input: Input<R, E, RX>
+): Registered<R, E, RX> =>
+  Layer.unwrap(
+    Effect.map(handlerOf(consumer, input), (handler) =>
+      Configuration.layer(consumer, { byName: new Map(consumer.bindings.map(({ handler: name }) => [name, handler])) })
+    )
+  )
+
+const handlerOf = <R, E, RX>(
+  { schemaRegistryUrl: url }: ResilientConsumer,
+  input: Input<R, E, RX>
+): Effect.Effect<Handler<R>, E | EventBusError.ConfigurationValidation, RX> => {
+  if (Predicate.isFunction(input)) {
+    const made = input(url)
+    return Effect.isEffect(made) ? made : Effect.succeed(made)
   }
-  const handler = Predicate.isFunction(input) ? input(url) : input
-  return Configuration.layer(consumer, { byName: new Map(bindings.map((binding) => [binding.handler, handler])) })
+  if (url === undefined) return Effect.succeed(input)
+  const issues = Issues.make()
+  const allowed = "no such key, for JSON: Avro needs a decoder of its own, given as (schemaRegistryUrl) => handler"
+  // A URL may hold a password.
+  issues.add([root, "SchemaRegistryUrl"], "a URL (not shown)", allowed)
+  return refuse(issues)
 }
 
 /** `load` and `layer` in one step. */
-export const layerFile = <R>(path: string, input: Input<R>): Registered<R> =>
+export const layerFile = <R, E = never, RX = never>(path: string, input: Input<R, E, RX>): Registered<R, E, RX> =>
   Layer.unwrap(Effect.map(load(path), (consumer) => layer(consumer, input)))
 
 /** `decode` and `layer` in one step, from code. */
-export const layerValues = <R>(values: Values, input: Input<R>): Registered<R> =>
+export const layerValues = <R, E = never, RX = never>(values: Values, input: Input<R, E, RX>): Registered<R, E, RX> =>
   Layer.unwrap(Effect.map(decode(values), (consumer) => layer(consumer, input)))

@@ -237,7 +237,7 @@ describe("a result-based consumer in one step", () => {
           (error as EventBusError.ConfigurationValidation).issues.map(({ path, found }) => `${path} ${found}`),
           ["KafkaConsumer.SchemaRegistryUrl a URL (not shown)"]
         )
-        assert.include(error.message, "Avro needs a decoder of your own")
+        assert.include(error.message, "Avro needs a decoder of its own")
         const urls: Array<string | undefined> = []
         const context = yield* Layer.build(
           ResilientConsumer.layer(consumer, (url) => {
@@ -273,4 +273,29 @@ describe("a result-based consumer in one step", () => {
       }
     }).pipe(Effect.provide(MemoryBroker.layer()))
   )
+
+  it.effect("RES-11 what makes the handler may itself need services, and may fail before anything starts", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* memory.append("orders", 0, [{ value: new TextEncoder().encode("ORDER") }])
+      const calls: Array<string> = []
+      const consumer = yield* ResilientConsumer.decode({ ...values, SchemaRegistryUrl: "http://localhost:8081" })
+      const byRegistry = (url: string | undefined) =>
+        Effect.map(Registry, ({ decode }) =>
+          Handler.make({
+            value: Serde.make({ name: `by ${url}`, decode, encode: () => new Uint8Array() }),
+            handler: ({ value }) => Effect.sync(() => calls.push(value))
+          })
+        )
+      const lower = Layer.succeed(Registry, { decode: (bytes) => new TextDecoder().decode(bytes).toLowerCase() })
+      yield* Layer.build(ResilientConsumer.layer(consumer, byRegistry).pipe(Layer.provide(lower)))
+      yield* Effect.repeat(Effect.yieldNow, { times: 300 })
+      assert.deepStrictEqual(calls, ["order"])
+      const refused = ResilientConsumer.layer<never, string>(consumer, () => Effect.fail("no registry"))
+      assert.strictEqual(yield* Effect.flip(Layer.build(refused)), "no registry")
+    }).pipe(Effect.provide(MemoryBroker.layer()))
+  )
 })
+
+class Registry extends Context.Service<Registry, { readonly decode: (bytes: Uint8Array) => string }>()("Registry") {}
