@@ -13,6 +13,7 @@ const siblings = {
   observability: ["core"],
   outbox: ["core"],
   redis: ["core"],
+  avro: ["core"],
   messaging: ["core"],
   testkit: ["core", "outbox"],
   "admin-api": [],
