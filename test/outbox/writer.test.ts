@@ -85,6 +85,7 @@ describe("EventEnvelope", () => {
         { eventType: "x".repeat(129) },
         { aggregateId: "\ud800" },
         { tenantId: "a\0" },
+        { eventId: "x".repeat(37) },
         { headers: { k: "\ud800" } },
         { headers: { "k\0": "v" } },
         { payloadJson: '"\ud800"' }
@@ -149,6 +150,25 @@ onDatabases("OutboxWriter", (db) => {
       assert.deepStrictEqual(
         events.map((e) => e.attempts),
         events.map(() => 0)
+      )
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
+  )
+
+  it.effect("OUT-W-01 OUT-S-01: an id of visible ASCII is kept, any other refused: on every database the same", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const writer = yield* OutboxWriter.OutboxWriter
+      const write = (eventId: string) => sql.withTransaction(writer.write({ eventType: "e", eventId, payload: 1 }))
+      const ids = ["!", "~", "A", "a", "tenant-7/2031:#1", "x".repeat(36)]
+      for (const id of ids) assert.strictEqual(yield* write(id), id)
+      for (const id of ["🎉-1", "é", "a ", " a", "a b", "a\n", "a\u007f", ""]) {
+        const refused = yield* Effect.flip(write(id))
+        assert.deepInclude(refused, { _tag: "InvalidEnvelope", field: "eventId" })
+        if (id !== "") assert.include(refused.message, `${JSON.stringify(id)}; only visible ASCII characters`)
+      }
+      assert.deepStrictEqual(
+        (yield* stored).map((event) => event.eventId),
+        ids
       )
     }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )

@@ -14,7 +14,7 @@ export const jsonContentType = "application/json"
 export const bytesContentType = "application/octet-stream"
 
 export interface EventEnvelope {
-  /** At most 36 characters. Default: a monotonic ULID. Consumers deduplicate by it. */
+  /** 1 to 36 visible ASCII characters, no spaces. Default: a monotonic ULID. Consumers deduplicate by it. */
   readonly eventId: string
   /** At most 128 characters. */
   readonly eventType: string
@@ -95,7 +95,7 @@ const build = (input: Input, nowMillis: number): EventEnvelope | InvalidEnvelope
   if ("_tag" in headers) return headers
   const issue =
     checkText("eventType", eventType, 128) ??
-    checkText("eventId", input.eventId, 36) ??
+    checkId(input.eventId) ??
     checkText("aggregateType", aggregateType, 64) ??
     checkText("aggregateId", input.aggregateId, 128, "may be empty") ??
     checkText("tenantId", input.tenantId, 64, "may be empty") ??
@@ -161,6 +161,13 @@ const checkText = (
   if (text.includes("\0")) return invalid(field, "contains a NUL character, which no database text can hold")
   return text.isWellFormed() ? undefined : invalid(field, "contains a lone surrogate")
 }
+
+/** What every database keeps and tells apart: MySQL ignores spaces at the end of a key. */
+const checkId = (id: string | undefined): InvalidEnvelope | undefined =>
+  checkText("eventId", id, 36) ??
+  (id === undefined || /^[!-~]+$/.test(id)
+    ? undefined
+    : invalid("eventId", `is ${JSON.stringify(id)}; only visible ASCII characters, without spaces, are allowed`))
 
 const copyHeaders = (input: Input["headers"]): ReadonlyMap<string, string> | InvalidEnvelope => {
   const headers = new Map<string, string>()
