@@ -4,6 +4,7 @@
  *
  * Owns the table of handled events. It grows until it is purged; the retention must be longer than anything can be redelivered.
  */
+import { createHash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { affectedRows, dialectOf } from "./internal/dialect.ts"
@@ -22,7 +23,7 @@ export class Inbox extends Context.Service<
     /**
      * Runs the effect in a transaction, unless this consumer has handled the event already: then none. What the effect writes and the
      * memory of the event commit together. Fails as the effect does, and then nothing is remembered. A concurrent delivery of the same
-     * event waits for the first one's end.
+     * event waits for the first one's end. Consumer and id may be any text: ids need not come from an outbox.
      */
     readonly once: (
       consumer: string,
@@ -44,6 +45,17 @@ class HandlerFailed<E> {
   }
 }
 
+/**
+ * What is stored for a consumer or an id: itself, unless a database would cut it, refuse it or take it for another (MySQL ignores spaces at the end). Then its
+ * SHA-256 is.
+ */
+const storable = (text: string): string =>
+  text.length <= maxLength && text.isWellFormed() && !/\0| $|^sha256:/.test(text)
+    ? text
+    : `sha256:${createHash("sha256").update(text, "utf16le").digest("hex")}`
+
+const maxLength = 128
+
 /** Creates the table; may be run again. */
 export const migrate = Effect.fnUntraced(function* (options: InboxOptions = {}) {
   const sql = yield* SqlClient.SqlClient
@@ -54,8 +66,8 @@ export const migrate = Effect.fnUntraced(function* (options: InboxOptions = {}) 
     orElse: () => "timestamptz(6)"
   })
   const text = sql.onDialectOrElse({
-    mysql: () => "varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-    orElse: () => "varchar(128)"
+    mysql: () => `varchar(${maxLength}) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`,
+    orElse: () => `varchar(${maxLength})`
   })
   yield* sql
     .unsafe(
@@ -77,7 +89,7 @@ export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], I
 
     return Inbox.of({
       once: (consumer, eventId) => (handler) => {
-        const remember = sql.unsafe(insert, [consumer, eventId]).raw
+        const remember = sql.unsafe(insert, [storable(consumer), storable(eventId)]).raw
         const body = Effect.flatMap(remember, (raw) =>
           affectedRows(raw) > 0
             ? Effect.map(
