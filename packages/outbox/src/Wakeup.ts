@@ -3,7 +3,7 @@
  * poll interval bounds the latency.
  *
  * The notification goes out after the commit, on its own: `pg_notify` inside of every small transaction costs half of their
- * throughput, because it serialises commits. It is debounced: the first goes at once, then at most one per 5 ms.
+ * throughput, because it serialises commits. It is debounced: the first goes at once, then at most one per 2 ms.
  */
 import { Effect, Queue, Schedule, type Scope } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -21,7 +21,7 @@ interface Notifying {
 const notifying = (sql: SqlClient.SqlClient): Notifying | undefined =>
   "listen" in sql && typeof sql.listen === "function" ? (sql as unknown as Notifying) : undefined
 
-const minimumGap = "5 millis"
+const minimumGap = "2 millis"
 
 /** A hook that tells other processes that something committed. */
 export const hook: Effect.Effect<WriterHook, never, SqlClient.SqlClient | OutboxStore | Scope.Scope> = Effect.gen(

@@ -67,26 +67,21 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
   let confirmed = 0
   let barrier: { readonly seq: number; readonly writers: ReadonlySet<string> } | undefined
 
-  const lastNumber = Effect.map(
-    sql.unsafe<Row>(`SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS seq FROM ${names.sequence}`)
-      .withoutTransform,
-    ([row]) => Number(row?.seq ?? 0)
-  )
-  const writers = Effect.map(
-    sql.unsafe<Row>(
-      `SELECT virtualtransaction AS tx FROM pg_locks WHERE locktype = 'relation' AND relation = '${names.table}'::regclass
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()`
-    ).withoutTransform,
-    (rows) => new Set(rows.map((row) => String(row.tx)))
-  )
+  // The locks are looked at behind the number, which they depend on.
+  const looked = sql.unsafe<Row>(
+    `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END AS seq, w.writers FROM ${names.sequence} s CROSS JOIN LATERAL (
+      SELECT array_agg(virtualtransaction) AS writers FROM pg_locks WHERE s.last_value >= 0 AND locktype = 'relation'
+        AND relation = '${names.table}'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()
+    ) w`
+  ).withoutTransform
 
-  const horizon = Effect.gen(function* () {
-    const seq = barrier === undefined ? yield* lastNumber : barrier.seq
+  const horizon = Effect.map(looked, ([row]): Horizon => {
+    const seq = barrier?.seq ?? Number(row?.seq ?? 0)
     if (seq <= confirmed) return { seq: confirmed, open: false }
-    const now = yield* writers
-    const before = barrier?.writers ?? now
-    const still = new Set([...now].filter((tx) => before.has(tx)))
+    const now: ReadonlyArray<string> = Array.isArray(row?.writers) ? row.writers.map(String) : []
+    const before = barrier?.writers ?? new Set(now)
+    const still = new Set(now.filter((tx) => before.has(tx)))
     barrier = still.size === 0 ? undefined : { seq, writers: still }
     if (barrier === undefined) confirmed = seq
     return { seq: confirmed, open: barrier !== undefined }

@@ -36,7 +36,7 @@ const maxWaiting = 20_000
 /** Every so often all buckets are read from the start: rows may have become pending behind the cursors by other hands. */
 const rescanNanos = 30_000_000_000n
 /** Numbers are given out whose transactions still run: most end within milliseconds, so the waits begin short. */
-const soonMillis = { first: 4, last: 200 }
+const soonMillis = { first: 1, last: 200 }
 
 export class OrderedReading {
   readonly signal = makeSignal()
