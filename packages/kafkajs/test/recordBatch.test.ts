@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import type { FetchedPartition } from "../src/internal/apis.ts"
 import { crc32c } from "../src/internal/crc32c.ts"
 import { visibleRecords } from "../src/internal/fetchResponse.ts"
-import { outgoing } from "../src/internal/outgoing.ts"
+import { headerEncoder, outgoing } from "../src/internal/outgoing.ts"
 import { type BatchIdentity, encodeBatch } from "../src/internal/recordBatch.ts"
 import { VarintReader, varintSize, writeVarint } from "../src/internal/varint.ts"
 
@@ -127,11 +127,31 @@ describe("record batches", () => {
     )
   })
 
+  it("headers of records that are taken over together are encoded as those of a record alone, whatever they share", () => {
+    const header = fc.record({
+      key: fc.constantFrom("a", "b", "x-eventbus-dlt-reason"),
+      value: fc.option(fc.uint8Array({ maxLength: 60 }))
+    })
+    const lists = fc.tuple(
+      fc.array(header, { maxLength: 4 }),
+      fc.array(fc.array(header, { maxLength: 3 }), { maxLength: 5 })
+    )
+    fc.assert(
+      fc.property(lists, fc.array(fc.nat(4)), ([tail, heads], cuts) => {
+        const encode = headerEncoder()
+        for (const [index, head] of heads.entries()) {
+          const headers = [...head, ...tail.slice(cuts[index] ?? 0)]
+          assert.deepStrictEqual(Buffer.from(encode(headers)), Buffer.from(headerEncoder()(headers)))
+        }
+      })
+    )
+  })
+
   it("a record without a time gets the time of sending", () => {
     assert.strictEqual(outgoing({ topic: "t", key: null, value: null }, 42).timestamp, 42)
   })
 
-  it("the size of a record counts key, value and headers", () => {
+  it("the size of a record counts key, value and headers with their lengths", () => {
     const one = outgoing(
       {
         topic: "t",
@@ -141,7 +161,7 @@ describe("record batches", () => {
       },
       0
     )
-    assert.strictEqual(one.bytes, 8)
+    assert.strictEqual(one.bytes, 2 + 3 + 6)
   })
 
   it("records below the position are left out, and a batch that is cut off is not read", async () => {

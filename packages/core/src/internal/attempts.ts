@@ -96,7 +96,8 @@ const judge = (
   }
   const failure = Failure.fromCause(cause)
   if (failure === undefined) return undefined
-  return { failure, decision: definition.classify(cause, bookkeepingOf(handling, partition, record).tier, failure) }
+  const tier = partition.tier === undefined ? 0 : bookkeepingOf(handling, partition, record).tier
+  return { failure, decision: definition.classify(cause, tier, failure) }
 }
 
 /** No further attempt in place. */

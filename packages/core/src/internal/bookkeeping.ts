@@ -5,7 +5,7 @@
  * read at all.
  */
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
-import { carried, number, type Origin, originHeaders, type TierFailure, trailHeaders } from "./deadLetterHeaders.ts"
+import { addOrigin, addTierFailure, carried, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
@@ -66,15 +66,13 @@ export const publishedMillis = (record: ConsumerRecord): number => {
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
 export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => {
-  const headers = [
-    ...carried(record.headers),
-    ...originHeaders(state.origin),
-    number(Names.totalAttempts, state.totalAttempts)
-  ]
+  const headers = [...carried(record.headers)]
+  addOrigin(headers, state.origin)
+  headers.push(number(Names.totalAttempts, state.totalAttempts))
   if (state.firstFailureMillis !== undefined) {
     headers.push(number(Names.firstFailureTimestamp, state.firstFailureMillis))
   }
-  for (const given of state.trail) headers.push(...trailHeaders(given))
+  for (const given of state.trail) addTierFailure(headers, given)
   headers.push(
     number(Names.retryTier, state.tier),
     number(Names.retryAttempt, state.attempt),

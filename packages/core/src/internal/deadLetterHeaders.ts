@@ -51,11 +51,8 @@ const maxStackBytes = 2048
 export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
   const { record, origin, failure, detail, trail, undecodable } = letter
   const headers = [...carried(record.headers)]
-  headers.push(
-    ...originHeaders(origin),
-    text(Names.dltReason, letter.reason),
-    number(Names.dltTimestamp, letter.nowMillis)
-  )
+  addOrigin(headers, origin)
+  headers.push(text(Names.dltReason, letter.reason), number(Names.dltTimestamp, letter.nowMillis))
   if (detail !== undefined) headers.push(text(Names.dltDetail, detail))
   headers.push(
     number(Names.totalAttempts, letter.totalAttempts),
@@ -65,18 +62,20 @@ export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
     text(Names.lastExceptionStacktrace, failure.stackTrace, maxStackBytes),
     number(Names.retryTier, letter.tier)
   )
-  for (const given of trail) headers.push(...trailHeaders(given))
+  for (const given of trail) addTierFailure(headers, given)
   if (undecodable !== undefined) headers.push(...decodeHeaders(undecodable))
   return headers
 }
 
 /** Where a record was first. */
-export const originHeaders = ({ topic, partition, offset, timestamp }: Origin): ReadonlyArray<Header> => [
-  text(Names.originalTopic, topic),
-  number(Names.originalPartition, partition),
-  number(Names.originalOffset, offset),
-  number(Names.originalTimestamp, timestamp)
-]
+export const addOrigin = (headers: Array<Header>, { topic, partition, offset, timestamp }: Origin): void => {
+  headers.push(
+    text(Names.originalTopic, topic),
+    number(Names.originalPartition, partition),
+    number(Names.originalOffset, offset),
+    number(Names.originalTimestamp, timestamp)
+  )
+}
 
 /** What a record takes along from hop to hop: user headers as they are; an `x-eventbus-*` header that is not bookkeeping once, with its last value. */
 export const carried = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
@@ -87,12 +86,14 @@ export const carried = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =
   )
 }
 
-/** The headers of one entry of the trail. */
-export const trailHeaders = (failure: TierFailure): ReadonlyArray<Header> => [
-  text(Names.tierException(failure.tier), failure.exceptionClass),
-  number(Names.tierExhaustedAt(failure.tier), failure.exhaustedAtMillis),
-  number(Names.tierAttempts(failure.tier), failure.attempts)
-]
+/** One entry of the trail. */
+export const addTierFailure = (headers: Array<Header>, failure: TierFailure): void => {
+  headers.push(
+    text(Names.tierException(failure.tier), failure.exceptionClass),
+    number(Names.tierExhaustedAt(failure.tier), failure.exhaustedAtMillis),
+    number(Names.tierAttempts(failure.tier), failure.attempts)
+  )
+}
 
 /** For a record that is too large for the topic: drops message, stack trace and trail. What it takes to replay the record stays. */
 export const withoutForensics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
@@ -109,55 +110,51 @@ export const byteSize = (headers: ReadonlyArray<Header>): number =>
   )
 
 /** A text header in UTF-8, cut to `maxBytes` (at most 2 KiB) between two characters. */
-export const text = (key: string, value: string, maxBytes = maxTextBytes): Header =>
-  value.length <= shortText ? short(key, value) : { key, value: encodeLong(value, maxBytes) }
+export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
+  const last = latest.get(key)
+  if (last !== undefined && last.value === value && last.maxBytes === maxBytes) return last.header
+  return remember(key, value, maxBytes, encodeText(value, maxBytes))
+}
 
 /** A number header as decimal text. */
 export const number = (key: string, value: number | bigint): Header => {
-  const decimal = String(value)
-  if (decimal.length <= shortNumber) return short(key, decimal)
-  return { key, value: typeof value === "number" ? timeBytes(value) : encodeDigits(decimal) }
+  const last = latest.get(key)
+  if (last !== undefined && last.value === value) return last.header
+  return remember(key, value, 0, encodeDigits(String(value)))
+}
+
+/** A header as it was made last. */
+interface Made {
+  readonly value: string | number | bigint
+  readonly maxBytes: number
+  readonly header: Header
+}
+
+/** By key: copies that are made one after the other have most headers in common, and share them. */
+const latest = new Map<string, Made>()
+
+const remember = (key: string, value: Made["value"], maxBytes: number, bytes: Uint8Array): Header => {
+  const header = { key, value: bytes }
+  // One that was cut is not kept whole.
+  if (typeof value !== "string" || value.length <= maxStackBytes) latest.set(key, { value, maxBytes, header })
+  return header
 }
 
 const encoder = new TextEncoder()
-
-/** A function that keeps up to `most` of its results; when there are more, it begins anew. */
-const remembering = <K, A>(most: number, make: (key: K) => A): ((key: K) => A) => {
-  const known = new Map<K, A>()
-  return (key) => {
-    let value = known.get(key)
-    if (value === undefined) {
-      value = make(key)
-      if (known.size >= most) known.clear()
-      known.set(key, value)
-    }
-    return value
-  }
-}
-
-/** Topics, class names, small numbers: what copy after copy has in common is made once. In any encoding they are far below every limit. */
-const shortText = 64
-const shortNumber = 4
-const shortOfKey = remembering(100, (key: string) =>
-  remembering(100, (value: string): Header => ({ key, value: encoder.encode(value) }))
-)
-const short = (key: string, value: string): Header => shortOfKey(key)(value)
-
 const scratch = new Uint8Array(maxStackBytes)
-const scratchOf = remembering(2, (maxBytes: number) => scratch.subarray(0, maxBytes))
 
 // encodeInto writes whole characters only.
-const encodeLong = (value: string, maxBytes: number): Uint8Array =>
-  scratch.slice(0, encoder.encodeInto(value, scratchOf(maxBytes)).written)
+const encodeText = (value: string, maxBytes: number): Uint8Array =>
+  scratch.slice(
+    0,
+    encoder.encodeInto(value, maxBytes < scratch.length ? scratch.subarray(0, maxBytes) : scratch).written
+  )
 
 const encodeDigits = (decimal: string): Uint8Array => {
   const bytes = new Uint8Array(decimal.length)
   for (let index = 0; index < decimal.length; index++) bytes[index] = decimal.charCodeAt(index)
   return bytes
 }
-
-/** Several headers of a copy say the same time, and so do the copies of a millisecond. */
-const timeBytes = remembering(100, (millis: number) => encodeDigits(String(millis)))
 
 const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
   const target = key === undefined ? "value" : value === undefined ? "key" : "both"

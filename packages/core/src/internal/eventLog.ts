@@ -26,7 +26,7 @@ export const attach = (
     )
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled" && event.target !== undefined && event.settlement !== "Unfinished") {
-        said.refusals.delete(topicKey(event, event.target.topic))
+        if (said.refusals.size > 0) said.refusals.delete(topicKey(event, event.target.topic))
       }
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
       if (event._tag === "Settled" && !flood.admits(event)) return

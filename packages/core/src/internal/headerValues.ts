@@ -10,7 +10,6 @@ export const maxInt64 = 2n ** 63n - 1n
 /** The last moment that a `Date` can show, in epoch milliseconds. */
 const lastMillis = 8_640_000_000_000_000
 
-const latin1 = new TextDecoder("latin1")
 const utf8 = new TextDecoder()
 
 /** UTF-8 text; bytes that are none become U+FFFD. */
@@ -19,8 +18,8 @@ export const text = (value: HeaderValue): string | undefined =>
 
 /** A whole number from `least` to `most` in decimal text. */
 export const wholeNumber = (value: HeaderValue, least: number, most: number): number | undefined => {
-  const decimal = digits(value)
-  return decimal === undefined ? undefined : within(Number(decimal), least, most)
+  const number = decimal(value)
+  return number === undefined ? undefined : within(Number(number), least, most)
 }
 
 /** Epoch milliseconds in decimal text, within what a `Date` can show. */
@@ -28,8 +27,8 @@ export const timestamp = (value: HeaderValue): number | undefined => wholeNumber
 
 /** An exact offset in decimal text. */
 export const offset = (value: HeaderValue): bigint | undefined => {
-  const decimal = digits(value)
-  return decimal === undefined ? undefined : exactOffset(BigInt(decimal))
+  const number = decimal(value)
+  return number === undefined ? undefined : exactOffset(BigInt(number))
 }
 
 /** A number in `size` bytes, big-endian, as Spring writes it: 0 or more. */
@@ -45,10 +44,22 @@ export const bigEndianTimestamp = (value: HeaderValue): number | undefined => {
   return millis === undefined ? undefined : within(Number(millis), 0, lastMillis)
 }
 
-const digits = (value: HeaderValue): string | undefined => {
+/** A number holds so many digits exactly. */
+const exactDigits = 15
+const zero = 0x30
+
+/** What up to 20 digits say, exactly. Byte by byte: a record in a tier has many such headers. */
+const decimal = (value: HeaderValue): number | bigint | undefined => {
   if (value === null || value === undefined || value.length === 0 || value.length > 20) return undefined
-  const decimal = latin1.decode(value)
-  return /^\d+$/.test(decimal) ? decimal : undefined
+  let number = 0
+  let rest = 0n
+  for (let index = 0; index < value.length; index++) {
+    const digit = value[index]! - zero
+    if (digit < 0 || digit > 9) return undefined
+    if (index < exactDigits) number = number * 10 + digit
+    else rest = (index === exactDigits ? BigInt(number) : rest) * 10n + BigInt(digit)
+  }
+  return value.length <= exactDigits ? number : rest
 }
 
 const within = (value: number, least: number, most: number): number | undefined =>

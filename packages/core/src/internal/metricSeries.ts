@@ -45,18 +45,21 @@ export const make = (context: Context.Context<never>): Series => {
     histogram: (definition, labels, read) =>
       register(Metric.histogram(definition.name, { ...options(definition, labels), boundaries: [] }), read),
     counters: (definition) => {
-      const counts = new Map<string, { count: number }>()
+      const counts = new Map<string, Count>()
+      let last: Count | undefined
       return (labels, by = 1) => {
-        let key = ""
-        for (const label in labels) key += `${labels[label]!.length}:${labels[label]}`
-        let counted = counts.get(key)
-        if (counted === undefined) {
-          const fresh = { count: 0 }
-          counted = fresh
-          counts.set(key, fresh)
-          counter(definition, labels, () => fresh.count)
+        // Mostly one record after the other counts for the same series.
+        if (last === undefined || !hasLabels(last, labels)) {
+          const key = keyOf(labels)
+          last = counts.get(key)
+          if (last === undefined) {
+            const fresh: Count = { labels, count: 0 }
+            last = fresh
+            counts.set(key, fresh)
+            counter(definition, labels, () => fresh.count)
+          }
         }
-        counted.count += by
+        last.count += by
       }
     },
     end: () => {
@@ -64,6 +67,24 @@ export const make = (context: Context.Context<never>): Series => {
       for (const registration of registrations.splice(0)) registration.remove()
     }
   }
+}
+
+/** What one series of a counter stands at. */
+interface Count {
+  readonly labels: Labels
+  count: number
+}
+
+const keyOf = (labels: Labels): string => {
+  let key = ""
+  for (const label in labels) key += `${labels[label]!.length}:${labels[label]}`
+  return key
+}
+
+/** Both have the same names, since they are of one counter. */
+const hasLabels = (counted: Count, labels: Labels): boolean => {
+  for (const label in labels) if (counted.labels[label] !== labels[label]) return false
+  return true
 }
 
 const ignored = () => {}

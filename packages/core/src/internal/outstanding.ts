@@ -23,6 +23,7 @@ export interface Outstanding {
 
 interface Entry {
   readonly record: ConsumerRecord
+  readonly bytes: number
   readonly slot: number
   readonly outcome: Parked
 }
@@ -67,7 +68,7 @@ export const make = Effect.fnUntraced(function* (
   const land = (entry: Entry, acknowledged: boolean): void => {
     finish(entry, acknowledged)
     records--
-    bytes -= sizeOf(entry.record)
+    bytes -= entry.bytes
     if (opening || Latch.isOpen(room) || !hasRoom()) return
     opening = true
     fork(open)
@@ -105,13 +106,13 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     add: (record, slot, outcome) => {
-      const entry = { record, slot, outcome }
+      const entry = { record, bytes: sizeOf(record), slot, outcome }
       if (inOrder)
         return Effect.map(handling.parking.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
       // A stop never leads to a copy (ruling 17). One that was taken over before it is published: more may be handled behind it.
       if (partition.stopping) return Effect.sync(() => finish(entry, false))
       records++
-      bytes += sizeOf(record)
+      bytes += entry.bytes
       board(entry)
       if (hasRoom()) return accepted
       room.closeUnsafe()

@@ -90,8 +90,9 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const stored = ({ onStored, record, headers }: Copy, { topic, partition, offset }: RecordMetadata): void => {
+    if (onStored === undefined) return
     const { key, value } = record
-    onStored?.({ topic, partition, offset, timestamp: clock.currentTimeMillisUnsafe(), key, value, headers })
+    onStored({ topic, partition, offset, timestamp: clock.currentTimeMillisUnsafe(), key, value, headers })
   }
 
   /** What a first refusal leads to. Made only then: most copies are acknowledged at once. */

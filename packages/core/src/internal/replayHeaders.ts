@@ -73,6 +73,7 @@ export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): bool
 
 /** The group that a record was replayed for. */
 const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
+  if (headers.length === 0) return undefined
   const group = HeaderValues.text(lastValue(headers, Names.replayGroup))
   if (group === undefined) return undefined
   return HeaderValues.wholeNumber(lastValue(headers, Names.replayCount), 1, most) === undefined ? undefined : group

@@ -7,60 +7,89 @@ export interface Outgoing {
   readonly value: Uint8Array | null
   /** In Kafka's record format (v2), their count first: they keep order, repeats and null values. */
   readonly headers: Uint8Array
-  /** Bytes of key, value, and names and values of headers. */
+  /** Bytes of key, value and encoded headers. */
   readonly bytes: number
   readonly timestamp: number
 }
 
-export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number): Outgoing => {
+/** `encode` is for records that are taken over together; by default a record is alone. */
+export const outgoing = (
+  record: ConsumerRecord.ProducerRecord,
+  now: number,
+  encode: HeaderEncoder = headerEncoder()
+): Outgoing => {
   const { key, value, timestamp = now } = record
-  const given = record.headers ?? []
-  const headers = given.length === 0 ? noHeaders : encodeHeaders(given)
-  return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + textBytes(given), timestamp }
+  const headers = encode(record.headers ?? [])
+  return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headers.length, timestamp }
 }
 
 type Headers = ReadonlyArray<ConsumerRecord.Header>
 
-const noHeaders = new Uint8Array(1)
+export type HeaderEncoder = (headers: Headers) => Uint8Array
 
-/** A name with its length in front. */
-interface Name {
-  readonly encoded: Uint8Array
-  readonly bytes: number
+/**
+ * Encodes the headers of one record after the other. Copies that fail together end with the same headers, and what neighbours share is copied as it was
+ * encoded. Only for records that are taken over in one go: a header that is the same object has the same bytes only as long as nobody can change them.
+ */
+export const headerEncoder = (): HeaderEncoder => {
+  let last = noHeaders
+  let lastHeaders: Headers = []
+  /** Where each header of the last record begins. */
+  let lastBegins: ReadonlyArray<number> = []
+
+  return (headers) => {
+    if (headers.length === 0) return noHeaders
+    const shared = sharedTail(lastHeaders, headers)
+    const own = headers.length - shared
+    const tail = shared === 0 ? last.length : lastBegins[lastHeaders.length - shared]!
+    const begins = new Array<number>(headers.length)
+    let size = varintSize(headers.length)
+    for (let index = 0; index < own; index++) {
+      const { key, value } = headers[index]!
+      begins[index] = size
+      size += nameOf(key).length + bytesSize(value)
+    }
+    const moved = size - tail
+    for (let index = own, from = lastHeaders.length - shared; index < headers.length; index++, from++) {
+      begins[index] = lastBegins[from]! + moved
+    }
+    const target = Buffer.allocUnsafe(size + last.length - tail)
+    let at = writeVarint(target, 0, headers.length)
+    for (let index = 0; index < own; index++) {
+      const { key, value } = headers[index]!
+      at = writeBytes(target, copy(target, at, nameOf(key)), value)
+    }
+    last.copy(target, at, tail)
+    last = target
+    lastHeaders = headers
+    lastBegins = begins
+    return target
+  }
 }
 
-/** Names of headers repeat from record to record. */
-const names = new Map<string, Name>()
+const noHeaders = Buffer.alloc(1)
+
+/** How many headers at the end of both are the same objects. */
+const sharedTail = (one: Headers, other: Headers): number => {
+  const most = Math.min(one.length, other.length)
+  let shared = 0
+  while (shared < most && one[one.length - 1 - shared] === other[other.length - 1 - shared]) shared++
+  return shared
+}
+
+/** Names of headers repeat from record to record: with their lengths in front. */
+const names = new Map<string, Uint8Array>()
 const mostNames = 500
 
-const nameOf = (key: string): Name => {
+const nameOf = (key: string): Uint8Array => {
   const known = names.get(key)
   if (known !== undefined) return known
   const text = Buffer.from(key)
   const encoded = new Uint8Array(bytesSize(text))
   writeBytes(encoded, 0, text)
-  const name = { encoded, bytes: text.length }
   if (names.size >= mostNames) names.clear()
-  names.set(key, name)
-  return name
-}
-
-const textBytes = (headers: Headers): number => {
-  let bytes = 0
-  for (const { key, value } of headers) bytes += nameOf(key).bytes + (value?.length ?? 0)
-  return bytes
-}
-
-const encodeHeaders = (headers: Headers): Uint8Array => {
-  let size = varintSize(headers.length)
-  for (const { key, value } of headers) size += nameOf(key).encoded.length + bytesSize(value)
-  const target = Buffer.allocUnsafe(size)
-  let at = writeVarint(target, 0, headers.length)
-  for (const { key, value } of headers) {
-    at = copy(target, at, nameOf(key).encoded)
-    at = writeBytes(target, at, value)
-  }
-  return target
+  names.set(key, encoded)
+  return encoded
 }
 
 const bytesSize = (bytes: Uint8Array | null): number =>

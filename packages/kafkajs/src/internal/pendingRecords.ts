@@ -1,7 +1,7 @@
 /** Counts the records that are on their way, and tells when there are none. */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Latch } from "effect"
-import { outgoing } from "./outgoing.ts"
+import { type HeaderEncoder, outgoing } from "./outgoing.ts"
 import type { Pending } from "./partitionLog.ts"
 
 export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => void
@@ -14,9 +14,14 @@ export class PendingRecords {
   #open = 0
 
   /** Takes a record in; `done` is called when it is settled. */
-  add(record: ConsumerRecord.ProducerRecord, deliveryTimeoutMillis: number, done: Done): Pending {
+  add(
+    record: ConsumerRecord.ProducerRecord,
+    deliveryTimeoutMillis: number,
+    done: Done,
+    encode: HeaderEncoder | undefined
+  ): Pending {
     const now = Date.now()
-    const out = outgoing(record, now)
+    const out = outgoing(record, now, encode)
     const settle: Done = (outcome) => {
       if (pending.settled) return
       this.giveUp(pending)

@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, Result } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { type ClientFailure, check, failure } from "./errors.ts"
 import { defaults, type Options } from "./options.ts"
+import { headerEncoder } from "./outgoing.ts"
 import type { Identity } from "./partitionLog.ts"
 import type { PortErrors } from "./portErrors.ts"
 import type { Secured } from "./security.ts"
@@ -32,13 +33,13 @@ export const sending = (sender: Sender): Broker.Producer => {
     Effect.callback((resume) => {
       let open = records.length
       if (open === 0) return resume(Effect.void)
-      const cancels = records.map((record, index) =>
-        sender.send(record, (outcome) => {
-          onAnswer(index, isError(outcome) ? Result.fail(outcome) : Result.succeed(outcome))
-          open -= 1
-          if (open === 0) resume(Effect.void)
-        })
-      )
+      const encode = headerEncoder()
+      const answered = (index: number) => (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => {
+        onAnswer(index, isError(outcome) ? Result.fail(outcome) : Result.succeed(outcome))
+        open -= 1
+        if (open === 0) resume(Effect.void)
+      }
+      const cancels = records.map((record, index) => sender.send(record, answered(index), encode))
       return Effect.sync(() => {
         for (const cancel of cancels) cancel()
       })

@@ -3,6 +3,7 @@ import { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch, Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
+import type { HeaderEncoder } from "./outgoing.ts"
 import type { Identity } from "./partitionLog.ts"
 import { type Done, PendingRecords } from "./pendingRecords.ts"
 import type { PortErrors } from "./portErrors.ts"
@@ -29,8 +30,11 @@ export interface SenderOptions {
 }
 
 export interface Sender {
-  /** Takes a record; `done` is called once, or never when the record was given up by calling what is returned. */
-  readonly send: (record: ConsumerRecord.ProducerRecord, done: Done) => () => void
+  /**
+   * Takes a record; `done` is called once, or never when the record was given up by calling what is returned. Records that come in one go share an
+   * encoder of headers.
+   */
+  readonly send: (record: ConsumerRecord.ProducerRecord, done: Done, encode?: HeaderEncoder) => () => void
   /** Waits until nothing is on its way. */
   readonly drained: Effect.Effect<void>
   readonly failAll: (error: BrokerError.BrokerError) => void
@@ -236,8 +240,8 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     yield* Effect.forkIn(growth, scope)
     yield* Effect.forkIn(expire, scope)
     const sender: Sender = {
-      send: (record, done) => {
-        const pending = pendings.add(record, options.deliveryTimeoutMillis, done)
+      send: (record, done, encode) => {
+        const pending = pendings.add(record, options.deliveryTimeoutMillis, done, encode)
         latches.get(table.add(record, pending))?.openUnsafe()
         return () => pendings.giveUp(pending)
       },
