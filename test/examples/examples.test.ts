@@ -141,4 +141,18 @@ describe("example programs", () => {
       }),
     timeout
   )
+
+  it.live(
+    "RES-16 resilient: the consumer of its appsettings.json, embedded: each order goes where its result says",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("resilient/program.ts", {}, ["embedded"])
+        yield* program.writes("charged 2000 cents")
+        yield* program.writes("routed to orders.retry.1 after 1 attempts: RetryableResult bank south")
+        yield* program.writes("dead-lettered to orders.error after 1 attempts: ErrorResult an order of 0 cents")
+        yield* program.signal("SIGTERM")
+        assert.strictEqual(yield* program.exit, interrupted)
+      }),
+    timeout
+  )
 })

@@ -29,17 +29,22 @@ export interface Program {
 /** Starts `packages/examples/src/{file}`; what is still running is killed with the Scope. `KAFKA_BROKERS` and `DATABASE_URL` are taken from `env` alone. */
 export const start = (
   file: string,
-  env: Readonly<Record<string, string>> = {}
+  env: Readonly<Record<string, string>> = {},
+  args: ReadonlyArray<string> = []
 ): Effect.Effect<Program, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => spawnProgram(file, env)),
+    Effect.sync(() => spawnProgram(file, env, args)),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   ).pipe(Effect.map(program))
 
-const spawnProgram = (file: string, env: Readonly<Record<string, string>>): ChildProcess => {
+const spawnProgram = (
+  file: string,
+  env: Readonly<Record<string, string>>,
+  args: ReadonlyArray<string>
+): ChildProcess => {
   const { KAFKA_BROKERS: _, DATABASE_URL: __, ...inherited } = process.env
   const path = fileURLToPath(new URL(`../../packages/examples/src/${file}`, import.meta.url))
-  return spawn(process.execPath, [path], { env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] })
+  return spawn(process.execPath, [path, ...args], { env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] })
 }
 
 const program = (child: ChildProcess): Program => {

@@ -1,0 +1,22 @@
+import { Context, Effect, Layer, Schema } from "effect"
+
+export class BankUnavailable extends Schema.TaggedError<BankUnavailable>()("BankUnavailable", {
+  bank: Schema.String
+}) {
+  override get message(): string {
+    return `bank ${this.bank} does not answer`
+  }
+}
+
+/** What the handler needs; a program brings a real one. */
+export class PaymentGateway extends Context.Service<
+  PaymentGateway,
+  {
+    readonly charge: (bank: string, amount: number) => Effect.Effect<void, BankUnavailable>
+  }
+>()("PaymentGateway") {
+  /** A stand-in, whose bank `south` never answers. */
+  static readonly layer = Layer.succeed(PaymentGateway, {
+    charge: (bank) => (bank === "south" ? Effect.fail(new BankUnavailable({ bank })) : Effect.void)
+  })
+}

@@ -1,0 +1,24 @@
+/**
+ * The entry point of the example, on the Kafka of `appsettings.json`; with `embedded`, on one inside this process, where three orders wait.
+ *
+ *   node packages/examples/src/resilient/program.ts embedded
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import { Layer } from "effect"
+import * as Kafka from "../kafka.ts"
+import * as Orders from "./consumer.ts"
+import { PaymentGateway } from "./paymentGateway.ts"
+
+const embedded = Kafka.layer("orders", [
+  ["ann", { orderId: "o-1", bank: "north", amount: 2000 }],
+  ["bob", { orderId: "o-2", bank: "south", amount: 500 }], // retried: its bank is down
+  ["eve", { orderId: "o-3", bank: "north", amount: 0 }] // to orders.error: no order
+])
+
+const Main = Orders.Consumer.pipe(Layer.provide(PaymentGateway.layer))
+
+NodeRuntime.runMain(
+  Layer.launch(
+    process.argv.includes("embedded") ? Main.pipe(Layer.provide(embedded)) : Main.pipe(Layer.provide(Orders.Kafka))
+  )
+)
