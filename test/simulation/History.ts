@@ -4,6 +4,7 @@
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
+import { Fiber } from "effect"
 import type { Copy } from "./copies.ts"
 import type { RecordPlan } from "./Scenario.ts"
 
@@ -91,7 +92,11 @@ export interface Remains {
   readonly leftovers: ReadonlyArray<string>
 }
 
-export type Entry = Fact & { readonly atMillis: number }
+export type Entry = Fact & {
+  readonly atMillis: number
+  /** The fiber that did it: two things that one fiber does, one right after the other, may be cause and effect. */
+  readonly fiber: number | undefined
+}
 
 /** Of a process and what it runs: what a killed process still believes is not history. */
 const processOf = (fact: Fact): string | undefined => ("process" in fact ? fact.process : undefined)
@@ -109,7 +114,7 @@ export class History {
   add(fact: Fact): void {
     const process = processOf(fact)
     if (process !== undefined && this.killed.has(process)) return
-    this.entries.push({ ...fact, atMillis: this.nowMillis() })
+    this.entries.push({ ...fact, atMillis: this.nowMillis(), fiber: Fiber.getCurrent()?.id })
     if (fact._tag === "ProcessKilled") this.killed.add(fact.process)
   }
 

@@ -305,11 +305,12 @@ export class Ledger {
   }
 
   private connector(entry: Extract<Entry, { readonly _tag: "Connector" }>): void {
-    const { process, event, atMillis } = entry
+    const { process, event, atMillis, fiber } = entry
     this.breakers.connector(entry)
-    // A breaker opens in the same step in which it is told of the failure.
-    if (event._tag === "BreakerChanged" && event.to === "OPEN" && this.lastGivenUp !== undefined) {
-      this.lastGivenUp.breaker = "opened the breaker"
+    // Who gave a record up tells the breaker at once, which opens at once.
+    const given = this.lastGivenUp
+    if (event._tag === "BreakerChanged" && event.to === "OPEN" && given !== undefined && given.fiber === fiber) {
+      given.breaker = "opened the breaker"
     }
     this.lastGivenUp = undefined
     if (event._tag === "SessionClosed") {
@@ -358,10 +359,8 @@ export class Ledger {
         if (event.retryInMillis !== undefined) return
         const { state } = this.breakers.of(process, event.binding)
         const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
-        const given: GivenUp = { attempts, failure, atMillis, budgetReached, breaker }
-        // Of one that cannot be read no breaker is told.
-        this.lastGivenUp = attempts > 0 ? given : undefined
-        assignment.leaving.set(event.record.offset, given)
+        this.lastGivenUp = { attempts, failure, atMillis, fiber, budgetReached, breaker }
+        assignment.leaving.set(event.record.offset, this.lastGivenUp)
         assignment.sent.delete(event.record.offset)
         return
       }

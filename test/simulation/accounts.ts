@@ -33,6 +33,7 @@ export interface GivenUp {
   readonly attempts: number
   readonly failure: Failure
   readonly atMillis: number
+  readonly fiber: number | undefined
   /** The processing budget did not leave time for another attempt. */
   readonly budgetReached: boolean
   /** What it had to do with the circuit breaker that keeps it in its place. */
