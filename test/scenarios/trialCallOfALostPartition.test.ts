@@ -137,4 +137,41 @@ describe("a trial call that fails after its partition was lost", () => {
         assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "CLOSED")
       })
   )
+
+  scenario(
+    "CB-11 ruling 27 batch: one that failed gives its permit back when its partition is lost while what was handled before it is being committed",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const calls: Array<string> = []
+        const app = yield* start(
+          Binding.make("orders", {
+            ...oneTrial,
+            circuitBreaker: { ...oneTrial.circuitBreaker, permittedNumberOfCallsInHalfOpenState: 2 },
+            listenerType: "BATCH",
+            ackMode: "MANUAL_IMMEDIATE",
+            onError: { Down: Route.retry },
+            handler: ({ value }) =>
+              Effect.suspend(() => {
+                const isFirst = !calls.includes(value)
+                calls.push(value)
+                return isFirst ? Effect.fail(new Down()) : Effect.void
+              })
+          })
+        )
+        yield* append("orders", 0, ["a", "b"])
+        yield* settle
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+        yield* memory.addFault(FaultPlan.nth(1, { operation: "commit" }, { _tag: "LoseRequest" }))
+        yield* advance("10 seconds")
+        assert.deepStrictEqual(calls, ["a", "a", "b"])
+        assert.strictEqual(app.of("AttemptFailed").length, 1)
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "HALF_OPEN")
+        yield* memory.inject({ _tag: "PartitionLost", topic: "orders", partition: 0 })
+        yield* advance("1 second")
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "CLOSED")
+        assert.deepStrictEqual(calls, ["a", "a", "b", "a", "b"])
+      })
+  )
 })

@@ -159,8 +159,10 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     return Effect.andThen(added, goingOn)
   })
   const whole = perBatch || handling.definition.orderingMode === "STRICT" ? loop : goingOn
-  const guarded =
-    breaker === undefined ? whole : Effect.onInterrupt(whole, () => Effect.sync(() => breaker.release(timer)))
+  /** Who is cut off gives back what its delivery has of the breaker. */
+  const givingBack = <A, E>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    breaker === undefined ? effect : Effect.onInterrupt(effect, () => Effect.sync(() => breaker.release(timer)))
+  const guarded = givingBack(whole)
 
   while (index < records.length) {
     batchDeadline += yield* pausedMillis(handling, partition)
@@ -174,7 +176,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     const { exit, cutOff } = yield* partition.guard(guarded, timer)
     if (unmeasuredMillis !== undefined) measure(clock.currentTimeMillisUnsafe())
     if (Exit.isSuccess(exit)) continue
-    if (perBatch && seeksToFailed) yield* acknowledge(handling, partition)
+    if (perBatch && seeksToFailed) yield* givingBack(acknowledge(handling, partition))
     const record = current()
     const settling = unsettled ?? settle(record, exit.cause, cutOff)
     const outcome: Settled = Effect.isEffect(settling) ? yield* settling : settling
