@@ -158,6 +158,28 @@ describe("retry tiers", () => {
       })
   )
 
+  scenario(
+    "RTY-09 RTY-10 fetching goes on shortly before a record is due, so that those behind it are there in time",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 1 })
+        const { calls, binding } = recording((_, call) => call <= 1, { maxWait: "50 millis" })
+        const app = yield* start(binding)
+        yield* publish("orders", ["x"])
+        const fetches = () => ["FetchPaused", "FetchResumed"].map((tag) => app.of(tag as "FetchPaused").length)
+        yield* advance(9_849)
+        assert.deepStrictEqual(fetches(), [1, 0])
+        yield* advance(1)
+        assert.deepStrictEqual(fetches(), [1, 1])
+        yield* advance(149)
+        assert.strictEqual(calls.length, 1)
+        yield* advance(1)
+        assert.deepStrictEqual(times(calls), [0, 10_000])
+        assert.deepStrictEqual(fetches(), [1, 1])
+      })
+  )
+
   scenario("RTY-09 due times hold over a rebalance and a restart", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

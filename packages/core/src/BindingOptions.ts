@@ -49,7 +49,7 @@ export interface Settings<K, V> {
   readonly rebalanceTimeout?: Duration.Input
   /** `fetch.max.wait.ms`. Default 100 millis. */
   readonly maxWait?: Duration.Input
-  /** `max.partition.fetch.bytes`. Default 1 MiB. */
+  /** `max.partition.fetch.bytes`. Default 1 MiB. For retry topics at most 256 KiB, since what waits there is held in memory. */
   readonly maxBytesPerPartition?: number
   /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default `dynamic`. */
   readonly membership?: "dynamic" | "static"

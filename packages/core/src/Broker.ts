@@ -32,6 +32,8 @@ export interface ConsumerOptions {
   readonly maxWait?: Duration.Input
   /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
   readonly maxBytesPerPartition?: number
+  /** Smaller bounds than `maxBytesPerPartition`, by topic. Default: none. */
+  readonly maxBytesByTopic?: ReadonlyMap<string, number>
   /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */
   readonly isolation?: "read_committed" | "read_uncommitted"
 }

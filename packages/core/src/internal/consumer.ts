@@ -156,6 +156,9 @@ const inspectTopic = ({
   )
 }
 
+/** What waits is held in memory, and one chunk of it is fetched for each partition of a retry topic before that is known. */
+const waitingBytes = 256 * 1024
+
 const openSession = <R>(options: ConsumerOptions<R>) => {
   const { definition } = options
   return options.broker.consumer({
@@ -165,6 +168,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     rebalanceTimeout: definition.rebalanceTimeoutMillis,
     maxWait: definition.maxWaitMillis,
     maxBytesPerPartition: definition.maxBytesPerPartition,
+    maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolation: definition.isolation,
     ...(definition.membership === "static"
       ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }

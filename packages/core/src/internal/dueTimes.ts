@@ -19,6 +19,12 @@ const lookMillis = 60_000
 /** Clocks of different machines differ by less. A record that is further ahead of a clock that was set back comes from before that. */
 const skewMillis = 60_000
 
+/**
+ * So long before a record is due, its partition is fetched from again: a fetch that waits for data elsewhere holds the next one up for `fetch.max.wait.ms`,
+ * and what is due together with the record is to be here by then.
+ */
+const leadMillis = ({ definition }: Handling<unknown>): number => definition.maxWaitMillis + 100
+
 /** Hands a chunk over in the parts that are due together, waiting in between. Ends early when the partition stops. */
 export const eachDue = Effect.fnUntraced(function* <R>(
   handling: Handling<R>,
@@ -31,7 +37,7 @@ export const eachDue = Effect.fnUntraced(function* <R>(
   if (records.length === 0) return yield* handle(chunk)
   const restMillis = countdown(handling, delayMillis)
   for (let from = 0; from < records.length; ) {
-    yield* waitFor(partition, () => restMillis(records[from]!))
+    yield* waitFor(partition, leadMillis(handling), () => restMillis(records[from]!))
     if (partition.stopping) return
     let to = from + 1
     while (to < records.length && restMillis(records[to]!) <= 0) to++
@@ -56,19 +62,21 @@ const countdown = <R>({ clock, setBackMillis }: Handling<R>, delayMillis: number
 }
 
 /** Returns when nothing is left to wait, or the partition stops. */
-const waitFor = Effect.fnUntraced(function* (partition: Partition, restMillis: () => number) {
-  let waits = false
+const waitFor = Effect.fnUntraced(function* (partition: Partition, leadMillis: number, restMillis: () => number) {
+  let holdsFetch = false
+  const holdFetch = (hold: boolean): Effect.Effect<void> => {
+    if (hold === holdsFetch) return Effect.void
+    holdsFetch = hold
+    if (hold) partition.addReason("delay")
+    else partition.removeReason("delay")
+    return partition.syncFetch
+  }
   while (!partition.stopping) {
     const rest = restMillis()
     if (rest <= 0) break
-    if (!waits) {
-      waits = true
-      partition.addReason("delay")
-      yield* partition.syncFetch
-    }
-    yield* partition.sleep(Math.min(rest, lookMillis))
+    const untilFetch = rest - leadMillis
+    yield* holdFetch(untilFetch > 0)
+    yield* partition.sleep(Math.min(untilFetch > 0 ? untilFetch : rest, lookMillis))
   }
-  if (!waits) return
-  partition.removeReason("delay")
-  yield* partition.syncFetch
+  yield* holdFetch(false)
 })

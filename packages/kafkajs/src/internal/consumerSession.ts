@@ -26,9 +26,14 @@ interface Settings {
   readonly rebalanceTimeoutMillis: number
   readonly heartbeatIntervalMillis: number
   readonly maxWaitMillis: number
-  readonly maxBytesPerPartition: number
+  readonly maxBytesOf: (topic: string) => number
   readonly isolation: "read_committed" | "read_uncommitted"
 }
+
+const maxBytesOf =
+  ({ maxBytesPerPartition = 1024 * 1024, maxBytesByTopic }: Broker.ConsumerOptions) =>
+  (topic: string) =>
+    Math.min(maxBytesPerPartition, maxBytesByTopic?.get(topic) ?? maxBytesPerPartition)
 
 const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number): Settings => ({
   groupId: options.groupId,
@@ -41,7 +46,7 @@ const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number)
     sessionTimeoutMillis / 3
   ),
   maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
-  maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
+  maxBytesOf: maxBytesOf(options),
   isolation: options.isolation ?? "read_committed"
 })
 

@@ -15,7 +15,7 @@ import { call } from "./wire.ts"
 export interface FetcherOptions {
   readonly topics: ReadonlyArray<string>
   readonly maxWaitMillis: number
-  readonly maxBytesPerPartition: number
+  readonly maxBytesOf: (topic: string) => number
   readonly isolation: Isolation
 }
 
@@ -49,10 +49,10 @@ const fetchRequest = (options: FetcherOptions, busy: number, wanted: ReadonlyArr
     isolationLevel: isolationLevel(options.isolation),
     topics: byTopic(
       wanted.map(({ owned, position }) => ({ topic: owned.topic, partition: owned.partition, position })),
-      ({ partition, position }) => ({
+      ({ topic, partition, position }) => ({
         partition,
         fetchOffset: String(position),
-        maxBytes: Math.min(options.maxBytesPerPartition, share)
+        maxBytes: Math.min(options.maxBytesOf(topic), share)
       })
     )
   }

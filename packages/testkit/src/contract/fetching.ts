@@ -144,6 +144,25 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "a topic can have a smaller bound than the others",
+    run: Effect.gen(function* () {
+      const [small, large] = [yield* topic(), yield* topic()]
+      const size = 4096
+      const { sendAll } = yield* producer
+      for (let i = 0; i < 8; i++) yield* sendAll([record(small, "x".repeat(size)), record(large, "y".repeat(size))])
+      const probe = yield* join({
+        groupId: unique("group"),
+        topics: [small, large],
+        maxBytesByTopic: new Map([[small, size * 2]])
+      })
+      yield* probe.collects(16)
+      const most = (name: string) =>
+        Math.max(...probe.of("Fetched").flatMap(({ chunk }) => (chunk.topic === name ? chunk.records.length : [])))
+      assert.isAtMost(most(small), 2)
+      assert.strictEqual(most(large), 8)
+    })
+  },
+  {
     title: "a position before the log start is OutOfRange, and fetching goes on after seek",
     run: Effect.gen(function* () {
       const name = yield* topic()

@@ -55,7 +55,7 @@ const open = (
   const { kernel, network } = cluster
   const limits = {
     isolation: options.isolation ?? "read_committed",
-    maxBytes: options.maxBytesPerPartition ?? 1_048_576,
+    maxBytesOf: (topic: string) => options.maxBytesByTopic?.get(topic) ?? options.maxBytesPerPartition ?? 1_048_576,
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(

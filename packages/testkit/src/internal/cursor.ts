@@ -4,6 +4,11 @@
 import type { Broker, ConsumerRecord } from "@eventbus/core"
 import type { PartitionLog, ReadLimits } from "./partitionLog.ts"
 
+/** What a session reads at once of one partition. */
+export interface FetchLimits extends Omit<ReadLimits, "maxBytes"> {
+  readonly maxBytesOf: (topic: string) => number
+}
+
 export interface Cursor extends ConsumerRecord.TopicPartition {
   readonly generation: number
   /** undefined until `seek`: nothing is fetched. */
@@ -13,18 +18,18 @@ export interface Cursor extends ConsumerRecord.TopicPartition {
 }
 
 /** True when a fetch would bring something: records, a move of the position, or the news that the position does not exist. */
-export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: ReadLimits): boolean => {
+export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: FetchLimits): boolean => {
   if (cursor.phase !== "held" || cursor.paused || cursor.position === undefined) return false
   const outside = cursor.position < log.logStart || cursor.position > log.logEnd
   return outside || cursor.position < log.readableEnd(isolation)
 }
 
 /** Fetches one chunk and moves the position behind it; a position that does not exist is forgotten. */
-export const fetch = (cursor: Cursor, log: PartitionLog, limits: ReadLimits): Broker.ConsumerEvent | undefined => {
+export const fetch = (cursor: Cursor, log: PartitionLog, limits: FetchLimits): Broker.ConsumerEvent | undefined => {
   const { topic, partition, generation, position } = cursor
   if (position === undefined || !readable(cursor, log, limits)) return undefined
   const highWatermark = log.readableEnd(limits.isolation)
-  const read = log.read(position, limits)
+  const read = log.read(position, { ...limits, maxBytes: limits.maxBytesOf(topic) })
   cursor.position = read?.nextOffset
   return read
     ? { _tag: "Fetched", chunk: { topic, partition, generation, highWatermark, ...read } }

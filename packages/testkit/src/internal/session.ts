@@ -6,10 +6,10 @@
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch } from "effect"
 import type { ConsumerGroup, Holding, JoinRequest, Member } from "./consumerGroup.ts"
-import { type Cursor, fetch, readable } from "./cursor.ts"
+import { type Cursor, type FetchLimits, fetch, readable } from "./cursor.ts"
 import type { EventOutlet } from "./eventOutlet.ts"
 import type { Kernel } from "./kernel.ts"
-import type { PartitionLog, ReadLimits } from "./partitionLog.ts"
+import type { PartitionLog } from "./partitionLog.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
 
@@ -18,7 +18,7 @@ export interface SessionParts {
   readonly kernel: Kernel
   readonly group: ConsumerGroup
   readonly outlet: EventOutlet
-  readonly limits: ReadLimits
+  readonly limits: FetchLimits
   /** True while the broker can be reached. */
   readonly reaches: () => boolean
 }
