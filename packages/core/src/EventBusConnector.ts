@@ -38,6 +38,7 @@ import type { Described } from "./internal/definition.ts"
 import * as EventHub from "./internal/eventHub.ts"
 import * as EventLog from "./internal/eventLog.ts"
 import * as Registry from "./internal/registry.ts"
+import * as RetryTopics from "./internal/retryTopics.ts"
 import * as Validation from "./internal/validation.ts"
 import * as Watch from "./internal/watch.ts"
 import type { DeadLetters } from "./Replay.ts"
@@ -111,6 +112,7 @@ const make = Effect.gen(function* () {
   const registry = Registry.make()
   /** Registrations are decided one after the other: each sees all that were before it. */
   const registering = Semaphore.makeUnsafe(1)
+  const preparationOf = RetryTopics.perCluster(yield* Effect.scope)
   let closed = false
   yield* EventLog.attach(
     hub,
@@ -162,7 +164,8 @@ const make = Effect.gen(function* () {
     )
     if (conflicts.length > 0) return yield* new ConfigurationValidation({ binding: name, issues: conflicts })
     const scope = yield* Scope.make()
-    const container = yield* Scope.provide(Container.make(definition, cluster.success, hub), scope)
+    const broker = cluster.success
+    const container = yield* Scope.provide(Container.make(definition, broker, hub, preparationOf(broker)), scope)
     registry.add({ container, scope, removed: Deferred.makeUnsafe() })
     if (definition.autoStartup) yield* Effect.orDie(container.start)
   })

@@ -27,6 +27,7 @@ import type { EventHub } from "./eventHub.ts"
 import * as Parking from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import * as Pausing from "./pausing.ts"
+import type * as RetryTopics from "./retryTopics.ts"
 import * as Snapshots from "./snapshots.ts"
 import * as Supervisor from "./supervisor.ts"
 import type * as Watch from "./watch.ts"
@@ -96,14 +97,15 @@ const fromInside = <E>(key: string, inside: Effect.Effect<void>, outside: Effect
 export const make = Effect.fnUntraced(function* <R>(
   definition: BindingDefinition<R>,
   broker: Broker["Service"],
-  hub: EventHub
+  hub: EventHub,
+  prepareRetryTopics: RetryTopics.Prepare
 ): Effect.fn.Return<Container, never, R | Scope.Scope> {
   const key = BindingKey.of(definition)
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
-  const parking = yield* Parking.make(definition, broker)
+  const parking = yield* Parking.make(definition, broker, prepareRetryTopics)
   const deadLetters = DeadLetterCommands.make(definition, broker)
   const breaker =
     definition.circuitBreaker === undefined

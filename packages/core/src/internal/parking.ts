@@ -10,6 +10,7 @@ import type { Unpublished } from "../Snapshot.ts"
 import type { Copy } from "./copy.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as OtherHeaders from "./otherHeaders.ts"
+import type * as RetryTopics from "./retryTopics.ts"
 import * as SingleFlight from "./singleFlight.ts"
 import * as TargetTopics from "./targetTopics.ts"
 
@@ -50,7 +51,8 @@ const closeMillis = 1_000
  */
 export const make = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
-  broker: Broker["Service"]
+  broker: Broker["Service"],
+  prepareRetryTopics: RetryTopics.Prepare
 ): Effect.fn.Return<Parking, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
@@ -184,8 +186,8 @@ export const make = Effect.fnUntraced(function* (
     prepare: Effect.gen(function* () {
       if (definition.missingTopics === "require") yield* topics.require
       if (definition.tiers.count === 0) return
-      yield* topics.prepare
-      yield* Effect.ignore(withProducer(() => Effect.void))
+      const connected = Effect.ignore(withProducer(() => Effect.void))
+      yield* Effect.all([prepareRetryTopics(definition), connected], { concurrency: 2, discard: true })
     })
   }
 })

@@ -1,27 +1,21 @@
 /**
- * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Makes them, and knows how many partitions they have.
+ * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Makes the one that is needed, and knows how many partitions they have.
  */
 import { Clock, Effect, Exit, type Scope } from "effect"
-import type { Admin, Broker, NewTopic } from "../Broker.ts"
+import type { Admin, Broker } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { BindingDefinition } from "./definition.ts"
+import * as DerivedTopic from "./derivedTopic.ts"
 import * as SingleFlight from "./singleFlight.ts"
 
 export interface TargetTopics {
   /** Makes a topic that is missing; fails when that is not possible, or not wanted (`missingTopics`). */
   readonly create: (topic: string) => Effect.Effect<void, BrokerError>
-  /** Makes the retry topics, so that they can be read from the start. What cannot be made now is made when it is needed. */
-  readonly prepare: Effect.Effect<void>
   /** Fails with the first retry or dead letter topic that is not there (`missingTopics: "require"`). */
   readonly require: Effect.Effect<void, BrokerError>
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
 }
-
-/** Room for the headers that a copy has more than its source, in bytes. */
-const headroomBytes = 16 * 1024
-
-const dayMillis = 86_400_000
 
 /** How long a topic's partition count is believed, and how long that there is none. */
 const rememberMillis = 60_000
@@ -38,38 +32,16 @@ export const make = (
   broker: Broker["Service"],
   scope: Scope.Scope
 ): TargetTopics => {
-  const { retry, tiers } = definition
+  const { tiers } = definition
   const counts = new Map<string, Count>()
   const creations = new Map<string, { readonly exit: Exit.Exit<void, BrokerError>; readonly atMillis: number }>()
   const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(broker.admin, use))
 
-  /** What the topics are to be like: as the source, with its cluster asked once for all of them. */
-  const wanted = Effect.fnUntraced(function* (admin: Admin, topics: ReadonlyArray<string>) {
-    const source = yield* admin.describeTopic(definition.topic)
-    const config = yield* Effect.orElseSucceed(admin.topicConfig(definition.topic), () => new Map<string, string>())
-    return topics.map((topic): NewTopic => {
-      const tier = tiers.ofTopic(topic)
-      const isRetry = tier !== undefined
-      return {
-        topic,
-        partitions: (isRetry ? retry.partitions : undefined) ?? source.partitions,
-        replicationFactor: (isRetry ? retry.replicationFactor : undefined) ?? source.replicationFactor,
-        config: new Map([
-          // Compaction would keep one record per key.
-          ["cleanup.policy", "delete"],
-          // A dead letter stays until somebody purges it; a waiting record must outlive its delay, and an outage.
-          ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.delayMillis)) : "-1"],
-          ...largest(config.get("max.message.bytes"))
-        ])
-      }
-    })
-  })
-
   /** Answers how many partitions it got; undefined when it was there already. */
   const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
-    const made = yield* wanted(admin, [topic])
-    return yield* Effect.as(admin.createTopics(made), made[0]?.partitions).pipe(
+    const made = DerivedTopic.like(yield* DerivedTopic.model(admin, definition.topic), definition, topic)
+    return yield* Effect.as(admin.createTopics([made]), made.partitions).pipe(
       Effect.catchTag("TopicExists", () => Effect.succeed(undefined))
     )
   })
@@ -123,16 +95,6 @@ export const make = (
 
   return {
     create: once(createOnce),
-    prepare:
-      tiers.count === 0 || definition.missingTopics !== "create"
-        ? Effect.void
-        : withAdmin(
-            Effect.fnUntraced(function* (admin) {
-              const existing = new Set(yield* admin.listTopics)
-              const missing = tiers.topics.flatMap(({ topic }) => (existing.has(topic) ? [] : [topic]))
-              if (missing.length > 0) yield* admin.createTopics(yield* wanted(admin, missing))
-            })
-          ).pipe(Effect.ignore),
     require: withAdmin((admin) =>
       Effect.forEach([...tiers.topics.map(({ topic }) => topic), definition.deadLetterTopic], admin.describeTopic, {
         discard: true
@@ -144,17 +106,4 @@ export const make = (
         return known === undefined ? describeOnce(topic) : Effect.succeed(known.partitions)
       })
   }
-}
-
-const retentionMillis = (source: string | undefined, delayMillis: number): number => {
-  const sourceMillis = Number(source)
-  const base = Number.isSafeInteger(sourceMillis) && sourceMillis > 7 * dayMillis ? sourceMillis : 7 * dayMillis
-  return Math.min(Number.MAX_SAFE_INTEGER, base + 2 * delayMillis)
-}
-
-const largest = (source: string | undefined): ReadonlyArray<readonly [string, string]> => {
-  const bytes = Number(source)
-  return Number.isSafeInteger(bytes) && bytes > 0 && bytes < 2 ** 31 - headroomBytes
-    ? [["max.message.bytes", String(bytes + headroomBytes)]]
-    : []
 }

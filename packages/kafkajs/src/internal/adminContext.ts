@@ -2,11 +2,12 @@
 
 import type { BrokerError } from "@eventbus/core"
 import { ConsumerRecord } from "@eventbus/core"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import type { TopicMetadata } from "./apis.ts"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, check, isCoordinatorFailure, type Subject } from "./errors.ts"
 import { type Isolation, listOffsets } from "./logBounds.ts"
+import * as Patience from "./patience.ts"
 import type { PortErrors } from "./portErrors.ts"
 
 /** How long the controller may take. */
@@ -17,7 +18,7 @@ const transient = new Set(["NOT_CONTROLLER", "LEADER_NOT_AVAILABLE", "NOT_LEADER
 /** Repeats for some seconds what a moving controller, leader or coordinator cures. */
 const settled = <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
   Effect.retry(effect, {
-    schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.recurs(50)]),
+    schedule: Patience.schedule,
     while: ({ type }) => transient.has(type) || isCoordinatorFailure(type)
   })
 

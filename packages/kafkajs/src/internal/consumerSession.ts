@@ -15,6 +15,7 @@ import { type Membership, makeMembership } from "./membership.ts"
 import { defaults } from "./options.ts"
 import { leaveOrRemember, type Orphans, removeOrphans } from "./orphans.ts"
 import { byGeneration, type Group, type Owned, Ownership } from "./ownership.ts"
+import * as Patience from "./patience.ts"
 import type { PortErrors } from "./portErrors.ts"
 import type { Secured } from "./security.ts"
 
@@ -50,7 +51,6 @@ const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number)
   isolation: options.isolation ?? "read_committed"
 })
 
-const retryDelay = "100 millis"
 /** How often a topic that does not exist is looked for. */
 const missingTopicDelay = Duration.seconds(1)
 /** What waiting for a topic to appear does not cure. */
@@ -165,7 +165,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   const fetcher = makeFetcher(cluster, config, ownership, scope, emit, die, deleted)
 
   /** Announces new partitions once their offsets are known; those that are gone by then were never announced. */
-  const announce = (generation: number, added: ReadonlyArray<Owned>): Effect.Effect<void> =>
+  const announce = (generation: number, added: ReadonlyArray<Owned>, triesBefore = 0): Effect.Effect<void> =>
     Effect.suspend(() => {
       const held = added.filter((owned) => ownership.holds(owned))
       if (held.length === 0) return Effect.void
@@ -183,7 +183,9 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
             }
           }),
         onFailure: (failed) =>
-          isFatal(failed) ? die(failed) : Effect.andThen(Effect.sleep(retryDelay), announce(generation, added))
+          isFatal(failed)
+            ? die(failed)
+            : Effect.delay(announce(generation, added, triesBefore + 1), Patience.delayMillis(triesBefore))
       })
     })
 

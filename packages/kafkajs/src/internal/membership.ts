@@ -18,6 +18,7 @@ import {
   protocolName
 } from "./memberProtocol.ts"
 import type { Ownership } from "./ownership.ts"
+import * as Patience from "./patience.ts"
 import { call } from "./wire.ts"
 
 export interface MembershipOptions {
@@ -50,7 +51,6 @@ export interface Membership {
   readonly identity: () => { readonly memberId: string; readonly generation: number } | undefined
 }
 
-const retryDelay = "100 millis"
 /** How often to look for the round that is known to follow. */
 const followUpMillis = 200
 
@@ -90,10 +90,13 @@ export const makeMembership = (
   let rejoinWanted = false
   let incomplete = false
   let lastContact = 0
+  let unanswered = 0
 
   const contact = Effect.map(Clock.currentTimeMillis, (now) => {
     lastContact = now
+    unanswered = 0
   })
+  const answered = (errorCode: number) => Effect.andThen(check(errorCode), contact)
 
   const findCoordinator = Effect.suspend(() =>
     coordinator?.isConnected()
@@ -141,8 +144,7 @@ export const makeMembership = (
       lastMemberId = memberId
       answer = yield* sendJoin(broker)
     }
-    yield* check(answer.errorCode)
-    yield* contact
+    yield* answered(answer.errorCode)
     memberId = answer.memberId
     lastMemberId = memberId
     const groupAssignment =
@@ -154,8 +156,7 @@ export const makeMembership = (
       groupInstanceId,
       groupAssignment
     })
-    yield* check(synced.errorCode)
-    yield* contact
+    yield* answered(synced.errorCode)
     wireGeneration = answer.generationId
     generation = Math.max(answer.generationId, generation + 1)
     joined = true
@@ -184,7 +185,7 @@ export const makeMembership = (
       yield* leaveBehind
       return yield* Effect.fail(failed)
     }
-    yield* Effect.sleep(retryDelay)
+    yield* Effect.sleep(Patience.delayMillis(unanswered++))
   })
 
   /** One heartbeat after an interval, or none when joining again is wanted before. */
@@ -202,8 +203,7 @@ export const makeMembership = (
       memberId,
       groupInstanceId
     })
-    yield* check(answer.errorCode)
-    yield* contact
+    yield* answered(answer.errorCode)
   })
 
   const stay: Effect.Effect<void, ClientFailure> = Effect.suspend(() =>
