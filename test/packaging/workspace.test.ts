@@ -47,14 +47,16 @@ describe("the workspace", () => {
     ["@effect/opentelemetry", "observability", "dependencies"],
     ["kafkajs", "kafkajs", "dependencies"],
     ["@effect/vitest", "testkit", "devDependencies"]
-  ])("declares %s in packages/%s", (name, folder, kind) => {
+  ])("CARD-01: declares %s in packages/%s", (name, folder, kind) => {
     expect(readJson(`packages/${folder}/package.json`)[kind]).toHaveProperty([name])
   })
 
-  it("imports from effect what had a package of its own in Effect 3, and the README says from where", () => {
+  it("CARD-01: imports from effect what had a package of its own in Effect 3, and the README says from where", () => {
     const homes = [
       ["effect", "effect", /from "effect"/],
-      ["@effect/platform", "effect/http", /from "effect\/http"/],
+      ["@effect/platform", "effect/http", /\bHttpClient\b[^;]* from "effect\/http"/],
+      ["@effect/platform", "FileSystem", /\bFileSystem\b[^;]* from "effect"/],
+      ["@effect/platform", "Path", /\bPath\b[^;]* from "effect"/],
       ["@effect/schema", "Schema", /\bSchema\b[^;]* from "effect"/],
       ["@effect/vitest", "@effect/vitest", /from "@effect\/vitest"/],
       ["kafkajs", "kafkajs", /from "kafkajs"/],
@@ -101,7 +103,7 @@ describe("the workspace", () => {
   })
 
   it("NFR-04: one concern per module: none is long, and each says first what it is for", () => {
-    const modules = sourcesOf("packages/{core,config,kafkajs,outbox,observability,redis}/src")
+    const modules = sourcesOf("packages/{core,config,kafkajs,outbox,observability,redis,avro}/src")
     expect(modules.length).toBeGreaterThan(200)
     expect(modules.filter(({ text }) => text.split("\n").length > 350).map(({ path }) => path)).toEqual([])
     const silent = modules.filter(({ path, text }) => !path.endsWith("/index.ts") && !/^\/\*\*/.test(text))
@@ -119,7 +121,7 @@ describe("the workspace", () => {
     expect(readJson("package.json").devDependencies).toHaveProperty(manifest.name)
   })
 
-  it.each(["core", "testkit", "outbox", "redis"])(
+  it.each(["core", "testkit", "outbox", "redis", "avro"])(
     "CARD-12: %s waits and tells the time by Effect's clock alone",
     (name) => {
       const sources = globSync(`packages/${name}/src/**/*.ts`, { cwd: root })

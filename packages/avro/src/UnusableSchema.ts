@@ -1,3 +1,6 @@
+/**
+ * What fails for good about schemas, in contrast to an outage of the registry, which is waited out.
+ */
 import { Schema } from "effect"
 
 /** A schema that does not exist, or that cannot be used: asking again does not help. */

@@ -1,16 +1,20 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs"
 // Not from the index, which loads ten times as much.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
+import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Cli from "./Cli.ts"
 
-const { version }: { readonly version: string } = JSON.parse(
-  readFileSync(new URL("../package.json", import.meta.url), "utf8")
-)
+const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 
-NodeRuntime.runMain(Effect.provide(Cli.run(version), NodeServices.layer), {
+const version = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const manifest = yield* path.fromFileUrl(new URL("../package.json", import.meta.url))
+  return (yield* Schema.decodeEffect(Manifest)(yield* files.readFileString(manifest))).version
+})
+
+NodeRuntime.runMain(Effect.provide(Effect.flatMap(Effect.orDie(version), Cli.run), NodeServices.layer), {
   disableErrorReporting: true,
   teardown: Cli.teardown
 })

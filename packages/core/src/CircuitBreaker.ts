@@ -4,7 +4,7 @@
  * A binding takes it as an option: it is paused then, instead of using up its records' retries. It can also be used alone:
  * `breaker.protect(effect)`.
  */
-import { type Cause, Clock, Duration, Effect, Option, Queue, Schema, type Scope, Stream } from "effect"
+import { type Cause, Clock, Duration, Effect, MutableRef, Option, Queue, Ref, Schema, type Scope, Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
 import * as BreakerState from "./internal/breakerState.ts"
 import * as CallWindow from "./internal/callWindow.ts"
@@ -209,12 +209,14 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   const { add: onChange, notify } = Listeners.make<Change>()
-  let state = BreakerState.initial(now())
+  const stateRef = Ref.makeUnsafe(BreakerState.initial(now()))
+  const current = () => Ref.getUnsafe(stateRef)
   let lastOpened = -1
 
   const apply = (event: BreakerState.BreakerEvent, nowMillis: number): void => {
-    const from = state
-    state = BreakerState.transition(settings, from, event, nowMillis)
+    const from = current()
+    const state = BreakerState.transition(settings, from, event, nowMillis)
+    MutableRef.set(stateRef.ref, state)
     if (state.generation === from.generation) return
     const snapshot = snapshotOf(state, countsBehind(from, event, window, nowMillis))
     window.clear()
@@ -225,22 +227,28 @@ export const make = Effect.fnUntraced(function* <R = never>(
   }
 
   const wait = yield* OpenWait.make<R>({
-    untilMillis: () => (state._tag === "OPEN" ? state.untilMillis : undefined),
+    untilMillis: () => {
+      const state = current()
+      return state._tag === "OPEN" ? state.untilMillis : undefined
+    },
     probe: options.probe?.pipe(Effect.timeout(options.probeTimeout ?? "10 seconds")),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())
   })
 
   const tryAcquireUnsafe = (nowMillis: number): Permit | undefined => {
+    const state = current()
     if (state._tag === "CLOSED") return state.generation
     if (!BreakerState.permits(settings, state)) return undefined
     apply({ _tag: "Acquired" }, nowMillis)
-    return state.generation
+    return current().generation
   }
   const releaseUnsafe = (permit: Permit) => {
+    const state = current()
     if (permit === state.generation && state._tag === "HALF_OPEN") apply({ _tag: "Released" }, state.sinceMillis)
   }
   const recordUnsafe: CircuitBreaker["recordUnsafe"] = (permit, outcome, durationMillis, nowMillis) => {
+    const state = current()
     if (permit !== state.generation || state._tag === "DISABLED") return
     if (outcome === "ignored") return releaseUnsafe(permit)
     const failed = outcome === "failure"
@@ -256,15 +264,15 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const calls = { tryAcquireUnsafe, releaseUnsafe, recordUnsafe }
   const command = (event: BreakerState.BreakerEvent) => Effect.sync(() => apply(event, now()))
   return {
-    protect: Protect.make(calls, now, () => refusal(state, options.name, now())),
-    state: Effect.sync(() => state._tag),
-    snapshot: Effect.sync(() => snapshotOf(state, countsOf(state, window, now()))),
+    protect: Protect.make(calls, now, () => refusal(current(), options.name, now())),
+    state: Effect.map(Ref.get(stateRef), ({ _tag }) => _tag),
+    snapshot: Effect.map(Ref.get(stateRef), (state) => snapshotOf(state, countsOf(state, window, now()))),
     changes: changesOf(onChange),
     forceOpen: command({ _tag: "ForceOpen" }),
     disable: command({ _tag: "Disable" }),
     reset: command({ _tag: "Close" }),
     ...calls,
-    stateUnsafe: () => state._tag,
+    stateUnsafe: () => current()._tag,
     isCurrentUnsafe: (permit) => permit > lastOpened,
     onChange
   }

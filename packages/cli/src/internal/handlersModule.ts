@@ -1,10 +1,8 @@
 /**
  * The module with a program's handlers, named on the command line.
  */
-import { resolve } from "node:path"
-import { pathToFileURL } from "node:url"
 import { Handlers } from "@eventbus/config"
-import { Effect, Predicate } from "effect"
+import { Effect, Path, Predicate } from "effect"
 import { Flag } from "effect/cli"
 import * as Application from "../Application.ts"
 import { CommandFailed, exitCodes } from "./failures.ts"
@@ -17,12 +15,12 @@ const shapes =
 /** Runs the module, and reads what it exports. */
 export const load = Effect.fnUntraced(function* (
   path: string
-): Effect.fn.Return<Application.Application, CommandFailed> {
-  const module: unknown = yield* Effect.tryPromise({
-    try: () => import(pathToFileURL(resolve(path)).href),
-    catch: (error) =>
-      new CommandFailed({ message: `${path} cannot be loaded: ${messageOf(error)}`, code: exitCodes.unavailable })
-  })
+): Effect.fn.Return<Application.Application, CommandFailed, Path.Path> {
+  const failed = (error: unknown) =>
+    new CommandFailed({ message: `${path} cannot be loaded: ${messageOf(error)}`, code: exitCodes.unavailable })
+  const paths = yield* Path.Path
+  const url = yield* Effect.mapError(paths.toFileUrl(paths.resolve(path)), failed)
+  const module: unknown = yield* Effect.tryPromise({ try: () => import(url.href), catch: failed })
   const application = read(module)
   if (application !== undefined) return application
   return yield* new CommandFailed({ message: `${path} has no handlers: it should ${shapes}`, code: exitCodes.refused })

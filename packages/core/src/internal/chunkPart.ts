@@ -1,3 +1,6 @@
+/**
+ * Chunks that are handed over in parts: a retry topic's as they become due, any as they can be decoded.
+ */
 import type { RecordChunk } from "../Broker.ts"
 
 /** The records from index `from` up to `to` (exclusive, above `from`) as a chunk of their own. */
