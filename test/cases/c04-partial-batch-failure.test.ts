@@ -45,7 +45,7 @@ const run = Effect.fnUntraced(function* (failures: ReadonlyMap<string, number>) 
 
 const all = partitions.flat()
 
-describe("C04 partial batch failure across several partitions", () => {
+describe("C04 TST-06 partial batch failure across several partitions", () => {
   scenario("the first record of a partition always fails: bounded, dead-lettered once, all others handled once", () =>
     Effect.gen(function* () {
       const { handled, calls } = yield* run(new Map([["b0", Number.POSITIVE_INFINITY]]))

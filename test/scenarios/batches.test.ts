@@ -271,7 +271,7 @@ const randomBatches = (
     }
   })
 
-describe("makeBatch", () => {
+describe("makeBatch (TST-06: batch adapter)", () => {
   const chunked = { ...orders, retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second", jitter: 0 }) }
 
   scenario("OFF-05 the handler gets up to maxPollRecords consecutive records of one partition per call", () =>

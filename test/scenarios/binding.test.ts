@@ -29,7 +29,7 @@ const noting = Effect.gen(function* () {
 const withTopic = (partitions: number) =>
   Effect.flatMap(MemoryBroker.MemoryBroker, ({ createTopic }) => createTopic("orders", { partitions }))
 
-describe("a binding", () => {
+describe("a binding (TST-06: single adapter)", () => {
   scenario(
     "BND-03 BND-01 a handler gets topic, partition, offset, timestamp, key, value and headers; success is done",
     () =>
@@ -54,31 +54,33 @@ describe("a binding", () => {
       })
   )
 
-  scenario("BND-07 BND-08 one call makes consumers for main topic and tiers, with the settings of the binding", () =>
-    Effect.gen(function* () {
-      yield* withTopic(2)
-      const { service, consumers } = yield* noting
-      const settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {
-        retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], consumer: "separate" }),
-        membership: "static",
-        concurrency: 2,
-        sessionTimeout: "30 seconds",
-        heartbeatInterval: "9 seconds"
-      }
-      const binding = Binding.make("orders", { ...orders, ...settings, handler: () => Effect.void })
-      const { connector } = yield* Effect.provideService(start(binding), Broker.Broker, service)
-      assert.deepStrictEqual(
-        consumers.map(({ groupId, topics }) => `${groupId}: ${topics}`),
-        ["billing: orders", "billing: orders", "billing.retry: orders.retry-1,orders.retry-2"]
-      )
-      for (const { isolation, sessionTimeout, heartbeatInterval } of consumers) {
-        assert.deepStrictEqual([isolation, sessionTimeout, heartbeatInterval], ["read_committed", 30_000, 9_000])
-      }
-      const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)
-      assert.strictEqual(new Set(instances).size, 3)
-      assert.match(instances[2] ?? "", /^orders-.+-2$/)
-      assert.strictEqual((yield* connector.snapshot("orders")).containers.length, 3)
-    })
+  scenario(
+    "TST-06 BND-07 BND-08 one call makes consumers for main topic and tiers, with the settings of the binding",
+    () =>
+      Effect.gen(function* () {
+        yield* withTopic(2)
+        const { service, consumers } = yield* noting
+        const settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {
+          retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], consumer: "separate" }),
+          membership: "static",
+          concurrency: 2,
+          sessionTimeout: "30 seconds",
+          heartbeatInterval: "9 seconds"
+        }
+        const binding = Binding.make("orders", { ...orders, ...settings, handler: () => Effect.void })
+        const { connector } = yield* Effect.provideService(start(binding), Broker.Broker, service)
+        assert.deepStrictEqual(
+          consumers.map(({ groupId, topics }) => `${groupId}: ${topics}`),
+          ["billing: orders", "billing: orders", "billing.retry: orders.retry-1,orders.retry-2"]
+        )
+        for (const { isolation, sessionTimeout, heartbeatInterval } of consumers) {
+          assert.deepStrictEqual([isolation, sessionTimeout, heartbeatInterval], ["read_committed", 30_000, 9_000])
+        }
+        const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)
+        assert.strictEqual(new Set(instances).size, 3)
+        assert.match(instances[2] ?? "", /^orders-.+-2$/)
+        assert.strictEqual((yield* connector.snapshot("orders")).containers.length, 3)
+      })
   )
 
   scenario("BND-14 consumers and tiers share one breaker and one publisher; each consumer has offsets of its own", () =>

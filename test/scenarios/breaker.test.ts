@@ -42,7 +42,7 @@ const dependent = (
 const values = (dependency: Dependency) => dependency.calls.map(({ value }) => value)
 const three = { minimumNumberOfCalls: 3, slidingWindowSize: 3, waitDurationInOpenState: "30 seconds" } as const
 
-describe("the circuit breaker of a binding", () => {
+describe("the circuit breaker of a binding (TST-06: breaker)", () => {
   scenario(
     "CB-04 CB-07 CB-08 C11 opens, pauses the binding, and holds every record where it is, none routed or skipped",
     () =>

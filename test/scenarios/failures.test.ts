@@ -325,7 +325,7 @@ describe("classification", () => {
   )
 })
 
-describe("processing budget", () => {
+describe("processing budget (TST-06: poll-budget guard)", () => {
   const tight = { ...orders, maxPollInterval: "10 seconds", maxPollRecords: 1 } as const
 
   for (const processingOrder of ["partition", "unordered"] as const) {

@@ -29,7 +29,7 @@ const allowed: Record<Operation, { readonly from: ReadonlyArray<State>; readonly
   unregister: { from: ["CREATED", "STOPPED"], to: "DESTROYED" }
 }
 
-describe("transitions", () => {
+describe("transitions (TST-06: lifecycle manager)", () => {
   for (const state of ["CREATED", "RUNNING", "PAUSED", "STOPPED"] as const) {
     for (const operation of Object.keys(allowed) as ReadonlyArray<Operation>) {
       const { from, to } = allowed[operation]

@@ -6,7 +6,7 @@ import { append, bytes, headersOf, orders, scenario, settle, start, valuesOf } f
 
 const Order = Schema.Struct({ id: Schema.Number, state: Schema.Literals(["open", "paid"]) })
 
-describe("records that cannot be read", () => {
+describe("records that cannot be read (TST-06: decode failure)", () => {
   scenario(
     "SER-01 SER-02 SER-05 malformed, incomplete and wrong-enum records are dead-lettered without an attempt; the rest in order",
     () =>

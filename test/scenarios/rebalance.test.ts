@@ -78,7 +78,7 @@ for (const assignment of ["cooperative-sticky", "eager"] as const) {
   })
 }
 
-describe("a rebalance", () => {
+describe("a rebalance (TST-06: rebalance)", () => {
   scenario("REB-11 CARD-09 a partition that stays is not touched: a long handler runs on through it", () =>
     Effect.gen(function* () {
       yield* fill(2, 3)

@@ -29,7 +29,7 @@ const signalled = (signal: NodeJS.Signals, ...args: ReadonlyArray<string>): Prom
     })
   })
 
-describe("a signal to a running program", () => {
+describe("a signal to a running program (TST-06: graceful shutdown)", () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     it(`LIF-15 CARD-08 ${signal}: the running handler ends, its offset is committed, the group is left, nothing else starts`, async () => {
       const { lines } = await signalled(signal)

@@ -37,7 +37,7 @@ const recording = (
 const always = () => true
 const times = (calls: ReadonlyArray<Call>) => calls.map(({ atMillis }) => atMillis)
 
-describe("retry tiers", () => {
+describe("retry tiers (TST-06: tiered retry)", () => {
   scenario("RTY-05 RTY-06 RTY-07 RTY-08 by default 30 attempts over 1110 s of tier delay, then one dead letter", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

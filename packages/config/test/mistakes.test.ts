@@ -7,7 +7,7 @@ import { issuesOf, withOrders } from "./issues.ts"
 const paths = (text: string) =>
   Effect.map(Effect.flip(Configuration.parse(text)), ({ issues }) => issues.map(({ path }) => path))
 
-describe("mistakes", () => {
+describe("mistakes (TST-06: configuration validation)", () => {
   it.effect(
     "CFG-20, CFG-21 ten mistakes of two bindings are told at once, with path, place, what was found and what is allowed",
     () =>

@@ -74,7 +74,7 @@ const valuesIn = Effect.fnUntraced(function* (topic: string, partitions = 1) {
   return logs.flat().map((record) => text(record.value))
 })
 
-describe("replay", () => {
+describe("replay (TST-06: dead letter replay)", () => {
   scenario("DLT-23 DLT-26 the next records go back in order, once, and the position is durable", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics()
