@@ -395,25 +395,83 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
-  scenario("OFF-14 an index outside the batch says nothing: nothing is taken for done", () =>
+  for (const outside of [2, 7, -1, 0.5]) {
+    scenario(`OFF-14 index ${outside} is outside of a batch of two, and says nothing: nothing is taken for done`, () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, offsets(2))
+        const calls: Array<number> = []
+        const app = yield* start(
+          Binding.makeBatch("orders", {
+            ...chunked,
+            handleBatch: ({ deliveries }) =>
+              Effect.suspend(() => {
+                calls.push(deliveries.length)
+                return calls.length === 1
+                  ? Effect.fail(EventBusError.BatchProcessing.from(outside, new Bad()))
+                  : Effect.void
+              })
+          })
+        )
+        assert.deepStrictEqual(calls, [2])
+        yield* advance("1 second")
+        assert.deepStrictEqual(calls, [2, 2])
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      })
+    )
+  }
+
+  scenario("REB-03 what the batch took is part of the processing budget of the record that it names", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
       yield* append("orders", 0, offsets(2))
       const calls: Array<number> = []
-      yield* start(
+      const app = yield* start(
         Binding.makeBatch("orders", {
           ...chunked,
+          maxPollInterval: "10 seconds",
+          maxPollRecords: 2,
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
           handleBatch: ({ deliveries }) =>
             Effect.suspend(() => {
               calls.push(deliveries.length)
-              return calls.length === 1 ? Effect.fail(EventBusError.BatchProcessing.from(7, new Bad())) : Effect.void
+              return Effect.andThen(
+                Effect.sleep("6 seconds"),
+                Effect.fail(EventBusError.BatchProcessing.these([{ index: 0, error: new Bad() }]))
+              )
             })
         })
       )
+      // 6 of its 7 seconds are over: there is no room for a wait of 2.
+      yield* advance("6 seconds")
+      yield* advance("10 seconds")
       assert.deepStrictEqual(calls, [2])
-      yield* advance("1 second")
-      assert.deepStrictEqual(calls, [2, 2])
+      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["0"])
+      assert.strictEqual(app.of("ProcessingBudgetReached").length, 1)
+    })
+  )
+
+  scenario("CB-08 ruling 28 a batch whose failure opened the breaker comes again as a whole", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, offsets(3))
+      const calls: Array<number> = []
+      yield* start(
+        Binding.makeBatch("orders", {
+          ...chunked,
+          retry: RetryPolicy.none,
+          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
+          onError: { Bad: Route.retry },
+          handleBatch: ({ deliveries }) =>
+            Effect.suspend(() => (calls.push(deliveries.length) === 1 ? Effect.fail(new Bad()) : Effect.void))
+        })
+      )
+      assert.deepStrictEqual(calls, [3])
+      yield* advance("10 seconds")
+      assert.deepStrictEqual(calls, [3, 3])
     })
   )
 

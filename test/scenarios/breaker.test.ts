@@ -110,6 +110,55 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
       })
   )
 
+  scenario("CB-08 ruling 28 who waits between two attempts when it opens has all of them again behind it", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const app = yield* start(
+        Binding.make("orders", {
+          ...orders,
+          processingOrder: "key",
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
+          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
+          onError: { Down: Route.retry },
+          handler: ({ value }) =>
+            Effect.andThen(Effect.sleep(value === "slow" ? "1 second" : 0), Effect.fail(new Down()))
+        })
+      )
+      yield* append("orders", 0, ["quick", "slow"])
+      // The quick one opens it at its second attempt, a second before that of the slow one.
+      yield* advance("4 seconds")
+      assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+      yield* advance("10 seconds")
+      const ofSlow = app.of("AttemptFailed").filter(({ record }) => record.offset === 1n)
+      assert.deepStrictEqual(
+        ofSlow.map(({ attempt }) => attempt),
+        [1, 1]
+      )
+    })
+  )
+
+  scenario("CB-02 REB-03 a call that the processing budget cuts off is a failure of the dependency", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const app = yield* start(
+        Binding.make("orders", {
+          ...orders,
+          maxPollInterval: "10 seconds",
+          maxPollRecords: 1,
+          retry: RetryPolicy.none,
+          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1 },
+          handler: () => Effect.never
+        })
+      )
+      yield* append("orders", 0, ["hangs"])
+      yield* advance("7 seconds")
+      yield* advance("1 second")
+      assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+    })
+  )
+
   scenario("CB-03 CB-09 C07 ruling 27 half-open permits are a hard cap over all partitions, consumers and tiers", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

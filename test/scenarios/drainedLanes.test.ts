@@ -57,8 +57,13 @@ describe("a drain of records that run side by side", () => {
       })
       const app = yield* start(binding)
       assert.deepStrictEqual(handled, ["b2"])
-      yield* app.close
+      yield* app.connector.stop("orders")
       assert.deepStrictEqual(handled, ["b2"])
+      const unfinished = app.of("Settled").filter(({ settlement }) => settlement === "Unfinished")
+      assert.deepStrictEqual(
+        unfinished.map(({ record, attempts }) => [record.offset, attempts]),
+        [[0n, 1]]
+      )
       isDown = false
       yield* start(binding)
       assert.deepStrictEqual(

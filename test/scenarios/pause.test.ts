@@ -244,6 +244,39 @@ describe("STRICT with onExhausted halt", () => {
     })
   )
 
+  scenario(
+    "RTY-22 ruling 17 a last attempt that fails during a stop halts nothing: the next owner has all attempts",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        let isDown = true
+        const handled: Array<string> = []
+        const app = yield* start(
+          Binding.make("orders", {
+            ...strict,
+            onError: { Boom: Route.retry },
+            handler: ({ value }) =>
+              Effect.andThen(
+                Effect.sleep("1 second"),
+                Effect.suspend(() => (isDown ? Effect.fail(new Boom()) : Effect.sync(() => handled.push(value))))
+              )
+          })
+        )
+        yield* append("orders", 0, ["bad"])
+        // In its second and last attempt.
+        yield* advance("1500 millis")
+        yield* inTime(app.connector.stop("orders"), "1 second")
+        isDown = false
+        yield* app.connector.start("orders")
+        yield* until(() => handled.length === 1, "1 second")
+        assert.deepStrictEqual(
+          app.of("Settled").map(({ settlement }) => settlement),
+          ["Unfinished", "Handled"]
+        )
+      })
+  )
+
   scenario("LIF-12 stopping a halted binding ends at once and commits nothing behind the record", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

@@ -28,7 +28,8 @@ const recording = (
     handler: ({ value, tier, attempt }) =>
       Effect.flatMap(now, (atMillis) => {
         calls.push({ atMillis, value, tier, attempt })
-        return fails(value, calls.length) ? Effect.fail(new Down({ retryAfter: "30 seconds" })) : Effect.void
+        const retryAfter = value.startsWith("dead") ? "never" : "30 seconds"
+        return fails(value, calls.length) ? Effect.fail(new Down({ retryAfter })) : Effect.void
       })
   })
   return { calls, binding }
@@ -116,6 +117,8 @@ describe("retry tiers (TST-06: tiered retry)", () => {
             "x-eventbus-tier0-exhausted-at": "0"
           }
           for (const [name, value] of Object.entries(expected)) assert.strictEqual(headers.get(name), value, name)
+          // It has not given the record up yet.
+          assert.isFalse(headers.has("x-eventbus-tier1-exception"))
           assert.deepStrictEqual([record.key, record.value], [bytes("k"), bytes("x")])
         }
         assert.strictEqual(headersOf(inTier2[0]).get("x-eventbus-tier1-exhausted-at"), "30000")
@@ -278,6 +281,28 @@ describe("retry tiers (TST-06: tiered retry)", () => {
           ["Down", undefined, "Down", "Down"]
         )
       })
+  )
+
+  scenario("ruling 23 without a key a copy keeps its partition number, where its topic has it", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders", { partitions: 3 })
+      yield* memory.createTopic("orders.DLT", { partitions: 1 })
+      const { binding } = recording(always, {}, (error) =>
+        error.retryAfter === "never" ? Route.deadLetter() : Route.retry
+      )
+      const app = yield* start(binding)
+      const values = ["dead 1", "late 1", "dead 2", "late 2"]
+      yield* memory.append(
+        "orders",
+        2,
+        values.map((value) => ({ value: bytes(value) }))
+      )
+      yield* settle
+      assert.deepStrictEqual(yield* valuesOf("orders.retry-1", 2), ["late 1", "late 2"])
+      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["dead 1", "dead 2"])
+      assert.deepStrictEqual(app.of("PublishFailed"), [])
+    })
   )
 
   scenario("equal delays share one topic; the tier travels in the header", () =>

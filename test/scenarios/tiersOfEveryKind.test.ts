@@ -241,6 +241,43 @@ describe("retry tiers and idempotency", () => {
   )
 })
 
+describe("attempts in place and idempotency", () => {
+  scenario(
+    "OFF-19 a record that somebody else has handled before its next attempt is done: no failure, no dead letter",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        let calls = 0
+        const app = yield* start(
+          Binding.make("orders", {
+            topic: "orders",
+            groupId: "billing",
+            value: Serde.string,
+            retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" }),
+            onError: { Down: Route.retry },
+            idempotency: { key: ({ value }: { readonly value: string }) => value },
+            handler: () => Effect.suspend(() => (++calls === 1 ? Effect.fail(new Down()) : Effect.void))
+          })
+        ).pipe(Effect.provide(IdempotencyStore.layerMemory()))
+        yield* append("orders", 0, ["x"])
+        yield* settle
+        yield* append("orders", 1, ["x"])
+        yield* settle
+        yield* advance("2 seconds")
+        assert.strictEqual(calls, 2)
+        assert.deepStrictEqual(
+          app.of("Settled").map(({ partition, settlement }) => [partition, settlement]),
+          [
+            [1, "Handled"],
+            [0, "Skipped"]
+          ]
+        )
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+      })
+  )
+})
+
 const end = (topic: string) =>
   Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
     Effect.scoped(
