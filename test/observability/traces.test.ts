@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Binding, type Broker, CurrentTransaction, RetryPolicy, Route, Tracing } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Option, Schema, Tracer } from "effect"
-import { advance, append, bytes, headersOf, orders, scenario, settle, start, text } from "../scenarios/bus.ts"
+import { advance, append, bytes, headersOf, inTime, orders, scenario, settle, start, text } from "../scenarios/bus.ts"
 import { parentIdOf, traced } from "./spans.ts"
 
 class Declined extends Schema.TaggedError<Declined>()("Declined", {}) {}
@@ -110,6 +110,33 @@ describe("traces", () => {
             "eventbus.retry.attempt": 1
           })
           assert.strictEqual(second?.status._tag, "Ended")
+        })
+      )
+  )
+
+  scenario(
+    "OBS-15 DLT-16 a dead letter that is replayed goes on in the trace, as a child of the call that failed last",
+    () =>
+      traced((spans) =>
+        Effect.gen(function* () {
+          yield* publishTraced([sampled])
+          const { connector } = yield* start(failing)
+          yield* advance("5 minutes")
+          const letters = yield* connector.deadLetters("orders")
+          assert.deepInclude(yield* inTime(letters.replay(1)), { replayed: 1 })
+          yield* advance("5 minutes")
+          assert.deepStrictEqual(
+            spans.map(({ name, traceId }) => ({ name, traceId })),
+            ["orders", "orders.retry-1", "orders", "orders.retry-1"].map((topic) => ({
+              name: `process ${topic}`,
+              traceId
+            }))
+          )
+          assert.deepStrictEqual(spans.map(parentIdOf), [spanId, ...spans.slice(0, 3).map((span) => span.spanId)])
+          const memory = yield* MemoryBroker.MemoryBroker
+          const again = headersOf((yield* memory.log("orders.DLT", 0)).at(-1))
+          assert.strictEqual(again.get("traceparent"), `00-${traceId}-${spans[3]?.spanId}-01`)
+          assert.strictEqual(again.get("tracestate"), "vendor=1")
         })
       )
   )

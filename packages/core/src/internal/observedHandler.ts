@@ -16,9 +16,10 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
   const { handler } = definition
   if (tracing === undefined && interceptors.length === 0) return handler
 
+  const isIntercepted = interceptors.length > 0
   const traced = (record: ConsumerRecord, call: Call<R> | Undecodable) => {
     if (call instanceof Undecodable) return call
-    const within = intercepted(handling, [record], call)
+    const within = isIntercepted ? intercepted(handling, [record], call) : call
     return tracing === undefined ? within : tracing.call(handling, record, within)
   }
   const tracedBatch = (records: ReadonlyArray<ConsumerRecord>, call: Call<R>) => {

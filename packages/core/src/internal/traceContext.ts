@@ -29,6 +29,7 @@ const lastOf = (headers: ReadonlyArray<Header>, name: string): Uint8Array | unde
 
 /** The span that a record belongs to; undefined when its headers name none. */
 export const read = (headers: ReadonlyArray<Header>): Tracer.ExternalSpan | undefined => {
+  if (headers.length === 0) return undefined
   const parent = lastOf(headers, traceparent)
   if (parent === undefined || parent.length > mostLength) return undefined
   const found = form.exec(ascii.decode(parent))

@@ -63,10 +63,8 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
   return {
     call: (caller, record, effect) => {
       const parent = TraceContext.read(record.headers)
-      const isSampled = parent === undefined ? isChosen(record) : parent.sampled
-      if (!isSampled) {
-        return parent === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, parent)
-      }
+      if (parent === undefined && !isChosen(record)) return effect
+      if (parent?.sampled === false) return Effect.provideService(effect, Tracer.ParentSpan, parent)
       const attributes = ofRecord(caller, record)
       return inSpan(`process ${record.topic}`, { attributes, ...related(parent, relation) }, (span) => {
         calls.set(record, span)

@@ -26,6 +26,7 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
   readonly #keyLength: number
   readonly #valueAt: number
   readonly #valueLength: number
+  #offset: bigint | undefined
   #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
 
   /** Reads a record's fields from a reader that stands behind its length and attributes; headers stay unread. */
@@ -51,7 +52,8 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
   }
 
   get offset(): bigint {
-    return this.#batch.baseOffset + BigInt(this.#offsetDelta)
+    this.#offset ??= this.#batch.baseOffset + BigInt(this.#offsetDelta)
+    return this.#offset
   }
 
   get timestamp(): number {
