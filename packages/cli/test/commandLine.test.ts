@@ -186,6 +186,14 @@ describe("eventbus", () => {
         assert.strictEqual(code, 0)
         assert.include(out, `eventbus ${command} app.yaml`)
       }
+      const { out: overview } = yield* eventbus(folder, "--help")
+      const [, commands = ""] = overview.split("SUBCOMMANDS\n")
+      assert.include(commands, "validate")
+      assert.deepStrictEqual(
+        commands.split("\n").filter((line) => line.length > 80),
+        [],
+        "a command is one line of a terminal"
+      )
       const { out } = yield* eventbus(folder, "--completions", "bash")
       assert.match(out, /complete .*eventbus/)
     })

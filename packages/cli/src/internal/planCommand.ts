@@ -47,6 +47,7 @@ export const plan = Command.make(
     yield* conclude(reports)
   })
 ).pipe(
+  Command.withShortDescription("Prints what the bindings imply, and what a cluster lacks for them"),
   Command.withDescription(
     "Prints the topics, consumers, retry times and memory that each binding implies; with --check or --brokers also what is missing on the cluster."
   ),

@@ -38,6 +38,7 @@ export const run = Command.make(
     return yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[logFormat]])))
   })
 ).pipe(
+  Command.withShortDescription("Runs the bindings of a configuration"),
   Command.withDescription(
     "Runs the bindings of a configuration. SIGTERM and Ctrl-C let running handlers end, commit, and leave the groups."
   ),

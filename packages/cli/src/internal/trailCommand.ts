@@ -45,6 +45,7 @@ export const trail = Command.make(
     if (hops.length === 0) return yield* refuse(json ? "" : "nothing of such a record is left")
   })
 ).pipe(
+  Command.withShortDescription("Follows one record through its topics"),
   Command.withDescription(
     "Follows one record through main topic, retry topics, dead letter topic and replays, a line for each copy."
   ),

@@ -39,6 +39,7 @@ export const validate = Command.make(
     if (issues.length > 0) return yield* refuse("")
   })
 ).pipe(
+  Command.withShortDescription("Checks a configuration, and prints every mistake"),
   Command.withDescription(
     "Checks a configuration and prints every mistake with its place, what was found and what is allowed. Asks no cluster."
   ),
