@@ -29,13 +29,21 @@ export interface Setup {
   readonly circuitBreaker?: CircuitBreaker.Options
   readonly autoOffsetReset?: "latest"
   readonly concurrency?: number
+  readonly maxInFlight?: number
   readonly consumer?: "shared" | "separate"
   readonly value?: Serde.Serde<string | null>
 }
 
 const text = Serde.nullable(Serde.string)
 
-const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1, consumer = "shared", value = text }: Setup) =>
+const common = ({
+  circuitBreaker,
+  autoOffsetReset,
+  maxInFlight,
+  concurrency = 1,
+  consumer = "shared",
+  value = text
+}: Setup) =>
   ({
     topic: "orders",
     groupId: "billing",
@@ -44,7 +52,8 @@ const common = ({ circuitBreaker, autoOffsetReset, concurrency = 1, consumer = "
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["10 seconds", "1 minute"], consumer }),
     onError: { Down: Route.retry, Invalid: Route.deadLetter() },
     ...(circuitBreaker === undefined ? {} : { circuitBreaker }),
-    ...(autoOffsetReset === undefined ? {} : { autoOffsetReset })
+    ...(autoOffsetReset === undefined ? {} : { autoOffsetReset }),
+    ...(maxInFlight === undefined ? {} : { maxInFlight })
   }) as const
 
 interface Handed {

@@ -196,14 +196,24 @@ export const stepper = (
 export const turnOfUndecodable = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<boolean> =>
   Effect.suspend(() => {
     const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
-    return Effect.map(
-      Effect.exit(handling.places.within(partition, timer, () => Effect.fail("unreadable"))),
-      (exit) => {
-        handling.breaker?.release(timer)
-        return !Exit.hasInterrupts(exit)
-      }
+    const turn = handling.places.within(partition, timer, () => Effect.fail("unreadable"))
+    return Effect.flatMap(Effect.exit(turn), (exit) =>
+      missedTurn(handling, timer) ? turnOfUndecodable(handling, partition) : Effect.succeed(!Exit.hasInterrupts(exit))
     )
   })
+
+/**
+ * The turn of a record that cannot be read is over. True when the breaker has opened since it began, as whoever gets the place next may make it: the record
+ * waits for another turn (ruling 28).
+ */
+export const missedTurn = ({ breaker }: Handling<unknown>, timer: Timer): boolean => {
+  const hasOpened = breaker?.hasOpened(timer) === true
+  breaker?.release(timer)
+  return hasOpened
+}
+
+/** A record that cannot be read, and has missed its turn. */
+export const waitsForTurn: Settled = { settlement: "Refused", attempts: 0, failure: undefined }
 
 /** A record that cannot be read: to the dead letter topic, without an attempt (connector seed §4.10). */
 export const settleUndecodable = <R>(

@@ -9,7 +9,7 @@
 import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { settleFailed, settleUndecodable } from "./attempts.ts"
+import { missedTurn, settleFailed, settleUndecodable, waitsForTurn } from "./attempts.ts"
 import type { Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { called, type Handling, settled, started } from "./handling.ts"
@@ -171,9 +171,5 @@ const run = Effect.fnUntraced(function* <R>(
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
   if (undecodable === undefined)
     return yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, again)
-  // It may have opened since the turn of one that cannot be read, which waits for the next one then (ruling 28).
-  const hasOpened = handling.breaker?.hasOpened(timer)
-  handling.breaker?.release(timer)
-  if (hasOpened) return { settlement: "Refused", attempts: 0, failure: undefined }
-  return settleUndecodable(handling, partition, record, undecodable)
+  return missedTurn(handling, timer) ? waitsForTurn : settleUndecodable(handling, partition, record, undecodable)
 })

@@ -8,7 +8,7 @@
 import { type Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
-import { pausedMillis, type Settling, settleAtOnce, settleUndecodable } from "./attempts.ts"
+import { missedTurn, pausedMillis, type Settling, settleAtOnce, settleUndecodable, waitsForTurn } from "./attempts.ts"
 import { budgetMillis, type Handler } from "./definition.ts"
 import { Undecodable } from "./delivery.ts"
 import { called, type Handling, handledAtOnce, report, settled, started } from "./handling.ts"
@@ -137,7 +137,8 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   const settle = (record: ConsumerRecord, cause: Cause.Cause<unknown>, cutOff: boolean): Settling<R> => {
     const failed = undecodable
     undecodable = undefined
-    if (failed !== undefined) return settleUndecodable(handling, partition, record, failed)
+    if (failed !== undefined)
+      return missedTurn(handling, timer) ? waitsForTurn : settleUndecodable(handling, partition, record, failed)
     called(handling, timer)
     return settleAtOnce(handling, partition, record, { cause, cutOff, timer }, (timer) =>
       places.within(partition, timer, () => invoke(record))
