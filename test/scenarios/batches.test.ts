@@ -453,6 +453,29 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
+  scenario("CB-02 REB-03 a batch that the processing budget cuts off is a failure of the dependency", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, offsets(2))
+      const app = yield* start(
+        Binding.makeBatch("orders", {
+          ...chunked,
+          maxPollInterval: "10 seconds",
+          maxPollRecords: 2,
+          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1 },
+          handleBatch: () => Effect.never
+        })
+      )
+      yield* advance("7 seconds")
+      yield* advance("1 second")
+      assert.deepStrictEqual(
+        app.of("BreakerChanged").map(({ to }) => to),
+        ["OPEN"]
+      )
+    })
+  )
+
   scenario("CB-08 ruling 28 a batch whose failure opened the breaker comes again as a whole", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
