@@ -4,6 +4,7 @@ import { Binding, Broker, Serde } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
+import { valueOf } from "../observability/series.ts"
 import * as Bus from "./bus.ts"
 
 /** A binding on a topic and in a group of the same name. */
@@ -19,12 +20,24 @@ const reader = (name: string) => {
   return { made, handled }
 }
 
+/** The metric says so, too, as soon as the consumer has heard of the end. */
+const shownLagIsZero = (topic: string, partitions: number) =>
+  Bus.until(
+    `eventbus.consumer.lag of ${topic} is 0`,
+    Effect.map(
+      Effect.forEach(Array.from({ length: partitions }).keys(), (partition) =>
+        valueOf("eventbus.consumer.lag", { topic, partition: String(partition) })
+      ),
+      (lags) => lags.every((lag) => lag === 0)
+    )
+  )
+
 const texts = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index))
 
 KafkaSuite.shared("logs", (bootstrap) => {
   Bus.story(
     bootstrap,
-    "OFF-06 aborted batches and trailing markers: the aborted are not seen, lag reaches exactly 0, and a restart finds nothing to do",
+    "OFF-06 OBS-08 aborted batches and trailing markers: the aborted are not seen, lag reaches exactly 0, and a restart finds nothing to do",
     () =>
       Effect.gen(function* () {
         const name = Bus.fresh("aborted")
@@ -49,6 +62,7 @@ KafkaSuite.shared("logs", (bootstrap) => {
         // Nothing but control records and aborted ones behind the position.
         yield* write(30, 40, "abort")
         yield* Bus.lagIsZero(name, name)
+        yield* shownLagIsZero(name, 2)
         yield* app.close
         const again = yield* Bus.start(made)
         yield* write(40, 50, "commit")
@@ -138,7 +152,7 @@ KafkaSuite.shared("logs", (bootstrap) => {
 
 KafkaSuite.own("a log that is compacted", { config: { "log.cleaner.backoff.ms": "200" } }, (it) => {
   it.effect(
-    "OFF-06 a compacted topic: what is left is read once, the last tombstone too, and lag reaches exactly 0",
+    "OFF-06 OBS-08 a compacted topic: what is left is read once, the last tombstone too, and lag reaches exactly 0",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka
@@ -170,6 +184,7 @@ KafkaSuite.own("a log that is compacted", { config: { "log.cleaner.backoff.ms": 
           const { made, handled } = reader(name)
           const app = yield* Bus.start(made)
           yield* Bus.lagIsZero(name, name)
+          yield* shownLagIsZero(name, 1)
           assert.isAtMost(handled.length, left.length)
           assert.deepStrictEqual([...handled].slice(-1), [next % 5 === 0 ? "gone" : String(next - 1)])
           assert.strictEqual(
