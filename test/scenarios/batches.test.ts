@@ -476,6 +476,33 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
+  scenario(
+    "CB-08 ruling 17 a record that its batch names after the breaker has opened elsewhere stays in its place",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        yield* memory.createTopic("orders.DLT")
+        for (const partition of [0, 1]) yield* append("orders", partition, ["0"])
+        const app = yield* start(
+          Binding.makeBatch("orders", {
+            ...chunked,
+            retry: RetryPolicy.none,
+            circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "1 hour" },
+            onError: { Bad: Route.retry },
+            handleBatch: ({ partition }) =>
+              Effect.andThen(
+                Effect.sleep(partition === 0 ? "2 seconds" : "1 second"),
+                Effect.fail(EventBusError.BatchProcessing.these([{ index: 0, error: new Bad() }]))
+              )
+          })
+        )
+        for (let second = 0; second < 5; second++) yield* advance("1 second")
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+        assert.deepStrictEqual(yield* valuesOf("orders.DLT"), [])
+      })
+  )
+
   scenario("CB-08 ruling 28 a batch whose failure opened the breaker comes again as a whole", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
