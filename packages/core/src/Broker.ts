@@ -28,7 +28,10 @@ export interface ConsumerOptions {
   readonly rebalanceTimeout?: Duration.Input
   /** `heartbeat.interval.ms`; at most a third of `sessionTimeout`. Default 10 seconds. */
   readonly heartbeatInterval?: Duration.Input
-  /** `fetch.max.wait.ms`: how long the broker may hold a fetch without data; bounds how late a resume is noticed. Default 100 millis. */
+  /**
+   * `fetch.max.wait.ms`: how long the broker may hold a fetch without data; bounds how late a resume is noticed. Default 100 millis. While nothing is paused
+   * an adapter may let it hold a fetch for 500 millis.
+   */
   readonly maxWait?: Duration.Input
   /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
   readonly maxBytesPerPartition?: number

@@ -30,6 +30,8 @@ export interface Fetcher {
 const maxBytesPerFetch = 10 * 1024 * 1024
 /** With very many partitions: less than this would cost more requests than it saves memory. */
 const minBytesPerPartition = 64 * 1024
+/** `fetch.max.wait.ms` as Kafka has it: where nothing can be resumed, nobody waits for a fetch without data to end. */
+const undisturbedWaitMillis = 500
 const retryDelay = "100 millis"
 
 /** What was asked of a partition, to recognise an answer that is void by now. */
@@ -39,11 +41,12 @@ interface Asked {
   readonly seeks: number
 }
 
-const fetchRequest = (options: FetcherOptions, busy: number, wanted: ReadonlyArray<Asked>) => {
+const fetchRequest = (options: FetcherOptions, ownership: Ownership, wanted: ReadonlyArray<Asked>) => {
   // A chunk may arrive for every partition after it was paused: together they stay within one answer.
-  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, busy)))
+  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.busy())))
+  const isUndisturbed = ownership.all().every(({ phase, paused }) => phase === "fetching" && !paused)
   return {
-    maxWaitTime: options.maxWaitMillis,
+    maxWaitTime: isUndisturbed ? Math.max(undisturbedWaitMillis, options.maxWaitMillis) : options.maxWaitMillis,
     minBytes: 1,
     maxBytes: maxBytesPerFetch,
     isolationLevel: isolationLevel(options.isolation),
@@ -164,7 +167,7 @@ export const makeFetcher = (
 
   const fetchOnce = Effect.fnUntraced(function* (node: number, wanted: ReadonlyArray<Asked>) {
     const broker = yield* cluster.node(node)
-    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership.busy(), wanted), {
+    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership, wanted), {
       decode: decodeFetch
     })
     yield* check(answer.errorCode)
