@@ -54,6 +54,17 @@ describe("who begins to wait looks again", () => {
     })
   )
 
+  it.effect("who is called while its partition is paused leaves the place to the next", () =>
+    Effect.gen(function* () {
+      const { leaves, enter } = yield* places
+      const paused = { ...gateOf(), runnable: Effect.never }
+      expect(yield* enter(paused)).toBe(undefined)
+      expect(yield* enter(gateOf(() => (paused.open = false)))).toBe(undefined)
+      leaves.openUnsafe()
+      expect(yield* enter(gateOf())).toBe("Success")
+    })
+  )
+
   for (const [name, meanwhile, outcome] of [
     ["a permit that became free meanwhile is taken", "reset", "Success"],
     ["a stop meanwhile sends away who begins to wait for a permit", "stop", "Failure"],
