@@ -159,9 +159,9 @@ onDatabases("OutboxWriter", (db) => {
       const sql = yield* SqlClient.SqlClient
       const writer = yield* OutboxWriter.OutboxWriter
       const write = (eventId: string) => sql.withTransaction(writer.write({ eventType: "e", eventId, payload: 1 }))
-      const ids = ["!", "~", "A", "a", "tenant-7/2031:#1", "x".repeat(36)]
+      const ids = ["!", "~", "A", "a", "tenant-7/2031:#1", "a b", "x".repeat(36)]
       for (const id of ids) assert.strictEqual(yield* write(id), id)
-      for (const id of ["🎉-1", "é", "a ", " a", "a b", "a\n", "a\u007f", ""]) {
+      for (const id of ["🎉-1", "é", "a ", " a", " ", "a\n", "a\u007f", ""]) {
         const refused = yield* Effect.flip(write(id))
         assert.deepInclude(refused, { _tag: "InvalidEnvelope", field: "eventId" })
         if (id !== "") assert.include(refused.message, `${JSON.stringify(id)}; only visible ASCII characters`)

@@ -14,7 +14,7 @@ export const jsonContentType = "application/json"
 export const bytesContentType = "application/octet-stream"
 
 export interface EventEnvelope {
-  /** 1 to 36 visible ASCII characters, no spaces. Default: a monotonic ULID. Consumers deduplicate by it. */
+  /** 1 to 36 ASCII characters without control characters, and without a space at either end. Default: a monotonic ULID. Consumers deduplicate by it. */
   readonly eventId: string
   /** At most 128 characters. */
   readonly eventType: string
@@ -165,9 +165,12 @@ const checkText = (
 /** What every database keeps and tells apart: MySQL ignores spaces at the end of a key. */
 const checkId = (id: string | undefined): InvalidEnvelope | undefined =>
   checkText("eventId", id, 36) ??
-  (id === undefined || /^[!-~]+$/.test(id)
+  (id === undefined || /^[!-~]([ -~]*[!-~])?$/.test(id)
     ? undefined
-    : invalid("eventId", `is ${JSON.stringify(id)}; only visible ASCII characters, without spaces, are allowed`))
+    : invalid(
+        "eventId",
+        `is ${JSON.stringify(id)}; only visible ASCII characters, and spaces between them, are allowed`
+      ))
 
 const copyHeaders = (input: Input["headers"]): ReadonlyMap<string, string> | InvalidEnvelope => {
   const headers = new Map<string, string>()
