@@ -8,10 +8,10 @@ const interrupted = 130
 /** Starting a process takes its time on a busy machine. */
 const timeout = 90_000
 
-/** Runs a service until it has written `last`, and stops it with SIGTERM. */
-const runUntil = Effect.fnUntraced(function* (file: string, last: string) {
+/** Runs a service until it has written all of these, in whatever order, and stops it with SIGTERM. */
+const runUntil = Effect.fnUntraced(function* (file: string, ...awaited: ReadonlyArray<string>) {
   const program = yield* start(file)
-  yield* program.writes(last)
+  for (const text of awaited) yield* program.writes(text)
   yield* program.signal("SIGTERM")
   assert.strictEqual(yield* program.exit, interrupted)
   return program
@@ -33,7 +33,7 @@ describe("example programs", () => {
     "errorRoutes: retried, dead-lettered, skipped, and paused in front of what must not be lost",
     () =>
       Effect.gen(function* () {
-        const { lines, output } = yield* runUntil("errorRoutes.ts", "halted its partition")
+        const { lines, output } = yield* runUntil("errorRoutes.ts", "halted its partition", "dead-lettered to")
         assert.deepStrictEqual(lines(), [
           "charged plain with call 1",
           "charged hiccup with call 3",

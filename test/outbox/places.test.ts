@@ -8,7 +8,7 @@ import { onDatabases } from "./databases.ts"
 const Store = OutboxStore.OutboxStore
 
 /** Ids that would mean something else if they were not quoted. */
-const hostile = ['"', "\\", '\\"', "{a,b}", "NULL", " ", ",", "a\nb", "'); --", "}"]
+const hostile = ['"', "\\", '\\"', "{a,b}", "NULL", "a b", ",", "'); --", "}"]
 
 const insert = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const store = yield* Store
