@@ -41,6 +41,12 @@ export interface ConsumerOptions {
   readonly isolation?: "read_committed" | "read_uncommitted"
 }
 
+/** What an adapter fetches at most of one partition of the topic, in bytes. */
+export const maxBytesOf = (options: ConsumerOptions, topic: string): number => {
+  const { maxBytesPerPartition = 1024 * 1024, maxBytesByTopic } = options
+  return Math.min(maxBytesPerPartition, maxBytesByTopic?.get(topic) ?? maxBytesPerPartition)
+}
+
 /** A partition that this session now owns, with what the cluster knows of it at that moment. */
 export interface AssignedPartition extends TopicPartition {
   /** The group's committed offset exactly as the broker keeps it: undefined when there is none; may be negative or outside the log. */

@@ -85,7 +85,7 @@ const hopOf = ({ kind, record, committed }: Copy): Hop => {
   const { replayCount, totalAttempts } = letter
   if (kind === "replay") return { ...at, ...nothing, tier: 0, attempt: 1, replayCount, totalAttempts: 0 }
   const number = (name: string, fallback: number) =>
-    HeaderValues.wholeNumber(record.headers.findLast(({ key }) => key === name)?.value, 0, most) ?? fallback
+    HeaderValues.wholeNumber(HeaderValues.last(record.headers, name), 0, most) ?? fallback
   const told = { tier: number(Names.retryTier, 0), replayCount, totalAttempts }
   return kind === "retry"
     ? {

@@ -49,7 +49,7 @@ export const serde = <const T extends Types>(types: T, options: Options = {}): W
   const { trusted = ["com.extractor.unraveldocs.*"] } = options
   const serdes = new Map(Object.entries(types).filter(([name]) => isTrusted(name, trusted)))
   const known = listed(Array.from(serdes.keys()))
-  const chosenBy = (source: Source | undefined) => serdes.get(nameIn(source) ?? "")
+  const called = (name: string | undefined) => (name === undefined ? undefined : serdes.get(name))
 
   /** What is wrong with a name that no serde is for. */
   const refusal = (name: string | undefined): string => {
@@ -64,7 +64,7 @@ export const serde = <const T extends Types>(types: T, options: Options = {}): W
     name: serdeName,
     decode: (bytes, source) => {
       const name = nameIn(source)
-      const chosen = name === undefined ? undefined : serdes.get(name)
+      const chosen = called(name)
       return chosen === undefined
         ? Result.fail(new DecodeFailure(failed(name)))
         : Result.map(chosen.decode(bytes, source), (value) => ({ _tag: name, value }) as Named<T>)
@@ -72,7 +72,7 @@ export const serde = <const T extends Types>(types: T, options: Options = {}): W
     encode: ({ _tag: name, value }) => serdes.get(name)?.encode(value) ?? Result.fail(new EncodeFailure(failed(name))),
     headers: ({ _tag: name, value }) => [...(serdes.get(name)?.headers?.(value) ?? []), header(name)],
     ...(Array.from(serdes.values()).some(({ prepare }) => prepare !== undefined) && {
-      prepare: (bytes, source) => chosenBy(source)?.prepare?.(bytes, source)
+      prepare: (bytes, source) => called(nameIn(source))?.prepare?.(bytes, source)
     })
   }
 }
@@ -80,7 +80,7 @@ export const serde = <const T extends Types>(types: T, options: Options = {}): W
 const serdeName = "type-id"
 
 const nameIn = (source: Source | undefined): string | undefined =>
-  HeaderValues.text(source?.headers.findLast(({ key }) => key === headerKey)?.value)
+  source && HeaderValues.text(HeaderValues.last(source.headers, headerKey))
 
 const isTrusted = (name: string, trusted: ReadonlyArray<string>): boolean =>
   trusted.some((pattern) => (pattern.endsWith(".*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern))

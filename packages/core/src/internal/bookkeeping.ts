@@ -55,14 +55,8 @@ export const ofTier = (record: ConsumerRecord, topic: TierTopic, deliveries: (ti
 }
 
 /** When a record of a retry topic was published to it: all that deciding about its delay takes. */
-export const publishedMillis = (record: ConsumerRecord): number => {
-  // From the end: the connector writes its own headers last.
-  for (let index = record.headers.length - 1; index >= 0; index--) {
-    const header = record.headers[index]!
-    if (header.key === Names.retryTimestamp) return plausible(header.value, record)
-  }
-  return record.timestamp
-}
+export const publishedMillis = (record: ConsumerRecord): number =>
+  plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
 export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => {

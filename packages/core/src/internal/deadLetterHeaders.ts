@@ -145,10 +145,7 @@ const scratch = new Uint8Array(maxStackBytes)
 
 // encodeInto writes whole characters only.
 const encodeText = (value: string, maxBytes: number): Uint8Array =>
-  scratch.slice(
-    0,
-    encoder.encodeInto(value, maxBytes < scratch.length ? scratch.subarray(0, maxBytes) : scratch).written
-  )
+  scratch.slice(0, encoder.encodeInto(value, scratch.subarray(0, maxBytes)).written)
 
 const encodeDigits = (decimal: string): Uint8Array => {
   const bytes = new Uint8Array(decimal.length)

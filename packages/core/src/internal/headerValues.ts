@@ -2,6 +2,8 @@
  * Reads header values that somebody else may have written. Nothing here throws: what is missing, malformed or out of range is undefined.
  */
 
+import type { Header } from "../ConsumerRecord.ts"
+
 export type HeaderValue = Uint8Array | null | undefined
 
 export const maxInt32 = 2 ** 31 - 1
@@ -11,6 +13,15 @@ export const maxInt64 = 2n ** 63n - 1n
 const lastMillis = 8_640_000_000_000_000
 
 const utf8 = new TextDecoder()
+
+/** The last of a name: Kafka's idiom, and a copy writes its own last. A loop, since it is asked of every record. */
+export const last = (headers: ReadonlyArray<Header>, name: string): HeaderValue => {
+  for (let index = headers.length - 1; index >= 0; index--) {
+    const header = headers[index]!
+    if (header.key === name) return header.value
+  }
+  return undefined
+}
 
 /** UTF-8 text; bytes that are none become U+FFFD. */
 export const text = (value: HeaderValue): string | undefined =>

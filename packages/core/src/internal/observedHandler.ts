@@ -23,7 +23,7 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
     return tracing === undefined ? within : tracing.call(handling, record, within)
   }
   const tracedBatch = (records: ReadonlyArray<ConsumerRecord>, call: Call<R>) => {
-    const within = intercepted(handling, records, call)
+    const within = isIntercepted ? intercepted(handling, records, call) : call
     return tracing === undefined ? within : tracing.callBatch(handling, records, within)
   }
 
@@ -72,7 +72,7 @@ const intercepted = <R>(
   call: Call<R>
 ): Call<R> => {
   const [first] = records
-  if (interceptors.length === 0 || first === undefined) return call
+  if (first === undefined) return call
   const { cluster, name: binding, tiers } = definition
   const { topic, partition } = first
   const of: Interceptor.Call = { cluster, binding, topic, partition, tier: tiers.ofTopic(topic)?.first ?? 0, records }

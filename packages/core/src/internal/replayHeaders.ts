@@ -4,7 +4,7 @@
  */
 import type { ConsumerRecord, Header } from "../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../DeadLetterRecord.ts"
-import { carried, number, type Origin, text } from "./deadLetterHeaders.ts"
+import { addOrigin, carried, number, type Origin, text } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { withoutOthers } from "./otherHeaders.ts"
@@ -54,12 +54,7 @@ export const read = (record: ConsumerRecord, groupId: string): Replayed | undefi
   const letter = DeadLetterRecord.read(record)
   if (letter.originFrom !== "eventbus" || letter.originalTopic !== record.topic) return undefined
   return {
-    origin: {
-      topic: letter.originalTopic,
-      partition: letter.originalPartition,
-      offset: letter.originalOffset,
-      timestamp: letter.originalTimestamp
-    },
+    origin: originOf(letter),
     firstFailureMillis: letter.firstFailureTimestamp,
     replayCount: letter.replayCount
   }
@@ -73,27 +68,27 @@ export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): bool
 
 /** The group that a record was replayed for. */
 const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
-  if (headers.length === 0) return undefined
-  const group = HeaderValues.text(lastValue(headers, Names.replayGroup))
+  const group = HeaderValues.text(HeaderValues.last(headers, Names.replayGroup))
   if (group === undefined) return undefined
-  return HeaderValues.wholeNumber(lastValue(headers, Names.replayCount), 1, most) === undefined ? undefined : group
+  const count = HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, most)
+  return count === undefined ? undefined : group
 }
-
-const lastValue = (headers: ReadonlyArray<Header>, name: string): HeaderValues.HeaderValue =>
-  headers.findLast(({ key }) => key === name)?.value
 
 const usersOwn = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
   withoutOthers(carried(letter.headers)).filter(({ key }) => key !== Names.replayCount && key !== Names.replayGroup)
 
-const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  letter.originFrom === "none"
-    ? []
-    : [
-        text(Names.originalTopic, letter.originalTopic),
-        number(Names.originalPartition, letter.originalPartition),
-        number(Names.originalOffset, letter.originalOffset),
-        number(Names.originalTimestamp, letter.originalTimestamp)
-      ]
+const originOf = (letter: DeadLetterRecord.DeadLetterRecord): Origin => ({
+  topic: letter.originalTopic,
+  partition: letter.originalPartition,
+  offset: letter.originalOffset,
+  timestamp: letter.originalTimestamp
+})
+
+const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> => {
+  const headers: Array<Header> = []
+  if (letter.originFrom !== "none") addOrigin(headers, originOf(letter))
+  return headers
+}
 
 const marks = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
   number(Names.replayCount, Math.min(most, letter.replayCount + 1)),

@@ -6,7 +6,7 @@ import type { Admin, Broker, NewTopic } from "../Broker.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
 
-/** Makes a binding's retry topics that are missing, so that they can be read from the start. What cannot be made now is made when it is needed. */
+/** Makes the retry topics that are missing of a binding that has some, so that they can be read from the start. What cannot be made now is made when it is needed. */
 export type Prepare = (definition: BindingDefinition<unknown>) => Effect.Effect<void>
 
 /** Brokers refuse requests of many thousand partitions. */
@@ -61,7 +61,7 @@ const ofCluster = (broker: Broker["Service"], scope: Scope.Scope): Prepare => {
 
   return (definition) =>
     Effect.suspend(() => {
-      if (definition.tiers.count === 0 || definition.missingTopics !== "create") return Effect.void
+      if (definition.missingTopics !== "create") return Effect.void
       const ready = Deferred.makeUnsafe<void>()
       return Effect.andThen(join({ definition, ready }), Deferred.await(ready))
     })

@@ -3,6 +3,7 @@
  */
 import { Context, Option, Tracer } from "effect"
 import type { Header } from "../ConsumerRecord.ts"
+import * as HeaderValues from "./headerValues.ts"
 
 export const traceparent = "traceparent"
 export const tracestate = "tracestate"
@@ -18,31 +19,23 @@ const mostState = 512
 const ascii = new TextDecoder("latin1")
 const bytes = new TextEncoder()
 
-/** The last of a name: Kafka's idiom, and a copy writes its own last. */
-const lastOf = (headers: ReadonlyArray<Header>, name: string): Uint8Array | undefined => {
-  for (let index = headers.length - 1; index >= 0; index--) {
-    const header = headers[index]!
-    if (header.key === name) return header.value ?? undefined
-  }
-  return undefined
-}
-
 /** The span that a record belongs to; undefined when its headers name none. */
 export const read = (headers: ReadonlyArray<Header>): Tracer.ExternalSpan | undefined => {
-  if (headers.length === 0) return undefined
-  const parent = lastOf(headers, traceparent)
-  if (parent === undefined || parent.length > mostLength) return undefined
+  const parent = HeaderValues.last(headers, traceparent)
+  if (parent === undefined || parent === null || parent.length > mostLength) return undefined
   const found = form.exec(ascii.decode(parent))
   if (found === null) return undefined
   const [, version, traceId = "", spanId = "", flags = "", more] = found
   if (version === "00" && more !== undefined) return undefined
-  const state = lastOf(headers, tracestate)
+  const state = HeaderValues.last(headers, tracestate)
   return Tracer.externalSpan({
     traceId,
     spanId,
     sampled: (Number.parseInt(flags, 16) & 1) === 1,
     annotations:
-      state === undefined || state.length > mostState ? Context.empty() : Context.make(State, ascii.decode(state))
+      state === undefined || state === null || state.length > mostState
+        ? Context.empty()
+        : Context.make(State, ascii.decode(state))
   })
 }
 

@@ -3,7 +3,7 @@
  * which it happened. The queue is not bounded by itself; what is in it is bounded by the consumer, which pauses partitions (one
  * chunk of each may follow).
  */
-import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Cause, Deferred, Duration, Effect, Exit, Latch, Queue } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
 import { makeCommit } from "./commits.ts"
@@ -31,11 +31,6 @@ interface Settings {
   readonly isolation: "read_committed" | "read_uncommitted"
 }
 
-const maxBytesOf =
-  ({ maxBytesPerPartition = 1024 * 1024, maxBytesByTopic }: Broker.ConsumerOptions) =>
-  (topic: string) =>
-    Math.min(maxBytesPerPartition, maxBytesByTopic?.get(topic) ?? maxBytesPerPartition)
-
 const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number): Settings => ({
   groupId: options.groupId,
   groupInstanceId: options.groupInstanceId ?? null,
@@ -47,7 +42,7 @@ const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number)
     sessionTimeoutMillis / 3
   ),
   maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
-  maxBytesOf: maxBytesOf(options),
+  maxBytesOf: (topic) => Broker.maxBytesOf(options, topic),
   isolation: options.isolation ?? "read_committed"
 })
 

@@ -12,14 +12,10 @@ export interface Outgoing {
   readonly timestamp: number
 }
 
-/** `encode` is for records that are taken over together; by default a record is alone. */
-export const outgoing = (
-  record: ConsumerRecord.ProducerRecord,
-  now: number,
-  encode: HeaderEncoder = headerEncoder()
-): Outgoing => {
-  const { key, value, timestamp = now } = record
-  const headers = encode(record.headers ?? [])
+/** `encode` is for records that are taken over together; without it a record is alone. */
+export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number, encode?: HeaderEncoder): Outgoing => {
+  const { key, value, timestamp = now, headers: given = [] } = record
+  const headers = given.length === 0 ? noHeaders : (encode ?? headerEncoder())(given)
   return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headers.length, timestamp }
 }
 
@@ -38,7 +34,6 @@ export const headerEncoder = (): HeaderEncoder => {
   let lastBegins: ReadonlyArray<number> = []
 
   return (headers) => {
-    if (headers.length === 0) return noHeaders
     const shared = sharedTail(lastHeaders, headers)
     const own = headers.length - shared
     const tail = shared === 0 ? last.length : lastBegins[lastHeaders.length - shared]!

@@ -1,10 +1,7 @@
 /** How a cluster that cannot answer yet is asked again: after 100 ms, growing to half a second. It may be busy, and thousands may be asking. */
-import { Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 
 export const delayMillis = (triesBefore: number): number => Math.min(500, 100 * 1.5 ** triesBefore)
 
 /** For some six seconds. */
-export const schedule = Schedule.max([
-  Schedule.min([Schedule.exponential("100 millis", 1.5), Schedule.spaced("500 millis")]),
-  Schedule.recurs(14)
-])
+export const schedule = Schedule.modifyDelay(Schedule.recurs(14), ({ output }) => Effect.succeed(delayMillis(output)))

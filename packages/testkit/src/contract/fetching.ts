@@ -144,7 +144,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a topic can have a smaller bound than the others",
+    title: "a topic can have a smaller bound than the others, and no larger one",
     run: Effect.gen(function* () {
       const [small, large] = [yield* topic(), yield* topic()]
       const size = 4096
@@ -160,6 +160,14 @@ export const fetching: ReadonlyArray<Outcome> = [
         Math.max(...probe.of("Fetched").flatMap(({ chunk }) => (chunk.topic === name ? chunk.records.length : [])))
       assert.isAtMost(most(small), 2)
       assert.strictEqual(most(large), 8)
+      const bounded = yield* join({
+        groupId: unique("group"),
+        topics: [large],
+        maxBytesPerPartition: size * 2,
+        maxBytesByTopic: new Map([[large, size * 100]])
+      })
+      yield* bounded.collects(8)
+      for (const { chunk } of bounded.of("Fetched")) assert.isAtMost(chunk.records.length, 2)
     })
   },
   {

@@ -1,7 +1,7 @@
 /**
  * Joins a group: the scope of a session, its heartbeat, its pump, and its requests.
  */
-import { type Broker, BrokerError } from "@eventbus/core"
+import { Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
@@ -55,7 +55,7 @@ const open = (
   const { kernel, network } = cluster
   const limits = {
     isolation: options.isolation ?? "read_committed",
-    maxBytesOf: (topic: string) => options.maxBytesByTopic?.get(topic) ?? options.maxBytesPerPartition ?? 1_048_576,
+    maxBytesOf: (topic: string) => Broker.maxBytesOf(options, topic),
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(
