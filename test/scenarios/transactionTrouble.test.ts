@@ -2,7 +2,7 @@
  * Transactional bindings whose broker is slow, or whose transactions fail: that is no fault of the records.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, CurrentTransaction, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, Broker, CurrentTransaction, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import { advance, append, bytes, inTime, layer, start, valuesOf } from "./bus.ts"
@@ -127,6 +127,31 @@ describe("transactions in trouble", () => {
           layer(troubled(ofTransactions(2, lost), ofTransactions(3, { _tag: "Delay", duration: "3 seconds" })))
         )
       )
+  )
+
+  it.effect(
+    "REB-07 OFF-17 a member whose producer was fenced does not fence back before its heartbeat told it whether it is out",
+    () =>
+      Effect.gen(function* () {
+        const { memory, committed } = yield* cluster
+        yield* append("in", 0, letters)
+        const app = yield* start(copying({ failures: 1 }))
+        const broker = yield* Broker.Broker
+        const owner = yield* broker.transactionalProducer({ transactionalId: "copiers-in-0" })
+        yield* advance("2 seconds")
+        assert.deepStrictEqual(
+          app.of("TransactionFailed").map(({ error }) => error._tag),
+          ["ProducerFenced"]
+        )
+        // A heartbeat is sent every 10 seconds.
+        yield* advance("8 seconds")
+        yield* inTime(owner.transaction(({ send }) => send({ topic: "out", key: null, value: bytes("of the owner") })))
+        yield* advance("2 seconds")
+        yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("out"), ["of the owner", ...letters])
+        assert.strictEqual(yield* committed, 6n)
+        assert.strictEqual(yield* memory.partitionCount("in.DLT"), 0)
+      }).pipe(Effect.scoped, Effect.provide(layer()))
   )
 
   it.effect("REB-07 a partition that waits to begin anew when it is revoked does not: its next owner goes on", () =>

@@ -50,14 +50,16 @@ export class Sources {
     }
   }
 
-  /** A copy that was taken for that of a twin belongs to the record which its acknowledgement settles. */
+  /** A copy that was taken for that of a twin, called as often, belongs to the record which its acknowledgement settles. */
   claim(assignment: Assignment, record: LedgerRecord | undefined): void {
     if (record === undefined || assignment.sent.has(record.offset)) return
+    const calls = callsOf({ record, assignment })
     for (const twin of this.ways.get(record.plan.id) ?? []) {
-      for (const { sent, leaving } of this.assignments.ofPartition(assignment.process, twin.partition)) {
-        const number = sent.get(twin.offset)
-        if (number === undefined || !leaving.has(twin.offset)) continue
-        sent.delete(twin.offset)
+      for (const of of this.assignments.ofPartition(assignment.process, twin.partition)) {
+        const number = of.sent.get(twin.offset)
+        if (number === undefined || !of.leaving.has(twin.offset)) continue
+        if (callsOf({ record: twin, assignment: of }) !== calls) continue
+        of.sent.delete(twin.offset)
         assignment.sent.set(record.offset, number)
         return
       }
@@ -65,16 +67,21 @@ export class Sources {
   }
 }
 
+/** Calls of the handler in all, once the record was given up; undefined for one that was not. */
+const callsOf = ({ record, assignment }: Source): number | undefined => {
+  const given = assignment.leaving.get(record.offset)
+  return given === undefined ? undefined : record.totalAttempts + given.attempts
+}
+
 const givenUpAt = ({ record, assignment }: Source): number => assignment.leaving.get(record.offset)!.atMillis
 
 /** Copies that leave several partitions at one time may overtake each other; what they say of their attempts and of their time tells them apart. */
 const isTold = (source: Source, copy: Copy): boolean => {
-  const { record, assignment } = source
-  const { attempts } = assignment.leaving.get(record.offset)!
+  const { record } = source
   const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
   return (
     (record.firstFailureMillis ?? firstMillis) === firstMillis &&
-    record.totalAttempts + attempts === Copies.numberOf(copy, "total-attempts") &&
+    callsOf(source) === Copies.numberOf(copy, "total-attempts") &&
     givenUpAt(source) <= Copies.publishedMillis(copy)
   )
 }

@@ -141,9 +141,11 @@ const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.members.held(entry)]
   const process = ledger.members.processOf(entry.memberId)
   for (const partition of partitions) {
-    const assignment = ledger.assignments
-      .ofPartition(process, partition)
-      .findLast(({ state }) => state === "released" || state === "closed" || state === "revoked" || state === "active")
+    const assignments = ledger.assignments.ofPartition(process, partition)
+    // A process says that it releases a partition before it does: another assignment of it is of a member that was not told yet that it is out.
+    const assignment =
+      (entry._tag === "Released" ? assignments.findLast(({ state }) => state === "released") : undefined) ??
+      assignments.findLast(({ state }) => state === "closed" || state === "revoked" || state === "active")
     const problem = assignment && handover(assignment, partition, ledger)
     if (problem !== undefined) return `${process} gave ${partition} up ${problem}`
   }

@@ -199,10 +199,10 @@ export const tiers = make({
     "6 partitions, 200 bytes, ackMode MANUAL, one attempt in place, one tier of 5 s, classifier lists and circuit breaker on; failures share one error",
     "clean: 200,000 records, none fails; one in twenty: 5 % fail once and pass in the tier; rates are of the main topic",
     "due together: 10,000 records in the tier with one due time; all fail: 10,000 records fail once, all in the tier",
-    "dead letters: 100,000 records, each dead-lettered at its first failure, read and all; kafkajs batches: send of 500 bare records, acks all",
+    "dead letters: 300,000 records, each dead-lettered at its first failure, read and all; kafkajs batches: send of 500 bare records, acks all",
     "kafkajs, same headers: send of 500 records that are as large as the dead letters, with as many headers: nothing is read, and nothing fails"
   ],
-  parameters: { records: 200_000, burst: 10_000, letters: 100_000, every: 20, bytes: 200 },
+  parameters: { records: 200_000, burst: 10_000, letters: 300_000, every: 20, bytes: 200 },
   participants: {
     clean: retrying(
       ({ records }) => records,

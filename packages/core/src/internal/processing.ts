@@ -121,7 +121,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
       if (partition.stopping) return
       report(handling, partition, { _tag: "TransactionFailed", error })
       partition.stop()
-      fork(Effect.delay(reopen, brokenTransactionMillis))
+      fork(Effect.delay(reopen, reopenMillis(handling.definition, error)))
     }
     const handle = whenReady(processing, (chunk) => {
       const receivedMillis = handling.clock.currentTimeMillisUnsafe()
@@ -135,5 +135,9 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     )
   }).pipe(Effect.scoped)
 
-/** Before a partition whose transaction failed begins anew. */
-const brokenTransactionMillis = 500
+/**
+ * Before a partition whose transaction failed begins anew. Where the producer was fenced, another member has the partition, most likely, and a heartbeat is
+ * going to say so: who began anew before that would fence the owner.
+ */
+const reopenMillis = ({ heartbeatIntervalMillis }: Handling<unknown>["definition"], error: BrokerError): number =>
+  500 + (error._tag === "ProducerFenced" ? heartbeatIntervalMillis : 0)

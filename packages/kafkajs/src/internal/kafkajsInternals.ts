@@ -52,7 +52,12 @@ export interface KafkaCluster {
 export interface Encoded {
   readonly buf: Buffer
   readonly buffer: Buffer
+  /** The same bytes at the end of a longer buffer: what goes in front of them is written there, instead of copying them behind it. */
+  readonly whole?: Buffer
 }
+
+/** Bytes for a request's header and length: a client id of more than 490 bytes does not fit, and its requests are copied. */
+export const requestRoom = 512
 
 export interface ProtocolRequest {
   readonly request: {
@@ -116,9 +121,21 @@ export const errorCodes = required<{
   readonly errorCodes: ReadonlyArray<{ readonly type: string; readonly code: number }>
 }>("kafkajs/src/protocol/error", (m) => Array.isArray(m.errorCodes)).errorCodes
 
-export const Encoder = required<new (size?: number) => Writer>(
+/** kafkajs's own state of what it writes into. */
+interface WriterState {
+  buf: Buffer
+  offset: number
+  whole?: Buffer
+}
+
+interface WriterClass {
+  new (size?: number): Writer
+  readonly prototype: { writeEncoder: (this: WriterState, value: Encoded) => unknown }
+}
+
+export const Encoder = required<WriterClass>(
   "kafkajs/src/protocol/encoder",
-  (m) => typeof m === "function"
+  (m) => typeof m?.prototype?.writeEncoder === "function"
 )
 
 export const Decoder = required<new (buffer: Buffer) => Reader>(

@@ -1,6 +1,6 @@
 /** Repairs of kafkajs 2.2.4 that every connection needs. Applied once per process, when the first cluster is opened. */
 import type { Mechanism } from "kafkajs"
-import { connection, type KafkaConnection, requestQueue, saslAuthenticator } from "./kafkajsInternals.ts"
+import { connection, Encoder, type KafkaConnection, requestQueue, saslAuthenticator } from "./kafkajsInternals.ts"
 
 /**
  * kafkajs re-arms a timer of at most 1 ms on every connection for ever, also when there is nothing to send: 4 % of a core for an
@@ -114,6 +114,24 @@ const readCredentialsFirst = (): void => {
   }
 }
 
+/**
+ * kafkajs copies a whole request twice, into zeroed buffers of up to twice its size, to put its header and its length in front of it. A body that leaves room
+ * for them (`whole`) stays where it is.
+ */
+const writeInFront = (): void => {
+  const writeEncoder = Encoder.prototype.writeEncoder
+  Encoder.prototype.writeEncoder = function (value) {
+    const { whole, buffer } = value
+    const begin = whole === undefined ? -1 : whole.length - buffer.length - this.offset
+    if (whole === undefined || begin < 0) return writeEncoder.call(this, value)
+    this.buf.copy(whole, begin, 0, this.offset)
+    this.whole = whole
+    this.buf = whole.subarray(begin)
+    this.offset = this.buf.length
+    return this
+  }
+}
+
 let applied = false
 
 export const patchKafkajs = (): void => {
@@ -124,4 +142,5 @@ export const patchKafkajs = (): void => {
   rejectWhenClosed()
   renewInTime()
   readCredentialsFirst()
+  writeInFront()
 }

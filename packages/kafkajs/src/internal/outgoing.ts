@@ -2,11 +2,18 @@
 import type { ConsumerRecord } from "@eventbus/core"
 import { varintSize, writeVarint } from "./varint.ts"
 
+/** Headers in Kafka's record format (v2): they keep order, repeats and null values. */
+export interface EncodedHeaders {
+  /** Their count, and those that are the record's own. */
+  readonly own: Uint8Array
+  /** The rest, which neighbours may share. */
+  readonly tail: Uint8Array
+}
+
 export interface Outgoing {
   readonly key: Uint8Array | null
   readonly value: Uint8Array | null
-  /** In Kafka's record format (v2), their count first: they keep order, repeats and null values. */
-  readonly headers: Uint8Array
+  readonly headers: EncodedHeaders
   /** Bytes of key, value and encoded headers. */
   readonly bytes: number
   readonly timestamp: number
@@ -16,53 +23,58 @@ export interface Outgoing {
 export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number, encode?: HeaderEncoder): Outgoing => {
   const { key, value, timestamp = now, headers: given = [] } = record
   const headers = given.length === 0 ? noHeaders : (encode ?? headerEncoder())(given)
-  return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headers.length, timestamp }
+  return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers), timestamp }
 }
 
 type Headers = ReadonlyArray<ConsumerRecord.Header>
 
-export type HeaderEncoder = (headers: Headers) => Uint8Array
+export type HeaderEncoder = (headers: Headers) => EncodedHeaders
 
 /**
- * Encodes the headers of one record after the other. Copies that fail together end with the same headers, and what neighbours share is copied as it was
- * encoded. Only for records that are taken over in one go: a header that is the same object has the same bytes only as long as nobody can change them.
+ * Encodes the headers of one record after the other. Copies that fail together end with the same headers, and what neighbours share is encoded once. Only
+ * for records that are taken over in one go: a header that is the same object has the same bytes only as long as nobody can change them.
  */
 export const headerEncoder = (): HeaderEncoder => {
-  let last = noHeaders
-  let lastHeaders: Headers = []
-  /** Where each header of the last record begins. */
-  let lastBegins: ReadonlyArray<number> = []
+  let last: Headers = []
+  /** The last so many headers of it, and of those that share them. */
+  let tailLength = 0
+  let tail = nothing
 
   return (headers) => {
-    const shared = sharedTail(lastHeaders, headers)
-    const own = headers.length - shared
-    const tail = shared === 0 ? last.length : lastBegins[lastHeaders.length - shared]!
-    const begins = new Array<number>(headers.length)
-    let size = varintSize(headers.length)
-    for (let index = 0; index < own; index++) {
-      const { key, value } = headers[index]!
-      begins[index] = size
-      size += nameOf(key).length + bytesSize(value)
+    const shared = sharedTail(last, headers)
+    // What one neighbour shares by chance is no reason to encode the tail anew.
+    if (shared < tailLength || shared > 2 * tailLength) {
+      tailLength = shared
+      tail = shared === 0 ? nothing : encodeHeaders(headers, headers.length - shared, headers.length, 0)
     }
-    const moved = size - tail
-    for (let index = own, from = lastHeaders.length - shared; index < headers.length; index++, from++) {
-      begins[index] = lastBegins[from]! + moved
-    }
-    const target = Buffer.allocUnsafe(size + last.length - tail)
-    let at = writeVarint(target, 0, headers.length)
-    for (let index = 0; index < own; index++) {
-      const { key, value } = headers[index]!
-      at = writeBytes(target, copy(target, at, nameOf(key)), value)
-    }
-    last.copy(target, at, tail)
-    last = target
-    lastHeaders = headers
-    lastBegins = begins
-    return target
+    last = headers
+    const count = varintSize(headers.length)
+    const own = encodeHeaders(headers, 0, headers.length - tailLength, count)
+    writeVarint(own, 0, headers.length)
+    return { own, tail }
   }
 }
 
-const noHeaders = Buffer.alloc(1)
+const nothing: Uint8Array = Buffer.alloc(0)
+const noHeaders: EncodedHeaders = { own: Buffer.alloc(1), tail: nothing }
+
+/** Some of the headers, behind `room` bytes. */
+const encodeHeaders = (headers: Headers, from: number, to: number, room: number): Uint8Array => {
+  let size = room
+  for (let index = from; index < to; index++) {
+    const { key, value } = headers[index]!
+    size += nameOf(key).length + bytesSize(value)
+  }
+  const target = Buffer.allocUnsafe(size)
+  let at = room
+  for (let index = from; index < to; index++) {
+    const { key, value } = headers[index]!
+    at = writeBytes(target, copy(target, at, nameOf(key)), value)
+  }
+  return target
+}
+
+const headersSize = ({ own, tail }: EncodedHeaders): number => own.length + tail.length
 
 /** How many headers at the end of both are the same objects. */
 const sharedTail = (one: Headers, other: Headers): number => {
@@ -104,7 +116,7 @@ const copy = (target: Uint8Array, at: number, bytes: Uint8Array): number => {
 
 /** Bytes of a record in a batch, without the length in front of it. */
 export const recordSize = ({ key, value, headers }: Outgoing, timestampDelta: number, offsetDelta: number): number =>
-  1 + varintSize(timestampDelta) + varintSize(offsetDelta) + bytesSize(key) + bytesSize(value) + headers.length
+  1 + varintSize(timestampDelta) + varintSize(offsetDelta) + bytesSize(key) + bytesSize(value) + headersSize(headers)
 
 /** Writes a record of the given size, its length in front, and returns the position behind it. */
 export const writeRecord = (
@@ -120,5 +132,5 @@ export const writeRecord = (
   at = writeVarint(target, at, offsetDelta)
   at = writeBytes(target, at, key)
   at = writeBytes(target, at, value)
-  return copy(target, at, headers)
+  return copy(target, copy(target, at, headers.own), headers.tail)
 }

@@ -36,6 +36,8 @@ const maxSequence = 0x7fffffff
 export class PartitionLog {
   readonly topic: string
   readonly partition: number
+  /** Grows with every batch that is taken out, over all partitions: who waits longest is next. Written by the sender. */
+  turn = 0
   identity: Identity | undefined
   /** The id that must not be used again. */
   spent: Identity | undefined

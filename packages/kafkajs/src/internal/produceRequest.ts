@@ -1,28 +1,11 @@
 /** Produce v3 to v7: the same body for all of them. */
+import { type Encoded, requestRoom } from "./kafkajsInternals.ts"
 import type { Batch, PartitionLog } from "./partitionLog.ts"
-import { encodeBatch } from "./recordBatch.ts"
+import { measureBatch, writeBatch } from "./recordBatch.ts"
 
 export interface Sending {
   readonly log: PartitionLog
   readonly batch: Batch
-}
-
-const int16 = (value: number) => {
-  const bytes = Buffer.allocUnsafe(2)
-  bytes.writeInt16BE(value)
-  return bytes
-}
-
-const int32 = (value: number) => {
-  const bytes = Buffer.allocUnsafe(4)
-  bytes.writeInt32BE(value)
-  return bytes
-}
-
-const text = (value: string | undefined): ReadonlyArray<Buffer> => {
-  if (value === undefined) return [int16(-1)]
-  const bytes = Buffer.from(value)
-  return [int16(bytes.length), bytes]
 }
 
 export interface ProduceSettings {
@@ -31,28 +14,41 @@ export interface ProduceSettings {
   readonly transactionalId: string | undefined
 }
 
-export const encodeProduce = (settings: ProduceSettings, sendings: ReadonlyArray<Sending>): Buffer => {
-  const topics = Map.groupBy(sendings, ({ log }) => log.topic)
-  const parts: Array<Buffer> = [
-    ...text(settings.transactionalId),
-    int16(settings.acks),
-    int32(settings.timeoutMillis),
-    int32(topics.size)
-  ]
-  for (const [topic, of] of topics) {
-    parts.push(...text(topic), int32(of.length))
-    for (const { log, batch } of of) {
-      const bytes = encodeBatch(
-        batch.records.map(({ record }) => record),
-        {
-          producerId: log.identity?.producerId ?? -1n,
-          producerEpoch: log.identity?.producerEpoch ?? -1,
-          baseSequence: log.identity === undefined ? -1 : log.sequence,
-          transactional: settings.transactionalId !== undefined
-        }
-      )
-      parts.push(int32(log.partition), int32(bytes.length), bytes)
+/** Records are copied once: into the bytes that the socket gets. */
+export const encodeProduce = (settings: ProduceSettings, sendings: ReadonlyArray<Sending>): Encoded => {
+  const { acks, timeoutMillis, transactionalId } = settings
+  const topics = [...Map.groupBy(sendings, ({ log }) => log.topic)].map(([topic, of]) => ({
+    name: Buffer.from(topic),
+    batches: of.map(({ log, batch }) => ({ log, measured: measureBatch(batch.records.map(({ record }) => record)) }))
+  }))
+  const id = transactionalId === undefined ? undefined : Buffer.from(transactionalId)
+  let size = 2 + (id?.length ?? 0) + 2 + 4 + 4
+  for (const { name, batches } of topics) {
+    size += 2 + name.length + 4
+    for (const { measured } of batches) size += 4 + 4 + measured.total
+  }
+  const whole = Buffer.allocUnsafe(requestRoom + size)
+  const bytes = whole.subarray(requestRoom)
+  let at = bytes.writeInt16BE(id?.length ?? -1, 0)
+  if (id !== undefined) at += id.copy(bytes, at)
+  at = bytes.writeInt16BE(acks, at)
+  at = bytes.writeInt32BE(timeoutMillis, at)
+  at = bytes.writeInt32BE(topics.length, at)
+  for (const { name, batches } of topics) {
+    at = bytes.writeInt16BE(name.length, at)
+    at += name.copy(bytes, at)
+    at = bytes.writeInt32BE(batches.length, at)
+    for (const { log, measured } of batches) {
+      at = bytes.writeInt32BE(log.partition, at)
+      at = bytes.writeInt32BE(measured.total, at)
+      writeBatch(bytes.subarray(at, at + measured.total), measured, {
+        producerId: log.identity?.producerId ?? -1n,
+        producerEpoch: log.identity?.producerEpoch ?? -1,
+        baseSequence: log.identity === undefined ? -1 : log.sequence,
+        transactional: transactionalId !== undefined
+      })
+      at += measured.total
     }
   }
-  return Buffer.concat(parts)
+  return { buf: bytes, buffer: bytes, whole }
 }

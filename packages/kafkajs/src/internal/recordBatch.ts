@@ -2,7 +2,7 @@
 import { promisify } from "node:util"
 import * as zlib from "node:zlib"
 import type { ConsumerRecord } from "@eventbus/core"
-import { crc32c } from "./crc32c.ts"
+import { crc32c } from "@node-rs/crc32"
 import { compression } from "./kafkajsInternals.ts"
 import { type Outgoing, recordSize, writeRecord } from "./outgoing.ts"
 import { type BatchContext, KafkaJsRecord } from "./record.ts"
@@ -19,8 +19,16 @@ export interface BatchIdentity {
   readonly transactional: boolean
 }
 
-/** Encodes one or more records as one batch, without compression. */
-export const encodeBatch = (records: ReadonlyArray<Outgoing>, identity: BatchIdentity): Buffer => {
+/** One or more records of a batch, with the sizes that they are written in. */
+export interface Measured {
+  readonly records: ReadonlyArray<Outgoing>
+  readonly sizes: ReadonlyArray<number>
+  readonly maxTimestamp: number
+  /** Bytes of the batch. */
+  readonly total: number
+}
+
+export const measureBatch = (records: ReadonlyArray<Outgoing>): Measured => {
   const base = records[0]!.timestamp
   let maxTimestamp = base
   let total = headerBytes
@@ -30,7 +38,13 @@ export const encodeBatch = (records: ReadonlyArray<Outgoing>, identity: BatchIde
     total += varintSize(size) + size
     return size
   })
-  const batch = Buffer.allocUnsafe(total)
+  return { records, sizes, maxTimestamp, total }
+}
+
+/** Writes a batch, without compression, over the whole of `batch`. */
+export const writeBatch = (batch: Buffer, measured: Measured, identity: BatchIdentity): void => {
+  const { records, sizes, maxTimestamp, total } = measured
+  const base = records[0]!.timestamp
   batch.writeBigInt64BE(0n, 0)
   batch.writeInt32BE(total - 12, 8)
   batch.writeInt32BE(-1, 12)
@@ -48,7 +62,6 @@ export const encodeBatch = (records: ReadonlyArray<Outgoing>, identity: BatchIde
     at = writeRecord(batch, at, records[i]!, sizes[i]!, [records[i]!.timestamp - base, i])
   }
   batch.writeUInt32BE(crc32c(batch.subarray(21)), 17)
-  return batch
 }
 
 /** A record batch that was found in fetched bytes; its records are read by `readRecords`. */

@@ -1,6 +1,9 @@
-/** Sends records: batches what waits, and keeps one request out per node. `partitionLog.ts` keeps order and sequence numbers. */
+/**
+ * Sends records: batches what waits, and keeps up to two requests out per node, of different partitions: the node has the next one when it is done with the
+ * first. `partitionLog.ts` keeps order and sequence numbers.
+ */
 import { BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch, Scope } from "effect"
+import { Effect, Latch, Scope, Semaphore } from "effect"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
 import type { HeaderEncoder } from "./outgoing.ts"
@@ -10,7 +13,7 @@ import type { PortErrors } from "./portErrors.ts"
 import { outcomeOf } from "./produceOutcome.ts"
 import { encodeProduce, type Sending } from "./produceRequest.ts"
 import { nobody, TopicTable } from "./topicTable.ts"
-import { call, encoded } from "./wire.ts"
+import { call } from "./wire.ts"
 
 export interface SenderOptions {
   readonly kind: "plain" | "idempotent" | "transactional"
@@ -39,6 +42,9 @@ export interface Sender {
   readonly drained: Effect.Effect<void>
   readonly failAll: (error: BrokerError.BrokerError) => void
 }
+
+/** Requests that are out at a node at one time. */
+const requestsOut = 2
 
 const retryDelay = "100 millis"
 /** A node that was not told of a new topic yet answers that it does not exist. */
@@ -98,7 +104,7 @@ const produce = Effect.fnUntraced(function* (
   const timeoutMillis = Math.ceil(options.requestTimeoutMillis / 2)
   const payload = { acks, timeout: timeoutMillis, topicData: [] }
   return yield* call(broker, "Produce", payload, {
-    encode: () => encoded(encodeProduce({ acks, timeoutMillis, transactionalId }, sendings))
+    encode: () => encodeProduce({ acks, timeoutMillis, transactionalId }, sendings)
   })
 })
 
@@ -133,7 +139,7 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     const table = new TopicTable()
     const latches = new Map<number, Latch.Latch>()
     const pendings = new PendingRecords()
-    let rotation = 0
+    let turns = 0
     let identity: Identity | undefined
 
     /** Looks at topics anew: partitions and leaders. */
@@ -154,15 +160,15 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     const refresh = Effect.suspend(() => look(table.busy()))
 
     const take = (node: number): ReadonlyArray<Sending> => {
-      const logs = table.ready(node)
-      const first = logs.length === 0 ? 0 : rotation++ % logs.length
+      const logs = table.ready(node).toSorted((a, b) => a.turn - b.turn)
       const sendings: Array<Sending> = []
       let records = options.maxBatchRecords
       let bytes = options.maxBatchBytes
-      for (const log of [...logs.slice(first), ...logs.slice(0, first)]) {
+      for (const log of logs) {
         if (records <= 0 || bytes <= 0) break
         const batch = log.take(records, bytes)
         if (batch === undefined) continue
+        log.turn = ++turns
         records -= batch.records.length
         for (const pending of batch.records) bytes -= pending.bytes
         sendings.push({ log, batch })
@@ -170,9 +176,11 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
       return sendings
     }
 
+    /** A transaction coordinator refuses what comes while it takes in something else. */
+    const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
+
     /** What has to be done before batches can go out: an id for each partition, and its place in the transaction. */
     const prepare = Effect.fnUntraced(function* (sendings: ReadonlyArray<Sending>) {
-      if (options.kind === "plain") return
       for (const { log } of sendings) {
         if (log.identity !== undefined) continue
         if (identity === undefined || identity === log.spent) identity = yield* options.identify
@@ -183,7 +191,7 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
 
     const context = { cluster, options, errors }
     const sendOnce = Effect.fnUntraced(function* (node: number, sendings: ReadonlyArray<Sending>) {
-      const prepared = yield* Effect.result(prepare(sendings))
+      const prepared = yield* Effect.result(options.kind === "plain" ? Effect.void : oneByOne(prepare(sendings)))
       return prepared._tag === "Success"
         ? yield* request(node, sendings, context)
         : sendings.map((sending) => settle(sending, prepared.failure, "notSent", context)).includes(true)
@@ -218,7 +226,8 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
         if (latches.has(node)) return Effect.void
         const latch = Latch.makeUnsafe(true)
         latches.set(node, latch)
-        return Effect.asVoid(Effect.forkIn(node === nobody ? seek(latch) : loop(node, latch), scope))
+        if (node === nobody) return Effect.asVoid(Effect.forkIn(seek(latch), scope))
+        return Effect.asVoid(Effect.replicateEffect(Effect.forkIn(loop(node, latch), scope), requestsOut))
       })
 
     const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: options.deliveryTimeoutMillis })

@@ -12,9 +12,6 @@ import {
   type Reader
 } from "./kafkajsInternals.ts"
 
-/** A body that is encoded already. */
-export const encoded = (bytes: Buffer): Encoded => ({ buf: bytes, buffer: bytes })
-
 /** How a call differs from kafkajs's own encoding: a body of ours, or a decoder of ours (given the negotiated version). */
 export interface Codecs<A> {
   readonly encode?: () => Encoded
