@@ -51,7 +51,7 @@ const values = ["1", "2", "#3", "4", "#5", "6"]
 for (const [kind, bindingOf] of Object.entries(kinds)) {
   describe(`records that wait for what decodes them, ${kind}`, () => {
     scenario(
-      "SER-06 an outage dead-letters nothing: what is before it is handled and committed, the rest in order afterwards",
+      "SER-06 LIF-21 an outage dead-letters nothing, and health names it: what is before it is handled and committed, the rest in order afterwards",
       () =>
         Effect.gen(function* () {
           const memory = yield* cluster
@@ -65,9 +65,13 @@ for (const [kind, bindingOf] of Object.entries(kinds)) {
           assert.deepStrictEqual(handled, ["1", "2"])
           assert.strictEqual(yield* memory.committed("billing", "orders", 0), 2n)
           assert.strictEqual(waiting(), 1)
+          const { status, reasons } = yield* app.connector.health
+          assert.strictEqual(status, "DOWN")
+          assert.deepInclude(reasons[0], { _tag: "SerdeWaiting", topic: "orders", lag: 4n, forMillis: 3_600_000 })
           yield* arrive
           yield* until(() => handled.length === values.length, "1 second")
           yield* advance("1 second")
+          assert.strictEqual((yield* app.connector.health).status, "UP")
           assert.deepStrictEqual(handled, values)
           assert.deepStrictEqual(
             app.of("Settled").map(({ settlement, attempts }) => `${settlement} ${attempts}`),

@@ -66,6 +66,8 @@ export type Reason =
         readonly error: BrokerError
         readonly copies: number
       })
+  /** A record has waited for five seconds or more for what its serde needs to read it, such as a schema. Nothing is lost, and nothing behind it goes on. */
+  | (Stuck & { readonly _tag: "SerdeWaiting" })
   /** The cluster has had records for a minute or more that no fetch brings, although nothing holds the partition. */
   | (Stuck & { readonly _tag: "PollLoopStuck" })
   /** The partition has records and has not moved for `maxPollInterval`, although nothing holds it. */
@@ -92,6 +94,7 @@ const severities = {
   ConsumerCrashed: "DOWN",
   TopicUnreadable: "DOWN",
   PublisherFailing: "DOWN",
+  SerdeWaiting: "DOWN",
   PollLoopStuck: "DOWN",
   PartitionStalled: "DOWN",
   BreakerOpen: "DEGRADED",
@@ -112,6 +115,8 @@ export const describe = (reason: Reason): string => {
       return `${nameOf(reason)}: nothing can be read from '${reason.topic}': ${reason.error.message}`
     case "PublisherFailing":
       return `${nameOf(reason)}: ${reason.copies} records wait to be published to '${reason.topic}': ${reason.error.message}`
+    case "SerdeWaiting":
+      return `${nameOf(reason)}: ${placeOf(reason)} has waited for ${reason.forMillis} ms for what its next record is read with, with ${reason.lag} records to go`
     case "PollLoopStuck":
       return `${nameOf(reason)}: ${placeOf(reason)} has not been fetched for ${reason.forMillis} ms, although ${reason.lag} records are there`
     case "PartitionStalled":

@@ -96,6 +96,8 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly waitingMillis: number
   /** For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, 20 seconds too little at most. */
   readonly unfetchedMillis: number
+  /** For how long a record has waited for what its serde prepares (`Serde.prepare`), such as a schema that cannot be fetched, in milliseconds. 0 when none does. */
+  readonly preparingMillis: number
 }
 
 export interface Trouble {

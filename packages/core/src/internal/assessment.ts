@@ -9,6 +9,9 @@ import { isAway } from "./watch.ts"
 /** A copy that is refused now and then is published at the next attempt. */
 const unpublishedMillis = 5_000
 
+/** A schema that is new to a process takes a request. */
+const preparingMillis = 5_000
+
 /** Quotas may throttle a fetch for some time, and a new leader takes some to be found. */
 const unfetchedMillis = 60_000
 
@@ -98,6 +101,7 @@ const ofPartition = (of: OfBinding, at: PartitionSnapshot, maxPollIntervalMillis
   const { topic, partition, consumer, lag } = at
   const stuck = { ...of, topic, partition, consumer, lag }
   if (at.unfetchedMillis >= unfetchedMillis) return [{ _tag: "PollLoopStuck", ...stuck, forMillis: at.unfetchedMillis }]
+  if (at.preparingMillis >= preparingMillis) return [{ _tag: "SerdeWaiting", ...stuck, forMillis: at.preparingMillis }]
   return at.waitingMillis >= maxPollIntervalMillis
     ? [{ _tag: "PartitionStalled", ...stuck, forMillis: at.waitingMillis }]
     : []

@@ -68,6 +68,8 @@ export class Partition implements Committable {
   logEnd: bigint
   /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the watch. */
   unfetchedSinceMillis: number | undefined
+  /** Since when a record of it waits for what its serde prepares. */
+  preparingSinceMillis: number | undefined
   /** Chunks that a fetch has brought so far. */
   chunksTaken = 0
   /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */

@@ -31,7 +31,9 @@ export const whenPrepared = <R>(handling: Handling<R>, partition: Partition, han
       if (index > from) yield* handle(partOf(chunk, from, index))
       from = index
       partition.current = record
+      partition.preparingSinceMillis = handling.clock.currentTimeMillisUnsafe()
       for (const each of awaited) yield* partition.until(each)
+      partition.preparingSinceMillis = undefined
       if (partition.stopping) return
     }
     yield* handle(partOf(chunk, from, records.length))

@@ -92,5 +92,9 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   buffered: partition.held.records,
   bufferedBytes: partition.held.bytes,
   waitingMillis: partition.waitingMillis(nowMillis),
-  unfetchedMillis: partition.unfetchedSinceMillis === undefined ? 0 : nowMillis - partition.unfetchedSinceMillis
+  unfetchedMillis: millisSince(partition.unfetchedSinceMillis, nowMillis),
+  preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis)
 })
+
+const millisSince = (sinceMillis: number | undefined, nowMillis: number): number =>
+  sinceMillis === undefined ? 0 : nowMillis - sinceMillis
