@@ -148,7 +148,7 @@ const bindingOf = (plan: Plan, handle: Handle, chance: Chance) => {
   }
 }
 
-const once = ({ isOnce }: Plan) => ({ idempotency: isOnce ? {} : undefined })
+const once = ({ isOnce }: Plan): { readonly idempotency?: object } => (isOnce ? { idempotency: {} } : {})
 
 const timedOut = new BrokerError.RequestTimedOut({ operation: "test", millis: 1 })
 const unavailable = new BrokerError.CoordinatorUnavailable({ detail: "moves" })

@@ -24,23 +24,32 @@ import * as ValidationOfMany from "./internal/validationOfMany.ts"
 export interface Binding<out R> extends Described<R> {}
 
 /** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
-export function make<V, E = never, R = never, K = Uint8Array | null, I = undefined, P = never, D = never>(
+export function make<
+  V,
+  E = never,
+  R = never,
+  K = Uint8Array | null,
+  P = never,
+  D = never,
+  // The constraint gives the type to the function for `key`; where nothing is given, `I` is all of it.
+  I extends IdempotencyOptions<K, V> | undefined = IdempotencyOptions<K, V> | undefined
+>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P, D> & Once<K, V, I>
-): Binding<R | P | D | (I extends undefined ? never : IdempotencyStore)>
+  options: Options<K, V, E, R> & Protected<P, D> & Once<I>
+): Binding<R | P | D | (undefined extends I ? never : IdempotencyStore)>
 export function make<K, V, E, R, P, D>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P, D> & Once<K, V, IdempotencyOptions<K, V> | undefined>
+  options: Options<K, V, E, R> & Protected<P, D> & Once<IdempotencyOptions<K, V> | undefined>
 ): Binding<R | P | D | IdempotencyStore> {
   return { name, definition: definePerRecord(name, options) }
 }
 
-interface Once<K, V, I> {
+interface Once<I> {
   /**
    * Remembers which records were handled, in an `IdempotencyStore`, and skips those that are delivered again: `{}` takes its defaults. Default:
    * nothing is remembered.
    */
-  readonly idempotency?: I & (IdempotencyOptions<K, V> | undefined)
+  readonly idempotency?: I & object
 }
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */

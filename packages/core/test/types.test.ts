@@ -128,7 +128,26 @@ describe("settings", () => {
     const complete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(once).pipe(
       Layer.provide(IdempotencyStore.layerMemory())
     )
-    assert.isDefined([incomplete, complete])
+    const none: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(
+      Binding.make("orders", { ...orders, handler: () => Effect.void })
+    )
+    assert.isDefined([incomplete, complete, none])
+  })
+
+  it("OFF-19 the function for the key knows the types of the record, and defaults are asked for by an empty object", () => {
+    const byContent = Binding.make("orders", {
+      ...orders,
+      idempotency: { key: ({ value }) => value.toUpperCase() },
+      handler: () => Effect.void
+    })
+    const byDefault = Binding.make("orders", { ...orders, idempotency: {}, handler: () => Effect.void })
+    for (const once of [byContent, byDefault]) {
+      // @ts-expect-error: the layer still needs an IdempotencyStore
+      const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(once)
+      assert.isDefined(incomplete)
+    }
+    // @ts-expect-error: a key is text
+    Binding.make("orders", { ...orders, idempotency: { key: () => 1 }, handler: () => Effect.void })
   })
 
   it("CB-09 what a breaker's probe requires is demanded, too", () => {
