@@ -64,6 +64,12 @@ export class Breakers {
       breaker.trials.clear()
       return
     }
+    if (event._tag === "PartitionLost") {
+      // Whoever was between two steps of its delivery gave its permit back.
+      const lost = `${event.topic}/${event.partition} `
+      for (const trial of breaker.trials) if (trial.startsWith(lost)) breaker.trials.delete(trial)
+      return
+    }
     if (!("record" in event) || breaker.state !== "HALF_OPEN") return
     const isOver = event._tag === "Settled" && (event.settlement === "Unfinished" || event.settlement === "Skipped")
     const isPermanent = event._tag === "AttemptFailed" && permanentTags.has(event.failure.tag ?? "")
