@@ -81,6 +81,7 @@ describe("eventbus validate", () => {
       const missing = yield* eventbus(folder, "validate", "app.yaml", "--handlers", program("handlers"))
       assert.strictEqual(missing.code, 1)
       assert.match(missing.out, /bindings\.orders\.handler: found .*chrage.*charge/)
+      assert.match(missing.out, /^app\.yaml:6:16: eventbus\.bindings\.orders\.handler: /)
       const nothing = yield* eventbus(folder, "validate", "app.yaml", "--handlers", program("nothing"))
       assert.strictEqual(nothing.code, 1)
       assert.match(nothing.err, /nothing\.ts has no handlers: it should export default Application\.make/)
@@ -89,6 +90,35 @@ describe("eventbus validate", () => {
       assert.match(absent.err, /^absent\.ts cannot be loaded: .*\n$/)
     })
   )
+})
+
+describe("mistakes of a file and of its handlers", () => {
+  const both = folderWith({
+    "app.yaml": good.replace("handler: charge\n", "handler: chrage\n").replace("STRICT", "STRIKT")
+  })
+  const told = [
+    "app.yaml:6:16: eventbus.bindings.orders.handler",
+    "app.yaml:8:84: eventbus.bindings.payments.orderingMode"
+  ]
+
+  for (const command of ["validate", "run"]) {
+    it.live(`CFG-21 ${command} tells all at once, with their places`, () =>
+      Effect.gen(function* () {
+        const folder = yield* both
+        const { code, out, err } = yield* eventbus(folder, command, "app.yaml", "--handlers", program("handlers"))
+        assert.strictEqual(code, 1)
+        const lines = `${out}${err}`.trim().split("\n")
+        assert.deepStrictEqual(
+          lines
+            .slice(0, -1)
+            .map((line) => line.split(": found")[0])
+            .toSorted(),
+          told
+        )
+        assert.strictEqual(lines.at(-1), "app.yaml: 2 mistakes")
+      })
+    )
+  }
 })
 
 describe("eventbus plan", () => {

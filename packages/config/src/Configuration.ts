@@ -49,6 +49,8 @@ export interface LoadOptions {
   readonly profile?: string | ReadonlyArray<string>
   /** For `${NAME}` and for keys by variable (`EVENTBUS_BINDINGS_ORDERS_CONCURRENCY`), which win over all files. Default `process.env`. */
   readonly env?: Environment
+  /** Checks as well whether each binding has a handler that fits, as `bindings` does: for who wants all mistakes at once. Default: not checked. */
+  readonly handlers?: Handlers<unknown>
 }
 
 export interface ParseOptions {
@@ -81,7 +83,7 @@ export const load = Effect.fnUntraced(function* (
     const top = yield* read(Files.profileFile(path, profile))
     if (top !== undefined) tree = overlay(tree, top)
   }
-  return yield* finish(tree, variables, issues)
+  return yield* finish(tree, variables, issues, options.handlers)
 })
 
 const profilesOf = (profile: string | ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -137,20 +139,22 @@ const refuseInclude = (tree: Node.Node | undefined, issues: Issues.Issues): Node
 const finish = Effect.fnUntraced(function* (
   files: Node.Node | undefined,
   variables: Variables.Variables,
-  issues: Issues.Issues
+  issues: Issues.Issues,
+  handlers?: Handlers<unknown>
 ) {
   const overridden = Overrides.override(files, root, variables, issues)
   const tree = overridden && Variables.interpolate(overridden, variables, issues)
   const whole = tree && (yield* Files.readSecrets(tree, rootShape, issues))
-  return yield* complete(whole, issues)
+  return yield* complete(whole, issues, handlers)
 })
 
 /** From a tree to settings that fit together. */
 const complete = Effect.fnUntraced(function* (
   tree: Node.Node | undefined,
-  issues: Issues.Issues
+  issues: Issues.Issues,
+  handlers?: Handlers<unknown>
 ): Effect.fn.Return<Configuration, EventBusError.ConfigurationValidation> {
-  const configuration = tree && issues.isReadable() ? Assemble.all(withDefaults(tree), issues) : undefined
+  const configuration = tree && issues.isReadable() ? Assemble.all(withDefaults(tree), issues, handlers) : undefined
   const all = issues.all()
   if (configuration === undefined || all.length > 0) {
     return yield* new EventBusError.ConfigurationValidation({ issues: all })
@@ -190,7 +194,12 @@ export const bindings = <R>(
   handlers: Handlers<R>
 ): Effect.Effect<ReadonlyArray<Binding.Binding<R>>, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
-    const issues = configuration.bindings.flatMap((settings) => HandlerChecks.problems(settings, handlers))
+    const issues = configuration.bindings.flatMap((settings) =>
+      HandlerChecks.problems(settings, handlers).map(({ path, ...problem }) => ({
+        ...problem,
+        path: Node.formatPath(["eventbus", "bindings", settings.name, ...path])
+      }))
+    )
     return issues.length > 0
       ? Effect.fail(new EventBusError.ConfigurationValidation({ issues }))
       : Effect.succeed(configuration.bindings.map((settings) => handlers.byName.get(settings.handler)!.bind(settings)))

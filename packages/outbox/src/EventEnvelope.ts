@@ -162,10 +162,12 @@ const checkText = (
   return text.isWellFormed() ? undefined : invalid(field, "contains a lone surrogate")
 }
 
-/** What every database keeps and tells apart: MySQL ignores spaces at the end of a key. */
+/** Whether a text can be the id of an event: what every database keeps and tells apart. MySQL ignores spaces at the end of a key. */
+export const isEventId = (text: string): boolean => text.length <= 36 && /^[!-~]([ -~]*[!-~])?$/.test(text)
+
 const checkId = (id: string | undefined): InvalidEnvelope | undefined =>
   checkText("eventId", id, 36) ??
-  (id === undefined || /^[!-~]([ -~]*[!-~])?$/.test(id)
+  (id === undefined || isEventId(id)
     ? undefined
     : invalid(
         "eventId",

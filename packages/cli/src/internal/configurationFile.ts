@@ -1,7 +1,7 @@
 /**
  * The configuration that a command works on, and the mistakes in it.
  */
-import { Configuration } from "@eventbus/config"
+import { Configuration, type Handlers } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
 import { Effect } from "effect"
 import { type CommandFailed, refuse } from "./failures.ts"
@@ -10,24 +10,21 @@ import { counted } from "./text.ts"
 interface Source {
   readonly file: string
   readonly profile: ReadonlyArray<string>
+  /** Whether they fit is checked, too. */
+  readonly handlers?: Handlers.Handlers<unknown>
 }
 
 /** Without profiles on the command line, those of the environment count. */
 export const read = ({
   file,
-  profile
+  profile,
+  handlers
 }: Source): Effect.Effect<Configuration.Configuration, EventBusError.ConfigurationValidation> =>
-  Configuration.load(file, profile.length > 0 ? { profile } : {})
+  Configuration.load(file, { ...(profile.length > 0 && { profile }), ...(handlers !== undefined && { handlers }) })
 
 /** For commands that need it to be right. */
 export const readValid = (source: Source): Effect.Effect<Configuration.Configuration, CommandFailed> =>
-  refusingMistakes(source.file, read(source))
-
-export const refusingMistakes = <A, R>(
-  file: string,
-  effect: Effect.Effect<A, EventBusError.ConfigurationValidation, R>
-): Effect.Effect<A, CommandFailed, R> =>
-  Effect.catchTag(effect, "ConfigurationValidation", ({ issues }) => refuse(mistakes(file, issues)))
+  Effect.catchTag(read(source), "ConfigurationValidation", ({ issues }) => refuse(mistakes(source.file, issues)))
 
 /** A line for each, as compilers write them, so that editors find the place. */
 export const mistakes = (file: string, issues: ReadonlyArray<EventBusError.ConfigurationIssue>): string =>

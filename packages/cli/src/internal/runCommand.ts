@@ -27,10 +27,9 @@ export const run = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ file, handlers, profile, brokers, logFormat }) {
-    const configuration = yield* ConfigurationFile.readValid({ file, profile })
-    const clusters = yield* Clusters.layer(configuration, brokers)
     const application = yield* HandlersModule.load(handlers)
-    yield* ConfigurationFile.refusingMistakes(file, Configuration.bindings(configuration, application.handlers))
+    const configuration = yield* ConfigurationFile.readValid({ file, profile, handlers: application.handlers })
+    const clusters = yield* Clusters.layer(configuration, brokers)
     const main = Configuration.layer(configuration, application.handlers).pipe(
       Layer.provide(application.layer),
       Layer.provide(clusters)

@@ -1,7 +1,7 @@
 /**
  * `eventbus validate`: every mistake of a configuration, at once.
  */
-import { Configuration } from "@eventbus/config"
+import type { Configuration } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -24,13 +24,8 @@ export const validate = Command.make(
   },
   Effect.fnUntraced(function* ({ file, profile, handlers, json }) {
     const app = yield* Effect.transposeOption(Option.map(handlers, HandlersModule.load))
-    const result = yield* Effect.result(
-      Effect.gen(function* () {
-        const configuration = yield* ConfigurationFile.read({ file, profile })
-        if (Option.isSome(app)) yield* Configuration.bindings(configuration, app.value.handlers)
-        return configuration
-      })
-    )
+    const checked = Option.match(app, { onNone: () => ({}), onSome: ({ handlers }) => ({ handlers }) })
+    const result = yield* Effect.result(ConfigurationFile.read({ file, profile, ...checked }))
     const issues = result._tag === "Failure" ? result.failure.issues : []
     if (json)
       yield* Console.log(JSON.stringify({ file, valid: issues.length === 0, issues: issues.map(flat) }, null, 2))

@@ -4,9 +4,12 @@
  */
 import * as BindingSettings from "../BindingSettings.ts"
 import * as ClusterSettings from "../ClusterSettings.ts"
+import type { Handlers } from "../Handlers.ts"
 import * as Settings from "../Settings.ts"
+import * as Causes from "./causes.ts"
 import * as Coherence from "./coherence.ts"
 import { decoder } from "./decoding.ts"
+import * as HandlerChecks from "./handlerChecks.ts"
 import * as Issues from "./issues.ts"
 import * as Node from "./node.ts"
 import { assign, without } from "./overlay.ts"
@@ -21,10 +24,14 @@ const decodeRoot = decoder(Settings.Root)
 const decodeBinding = decoder(Settings.Binding)
 
 /** Undefined when the schema refuses a part of it. */
-export const all = (tree: Node.Node, issues: Issues.Issues): Assembled | undefined => {
+export const all = (
+  tree: Node.Node,
+  issues: Issues.Issues,
+  handlers: Handlers<unknown> | undefined
+): Assembled | undefined => {
   const decoded = decodeRoot(tree, [], issues)
   if ("refused" in decoded) {
-    partial(tree, issues)
+    partial(tree, issues, handlers)
     return undefined
   }
   const { clusters = {}, bindings } = decoded.value.eventbus
@@ -36,7 +43,8 @@ export const all = (tree: Node.Node, issues: Issues.Issues): Assembled | undefin
   checkRules(
     settings.bindings.map((binding) => ({ binding, unknown: [] })),
     tree,
-    issues
+    issues,
+    handlers
   )
   return settings
 }
@@ -54,14 +62,14 @@ export const one = (
 
 const bindingsPath = ["eventbus", "bindings"]
 
-const partial = (tree: Node.Node, issues: Issues.Issues): void => {
+const partial = (tree: Node.Node, issues: Issues.Issues, handlers: Handlers<unknown> | undefined): void => {
   const bindings = Node.child(Node.child(tree, "eventbus"), "bindings")
   if (bindings?._tag !== "Section") return
   checkAliases(tree, issues)
   const readable = bindings.entries.flatMap(
     ({ key, value }) => withoutRefused(key, value, [...bindingsPath, key], Issues.make()) ?? []
   )
-  checkRules(readable, tree, issues)
+  checkRules(readable, tree, issues, handlers)
 }
 
 /** What can be read of a binding; undefined when it is no section. */
@@ -95,8 +103,20 @@ const placeholder = ({ source, offset }: Node.Node): Node.Scalar => ({
   value: "refused"
 })
 
-const checkRules = (readable: ReadonlyArray<Coherence.Readable>, tree: Node.Node, issues: Issues.Issues): void =>
+const checkRules = (
+  readable: ReadonlyArray<Coherence.Readable>,
+  tree: Node.Node,
+  issues: Issues.Issues,
+  handlers: Handlers<unknown> | undefined
+): void => {
   report(readable, tree, (name) => [...bindingsPath, name], issues)
+  if (handlers === undefined) return
+  for (const { binding, unknown } of readable) {
+    for (const { path, found, allowed } of HandlerChecks.problems(binding, handlers)) {
+      if (!Causes.areUnknown(path, unknown)) add([...bindingsPath, binding.name, ...path], found, allowed, tree, issues)
+    }
+  }
+}
 
 const report = (
   readable: ReadonlyArray<Coherence.Readable>,

@@ -1,23 +1,22 @@
 /**
  * Whether a binding's settings and its handler fit together.
  */
-import type { EventBusError } from "@eventbus/core"
 import type { BindingSettings } from "../BindingSettings.ts"
 import type { Handlers } from "../Handlers.ts"
 import * as ErrorNames from "./errorNames.ts"
 import * as Names from "./names.ts"
-import * as Node from "./node.ts"
+import type * as Node from "./node.ts"
 
-export const problems = (
-  settings: BindingSettings,
-  { byName }: Handlers<unknown>
-): ReadonlyArray<EventBusError.ConfigurationIssue> => {
-  const { name, handler: handlerName, dlt, listenerType } = settings
-  const issue = (path: Node.Path, found: string, allowed: string) => ({
-    path: Node.formatPath(["eventbus", "bindings", name, ...path]),
-    found,
-    allowed
-  })
+export interface Problem {
+  /** Below the binding. */
+  readonly path: Node.Path
+  readonly found: string
+  readonly allowed: string
+}
+
+export const problems = (settings: BindingSettings, { byName }: Handlers<unknown>): ReadonlyArray<Problem> => {
+  const { handler: handlerName, dlt, listenerType } = settings
+  const issue = (path: Node.Path, found: string, allowed: string): Problem => ({ path, found, allowed })
   const handler = byName.get(handlerName)
   if (handler === undefined) {
     const known = Array.from(byName.keys())
