@@ -85,4 +85,21 @@ describe("who begins to wait looks again", () => {
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect(
+    "ruling 28 a later attempt whose breaker opened while it waited for its turn does not run on the permit it had",
+    () =>
+      Effect.gen(function* () {
+        const breaker = yield* CircuitBreaker.make()
+        const permits = BreakerGate.make(breaker, yield* Clock.Clock)
+        const timer = Places.timerFrom(0)
+        const fails = permits.within(gateOf(), timer, () => Effect.fail("down"))
+        expect(yield* Effect.flip(fails)).toBe("down")
+        yield* breaker.forceOpen
+        let calls = 0
+        const again = permits.within({ ...gateOf(), patient: false }, timer, () => Effect.sync(() => calls++))
+        expect((yield* Effect.exit(again))._tag).toBe("Failure")
+        expect(calls).toBe(0)
+      }).pipe(Effect.scoped)
+  )
 })
