@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { type App, advance, append, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
+import { type App, advance, append, bytes, orders, scenario, settle, start, until, valuesOf } from "./bus.ts"
 
 class Down extends Data.TaggedError("Down")<object> {}
 
@@ -111,6 +111,52 @@ describe("a stop between a failure and the copy that it leads to", () => {
       { latency: { produce: "2 seconds" } }
     )
   }
+})
+
+describe("a stop while the broker refuses the copy of a record that others are behind", () => {
+  scenario(
+    "ruling 6 OFF-11 key: no record begins that only a prefix needs which cannot come: the next owner has them all",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const calls: Array<string> = []
+        let isDown = true
+        const binding = Binding.make("orders", {
+          ...orders,
+          processingOrder: "key",
+          missingTopics: "wait",
+          retry: RetryPolicy.none,
+          onError: { Down: Route.retry },
+          handler: ({ value }) =>
+            Effect.gen(function* () {
+              calls.push(value)
+              if (value === "a0" && isDown) return yield* new Down()
+              yield* Effect.sleep("2 seconds")
+            })
+        })
+        const app = yield* start(binding)
+        yield* memory.append(
+          "orders",
+          0,
+          ["a0", "a1", "a2", "b3"].map((value) => ({ key: bytes(value.slice(0, 1)), value: bytes(value) }))
+        )
+        yield* settle
+        assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
+        yield* Effect.forkChild(app.connector.stop("orders"))
+        yield* advance("10 seconds")
+        assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+        assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
+        isDown = false
+        yield* app.connector.start("orders")
+        for (let second = 0; second < 10; second++) yield* advance("1 second")
+        assert.deepStrictEqual(
+          calls.slice(3).filter((value) => value.startsWith("a")),
+          ["a0", "a1", "a2"]
+        )
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 4n)
+      })
+  )
 })
 
 const deleteTopic = (topic: string) =>

@@ -4,7 +4,7 @@
  * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
  * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
  * so a stuck key becomes back-pressure. A stop lets the records end that have a started one behind them: the prefix then covers everything that was
- * handled, and the next owner repeats nothing.
+ * handled, and the next owner repeats nothing. Behind a record that is given up there is no such prefix, and none begins.
  */
 import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../Broker.ts"
@@ -49,10 +49,17 @@ export const make = Effect.fnUntraced(function* <R>(
   const keyed = handling.definition.processingOrder === "key"
 
   let lastStarted = -1
+  let firstGivenUp = Number.POSITIVE_INFINITY
+
+  /** Whether the prefix can come to cover what has started behind it. */
+  const isInPrefix = ({ slot }: Task) => slot < lastStarted && slot < firstGivenUp
+  const onGivenUp = (slot: number) => {
+    firstGivenUp = Math.min(firstGivenUp, slot)
+  }
 
   const gateOf = (task: Task): Gate => ({
     get stopping() {
-      return partition.stopping && !(partition.drainable && task.slot < lastStarted)
+      return partition.stopping && !(partition.drainable && isInPrefix(task))
     },
     get ending() {
       return partition.stopping
@@ -74,7 +81,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const makeRoom = () => {
     if (!partition.tracker.isFull()) room.openUnsafe()
   }
-  const outstanding = yield* Outstanding.make(handling, partition, makeRoom)
+  const outstanding = yield* Outstanding.make(handling, partition, { onFinished: makeRoom, onGivenUp })
 
   const finish = (task: Task) => {
     partition.tracker.finish(task.slot)
@@ -89,15 +96,17 @@ export const make = Effect.fnUntraced(function* <R>(
     const gate = gateOf(task)
     while (true) {
       yield* partition.runnable
-      if (gate.stopping) return false
+      if (gate.stopping) break
       const outcome = yield* run(handling, handler, partition, task, gate, () => onStarted(task))
       if (isParked(outcome)) return yield* outstanding.add(record, task.slot, outcome)
       settled(handling, partition, record, outcome)
-      if (outcome.settlement === "Unfinished") return false
+      if (outcome.settlement === "Unfinished") break
       if (staysInPlace(outcome)) continue
       finish(task)
       return true
     }
+    onGivenUp(task.slot)
+    return false
   })
 
   const runLane = Effect.fnUntraced(function* (lane: Array<Task>, key: string | undefined) {

@@ -30,11 +30,20 @@ interface Entry {
 
 const most = { records: 1_000, bytes: 4 * 1024 * 1024 }
 
-/** `onFinished` is told of every slot that became free. */
+/** What becomes of the slots that `add` takes over. */
+export interface Listener {
+  /** One became free. */
+  readonly onFinished: () => void
+  /** One stays unfinished: the partition stops, and no copy takes the record's place. */
+  readonly onGivenUp: (slot: number) => void
+}
+
+const nobody: Listener = { onFinished: () => {}, onGivenUp: () => {} }
+
 export const make = Effect.fnUntraced(function* (
   handling: Handling<unknown>,
   partition: Partition,
-  onFinished: () => void = () => {}
+  { onFinished, onGivenUp }: Listener = nobody
 ): Effect.fn.Return<Outstanding, never, Scope.Scope> {
   const fibers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(fibers)()
@@ -56,7 +65,10 @@ export const make = Effect.fnUntraced(function* (
 
   const finish = ({ record, slot, outcome }: Entry, acknowledged: boolean): boolean => {
     settled(handling, partition, record, acknowledged ? outcome : { ...outcome, settlement: "Unfinished" })
-    if (!acknowledged) return false
+    if (!acknowledged) {
+      onGivenUp(slot)
+      return false
+    }
     partition.tracker.finish(slot)
     onFinished()
     // A batch is acknowledged as a whole, by who handles it.
