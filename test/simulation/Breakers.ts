@@ -55,6 +55,11 @@ export class Breakers {
     if (cut) breaker.trials.delete(trialOf(partition, offset))
   }
 
+  /** Who was paused between two attempts had given its permit back: it takes another one. */
+  resumed({ process, binding }: { readonly process: string; readonly binding: string }): void {
+    this.of(process, binding).trials.clear()
+  }
+
   connector({ process, event, atMillis }: ConnectorEntry): void {
     const breaker = this.of(process, event.binding)
     if (event._tag === "BreakerChanged") {

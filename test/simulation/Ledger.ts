@@ -97,6 +97,7 @@ export class Ledger {
         return
       case "Resumed":
         this.paused.delete(`${entry.process} ${entry.binding}`)
+        this.breakers.resumed(entry)
         return
       case "Called":
         this.call(entry)
