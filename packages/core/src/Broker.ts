@@ -173,7 +173,10 @@ export interface Producer {
 /** Told of one of the records of `sendEach`. */
 export type OnAnswer = (index: number, answer: Result.Result<RecordMetadata, BrokerError>) => void
 
-/** A Kafka transaction: records and group offsets become visible together, or never. */
+/**
+ * A Kafka transaction: records and group offsets become visible together, or never. What is interrupted while it is sent may be in it or not: then it is
+ * aborted, also when its program goes on and succeeds.
+ */
 export interface Transaction extends Producer {
   /** Commits offsets of a group within the transaction. */
   readonly sendOffsets: (

@@ -142,7 +142,9 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     return epoch
   })
 
-  const over = errors.of(failure("INVALID_TXN_STATE", "the transaction has ended"), subject)
+  const invalid = (detail: string) => errors.of(failure("INVALID_TXN_STATE", detail), subject)
+  const over = invalid("the transaction has ended")
+  const open = invalid("a send was interrupted, and may be in the transaction or not")
 
   /** undefined when a new epoch is needed before the next transaction. */
   let current: Epoch | undefined = yield* errors.map(begin, subject)
@@ -199,8 +201,10 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
           noteIfFenced(error)
           if (isUncertain(error)) uncertain ??= error
         }
+        // Also who goes on without what was sent does not commit it by chance.
+        const noteInterrupt = Effect.onInterrupt(() => Effect.sync(() => note(open)))
         const within = <A, R>(effect: Effect.Effect<A, BrokerError.BrokerError, R>) =>
-          Effect.suspend(() => (active ? effect : Effect.fail(over))).pipe(
+          Effect.suspend(() => (active ? noteInterrupt(effect) : Effect.fail(over))).pipe(
             Effect.tapError((error) => Effect.sync(() => note(error)))
           )
         const records = sending(epoch.sender)
@@ -215,7 +219,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
             }
             return Effect.suspend(() =>
               active
-                ? records.sendEach(each, noted)
+                ? noteInterrupt(records.sendEach(each, noted))
                 : Effect.forEach(each, (_, index) => Effect.sync(() => noted(index, Result.fail(over))), {
                     discard: true
                   })

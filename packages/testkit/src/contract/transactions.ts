@@ -1,6 +1,6 @@
 /** Outcomes: records and offsets that become visible together, or never. */
-import { Broker } from "@eventbus/core"
-import { Effect, Exit, Result } from "effect"
+import { Broker, type BrokerError } from "@eventbus/core"
+import { Effect, Exit, Fiber, Result } from "effect"
 import { assert } from "vitest"
 import {
   admin,
@@ -122,6 +122,39 @@ export const transactions: ReadonlyArray<Outcome> = [
       yield* Effect.exit(
         producer.transaction((tx) => Effect.andThen(tx.send(record(name, "died")), Effect.die(new Error("bug"))))
       )
+      yield* producer.transaction((tx) => tx.send(record(name, "good")))
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(1)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["good"])
+    })
+  },
+  {
+    title:
+      "OFF-17: a transaction in which a send was interrupted is aborted, though its program goes on, and the producer goes on",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const producer = yield* transactional()
+      const sends: ReadonlyArray<(tx: Broker.Transaction) => Effect.Effect<unknown, BrokerError.BrokerError>> = [
+        (tx) => tx.send(record(name, "cut")),
+        (tx) => tx.sendAll([record(name, "cut")]),
+        (tx) => tx.sendEach([record(name, "cut")], () => {}),
+        (tx) => tx.sendOffsets(unique("group"), [{ topic: name, partition: 0, offset: 7n }])
+      ]
+      for (const send of sends) {
+        const outcome = yield* Effect.exit(
+          producer.transaction((tx) =>
+            Effect.gen(function* () {
+              yield* tx.send(record(name, "before"))
+              const sending = yield* Effect.forkChild(send(tx), { startImmediately: true })
+              yield* Fiber.interrupt(sending)
+              // A broker in memory may have answered at once.
+              if (Exit.isSuccess(yield* Fiber.await(sending))) return yield* Effect.fail("sent")
+            })
+          )
+        )
+        assert.isTrue(Exit.isFailure(outcome))
+      }
       yield* producer.transaction((tx) => tx.send(record(name, "good")))
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
       yield* probe.collects(1)

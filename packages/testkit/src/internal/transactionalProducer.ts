@@ -40,8 +40,8 @@ export const make = Effect.fnUntraced(function* (
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         if (mayBeOpen) yield* end("aborted")
-        const { port, close } = open(cluster, connection, claim, producer)
-        const exit = yield* Effect.exit(restore(use(port)))
+        const { port, intact, close } = open(cluster, connection, claim, producer)
+        const exit = yield* Effect.exit(Effect.tap(restore(use(port)), intact))
         close()
         yield* producer.flush
         if (Exit.isSuccess(exit)) yield* end("committed")
@@ -52,16 +52,27 @@ export const make = Effect.fnUntraced(function* (
   return { transaction: (use) => Semaphore.withPermits(turns, 1, transaction(use)) }
 })
 
+interface Opened {
+  readonly port: Broker.Transaction
+  /** Fails when it must not be committed. */
+  readonly intact: Effect.Effect<void, BrokerError.BrokerError>
+  readonly close: () => void
+}
+
 /** A transaction as its program sees it; of no use any more once it is closed. */
-const open = (
-  cluster: Cluster,
-  connection: Connection,
-  claim: Claim,
-  producer: Broker.Producer
-): { readonly port: Broker.Transaction; readonly close: () => void } => {
+const open = (cluster: Cluster, connection: Connection, claim: Claim, producer: Broker.Producer): Opened => {
   let closed = false
+  let problem: BrokerError.BrokerError | undefined
+  const over = invalidState(`this transaction of '${claim.transactionalId}' is over`)
+  const noteInterrupt = Effect.onInterrupt(() =>
+    Effect.sync(() => {
+      problem = invalidState(
+        `a send was interrupted, and may be in this transaction of '${claim.transactionalId}' or not`
+      )
+    })
+  )
   const whileOpen = <A>(effect: Effect.Effect<A, BrokerError.BrokerError>): Effect.Effect<A, BrokerError.BrokerError> =>
-    Effect.suspend(() => (closed ? Effect.fail(overError(claim.transactionalId)) : effect))
+    Effect.suspend(() => (closed ? Effect.fail(over) : noteInterrupt(effect)))
   const sendOffsets: Broker.Transaction["sendOffsets"] = (groupId, offsets) =>
     cluster.network.request(connection, { operation: "sendOffsets", clientId: connection.clientId, groupId }, () => {
       const current = cluster.transactions.current(claim)
@@ -75,22 +86,23 @@ const open = (
       sendAll: (records) => whileOpen(producer.sendAll(records)),
       sendEach: (records, onAnswer) =>
         Effect.suspend(() => {
-          if (!closed) return producer.sendEach(records, onAnswer)
-          const refused = Result.fail(overError(claim.transactionalId))
+          if (!closed) return noteInterrupt(producer.sendEach(records, onAnswer))
+          const refused = Result.fail(over)
           return Effect.forEach(records, (_, index) => Effect.sync(() => onAnswer(index, refused)), { discard: true })
         }),
       sendOffsets: (groupId, offsets) => whileOpen(sendOffsets(groupId, offsets))
     },
+    intact: Effect.suspend(() => (problem === undefined ? Effect.void : Effect.fail(problem))),
     close: () => {
       closed = true
     }
   }
 }
 
-const overError = (transactionalId: string): BrokerError.UnexpectedBrokerError =>
+const invalidState = (detail: string): BrokerError.UnexpectedBrokerError =>
   new BrokerError.UnexpectedBrokerError({
     operation: "transaction",
     code: "INVALID_TXN_STATE",
-    detail: `this transaction of '${transactionalId}' is over`,
+    detail,
     retryable: false
   })
