@@ -84,9 +84,10 @@ const sharedTail = (one: Headers, other: Headers): number => {
   return shared
 }
 
-/** Names of headers repeat from record to record: with their lengths in front. */
+/** Names of headers repeat from record to record: with their lengths in front. What is longer than names are is not kept. */
 const names = new Map<string, Uint8Array>()
 const mostNames = 500
+const longestName = 128
 
 const nameOf = (key: string): Uint8Array => {
   const known = names.get(key)
@@ -94,6 +95,7 @@ const nameOf = (key: string): Uint8Array => {
   const text = Buffer.from(key)
   const encoded = new Uint8Array(bytesSize(text))
   writeBytes(encoded, 0, text)
+  if (key.length > longestName) return encoded
   if (names.size >= mostNames) names.clear()
   names.set(key, encoded)
   return encoded
