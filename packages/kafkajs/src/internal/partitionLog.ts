@@ -33,6 +33,8 @@ export interface Identity {
 
 const maxSequence = 0x7fffffff
 
+const isOpen = ({ settled }: Pending): boolean => !settled
+
 export class PartitionLog {
   readonly topic: string
   readonly partition: number
@@ -73,17 +75,21 @@ export class PartitionLog {
   /** Takes the next batch out. Within the limits, but never nothing when there is something. */
   take(maxRecords: number, maxBytes: number): Batch | undefined {
     if (this.#out !== undefined) return undefined
-    const again = this.#nextAgain()
-    this.#out = again ?? this.#nextNew(maxRecords, maxBytes)
+    this.#letGo()
+    this.#out = this.#again.shift() ?? this.#nextNew(maxRecords, maxBytes)
     return this.#out
   }
 
-  #nextAgain(): Batch | undefined {
-    for (let batch = this.#again.shift(); batch !== undefined; batch = this.#again.shift()) {
-      if (batch.records.some(({ settled }) => !settled)) return batch
-      if (batch.maybeWritten) this.forgetIdentity()
-    }
-    return undefined
+  /** Drops what nobody waits for any more. */
+  #letGo(): void {
+    if (this.#out !== undefined) return
+    this.#again = this.#again.filter(({ records, maybeWritten }) => {
+      const awaited = records.some(isOpen)
+      if (!awaited && maybeWritten) this.forgetIdentity()
+      return awaited
+    })
+    while (this.#taken < this.#waiting.length && this.#waiting[this.#taken]!.settled) this.#taken += 1
+    this.#shorten()
   }
 
   #nextNew(maxRecords: number, maxBytes: number): Batch | undefined {
@@ -98,6 +104,11 @@ export class PartitionLog {
       }
       this.#taken += 1
     }
+    this.#shorten()
+    return records.length === 0 ? undefined : { records, maybeWritten: false }
+  }
+
+  #shorten(): void {
     if (this.#taken === this.#waiting.length) {
       this.#waiting = []
       this.#taken = 0
@@ -105,7 +116,6 @@ export class PartitionLog {
       this.#waiting = this.#waiting.slice(this.#taken)
       this.#taken = 0
     }
-    return records.length === 0 ? undefined : { records, maybeWritten: false }
   }
 
   /** The batch that is out was written; `baseOffset` -1 when the broker recognised a repetition. */
@@ -123,6 +133,7 @@ export class PartitionLog {
     this.#out = undefined
     if (outcome === "unknown") batch.maybeWritten = true
     this.#again.unshift(batch)
+    this.#letGo()
   }
 
   /** The batch that is out was refused for one of its records: halves of it are sent, to find out for which. */
@@ -145,6 +156,7 @@ export class PartitionLog {
   /** Everything fails; what is out is answered for by its request, and then fails too. */
   failAll(error: BrokerError.BrokerError): void {
     for (const pending of this.#unsettled()) pending.fail(error)
+    this.#letGo()
   }
 
   /** Fails what is too old. */
@@ -152,6 +164,7 @@ export class PartitionLog {
     for (const pending of this.#unsettled()) {
       if (pending.deadline <= now) pending.fail(error)
     }
+    this.#letGo()
   }
 
   /** Sequence numbers start anew under an id that is to be had. */

@@ -3,7 +3,7 @@
  * first. `partitionLog.ts` keeps order and sequence numbers.
  */
 import { BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch, Scope, Semaphore } from "effect"
+import { Clock, Effect, Latch, Scope, Semaphore } from "effect"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
 import type { HeaderEncoder } from "./outgoing.ts"
@@ -47,8 +47,8 @@ export interface Sender {
 const requestsOut = 2
 
 const retryDelay = "100 millis"
-/** A node that was not told of a new topic yet answers that it does not exist. */
-const maxMissing = 5
+/** A node that was not told of a new topic, or of new partitions, yet answers that they do not exist. */
+const maxMissingMillis = 500
 const definite = new Set(["INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED"])
 const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
 
@@ -145,12 +145,15 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     /** Looks at topics anew: partitions and leaders. */
     const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<string>) {
       const metadata = yield* cluster.metadata(wanted)
+      const now = yield* Clock.currentTimeMillis
       for (const name of wanted) {
         const found = metadata.get(name)
         if (found === undefined) continue
         const failed = failureOfCode(found.topicErrorCode)
-        if (found.partitionMetadata.length > 0) table.learn(found)
-        else if (failed !== undefined && (definite.has(failed.type) || table.missed(name) >= maxMissing)) {
+        if (found.partitionMetadata.length > 0) {
+          table.learn(found)
+          if (table.hasGone(name) && table.missed(name, now) >= maxMissingMillis) table.failGone(name)
+        } else if (failed !== undefined && (definite.has(failed.type) || table.missed(name, now) >= maxMissingMillis)) {
           table.failTopic(name, errors.of(failed, { operation: "write to", topic: name }))
         }
       }

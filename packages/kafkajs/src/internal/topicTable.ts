@@ -16,11 +16,12 @@ interface Arriving {
 
 class Topic {
   readonly name: string
+  /** Also of partitions that are gone, when the topic was made anew with fewer. */
   logs: ReadonlyArray<PartitionLog> = []
   leaders: ReadonlyArray<number> = []
   arriving: Array<Arriving> = []
-  /** Looks in a row that did not find it. */
-  missing = 0
+  /** The first of the looks in a row that did not find it, or not all of its partitions that have something on its way. */
+  missedAtMillis: number | undefined
   nextPartition = 0
 
   constructor(name: string) {
@@ -29,6 +30,20 @@ class Topic {
 
   get busy(): boolean {
     return this.arriving.length > 0 || this.logs.some(({ empty }) => !empty)
+  }
+
+  /** Logs of partitions that do not exist, with something on its way. */
+  get gone(): ReadonlyArray<PartitionLog> {
+    return this.logs.slice(this.leaders.length).filter(({ empty }) => !empty)
+  }
+
+  leader(partition: number): number {
+    return this.leaders[partition] ?? nobody
+  }
+
+  rejected(partition: number): BrokerError.RecordRejected {
+    const detail = `partition ${partition} does not exist; the topic has ${this.leaders.length}`
+    return new BrokerError.RecordRejected({ topic: this.name, detail })
   }
 }
 
@@ -42,24 +57,23 @@ export class TopicTable {
       topic = new Topic(record.topic)
       this.#topics.set(record.topic, topic)
     }
-    if (topic.logs.length > 0) return this.#route(topic, record, pending)
+    if (topic.leaders.length > 0) return this.#route(topic, record, pending)
     topic.arriving.push({ record, pending })
     return nobody
   }
 
   #route(topic: Topic, record: ConsumerRecord.ProducerRecord, pending: Pending): number {
-    const count = topic.logs.length
+    const count = topic.leaders.length
     const partition =
       record.partition ??
       (record.key === null ? topic.nextPartition++ % count : Partitioner.partitionFor(record.key, count))
-    const log = topic.logs[partition]
+    const log = partition < count ? topic.logs[partition] : undefined
     if (log === undefined) {
-      const detail = `partition ${partition} does not exist; the topic has ${count}`
-      pending.fail(new BrokerError.RecordRejected({ topic: topic.name, detail }))
+      pending.fail(topic.rejected(partition))
       return nobody
     }
     log.add(pending)
-    return topic.leaders[partition] ?? nobody
+    return topic.leader(partition)
   }
 
   /** Takes over what was learned about a topic; waiting records go to their partitions. */
@@ -68,25 +82,40 @@ export class TopicTable {
     if (topic === undefined) return
     const leaders = new Array<number>(partitionMetadata.length).fill(nobody)
     for (const { partitionId, leader } of partitionMetadata) leaders[partitionId] = leader
-    topic.logs = leaders.map((_, partition) => topic.logs[partition] ?? new PartitionLog(name, partition))
+    topic.logs = [
+      ...leaders.map((_, partition) => topic.logs[partition] ?? new PartitionLog(name, partition)),
+      ...topic.logs.slice(leaders.length)
+    ]
     topic.leaders = leaders
-    topic.missing = 0
+    if (topic.gone.length === 0) topic.missedAtMillis = undefined
     const arriving = topic.arriving
     topic.arriving = []
     for (const { record, pending } of arriving) if (!pending.settled) this.#route(topic, record, pending)
   }
 
-  /** Counts a look that did not find the topic; returns how many in a row. */
-  missed(name: string): number {
+  /** Whether something is on its way to partitions that the topic does not have any more, or not yet as far as a node knows. */
+  hasGone(name: string): boolean {
+    return (this.#topics.get(name)?.gone.length ?? 0) > 0
+  }
+
+  failGone(name: string): void {
     const topic = this.#topics.get(name)
-    return topic === undefined ? 0 : ++topic.missing
+    for (const log of topic?.gone ?? []) log.failAll(topic!.rejected(log.partition))
+  }
+
+  /** Told of a look that did not find the topic, or not all of it; returns for how long none has. */
+  missed(name: string, nowMillis: number): number {
+    const topic = this.#topics.get(name)
+    if (topic === undefined) return 0
+    topic.missedAtMillis ??= nowMillis
+    return nowMillis - topic.missedAtMillis
   }
 
   /** Fails everything for one topic. */
   failTopic(name: string, error: BrokerError.BrokerError): void {
     const topic = this.#topics.get(name)
     if (topic === undefined) return
-    topic.missing = 0
+    topic.missedAtMillis = undefined
     for (const { pending } of topic.arriving) pending.fail(error)
     topic.arriving = []
     for (const log of topic.logs) log.failAll(error)
@@ -121,8 +150,8 @@ export class TopicTable {
 
   /** The logs that a node leads and that have something to send. */
   ready(node: number): ReadonlyArray<PartitionLog> {
-    return [...this.#topics.values()].flatMap(({ logs, leaders }) =>
-      logs.filter((log, partition) => leaders[partition] === node && log.ready)
+    return [...this.#topics.values()].flatMap((topic) =>
+      topic.logs.filter((log, partition) => topic.leader(partition) === node && log.ready)
     )
   }
 

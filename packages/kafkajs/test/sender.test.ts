@@ -1,0 +1,105 @@
+/** What becomes of records when the cluster's view of their topic changes while they wait: a cluster that is made of its answers. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { TopicMetadata } from "../src/internal/apis.ts"
+import type { Cluster } from "../src/internal/cluster.ts"
+import { failure, Local } from "../src/internal/errors.ts"
+import { portErrors } from "../src/internal/portErrors.ts"
+import { secure } from "../src/internal/security.ts"
+import { makeSender } from "../src/internal/sender.ts"
+
+const away = failure(Local.connection, "not here")
+
+/** Its one node takes no request. Topic `t` has as many partitions as it is told, led by that node or by nobody. */
+const cluster = () => {
+  let partitions = 0
+  let leader = 1
+  let looks = 0
+  const topic = (): TopicMetadata => ({
+    ...{ topic: "t", topicErrorCode: 0, isInternal: false },
+    partitionMetadata: Array.from({ length: partitions }, (_, partitionId) => ({
+      ...{ partitionId, partitionErrorCode: 0, leader, replicas: [1], isr: [1], offlineReplicas: [] }
+    }))
+  })
+  const self: Cluster = {
+    node: () => Effect.fail(away),
+    anyNode: Effect.fail(away),
+    metadata: () =>
+      Effect.sync(() => {
+        looks++
+        return new Map([["t", topic()]])
+      }),
+    allTopics: Effect.succeed(["t"]),
+    nodes: Effect.succeed([1]),
+    coordinator: () => Effect.fail(away)
+  }
+  return {
+    self,
+    looks: () => looks,
+    has: (count: number, leaderId = 1) => {
+      partitions = count
+      leader = leaderId
+    }
+  }
+}
+
+const settings = {
+  ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),
+  ...{ lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
+  ...{ requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
+  identify: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
+  enlist: () => Effect.void
+}
+
+/** Sends one record to each partition, and tells what became of it. */
+const sendTo = Effect.fnUntraced(function* (
+  on: Cluster,
+  partitions: ReadonlyArray<number>,
+  deliveryTimeoutMillis = 120_000
+) {
+  const options = { ...settings, deliveryTimeoutMillis }
+  const { send } = yield* makeSender(on, options, portErrors(secure({ brokers: ["k:1"] })), yield* Effect.scope)
+  const outcomes = new Map<number, string>()
+  for (const partition of partitions) {
+    send({ topic: "t", partition, key: null, value: Buffer.from("x") }, (outcome) => {
+      outcomes.set(partition, "_tag" in outcome ? outcome._tag : "written")
+    })
+  }
+  return outcomes
+})
+
+describe("sender", () => {
+  it.effect(
+    "a record for a partition that the topic lost when it was made anew is refused, one that a node does not know yet waits",
+    () =>
+      Effect.gen(function* () {
+        const { self, has } = cluster()
+        has(3)
+        const outcomes = yield* sendTo(self, [0, 2])
+        yield* TestClock.adjust("1 second")
+        has(1)
+        yield* TestClock.adjust("200 millis")
+        has(3)
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual([...outcomes], [])
+        has(1)
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual([...outcomes], [[2, "RecordRejected"]])
+      })
+  )
+
+  it.effect("a record that timed out without a leader is the last reason to ask for one", () =>
+    Effect.gen(function* () {
+      const { self, has, looks } = cluster()
+      has(1, -1)
+      // Deadlines are on the real clock: this one is over when it is looked at.
+      const outcomes = yield* sendTo(self, [0], 0)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([...outcomes], [[0, "RequestTimedOut"]])
+      const before = looks()
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(looks(), before)
+    })
+  )
+})
