@@ -143,6 +143,9 @@ const retryableTypes = new Set([
 /** True when the coordinator has to be looked up again. */
 export const isCoordinatorFailure = (type: string): boolean => coordinatorTypes.has(type) || type === Local.connection
 
+/** True when a newer producer has the transactional id. */
+export const isFenced = (type: string): boolean => type === "PRODUCER_FENCED" || type === "INVALID_PRODUCER_EPOCH"
+
 const authorization = (type: string, subject: Subject): BrokerError.BrokerError | undefined => {
   const denied = (resource: BrokerError.AuthorizationFailed["resource"], name: string | undefined) =>
     new BrokerError.AuthorizationFailed({ resource, name: name ?? "", operation: subject.operation })
@@ -193,13 +196,10 @@ const ofIdentity = (type: string, subject: Subject): BrokerError.BrokerError | u
         groupId: subject.groupId ?? "",
         groupInstanceId: subject.groupInstanceId ?? ""
       })
-    case "PRODUCER_FENCED":
-    case "INVALID_PRODUCER_EPOCH":
-      return subject.transactionalId === undefined
-        ? undefined
-        : new BrokerError.ProducerFenced({ transactionalId: subject.transactionalId })
     default:
-      return undefined
+      return subject.transactionalId !== undefined && isFenced(type)
+        ? new BrokerError.ProducerFenced({ transactionalId: subject.transactionalId })
+        : undefined
   }
 }
 

@@ -8,7 +8,7 @@
 import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Clock, Duration, Effect, Exit, Result, Schedule, Scope, Semaphore } from "effect"
 import { type Cluster, connect } from "./cluster.ts"
-import { type ClientFailure, check, failure, isCoordinatorFailure, Local, type Subject } from "./errors.ts"
+import { type ClientFailure, check, failure, isCoordinatorFailure, isFenced, Local, type Subject } from "./errors.ts"
 import { byTopic } from "./logBounds.ts"
 import type { Identity } from "./partitionLog.ts"
 import type { PortErrors } from "./portErrors.ts"
@@ -24,14 +24,13 @@ type Transactional = Broker.ProducerOptions & {
 
 /** One epoch of the producer, and what its current transaction holds. */
 interface Epoch {
-  readonly identity: Identity
+  readonly requests: ReturnType<typeof requests>
   readonly sender: Sender
   readonly scope: Scope.Closeable
   /** Partitions that the coordinator has taken into the current transaction. */
   readonly enlisted: Set<string>
-  hasOffsets: boolean
-  /** True once anything was asked of the coordinator for the current transaction, whatever came of it. */
-  started: boolean
+  /** What the coordinator was asked to take in, whatever came of it: a partition, and the group of offsets. */
+  asked: { readonly partition?: ConsumerRecord.TopicPartition; readonly groupId?: string }
 }
 
 const retryable = (failed: ClientFailure): boolean =>
@@ -56,6 +55,9 @@ const requests = (cluster: Cluster, transactionalId: string, identity: Identity,
     producerEpoch: identity.producerEpoch
   }
   const coordinator = cluster.coordinator("transaction", transactionalId)
+  const addOffsets = Effect.fnUntraced(function* (groupId: string) {
+    yield* check((yield* call(yield* coordinator, "AddOffsetsToTxn", { ...producer, groupId })).errorCode)
+  })
   return {
     addPartitions: (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) =>
       Effect.gen(function* () {
@@ -65,12 +67,13 @@ const requests = (cluster: Cluster, transactionalId: string, identity: Identity,
         // OPERATION_NOT_ATTEMPTED (55) only says that another partition failed
         yield* check(...codes.filter((code) => code !== 55))
       }).pipe(persistently(millis)),
+    addOffsets: (groupId: string) => addOffsets(groupId).pipe(persistently(millis)),
     sendOffsets: (
       groupId: string,
       offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
     ) =>
       Effect.gen(function* () {
-        yield* check((yield* call(yield* coordinator, "AddOffsetsToTxn", { ...producer, groupId })).errorCode)
+        yield* addOffsets(groupId)
         const group = yield* cluster.coordinator("group", groupId)
         const topics = byTopic(offsets, ({ partition, offset }) => ({
           partition,
@@ -84,6 +87,24 @@ const requests = (cluster: Cluster, transactionalId: string, identity: Identity,
       yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult: true })).errorCode)
     }).pipe(persistently(millis))
   }
+}
+
+const isStarted = ({ asked: { partition, groupId } }: Epoch): boolean =>
+  partition !== undefined || groupId !== undefined
+
+/** Fails when a newer producer has the id, as far as is known: asks once more for what was asked, which is refused to everybody else. */
+const confirm = ({ asked: { partition, groupId }, requests }: Epoch): Effect.Effect<void, ClientFailure> => {
+  const again =
+    partition !== undefined
+      ? requests.addPartitions([partition])
+      : groupId === undefined
+        ? Effect.void
+        : requests.addOffsets(groupId)
+  return Effect.catchIf(
+    again,
+    ({ type }) => !isFenced(type),
+    () => Effect.void
+  )
 }
 
 /** How long ending a failed transaction may hold its caller up; what is left then is ended by the next one, or by its timeout. */
@@ -122,14 +143,15 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     const identity = yield* initialise
     const scope = yield* Scope.fork(parent)
     const enlisted = new Set<string>()
-    const { addPartitions } = requests(cluster, transactionalId, identity, bounds.deliveryTimeoutMillis)
+    const own = requests(cluster, transactionalId, identity, bounds.deliveryTimeoutMillis)
     const enlist = Effect.fnUntraced(function* (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) {
       const fresh = partitions.filter(
         ({ topic, partition }) => !enlisted.has(ConsumerRecord.partitionKey(topic, partition))
       )
-      if (fresh.length === 0) return
-      epoch.started = true
-      yield* addPartitions(fresh)
+      const [partition] = fresh
+      if (partition === undefined) return
+      epoch.asked = { ...epoch.asked, partition }
+      yield* own.addPartitions(fresh)
       for (const { topic, partition } of fresh) enlisted.add(ConsumerRecord.partitionKey(topic, partition))
     })
     const sender = yield* makeSender(
@@ -138,7 +160,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
       errors,
       scope
     )
-    const epoch: Epoch = { identity, sender, scope, enlisted, hasOffsets: false, started: false }
+    const epoch: Epoch = { requests: own, sender, scope, enlisted, asked: {} }
     return epoch
   })
 
@@ -162,12 +184,15 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
       return Scope.close(epoch.scope, Exit.void)
     })
 
-  /** Ends what is open by taking a new epoch. A failure is met again, and reported, by the next transaction. */
+  /**
+   * Ends what is open by taking a new epoch. Not when another has the id by now, which that would fence: whoever lost a partition aborts its transaction, and is
+   * told nothing. A failure is met again, and reported, by the next transaction.
+   */
   const abort = (epoch: Epoch) =>
     Effect.gen(function* () {
       yield* discard(epoch)
-      if (fenced !== undefined || !epoch.started) return
-      const next = yield* noteFencing(errors.map(begin, subject)).pipe(
+      if (fenced !== undefined || !isStarted(epoch)) return
+      const next = yield* noteFencing(errors.map(Effect.andThen(confirm(epoch), begin), subject)).pipe(
         Effect.interruptible,
         Effect.timeout(abortTimeout),
         Effect.option
@@ -176,13 +201,11 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     })
 
   const commit = Effect.fnUntraced(function* (epoch: Epoch) {
-    if (epoch.enlisted.size > 0 || epoch.hasOffsets) {
-      const { commit } = requests(cluster, transactionalId, epoch.identity, bounds.deliveryTimeoutMillis)
-      yield* errors.map(commit, { ...subject, operation: "commit a transaction of" })
+    if (epoch.enlisted.size > 0 || epoch.asked.groupId !== undefined) {
+      yield* errors.map(epoch.requests.commit, { ...subject, operation: "commit a transaction of" })
     }
     epoch.enlisted.clear()
-    epoch.hasOffsets = false
-    epoch.started = false
+    epoch.asked = {}
   })
 
   const take = Effect.suspend(() => {
@@ -208,7 +231,6 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
             Effect.tapError((error) => Effect.sync(() => note(error)))
           )
         const records = sending(epoch.sender)
-        const { sendOffsets } = requests(cluster, transactionalId, epoch.identity, bounds.deliveryTimeoutMillis)
         const handle: Broker.Transaction = {
           send: (record) => within(records.send(record)),
           sendAll: (all) => within(records.sendAll(all)),
@@ -227,10 +249,13 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
           },
           sendOffsets: (groupId, offsets) =>
             Effect.suspend(() => {
-              epoch.hasOffsets = true
-              epoch.started = true
+              epoch.asked = { ...epoch.asked, groupId }
               return within(
-                errors.map(sendOffsets(groupId, offsets), { ...subject, operation: "commit offsets of", groupId })
+                errors.map(epoch.requests.sendOffsets(groupId, offsets), {
+                  ...subject,
+                  operation: "commit offsets of",
+                  groupId
+                })
               )
             })
         }

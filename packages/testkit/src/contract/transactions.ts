@@ -1,6 +1,6 @@
 /** Outcomes: records and offsets that become visible together, or never. */
 import { Broker, type BrokerError } from "@eventbus/core"
-import { Effect, Exit, Fiber, Result } from "effect"
+import { Deferred, Effect, Exit, Fiber, Result } from "effect"
 import { assert } from "vitest"
 import {
   admin,
@@ -251,6 +251,37 @@ export const transactions: ReadonlyArray<Outcome> = [
       yield* probe.collects(2)
       yield* quietTime
       assert.deepStrictEqual(probe.values, ["first", "second"])
+    })
+  },
+  {
+    title:
+      "OFF-17: who was replaced while its transaction was open, and is interrupted then, leaves the newer producer alone",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const transactionalId = unique("tx")
+      const older = yield* transactional(transactionalId)
+      const open = yield* Deferred.make<void>()
+      const cut = yield* Effect.forkChild(
+        older.transaction((tx) =>
+          tx
+            .send(record(name, "cut"))
+            .pipe(Effect.andThen(Deferred.succeed(open, undefined)), Effect.andThen(Effect.never))
+        )
+      )
+      yield* Deferred.await(open)
+      const newer = yield* transactional(transactionalId)
+      yield* newer.transaction((tx) =>
+        Effect.gen(function* () {
+          yield* tx.send(record(name, "a"))
+          yield* Fiber.interrupt(cut)
+          yield* tx.send(record(name, "b"))
+        })
+      )
+      yield* newer.transaction((tx) => tx.send(record(name, "c")))
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(3)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["a", "b", "c"])
     })
   },
   {
