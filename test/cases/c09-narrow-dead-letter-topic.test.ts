@@ -39,6 +39,26 @@ describe("C09 the dead letter topic is narrower, missing or slow", () => {
     })
   )
 
+  scenario(
+    "DLT-12 made anew with one partition: a record without key, whose partition is gone, waits a second at most",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        const withoutKey = memory.append("orders", 5, [{ key: null, value: bytes("bad") }])
+        yield* memory.createTopic("orders", { partitions: 6 })
+        yield* memory.createTopic("orders.DLT", { partitions: 6 })
+        const app = yield* start(failing("create"))
+        yield* withoutKey
+        yield* until(() => app.of("Settled").length === 1, "1 second")
+        yield* Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.deleteTopics(["orders.DLT"])))
+        yield* memory.createTopic("orders.DLT")
+        yield* advance("1 second")
+        yield* withoutKey
+        yield* advance("1 second")
+        assert.deepStrictEqual(yield* originsIn("orders.DLT"), ["5"])
+      })
+  )
+
   scenario("DLT-02 missing: nothing committed, another binding works, creating it heals without a restart", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker

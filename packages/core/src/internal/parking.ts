@@ -87,6 +87,7 @@ export const make = Effect.fnUntraced(function* (
 
   /** Whether the trouble is mended, so that the next attempt need not wait. */
   const heal = (error: BrokerError, topic: string): Effect.Effect<boolean> => {
+    if (error._tag === "RecordRejected") return Effect.as(topics.doubt(topic), false)
     if (error._tag !== "UnknownTopic" || definition.missingTopics !== "create") return Effect.succeed(false)
     return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
   }

@@ -15,6 +15,8 @@ export interface TargetTopics {
   readonly require: Effect.Effect<void, BrokerError>
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
+  /** Told that a partition was refused: the topic may have been made anew with fewer. */
+  readonly doubt: (topic: string) => Effect.Effect<void>
 }
 
 /** How long a topic's partition count is believed, and how long that there is none. */
@@ -94,6 +96,11 @@ export const make = (
   const describeOnce = once(describe)
 
   return {
+    doubt: (topic) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const known = counts.get(topic)
+        if (known !== undefined && Math.abs(now - known.atMillis) >= retryMillis) counts.delete(topic)
+      }),
     create: once(createOnce),
     require: withAdmin((admin) =>
       Effect.forEach([...tiers.topics.map(({ topic }) => topic), definition.deadLetterTopic], admin.describeTopic, {
