@@ -44,10 +44,12 @@ const cluster = () => {
   }
 }
 
+const errors = portErrors(secure({ brokers: ["k:1"] }))
+
 const settings = {
   ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),
   ...{ lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
-  ...{ requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
+  ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
   identify: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
   enlist: () => Effect.void
 }
@@ -59,7 +61,7 @@ const sendTo = Effect.fnUntraced(function* (
   deliveryTimeoutMillis = 120_000
 ) {
   const options = { ...settings, deliveryTimeoutMillis }
-  const { send } = yield* makeSender(on, options, portErrors(secure({ brokers: ["k:1"] })), yield* Effect.scope)
+  const { send } = yield* makeSender(on, options, errors, yield* Effect.scope)
   const outcomes = new Map<number, string>()
   for (const partition of partitions) {
     send({ topic: "t", partition, key: null, value: Buffer.from("x") }, (outcome) => {
@@ -101,5 +103,33 @@ describe("sender", () => {
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(looks(), before)
     })
+  )
+
+  it.effect(
+    "OFF-17 in a transaction, sequence numbers of a partition are not used again after a record that may have been written was given up",
+    () =>
+      Effect.gen(function* () {
+        const { self, has } = cluster()
+        has(1)
+        const identity = { producerId: 1n, producerEpoch: 0 }
+        const options = {
+          ...settings,
+          kind: "transactional",
+          transactionalId: "x",
+          identify: Effect.succeed(identity)
+        } as const
+        const { send } = yield* makeSender(self, options, errors, yield* Effect.scope)
+        const outcomes: Array<string> = []
+        const one = (name: string) =>
+          send({ topic: "t", partition: 0, key: null, value: Buffer.from(name) }, (outcome) => {
+            outcomes.push(`${name}: ${"_tag" in outcome ? outcome._tag : "written"}`)
+          })
+        const giveUp = one("first")
+        yield* TestClock.adjust("50 millis")
+        giveUp()
+        one("second")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(outcomes, ["second: UnexpectedBrokerError"])
+      })
   )
 })

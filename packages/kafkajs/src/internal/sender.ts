@@ -50,6 +50,7 @@ const retryDelay = "100 millis"
 /** A node that was not told of a new topic, or of new partitions, yet answers that they do not exist. */
 const maxMissingMillis = 500
 const definite = new Set(["INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED"])
+const spent = failure("INVALID_TXN_STATE", "it is not known what was written to the partition before")
 const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
 
 interface Context {
@@ -187,6 +188,8 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
       for (const { log } of sendings) {
         if (log.identity !== undefined) continue
         if (identity === undefined || identity === log.spent) identity = yield* options.identify
+        // That of a transaction is the only one: the broker would take what comes now for a repetition.
+        if (identity === log.spent) return yield* Effect.fail(spent)
         log.identity = identity
       }
       yield* options.enlist(sendings.map(({ log: { topic, partition } }) => ({ topic, partition })))

@@ -1,6 +1,6 @@
 /**
- * Transactions. Owns the producer's epoch: after anything whose outcome is not certain, and to abort, it takes a new one. That
- * ends what is open on the broker's side and shuts out what may still be on its way under the old epoch.
+ * Transactions. Owns the producer's epoch: after anything whose outcome is not certain it takes a new one. That ends what is open on the broker's side and
+ * shuts out what may still be on its way under the old epoch.
  *
  * The protocol has no group generation in these requests (KIP-447 needs newer ones than kafkajs encodes): what keeps a zombie out is
  * its transactional id, so give each input partition, or each consumer, one of its own.
@@ -47,6 +47,18 @@ const persistently =
       })
     )
 
+/** A new epoch: older ones are fenced, and what they left open is aborted. */
+const initialise = (cluster: Cluster, { transactionalId, transactionTimeout }: Transactional, millis: number) =>
+  Effect.gen(function* () {
+    const coordinator = yield* cluster.coordinator("transaction", transactionalId)
+    const answer = yield* call(coordinator, "InitProducerId", {
+      transactionalId,
+      transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds")
+    })
+    yield* check(answer.errorCode)
+    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+  }).pipe(persistently(millis))
+
 /** The requests of a transaction, for one epoch. */
 const requests = (cluster: Cluster, transactionalId: string, identity: Identity, millis: number) => {
   const producer = {
@@ -83,9 +95,11 @@ const requests = (cluster: Cluster, transactionalId: string, identity: Identity,
         const answer = yield* call(group, "TxnOffsetCommit", { ...producer, groupId, topics })
         yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
       }).pipe(persistently(millis)),
-    commit: Effect.gen(function* () {
-      yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult: true })).errorCode)
-    }).pipe(persistently(millis))
+    end: (outcome: "commit" | "abort") =>
+      Effect.gen(function* () {
+        const transactionResult = outcome === "commit"
+        yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult })).errorCode)
+      }).pipe(persistently(millis))
   }
 }
 
@@ -129,18 +143,8 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
   const parent = yield* Effect.scope
   const oneAtATime = yield* Semaphore.make(1)
 
-  const initialise = Effect.gen(function* () {
-    const coordinator = yield* cluster.coordinator("transaction", transactionalId)
-    const answer = yield* call(coordinator, "InitProducerId", {
-      transactionalId,
-      transactionTimeout: Duration.toMillis(producer.transactionTimeout ?? "60 seconds")
-    })
-    yield* check(answer.errorCode)
-    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
-  }).pipe(persistently(bounds.deliveryTimeoutMillis))
-
   const begin = Effect.gen(function* () {
-    const identity = yield* initialise
+    const identity = yield* initialise(cluster, producer, bounds.deliveryTimeoutMillis)
     const scope = yield* Scope.fork(parent)
     const enlisted = new Set<string>()
     const own = requests(cluster, transactionalId, identity, bounds.deliveryTimeoutMillis)
@@ -184,11 +188,19 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
       return Scope.close(epoch.scope, Exit.void)
     })
 
+  const end = Effect.fnUntraced(function* (epoch: Epoch, outcome: "commit" | "abort") {
+    if (epoch.enlisted.size > 0 || epoch.asked.groupId !== undefined) {
+      yield* errors.map(epoch.requests.end(outcome), { ...subject, operation: `${outcome} a transaction of` })
+    }
+    epoch.enlisted.clear()
+    epoch.asked = {}
+  })
+
   /**
    * Ends what is open by taking a new epoch. Not when another has the id by now, which that would fence: whoever lost a partition aborts its transaction, and is
    * told nothing. A failure is met again, and reported, by the next transaction.
    */
-  const abort = (epoch: Epoch) =>
+  const renew = (epoch: Epoch) =>
     Effect.gen(function* () {
       yield* discard(epoch)
       if (fenced !== undefined || !isStarted(epoch)) return
@@ -200,13 +212,16 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
       if (next._tag === "Some") current = next.value
     })
 
-  const commit = Effect.fnUntraced(function* (epoch: Epoch) {
-    if (epoch.enlisted.size > 0 || epoch.asked.groupId !== undefined) {
-      yield* errors.map(epoch.requests.commit, { ...subject, operation: "commit a transaction of" })
-    }
-    epoch.enlisted.clear()
-    epoch.asked = {}
-  })
+  /** Where everything is answered, the coordinator is told to end the transaction, which it does for the owner of the id only; the epoch stays. */
+  const abort = (epoch: Epoch, certain: Effect.Effect<void, BrokerError.BrokerError>) =>
+    certain.pipe(
+      Effect.andThen(epoch.sender.drained),
+      Effect.andThen(certain),
+      Effect.andThen(noteFencing(end(epoch, "abort"))),
+      Effect.interruptible,
+      Effect.timeout(abortTimeout),
+      Effect.catch(() => renew(epoch))
+    )
 
   const take = Effect.suspend(() => {
     if (fenced !== undefined) return Effect.fail(fenced)
@@ -259,17 +274,18 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
               )
             })
         }
+        const certain = Effect.suspend(() => (uncertain === undefined ? Effect.void : Effect.fail(uncertain)))
         const finish = Effect.gen(function* () {
           yield* restore(epoch.sender.drained)
           active = false
-          if (uncertain !== undefined) return yield* Effect.fail(uncertain)
-          yield* noteFencing(commit(epoch))
+          yield* certain
+          yield* Effect.tapError(end(epoch, "commit"), (error) => Effect.sync(() => note(error)))
         })
         return yield* restore(use(handle)).pipe(
           Effect.tap(() => finish),
           Effect.onError(() => {
             active = false
-            return abort(epoch)
+            return abort(epoch, certain)
           })
         )
       })

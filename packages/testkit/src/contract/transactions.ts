@@ -255,33 +255,38 @@ export const transactions: ReadonlyArray<Outcome> = [
   },
   {
     title:
-      "OFF-17: who was replaced while its transaction was open, and is interrupted then, leaves the newer producer alone",
+      "OFF-17: who was replaced while its transaction was open, and fails or is interrupted then, leaves the newer producer alone",
     run: Effect.gen(function* () {
-      const name = yield* topic()
-      const transactionalId = unique("tx")
-      const older = yield* transactional(transactionalId)
-      const open = yield* Deferred.make<void>()
-      const cut = yield* Effect.forkChild(
-        older.transaction((tx) =>
-          tx
-            .send(record(name, "cut"))
-            .pipe(Effect.andThen(Deferred.succeed(open, undefined)), Effect.andThen(Effect.never))
+      for (const ending of ["interrupted", "failed"]) {
+        const name = yield* topic()
+        const transactionalId = unique("tx")
+        const older = yield* transactional(transactionalId)
+        const open = yield* Deferred.make<void>()
+        const failing = yield* Deferred.make<never, string>()
+        const cut = yield* Effect.forkChild(
+          older.transaction((tx) =>
+            tx
+              .send(record(name, "cut"))
+              .pipe(Effect.andThen(Deferred.succeed(open, undefined)), Effect.andThen(Deferred.await(failing)))
+          )
         )
-      )
-      yield* Deferred.await(open)
-      const newer = yield* transactional(transactionalId)
-      yield* newer.transaction((tx) =>
-        Effect.gen(function* () {
-          yield* tx.send(record(name, "a"))
-          yield* Fiber.interrupt(cut)
-          yield* tx.send(record(name, "b"))
-        })
-      )
-      yield* newer.transaction((tx) => tx.send(record(name, "c")))
-      const probe = yield* join({ groupId: unique("group"), topics: [name] })
-      yield* probe.collects(3)
-      yield* quietTime
-      assert.deepStrictEqual(probe.values, ["a", "b", "c"])
+        yield* Deferred.await(open)
+        const newer = yield* transactional(transactionalId)
+        yield* newer.transaction((tx) =>
+          Effect.gen(function* () {
+            yield* tx.send(record(name, "a"))
+            if (ending === "interrupted") yield* Fiber.interrupt(cut)
+            else yield* Deferred.fail(failing, ending)
+            yield* Fiber.await(cut)
+            yield* tx.send(record(name, "b"))
+          })
+        )
+        yield* newer.transaction((tx) => tx.send(record(name, "c")))
+        const probe = yield* join({ groupId: unique("group"), topics: [name] })
+        yield* probe.collects(3)
+        yield* quietTime
+        assert.deepStrictEqual(probe.values, ["a", "b", "c"])
+      }
     })
   },
   {
