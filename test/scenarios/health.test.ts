@@ -1,8 +1,17 @@
 /** What health says, and how soon: on a virtual clock, with what goes wrong made to go wrong. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Broker, Clusters, type EventBusConnector, Health, RetryPolicy, Route } from "@eventbus/core"
+import {
+  Binding,
+  Broker,
+  BrokerError,
+  Clusters,
+  type EventBusConnector,
+  Health,
+  RetryPolicy,
+  Route
+} from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Layer } from "effect"
+import { Cause, Effect, Layer, Queue } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start } from "./bus.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
@@ -217,6 +226,33 @@ describe("health", () => {
       assert.deepStrictEqual({ status, live }, { status: "DOWN", live: true })
       assert.deepInclude(reasons[0], { _tag: "PartitionStalled", partition: 0, lag: 3n })
       yield* inTime(close)
+    })
+  )
+
+  scenario("LIF-08 LIF-21 a consumer that its group refuses is DOWN, and not ready however often it is tried", () =>
+    Effect.gen(function* () {
+      yield* withTopic
+      const { broker } = yield* MemoryBroker.MemoryBroker
+      const refusal = new BrokerError.UnexpectedBrokerError({
+        ...{ operation: "consume", code: "INVALID_SESSION_TIMEOUT", detail: "the group refuses it", retryable: false }
+      })
+      const refusing: Broker.Broker["Service"] = {
+        ...broker,
+        consumer: (options) =>
+          Effect.gen(function* () {
+            const session = yield* broker.consumer(options)
+            const events = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
+            Queue.failCauseUnsafe(events, Cause.fail(refusal))
+            return { ...session, events }
+          })
+      }
+      const app = yield* Effect.provideService(start(reader), Broker.Broker, refusing)
+      for (let minute = 0; minute < 3; minute++) {
+        const { status, ready, reasons } = yield* app.connector.health
+        assert.deepStrictEqual({ status, ready }, { status: "DOWN", ready: false })
+        assert.deepInclude(reasons[0], { _tag: "ConsumerCrashed", binding: "orders", error: refusal })
+        yield* advance("1 minute")
+      }
     })
   )
 

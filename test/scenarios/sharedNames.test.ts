@@ -21,6 +21,8 @@ describe("topics that two bindings would share", () => {
     [bind("a", "orders", "g"), bind("b", "orders_retry-1", "h"), "orders_retry-1"],
     [bind("a", "orders_DLT", "g"), bind("b", "orders", "h"), "orders.DLT"],
     [bind("a", "a.b", "g"), bind("b", "a.b", "h"), "a.b.retry-1"],
+    // Kafka would share the records out between the two.
+    [bind("a", "orders", "g"), bind("b", "orders", "g"), "orders"],
     [bind("a", "a", "b", TopicName.perGroup), bind("b", "a.b", "h"), "a.b.retry-1"],
     [bind("a", "a", "b_c", TopicName.perGroup), bind("b", "a_b", "c", TopicName.perGroup), "a_b.c.retry-1"]
   ] as const) {

@@ -75,7 +75,8 @@ export interface RecordChunk extends TopicPartition {
  * What a session reports, in the order in which it happened.
  *
  * - `Assigned`: partitions that are new to this session. Nothing is fetched from them until `seek` gives a position.
- *   A partition that stays over a rebalance is not mentioned: it goes on without a repeated or missing record.
+ *   A partition that stays over a rebalance is not mentioned: it goes on without a repeated or missing record. The first one says that the session has become
+ *   a member of its group, and names none where it got none.
  * - `Revoked`: partitions to give up. Nothing more arrives for them. They still belong to this session (commits are accepted)
  *   until `release` has run or the rebalance timeout has passed, whichever comes first; only then may another member get them.
  *   When the timeout passes first, `Lost` follows for the same partitions.

@@ -62,7 +62,7 @@ export interface ConsumerSnapshot {
   readonly index: number
   readonly status: "connecting" | "running" | "crashed"
   readonly sinceMillis: number
-  /** Whether it has been running since the binding was started. */
+  /** Whether it has been a member of its group since the binding was started. */
   readonly hasRun: boolean
   /** Why it crashed last; undefined while it is running, and before it ever was. */
   readonly error: BrokerError | undefined

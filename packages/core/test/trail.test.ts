@@ -3,6 +3,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { advance, append, bytes, inTime, orders, publish, scenario, start, until } from "../../../test/scenarios/bus.ts"
 import * as Binding from "../src/Binding.ts"
+import * as Broker from "../src/Broker.ts"
 import * as Replay from "../src/internal/replay.ts"
 import * as RetryPolicy from "../src/RetryPolicy.ts"
 import * as Route from "../src/Route.ts"
@@ -77,6 +78,37 @@ describe("trail", () => {
       assert.strictEqual(yield* trailOf({ partition: 3, offset: 3n }), replayed)
       assert.strictEqual(yield* trailOf({ key: "k1" }), replayed)
       assert.strictEqual((yield* trailOf({ partition: 3, offset: 0n })).split("\n").length, 1)
+    })
+  )
+
+  scenario("a record that moves on while its copies are looked for is not taken for done", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, ["bad"])
+      yield* start(failing().binding)
+      yield* advance("1 second")
+      const { broker } = memory
+      let hasMoved = false
+      const moves = Effect.suspend(() => {
+        if (hasMoved) return Effect.void
+        hasMoved = true
+        return advance("10 seconds")
+      })
+      const moving: Broker.Broker["Service"] = {
+        ...broker,
+        admin: Effect.map(broker.admin, (admin) => ({
+          ...admin,
+          committedOffsets: (groupId, of) => Effect.andThen(moves, admin.committedOffsets(groupId, of))
+        }))
+      }
+      const trail = Trail.trail(topics, { partition: 0, offset: 0n })
+      const hops = yield* inTime(Effect.provideService(trail, Broker.Broker, moving), "1 milli")
+      expect(hops.map(({ offset, committed }) => [offset, committed])).toEqual([
+        [0n, true],
+        [0n, true],
+        [1n, false]
+      ])
     })
   )
 

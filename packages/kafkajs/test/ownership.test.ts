@@ -67,7 +67,7 @@ describe("ownership", () => {
   it("what goes before it was announced is dropped without a word", () => {
     const ownership = new Ownership()
     ownership.assign(1, [at(0)])
-    assert.deepStrictEqual(ownership.assign(2, []), { added: [], revoked: [], dropped: 1 })
+    assert.deepStrictEqual(ownership.assign(2, []), { added: [], revoked: [], dropped: 1, isFirst: false })
     ownership.assign(3, [at(0)])
     assert.deepStrictEqual(ownership.clear(), [])
   })

@@ -1,7 +1,7 @@
 /**
  * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
  */
-import { Clock, Deferred, Effect, Queue, type Scope } from "effect"
+import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
@@ -72,6 +72,8 @@ export interface Consumer {
   readonly flush: Effect.Effect<void>
   /** Stops, drains and commits every partition within the bound. The session stays open. */
   readonly drain: (boundMillis: number) => Effect.Effect<void>
+  /** Returns when it has become a member of its group. */
+  readonly joined: Effect.Effect<void>
   /** The loop: ends only by failing. */
   readonly run: Effect.Effect<never, BrokerError>
 }
@@ -84,6 +86,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const session = yield* openSession(options)
   const handling = yield* makeHandling(options, session)
   const broken = Deferred.makeUnsafe<never>()
+  const joined = Latch.makeUnsafe(false)
   const assignments = yield* Assignments.make({
     handling,
     inTier: tierHandlings(options, handling),
@@ -116,10 +119,12 @@ export const make = Effect.fnUntraced(function* <R>(
       })
     ),
     drain: assignments.drain,
+    joined: joined.await,
     run: Effect.forever(
-      Effect.flatMap(Queue.takeAll(session.events), (events) =>
-        Effect.forEach(events, assignments.react, { discard: true })
-      )
+      Effect.flatMap(Queue.takeAll(session.events), (events) => {
+        if (events.some(({ _tag }) => _tag === "Assigned")) joined.openUnsafe()
+        return Effect.forEach(events, assignments.react, { discard: true })
+      })
     ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
 })

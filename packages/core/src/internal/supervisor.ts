@@ -12,9 +12,9 @@ import * as Failure from "./failure.ts"
 export interface ConsumerStatus {
   readonly status: "connecting" | "running" | "crashed"
   readonly sinceMillis: number
-  /** While it is running. */
+  /** While it has a session. */
   readonly consumer: Consumer.Consumer | undefined
-  /** Whether it has ever been running. */
+  /** Whether it has ever been a member of its group. */
   readonly hasRun: boolean
   /** Why it crashed last; undefined while it is running. */
   readonly error: BrokerError | undefined
@@ -43,7 +43,9 @@ export const supervise = <R>(
     })
   const session = Effect.gen(function* () {
     const consumer = yield* Consumer.make(options)
-    yield* become({ status: "running", consumer, hasRun: true, error: undefined })
+    yield* become({ consumer })
+    const isMember = become({ status: "running", hasRun: true, error: undefined })
+    yield* Effect.forkScoped(Effect.andThen(consumer.joined, isMember))
     return yield* consumer.run
   }).pipe(
     Effect.scoped,

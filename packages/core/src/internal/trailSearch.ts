@@ -47,6 +47,8 @@ export const find = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Copy>, BrokerError, Scope.Scope> {
   const admin = yield* broker.admin
   const { retry, deadLetter } = yield* locate(admin, topics)
+  // Before the search: a record that moves on meanwhile has a copy that is found, or counts as not done yet.
+  const committed = yield* committedBy(admin, topics.groupId, [topics.topic, ...retry])
   const all = [topics.topic, ...retry, deadLetter]
   const scan = yield* TopicScan.open({ broker, groupId: topics.groupId, topics: all })
   const search: Search = { admin, scan, topics }
@@ -68,7 +70,6 @@ export const find = Effect.fnUntraced(function* (
   const main = yield* Stream.runCollect(recordAt(search, origin))
   const letters = mine.filter(({ topic }) => topic === deadLetter)
   const replayed = letters.length === 0 ? [] : yield* findReplays(search, origin, letters)
-  const committed = yield* committedBy(admin, topics.groupId, [topics.topic, ...retry])
   const copies = (kind: Copy["kind"], records: ReadonlyArray<ConsumerRecord>) =>
     records.map((record): Copy => ({ kind, record, committed: committed(record) }))
   return [

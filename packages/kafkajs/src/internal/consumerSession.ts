@@ -205,10 +205,11 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
 
   const membership: Membership = makeMembership(memberCluster, config, ownership, {
     assigned: (generation, partitions) => {
-      const { added, revoked, dropped } = ownership.assign(generation, partitions)
+      const { added, revoked, dropped, isFirst } = ownership.assign(generation, partitions)
       for (const group of revoked) revoke(group)
       if (dropped > 0) membership.rejoin()
       if (added.length > 0) fork(announce(generation, added))
+      else if (isFirst) emit({ _tag: "Assigned", generation, partitions: [] })
     },
     lost: () => {
       for (const group of ownership.clear()) emitLost(group)

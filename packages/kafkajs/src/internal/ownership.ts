@@ -38,8 +38,18 @@ export const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Gr
   return [...groups].map(([generation, partitions]) => ({ generation, partitions }))
 }
 
+/** What a new assignment changes. */
+export interface Change {
+  readonly added: ReadonlyArray<Owned>
+  readonly revoked: ReadonlyArray<Group>
+  /** How many were never announced: nobody has to let go of them. */
+  readonly dropped: number
+  readonly isFirst: boolean
+}
+
 export class Ownership {
   readonly #partitions = new Map<string, Owned>()
+  #hasAssignment = false
 
   get({ topic, partition }: ConsumerRecord.TopicPartition): Owned | undefined {
     return this.#partitions.get(ConsumerRecord.partitionKey(topic, partition))
@@ -68,11 +78,8 @@ export class Ownership {
     return this.all().filter(({ phase, paused }) => phase === "fetching" && !paused)
   }
 
-  /** Takes a new assignment over. `dropped` were never announced, so nobody has to let go of them. */
-  assign(
-    generation: number,
-    assignment: ReadonlyArray<ConsumerRecord.TopicPartition>
-  ): { readonly added: ReadonlyArray<Owned>; readonly revoked: ReadonlyArray<Group>; readonly dropped: number } {
+  /** Takes a new assignment over. */
+  assign(generation: number, assignment: ReadonlyArray<ConsumerRecord.TopicPartition>): Change {
     const keys = new Set(assignment.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition)))
     const gone = [...this.#partitions].filter(([key]) => !keys.has(key))
     const dropped = gone.filter(([, { phase }]) => phase === "preparing")
@@ -98,7 +105,9 @@ export class Ownership {
       this.#partitions.set(key, owned)
       return [owned]
     })
-    return { added, revoked: byGeneration(revoked), dropped: dropped.length }
+    const isFirst = !this.#hasAssignment
+    this.#hasAssignment = true
+    return { added, revoked: byGeneration(revoked), dropped: dropped.length, isFirst }
   }
 
   /** Gives up those of `partitions` that are still held; returns them. */

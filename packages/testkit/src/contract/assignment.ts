@@ -2,7 +2,18 @@
 import { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import { assert } from "vitest"
-import { admin, eventually, type Outcome, publish, quietTime, texts, topic, unique, usable } from "./harness.ts"
+import {
+  admin,
+  eventually,
+  eventuallyTrue,
+  type Outcome,
+  publish,
+  quietTime,
+  texts,
+  topic,
+  unique,
+  usable
+} from "./harness.ts"
 import { join } from "./probe.ts"
 
 export const assignment: ReadonlyArray<Outcome> = [
@@ -19,6 +30,23 @@ export const assignment: ReadonlyArray<Outcome> = [
         assert.strictEqual(own.logStart, 0n)
         assert.strictEqual(own.logEnd, partition === 1 ? 2n : 0n)
       }
+    })
+  },
+  {
+    title: "a member that gets no partition is told that it is one, once, by an assignment of nothing",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const groupId = unique("group")
+      const first = yield* join({ groupId, topics: [name] })
+      yield* first.owns(1)
+      const second = yield* join({ groupId, topics: [name] })
+      yield* eventuallyTrue(() => assert.strictEqual(second.of("Assigned").length, 1))
+      yield* quietTime
+      assert.deepStrictEqual(
+        second.of("Assigned").map(({ partitions }) => partitions),
+        [[]]
+      )
+      assert.strictEqual(first.owned.size, 1)
     })
   },
   {

@@ -30,6 +30,8 @@ export class Session {
   private readonly cursors = new Map<string, Cursor>()
   private readonly wakeUp = Latch.makeUnsafe()
   private phase: "joining" | "open" | "ended" = "joining"
+  /** Whether the client knows that it is a member. */
+  private hasJoined = false
   /** Whose turn it is to be fetched. */
   private turn = 0
 
@@ -206,6 +208,9 @@ export class Session {
       this.parts.outlet.emit({ _tag: "Assigned", generation, partitions })
       this.report("Assigned", generation, partitions)
     }
+    if (!this.hasJoined && fresh.length === 0)
+      this.parts.outlet.emit({ _tag: "Assigned", generation: this.parts.group.generation, partitions: [] })
+    this.hasJoined = true
   }
 
   private admit({ topic, partition, generation }: Holding): Broker.AssignedPartition {
