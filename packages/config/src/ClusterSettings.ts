@@ -3,6 +3,7 @@
  */
 import * as Fs from "node:fs/promises"
 import { Effect, Redacted, Schema } from "effect"
+import * as Addresses from "./internal/addresses.ts"
 import type * as Settings from "./Settings.ts"
 
 /** The file of a secret, which could be read when the configuration was loaded, cannot be read any more. */
@@ -58,15 +59,15 @@ export interface ClusterSettings {
   readonly metadataMaxAge: number
 }
 
+/** host:port, several with commas; undefined where one of them is none. */
+export const addresses: (text: string) => ReadonlyArray<string> | undefined = Addresses.parse
+
 /** By alias, from what the schema decoded. */
 export const complete = (alias: string, decoded: typeof Settings.Cluster.Type): ClusterSettings => {
   const { brokers, ssl, sasl, connectionTimeoutMs, requestTimeoutMs, metadataMaxAgeMs, clientId, retries } = decoded
   return {
     alias,
-    brokers: (typeof brokers === "string" ? [brokers] : brokers)
-      .flatMap((each) => each.split(","))
-      .map((each) => each.trim())
-      .filter((each) => each !== ""),
+    brokers: (typeof brokers === "string" ? [brokers] : brokers).flatMap((each) => addresses(each) ?? []),
     clientId,
     ...(ssl === undefined || ssl === false ? {} : { ssl: ssl === true ? ssl : sslOf(ssl) }),
     ...(sasl === undefined ? {} : { sasl: saslOf(sasl) }),

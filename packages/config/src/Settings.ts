@@ -5,7 +5,18 @@
  * out. Times are milliseconds here; written as a number of them, or as text such as `10s`, `1m 30s`, `10 seconds` or `PT10S`.
  */
 import { Schema } from "effect"
-import { decimal, duration, flag, oneOf, secret, text, topicName, whole, withDefault } from "./internal/leaves.ts"
+import {
+  addresses,
+  decimal,
+  duration,
+  flag,
+  oneOf,
+  secret,
+  text,
+  topicName,
+  whole,
+  withDefault
+} from "./internal/leaves.ts"
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
@@ -141,10 +152,11 @@ const common = {
     "`max.poll.interval.ms`: 70 % of it is what a delivery may take. Default 10 min.",
     1
   ).pipe(withDefault(600_000)),
-  sessionTimeoutMs: duration("`session.timeout.ms`: 3 x heartbeatIntervalMs or more. Default 45 s.", 1).pipe(
-    withDefault(45_000)
-  ),
-  heartbeatIntervalMs: duration("`heartbeat.interval.ms`. Default 10 s.", 1).pipe(withDefault(10_000)),
+  sessionTimeoutMs: duration(
+    "`session.timeout.ms`: 3 x heartbeatIntervalMs or more; brokers take 6 s and more by default. Default 45 s.",
+    1_000
+  ).pipe(withDefault(45_000)),
+  heartbeatIntervalMs: duration("`heartbeat.interval.ms`. Default 10 s.", 100).pipe(withDefault(10_000)),
   rebalanceTimeoutMs: duration(
     "`rebalance.timeout.ms`: how long giving up a partition may take. Default 60 s.",
     1
@@ -265,8 +277,8 @@ export const Sasl = section("How to authenticate.", {
 /** How to reach a cluster. */
 export const Cluster = section("One Kafka cluster.", {
   brokers: Schema.Union([
-    text("`bootstrap.servers`: host:port, several with commas."),
-    Schema.Array(text("host:port, several with commas.")).check(Schema.isMinLength(1))
+    addresses("`bootstrap.servers`: host:port, several with commas."),
+    Schema.Array(addresses("host:port, several with commas.")).check(Schema.isMinLength(1))
   ]).annotate({ description: "`bootstrap.servers`: one or more host:port." }),
   clientId: text("`client.id`. Default eventbus.").pipe(withDefault("eventbus")),
   ssl: optional(
@@ -275,8 +287,8 @@ export const Cluster = section("One Kafka cluster.", {
     })
   ),
   sasl: optional(Sasl),
-  connectionTimeoutMs: duration("How long one connection attempt may take. Default 3 s.", 1).pipe(withDefault(3_000)),
-  requestTimeoutMs: duration("`request.timeout.ms`. Default 30 s.", 1).pipe(withDefault(30_000)),
+  connectionTimeoutMs: duration("How long one connection attempt may take. Default 3 s.", 100).pipe(withDefault(3_000)),
+  requestTimeoutMs: duration("`request.timeout.ms`. Default 30 s.", 100).pipe(withDefault(30_000)),
   retries: whole("How often connecting is repeated before it fails. Default 3.", { minimum: 0 }).pipe(withDefault(3)),
   metadataMaxAgeMs: duration("`metadata.max.age.ms`. Default 10 s.", 1).pipe(withDefault(10_000))
 })

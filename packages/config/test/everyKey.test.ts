@@ -28,7 +28,7 @@ const render = (written: Written): string => {
 const valid = ({ facts, texts, takesNumber, takesBoolean }: Shape.Leaf): unknown => {
   if (texts !== undefined) return texts[0]
   if (takesNumber) return facts.fallback ?? (facts.allowed.startsWith("a duration") ? 3_600_000 : 1)
-  return takesBoolean ? true : (facts.fallback ?? "a-name")
+  return takesBoolean ? true : (facts.fallback ?? (facts.allowed.startsWith("host:port") ? "a:1" : "a-name"))
 }
 
 /** Keys of the other mechanism, of files, and those that only a file has: tests of their own look at them. */
@@ -229,7 +229,6 @@ const misspell = (key: string, index: number, kind: string): string => {
 const isAllowedHere = (path: Node.Path, value: string): boolean => {
   const key = String(path.at(-1))
   if (key === "ssl") return value === "true" || value === "{}"
-  if (key === "brokers" && path.includes("clusters")) return value === '"text"'
   if (key === "bindings" || key === "clusters" || key === "defaults") return value === "{}"
   return ["retryableExceptions", "nonRetryableExceptions", "tiers"].includes(key) && value === "[]"
 }

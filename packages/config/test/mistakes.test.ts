@@ -59,6 +59,47 @@ describe("mistakes (TST-06: configuration validation)", () => {
       })
   )
 
+  for (const brokers of [
+    "localhost",
+    "kafka-1:abc",
+    "kafka-1:70000",
+    "kafka-1:0",
+    "kafka://kafka-1:9092",
+    "a:1, b",
+    " , "
+  ]) {
+    it.effect(`CFG-21 '${brokers}' names no broker, in a text and in a list`, () =>
+      Effect.gen(function* () {
+        for (const [value, at] of [
+          [JSON.stringify(brokers), "brokers"],
+          [`["ok:9092", ${JSON.stringify(brokers)}]`, "brokers[1]"]
+        ]) {
+          const { issues } = yield* Effect.flip(
+            Configuration.parse(`${withOrders()}\n  clusters: { default: { brokers: ${value} } }`)
+          )
+          assert.deepStrictEqual(
+            issues.map(({ path, allowed }) => [path, allowed.split(",")[0]]),
+            [[`eventbus.clusters.default.${at}`, "host:port"]]
+          )
+        }
+      })
+    )
+  }
+
+  it.effect("brokers by name, by address and by IPv6 address, in a text and in a list", () =>
+    Effect.gen(function* () {
+      for (const value of [
+        '"kafka-1.example:9092, 10.0.0.7:1,[::1]:65535"',
+        '["kafka-1.example:9092", "10.0.0.7:1,[::1]:65535"]'
+      ]) {
+        const { clusters } = yield* Configuration.parse(
+          `${withOrders()}\n  clusters: { default: { brokers: ${value} } }`
+        )
+        assert.deepStrictEqual(clusters[0]!.brokers, ["kafka-1.example:9092", "10.0.0.7:1", "[::1]:65535"])
+      }
+    })
+  )
+
   it.effect("CFG-20 keys that do not go together are told beside keys that are wrong by themselves", () =>
     Effect.gen(function* () {
       const lines = [

@@ -1,7 +1,7 @@
 /**
  * The clusters of a configuration, on kafkajs.
  */
-import type { ClusterSettings, Configuration } from "@eventbus/config"
+import { ClusterSettings, type Configuration } from "@eventbus/config"
 import { type Broker, Clusters } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, type Layer, Option } from "effect"
@@ -36,12 +36,8 @@ export const layer = (
 const optionsOf = ({ alias: _, ...options }: ClusterSettings.ClusterSettings): KafkaJs.Options => options
 
 const brokerList = (text: string): Effect.Effect<ReadonlyArray<string>, CommandFailed> => {
-  const brokers = text
-    .split(",")
-    .map((each) => each.trim())
-    .filter((each) => each !== "")
-  const wrong = brokers.filter((each) => !/^(\[[^\]]+\]|[^\s:]+):\d{1,5}$/.test(each))
-  return brokers.length === 0 || wrong.length > 0
+  const brokers = ClusterSettings.addresses(text)
+  return brokers === undefined
     ? refuseUsage(`--brokers is "${text}"; allowed is host:port, several with commas`)
     : Effect.succeed(brokers)
 }

@@ -3,6 +3,7 @@
  */
 import { TopicName } from "@eventbus/core"
 import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
+import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
 
 /** What is known of a setting beside its type; annotations of its schema. */
@@ -90,6 +91,14 @@ export const text = (description: string) =>
   Schema.String.check(check((value) => value.trim().length > 0)).annotate({
     allowed: "a text that is not empty",
     json: { type: "string", minLength: 1 },
+    description
+  })
+
+/** Where brokers are. */
+export const addresses = (description: string) =>
+  Schema.String.check(check((value) => Addresses.parse(value) !== undefined)).annotate({
+    allowed: 'host:port, such as "kafka-1:9092", several with commas',
+    json: { type: "string", pattern: ":[0-9]{1,5}" },
     description
   })
 

@@ -231,6 +231,14 @@ const ofConnection = (
   }
 }
 
+/** What a setting has to do with it, where the broker's answer is a code alone. */
+const meanings: ReadonlyMap<string, string> = new Map([
+  [
+    "INVALID_SESSION_TIMEOUT",
+    "sessionTimeout is not within what the broker allows: group.min.session.timeout.ms to group.max.session.timeout.ms, by default 6 seconds to 30 minutes"
+  ]
+])
+
 /** The error at the port. */
 export const brokerError = (failed: ClientFailure, subject: Subject, connection: Connection): BrokerError.BrokerError =>
   ofConnection(failed, subject, connection) ??
@@ -240,6 +248,6 @@ export const brokerError = (failed: ClientFailure, subject: Subject, connection:
   new BrokerError.UnexpectedBrokerError({
     operation: subject.operation,
     code: failed.type,
-    detail: failed.detail,
+    detail: meanings.get(failed.type) ?? failed.detail,
     retryable: retryableTypes.has(failed.type)
   })
