@@ -408,7 +408,10 @@ describe("TestBus with several bindings", () => {
         const wrong = yield* Effect.flip(publish("orders", { value: { id: 1 } }))
         assert.strictEqual(wrong._tag, "EncodeFailure")
         assert.strictEqual((yield* Effect.flip(publish("nowhere", { value: "x" })))._tag, "UnknownTopic")
-        assert.strictEqual((yield* Effect.flip(publish("nowhere", { value: { id: 1 } })))._tag, "EncodeFailure")
+        assert.include(wrong.message, "value of a record for topic 'orders': Expected")
+        const lost = yield* Effect.flip(publish("ordres", { value: { id: 1 } }))
+        assert.strictEqual(lost._tag, "EncodeFailure")
+        assert.include(lost.message, "topic 'ordres', which no binding of this bus reads")
         yield* publish("orders", { value: new Uint8Array([1]) })
         assert.include(String(yield* Effect.exit(trail("orders", { key: { customer: 1 } }))), "There are: orders-0@0")
         assert.deepStrictEqual(

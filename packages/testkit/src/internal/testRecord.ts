@@ -31,13 +31,21 @@ export const encode = Effect.fnUntraced(function* (
   }))
   return {
     topic,
-    key: yield* toBytes(record.key, serdes?.key),
-    value: yield* toBytes(record.value, serdes?.value),
+    key: yield* toBytes(record.key, serdes?.key).pipe(Effect.mapError(within("key", topic, reader))),
+    value: yield* toBytes(record.value, serdes?.value).pipe(Effect.mapError(within("value", topic, reader))),
     headers: [...headersFor(record.key, serdes?.key), ...headersFor(record.value, serdes?.value), ...given],
     ...(partition === undefined ? {} : { partition }),
     ...(timestamp === undefined ? {} : { timestamp })
   }
 })
+
+/** Which half of which record: a test publishes many. */
+const within =
+  (half: "key" | "value", topic: string, reader: Binding.Binding<unknown> | undefined) =>
+  ({ serde, path, detail }: Serde.EncodeFailure): Serde.EncodeFailure => {
+    const read = reader === undefined ? `topic '${topic}', which no binding of this bus reads` : `topic '${topic}'`
+    return new Serde.EncodeFailure({ serde, path, detail: `${half} of a record for ${read}: ${detail}` })
+  }
 
 /** The bytes of one half. */
 export const toBytes = (
@@ -67,7 +75,7 @@ const refused = Result.fail(
   new Serde.EncodeFailure({
     serde: "bytes",
     path: "",
-    detail: "no binding says how to write it; give text, bytes or null"
+    detail: "nothing says how to write it; give text, bytes or null"
   })
 )
 
