@@ -280,7 +280,7 @@ describe("mistakes (TST-06: configuration validation)", () => {
     Effect.gen(function* () {
       const text = `${withOrders("cluster: west")}\n  clusters: { default: { brokers: a:9092 }, east: { brokers: b:9092 } }`
       assert.deepStrictEqual(yield* issuesOf(Configuration.parse(text)), [
-        'eventbus.bindings.orders.cluster: "west"; one of the clusters default, east'
+        'eventbus.bindings.orders.cluster: "west"; one of the clusters default, east; did you mean east?'
       ])
     })
   )

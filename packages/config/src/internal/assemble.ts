@@ -11,6 +11,7 @@ import * as Coherence from "./coherence.ts"
 import { decoder } from "./decoding.ts"
 import * as HandlerChecks from "./handlerChecks.ts"
 import * as Issues from "./issues.ts"
+import * as Names from "./names.ts"
 import * as Node from "./node.ts"
 import { assign, without } from "./overlay.ts"
 import * as Shape from "./shape.ts"
@@ -140,7 +141,10 @@ const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
     const cluster = Node.child(value, "cluster")
     const alias = cluster === undefined ? "default" : cluster._tag === "Scalar" ? cluster.value : undefined
     if (typeof alias !== "string" || known.includes(alias)) continue
-    const allowed = known.length === 0 ? "a cluster in eventbus.clusters" : `one of the clusters ${known.join(", ")}`
+    const closest = Names.closest(alias, known)
+    const hint = closest === undefined ? "" : `; did you mean ${closest}?`
+    const allowed =
+      known.length === 0 ? "a cluster in eventbus.clusters" : `one of the clusters ${known.join(", ")}${hint}`
     add([...bindingsPath, key, "cluster"], JSON.stringify(alias), allowed, tree, issues)
   }
 }

@@ -71,6 +71,7 @@ const message = (source: string, flags: string): ErrorPattern => {
   try {
     return { _tag: "Message", regexp: new RegExp(source, flags) }
   } catch (error) {
-    return { _tag: "Invalid", allowed: error instanceof Error ? error.message : "a regular expression" }
+    const reason = error instanceof Error ? ` (${error.message})` : ""
+    return { _tag: "Invalid", allowed: `a valid regular expression${reason}` }
   }
 }
