@@ -46,7 +46,7 @@ export const tell = (progress: Progress) =>
       Array(flowing).keys(),
       (index) => Effect.delay(place(arrival(backlog + index)), flowInterval),
       { discard: true }
-    ).pipe(Effect.forkChild)
+    ).pipe(Effect.forkScoped) // Of the story's scope: after Ctrl-C nothing is placed any more when the account is taken.
     yield* until(() => owned(progress, "app-1") === partitions)
     yield* Effect.sleep("3500 millis")
 
