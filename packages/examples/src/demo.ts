@@ -61,7 +61,7 @@ const tellAndAudit = Effect.fnUntraced(function* (
 
 /** Draws until it is interrupted, and then once more. */
 const show = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
-  if (!Screen.isLive) return narrate(progress)
+  if (!Screen.isLive) return narrate(progress, title)
   const canvas = Screen.canvas()
   const draw = Effect.clockWith((clock) =>
     Effect.sync(() =>
@@ -71,9 +71,10 @@ const show = (progress: Progress.Progress, title: string): Effect.Effect<void> =
   return draw.pipe(Effect.repeat(Schedule.spaced("100 millis")), Effect.asVoid, Effect.ensuring(draw))
 }
 
-/** For a log: what happens when it happens, and totals now and then. */
-const narrate = (progress: Progress.Progress): Effect.Effect<void> => {
+/** For a log: where it runs, what happens when it happens, and totals now and then. */
+const narrate = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
   let told = 0
+  Screen.print([View.heading(title), ""])
   const tellNew = Effect.sync(() => {
     const fresh = progress.announcements.slice(told)
     told = progress.announcements.length

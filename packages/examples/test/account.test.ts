@@ -19,14 +19,14 @@ const record = (topic: string, offset: number, value: string, headers: Readonly<
 const order = (offset: number, id = `o-${offset}`) =>
   record("orders", offset, `order ${offset}`, { "x-eventbus-event-id": id })
 const payment = (offset: number) => ({ ...record("payments", offset, ""), key: bytes(`orders-0-${offset}`) })
-const letter = (offset: number, value = `order ${offset}`) =>
+const letter = (offset: number, { value = `order ${offset}`, exception = "CardDeclined", attempts = 1 } = {}) =>
   record("orders.DLT", offset, value, {
     "x-eventbus-original-topic": "orders",
     "x-eventbus-original-partition": "0",
     "x-eventbus-original-offset": String(offset),
-    "x-eventbus-last-exception-class": "CardDeclined",
+    "x-eventbus-last-exception-class": exception,
     "x-eventbus-dlt-reason": "NON_RETRYABLE",
-    "x-eventbus-total-attempts": "1"
+    "x-eventbus-total-attempts": String(attempts)
   })
 
 /** Two orders: the first is paid, the second dead-lettered. */
@@ -49,8 +49,31 @@ describe("the demo's account", () => {
       { produced: 2, paid: 1, deadLettered: 1, problems: [] }
     )
     assert.deepStrictEqual(deadLetterGroups, [
-      { exception: "CardDeclined", reason: "NON_RETRYABLE", attempts: "1", count: 1 }
+      { exception: "CardDeclined", reason: "NON_RETRYABLE", count: 1, attempts: [{ attempts: 1, count: 1 }] }
     ])
+  })
+
+  it("puts the dead letters of one error together, with their attempts", () => {
+    const deadLetters = [letter(1, { attempts: 4 }), letter(2), letter(3)]
+    assert.deepStrictEqual(account({ ...evidence, deadLetters }, nowhere).deadLetterGroups, [
+      {
+        exception: "CardDeclined",
+        reason: "NON_RETRYABLE",
+        count: 3,
+        attempts: [
+          { attempts: 1, count: 2 },
+          { attempts: 4, count: 1 }
+        ]
+      }
+    ])
+  })
+
+  it("tells cards that are never charged from what the outage cost", () => {
+    const silent = (offset: number, card: string) =>
+      letter(offset, { exception: "GatewayDown", value: JSON.stringify({ id: `o-${offset}`, amount: 1, card }) })
+    const deadLetters = [silent(1, "unreachable"), silent(2, "good"), silent(3, "cursed"), letter(4)]
+    const { hopeless, outage } = account({ ...evidence, deadLetters }, nowhere)
+    assert.deepStrictEqual({ hopeless, outage }, { hopeless: 2, outage: 1 })
   })
 
   it("counts what waits in a retry topic as waiting", () => {
@@ -96,7 +119,11 @@ describe("the demo's account", () => {
       /orders-0-0: paid 1 times, dead/
     ],
     ["an order that was paid and will be delivered again", { committed: new Map() }, /committed: false/],
-    ["a dead letter with other bytes", { deadLetters: [letter(1, "other")] }, /orders-0-1: its dead letter has other/],
+    [
+      "a dead letter with other bytes",
+      { deadLetters: [letter(1, { value: "other" })] },
+      /orders-0-1: its dead letter has other/
+    ],
     ["a payment for no order", { payments: [payment(0), payment(7)] }, /a payment for orders-0-7/]
   ])("has a problem with %s", (_, change, problem) => {
     assert.match(account({ ...evidence, ...change }, nowhere).problems.join("\n"), problem)
@@ -104,7 +131,12 @@ describe("the demo's account", () => {
 
   it("takes a repetition for what it is after work was cut off", () => {
     const twice = { ...evidence, payments: [payment(0), payment(0)] }
-    const { repeated, problems } = account(twice, new Set([0]))
-    assert.deepStrictEqual({ repeated, problems }, { repeated: 1, problems: [] })
+    const { repeated, uncommitted, problems } = account(twice, new Set([0]))
+    assert.deepStrictEqual({ repeated, uncommitted, problems }, { repeated: 1, uncommitted: 0, problems: [] })
+  })
+
+  it("counts what is finished and not committed", () => {
+    const { repeated, uncommitted } = account({ ...evidence, committed: new Map([[0, 1n]]) }, new Set([0]))
+    assert.deepStrictEqual({ repeated, uncommitted }, { repeated: 0, uncommitted: 1 })
   })
 })

@@ -1,9 +1,11 @@
 /**
  * The account of every order: where each one that was placed ended up, judged by what the database and the cluster hold and by nothing else.
  */
-import type { ConsumerRecord } from "@eventbus/core"
+import { type ConsumerRecord, Serde } from "@eventbus/core"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
+import { Result } from "effect"
 import type { Evidence } from "./evidence.ts"
+import { isChargeable, Order } from "./shop.ts"
 
 type Record = ConsumerRecord.ConsumerRecord
 
@@ -11,8 +13,9 @@ type Record = ConsumerRecord.ConsumerRecord
 export interface DeadLetterGroup {
   readonly exception: string
   readonly reason: string
-  readonly attempts: string
   readonly count: number
+  /** How many of them were given up after how many attempts, the fewest attempts first. */
+  readonly attempts: ReadonlyArray<{ readonly attempts: number; readonly count: number }>
 }
 
 export interface Account {
@@ -22,12 +25,18 @@ export interface Account {
   readonly paid: number
   readonly deadLettered: number
   readonly deadLetterGroups: ReadonlyArray<DeadLetterGroup>
+  /** Dead letters of a bank that did not answer, about a card that it never charges. */
+  readonly hopeless: number
+  /** Dead letters of a bank that did not answer, about a card that it charges when it is up: what its outage cost. */
+  readonly outage: number
   /** Not committed and not touched, or in a retry topic: the next start goes on with these. */
   readonly waiting: number
   /** Committed, but neither paid, waiting for a retry nor dead-lettered. */
   readonly lost: number
-  /** Paid or dead-lettered more than once, or going to be: something happened that cut work off before its commit. */
+  /** Paid or dead-lettered more than once: something happened that cut work off before its commit. */
   readonly repeated: number
+  /** Paid or dead-lettered, and going to be once more: the commit is missing. */
+  readonly uncommitted: number
   /** In one sentence each; empty when every record is accounted for. */
   readonly problems: ReadonlyArray<string>
 }
@@ -41,7 +50,7 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
   const deadLetters = Map.groupBy(evidence.deadLetters, originOf)
   const retrying = new Set(evidence.retrying.map(originOf))
   const problems = publicationProblems(evidence)
-  const count = { paid: 0, deadLettered: 0, waiting: 0, lost: 0, repeated: 0 }
+  const count = { paid: 0, deadLettered: 0, waiting: 0, lost: 0, repeated: 0, uncommitted: 0 }
 
   for (const order of evidence.orders) {
     const id = idOf(order)
@@ -59,7 +68,8 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
     }
     count[paid > 0 ? "paid" : "deadLettered"]++
     if (committed && paid + letters.length === 1) continue
-    count.repeated++
+    if (paid + letters.length > 1) count.repeated++
+    if (!committed) count.uncommitted++
     if (cutOff.has(order.partition)) continue
     problems.push(`${id}: paid ${paid} times, dead-lettered ${letters.length} times, committed: ${committed}`)
   }
@@ -71,6 +81,7 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
     produced: evidence.orders.length,
     ...count,
     deadLetterGroups: groupsOf(evidence.deadLetters),
+    ...silenceOf(evidence.deadLetters),
     problems
   }
 }
@@ -95,14 +106,33 @@ const originOf = (letter: Record): string =>
   ["topic", "partition", "offset"].map((part) => header(letter, `original-${part}`)).join("-")
 
 const groupsOf = (letters: ReadonlyArray<Record>): ReadonlyArray<DeadLetterGroup> => {
-  const groups = Map.groupBy(letters, (letter) =>
-    ["last-exception-class", "dlt-reason", "total-attempts"].map((name) => header(letter, name)).join("\n")
-  )
+  const groups = Map.groupBy(letters, (letter) => `${exceptionOf(letter)}\n${header(letter, "dlt-reason")}`)
   return Array.from(groups, ([key, members]) => {
-    const [exception = "", reason = "", attempts = ""] = key.split("\n")
-    return { exception, reason, attempts, count: members.length }
+    const [exception = "", reason = ""] = key.split("\n")
+    return { exception, reason, count: members.length, attempts: attemptsOf(members) }
   }).sort((a, b) => b.count - a.count)
 }
+
+const attemptsOf = (letters: ReadonlyArray<Record>): DeadLetterGroup["attempts"] => {
+  const groups = Map.groupBy(letters, (letter) => Number(header(letter, "total-attempts")))
+  return Array.from(groups, ([attempts, members]) => ({ attempts, count: members.length })).sort(
+    (a, b) => a.attempts - b.attempts
+  )
+}
+
+/** What became a dead letter because the bank did not answer, by whether it ever would have charged the card. */
+const silenceOf = (letters: ReadonlyArray<Record>): Pick<Account, "hopeless" | "outage"> => {
+  const silent = letters.filter((letter) => exceptionOf(letter) === "GatewayDown")
+  const outage = silent.filter(({ value }) => {
+    const order = orderSerde.decode(value)
+    return Result.isSuccess(order) && isChargeable(order.success)
+  }).length
+  return { hopeless: silent.length - outage, outage }
+}
+
+const orderSerde = Serde.json(Order)
+
+const exceptionOf = (letter: Record): string => header(letter, "last-exception-class")
 
 const header = (record: Record, name: string): string =>
   text(record.headers.find(({ key }) => key === `x-eventbus-${name}`)?.value ?? null)

@@ -114,10 +114,14 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
 export const inOutbox = ({ counts, partitions }: Progress): number =>
   Math.max(0, counts.placed - partitions.reduce((sum, { end }) => sum + end, 0))
 
-/** Orders that are in the log and not finished, or in a retry topic. */
+/** Orders that are in the log and not committed by the group, or in a retry topic; one on its way between the two counts in both. */
 export const waiting = ({ partitions, tiers }: Progress): number =>
   partitions.reduce((sum, { end, committed }) => sum + end - committed, 0) +
   tiers.reduce((sum, { dueMillis }) => sum + dueMillis.length, 0)
+
+/** Orders that are committed in the database and neither handled nor dead-lettered. */
+export const onTheirWay = ({ counts }: Progress): number =>
+  Math.max(0, counts.placed - counts.handled - counts.deadLettered)
 
 /** The number in a retry topic's name; 0 for any other topic. */
 const tierOf = (topic: string): number => Number(/\.retry-(\d+)$/.exec(topic)?.[1] ?? 0)

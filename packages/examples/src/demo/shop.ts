@@ -16,6 +16,9 @@ export const Order = Schema.Struct({
 })
 export type Order = typeof Order.Type
 
+/** Whether the bank charges the card as long as it is up; about any other, an order becomes a dead letter with or without an outage. */
+export const isChargeable = ({ card }: Order): boolean => card === "good" || card === "busy" || card === "slow"
+
 class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { order: Schema.String }) {
   override get message(): string {
     return `the bank does not answer about ${this.order}`

@@ -5,10 +5,10 @@ import type { Account, DeadLetterGroup } from "./account.ts"
 import {
   type Announcement,
   inOutbox,
+  onTheirWay,
   type PartitionProgress,
   type Progress,
-  type TierProgress,
-  waiting
+  type TierProgress
 } from "./progress.ts"
 import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
 
@@ -24,7 +24,7 @@ export const picture = (
 ): ReadonlyArray<string> => {
   const full = Math.max(planned, ...progress.partitions.map(({ end }) => end))
   return [
-    `${bold("Event Bus Connector")} ${dim(`· on ${title}`)}`,
+    heading(title),
     "",
     `  checkout   ${placed(progress)}`,
     "",
@@ -40,6 +40,8 @@ export const picture = (
   ]
 }
 
+export const heading = (title: string): string => `${bold("Event Bus Connector")} ${dim(`· on ${title}`)}`
+
 export const announcement = ({ atMillis, text }: Announcement): string =>
   `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
 
@@ -49,15 +51,16 @@ const placed = (progress: Progress): string => {
   return `${placed} orders committed · ${rolledBack} rolled back · ${inOutbox(progress)} in the outbox`
 }
 
+/** Where the orders are, which adds up, and how often something was tried again. */
 export const totals = (progress: Progress): string => {
-  const { handled, retries, routed, deadLettered } = progress.counts
-  return [
+  const { placed, handled, retries, routed, deadLettered } = progress.counts
+  const places = [
     `${green(String(handled))} handled`,
-    `${yellow(String(retries))} retries in place`,
-    `${yellow(String(routed))} through retry topics`,
     `${red(String(deadLettered))} dead-lettered`,
-    `${waiting(progress)} waiting`
-  ].join(" · ")
+    `${onTheirWay(progress)} on their way`
+  ]
+  const again = `${yellow(String(retries))} in place, ${yellow(String(routed))} by topic`
+  return `${placed} committed so far = ${places.join(" + ")} · retries: ${again}`
 }
 
 const row = (partition: PartitionProgress, index: number, full: number, nowMillis: number): string => {
@@ -104,8 +107,6 @@ const seconds = (millis: number): string => (millis / 1000).toFixed(1)
 
 /** Where every order went. */
 export const accountLines = (account: Account, database: string, rolledBack: number): ReadonlyArray<string> => {
-  const entry = (label: string, count: number, note = "") =>
-    `  ${label.padEnd(34)}${String(count).padStart(5)}${note === "" ? "" : `   ${dim(note)}`}`
   const good = account.problems.length === 0
   return [
     "",
@@ -115,21 +116,42 @@ export const accountLines = (account: Account, database: string, rolledBack: num
     entry("orders published by the outbox", account.produced, "in topic orders, once each"),
     entry("├ paid", account.paid, "in topic payments, once each"),
     entry("├ dead-lettered", account.deadLettered, "in topic orders.DLT, bytes unchanged"),
-    ...account.deadLetterGroups.map((group) => entry(`│   ${group.exception}`, group.count, explain(group))),
+    ...deadLetterEntries(account),
     entry("├ waiting for the next start", account.waiting, "behind the committed offsets"),
     entry("└ lost", account.lost, "committed, and in none of these topics"),
     "",
-    entry("handled more than once, or to be", account.repeated),
+    entry("finished more than once", account.repeated, "paid or dead-lettered again"),
+    entry("finished and not committed", account.uncommitted, "the next start does these again"),
     "",
     ...account.problems.slice(0, maxProblems).map((problem) => red(`  ✘ ${problem}`)),
     ...(good ? [green(`  ✔ every record accounted for: ${account.produced} = ${sum(account)}`)] : [])
   ]
 }
 
+const entry = (label: string, count: number, note: string): string =>
+  `  ${label.padEnd(34)}${String(count).padStart(5)}   ${dim(note)}`
+
+/** The outage has a count of its own: a card that nobody can charge becomes a dead letter without it, too. */
+const deadLetterEntries = ({ deadLetterGroups, hopeless, outage }: Account): ReadonlyArray<string> =>
+  deadLetterGroups.flatMap((group) => {
+    const own = entry(`│   ${group.exception}`, group.count, explain(group))
+    if (group.exception !== "GatewayDown") return own
+    return [
+      own,
+      entry("│     cards that are never charged", hopeless, "out of reach for good, or cursed, outage or not"),
+      entry("│     because of the outage", outage, "cards that the bank charges when it is up")
+    ]
+  })
+
 const sum = ({ paid, deadLettered, waiting }: Account): string =>
   [`${paid} paid`, `${deadLettered} dead-lettered`, ...(waiting > 0 ? [`${waiting} waiting`] : [])].join(" + ")
 
+/** How many after how many attempts; the first number is left out when it is all of them. */
 const explain = ({ reason, attempts }: DeadLetterGroup): string => {
-  if (attempts === "0") return `${reason}: not attempted`
-  return `${reason}: ${attempts} ${attempts === "1" ? "attempt" : "attempts"}`
+  const parts = attempts.map(({ attempts, count }) => ({ count, text: afterAttempts(attempts) }))
+  const told = parts.map(({ count, text }) => (parts.length === 1 ? text : `${count} ${text}`))
+  return `${reason}: ${told.join(", ")}`
 }
+
+const afterAttempts = (attempts: number): string =>
+  attempts === 0 ? "not attempted" : `after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}`
