@@ -24,6 +24,11 @@ describe.concurrent("the demo", () => {
         assert.strictEqual(yield* demo.exit, 0, demo.output())
         assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
         assert.include(demo.output(), "in SQLite; 33 more rolled back")
+        assert.match(demo.output(), /^Event Bus Connector · on SQLite and a broker in this process\n/)
+        const totals = /(\d+) committed so far = (\d+) handled \+ (\d+) dead-lettered \+ (\d+) on their way/g
+        const sums = Array.from(demo.output().matchAll(totals), (match) => match.slice(1).map(Number))
+        assert.isNotEmpty(sums)
+        for (const [placed, handled = 0, dead = 0, open = 0] of sums) assert.strictEqual(placed, handled + dead + open)
       }),
     timeout
   )
