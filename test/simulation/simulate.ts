@@ -117,7 +117,6 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
   const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
-  const deadLetters = yield* Cluster.deadLetters(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
   const groups = yield* Effect.forEach(
     bindings.flatMap((plan) => [...new Set([plan.groupId, ...retryTopics(plan).map((topic) => groupOf(plan, topic))])]),
@@ -125,6 +124,8 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   )
   yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
   const leftovers = yield* quiet(world)
+  // Only now: who was cut off until the end may still have published one.
+  const deadLetters = yield* Cluster.deadLetters(memory, bindings)
   history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, outputs, leftovers } })
 })
 
