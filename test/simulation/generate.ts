@@ -177,9 +177,13 @@ const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
     [0.5, { _tag: "Alarming" }],
     [2, { _tag: "Undecodable" }],
     [plan.onExhausted === "halt" ? 0 : 0.2, { _tag: "Stuck", calls: stuckCalls }],
-    [0.3, { _tag: "Stubborn", millis: chance.pick([1_000, 12_000, 25_000]) }]
+    [0.3, { _tag: "Stubborn", millis: chance.pick(stubbornMillis(plan)) }]
   ])
 }
+
+/** A whole batch with two long ones would use up its budget every time, and so keep a breaker open for ever. */
+const stubbornMillis = ({ listener, breaker }: BindingPlan): readonly [number, ...Array<number>] =>
+  listener === "whole-batch" && breaker !== undefined ? [1_000, 2_000, 3_000] : [1_000, 12_000, 25_000]
 
 const workload = (chance: Chance.Chance, plan: BindingPlan, index: number, troubleMillis: number): Array<Action> => {
   const actions: Array<Action> = []
