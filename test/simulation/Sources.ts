@@ -30,13 +30,14 @@ export class Sources {
         .filter(({ leaving }) => leaving.has(record.offset))
         .map((assignment): Source => ({ record, assignment }))
     )
-    const active = sources
-      .filter(({ assignment }) => assignment.state === "active")
+    // What was given up before its partition was revoked leaves all the same.
+    const held = sources
+      .filter(({ assignment: { state } }) => state === "active" || state === "revoked")
       .sort((a, b) => b.assignment.number - a.assignment.number)
     // A broker that wrote a copy twice makes twins of it.
-    const next = active.filter(({ record, assignment }) => !assignment.sent.has(record.offset))
+    const next = held.filter(({ record, assignment }) => !assignment.sent.has(record.offset))
     const likely = next.filter((source) => isTold(source, copy)).sort((a, b) => givenUpAt(b) - givenUpAt(a))
-    return likely[0] ?? next[0] ?? active[0] ?? sources.at(-1)
+    return likely[0] ?? next[0] ?? held[0] ?? sources.at(-1)
   }
 
   sent(process: string, copy: Copy, number: number): void {
