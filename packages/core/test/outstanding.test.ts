@@ -30,6 +30,7 @@ const consumer = () => {
           for (const index of copies.keys()) onAnswer(index, true)
         })
     }
+    // The rest of a consumer has no part in it.
   } as unknown as Handling<unknown>
   return { handling, published, told }
 }
@@ -42,6 +43,15 @@ const parked = (partition: Partition): Parked => ({
   copy: { partition, record, topic: "orders.retry-1", headers: [], onRefused: () => {} }
 })
 
+/** A record that failed was taken over a moment ago: its copy is not published yet. */
+const takenOver = Effect.gen(function* () {
+  const { handling, published, told } = consumer()
+  const partition = yield* onePartition(10n)
+  const outstanding = yield* Outstanding.make(handling, partition)
+  yield* outstanding.add(record, partition.begin(record), parked(partition))
+  return { partition, outstanding, published, told }
+})
+
 const settlements = (told: ReadonlyArray<EventBusEvent>) =>
   told.flatMap((event) => (event._tag === "Settled" ? [event.settlement] : []))
 
@@ -50,10 +60,7 @@ describe("copies on their way", () => {
     "ruling 6 RTY-24 one that was not published when its partition was lost never is: another owner has the record",
     () =>
       Effect.gen(function* () {
-        const { handling, published, told } = consumer()
-        const partition = yield* onePartition(10n)
-        const outstanding = yield* Outstanding.make(handling, partition)
-        yield* outstanding.add(record, partition.begin(record), parked(partition))
+        const { partition, outstanding, published, told } = yield* takenOver
         partition.end()
         yield* outstanding.idle
         expect(published).toEqual([])
@@ -64,10 +71,7 @@ describe("copies on their way", () => {
 
   it.effect("RTY-24 one that was taken over before a stop is published: records behind it may be handled already", () =>
     Effect.gen(function* () {
-      const { handling, published, told } = consumer()
-      const partition = yield* onePartition(10n)
-      const outstanding = yield* Outstanding.make(handling, partition)
-      yield* outstanding.add(record, partition.begin(record), parked(partition))
+      const { partition, outstanding, published, told } = yield* takenOver
       partition.stop()
       yield* outstanding.idle
       expect(published.map(({ topic }) => topic)).toEqual(["orders.retry-1"])

@@ -141,10 +141,10 @@ const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
     const cluster = Node.child(value, "cluster")
     const alias = cluster === undefined ? "default" : cluster._tag === "Scalar" ? cluster.value : undefined
     if (typeof alias !== "string" || known.includes(alias)) continue
-    const closest = Names.closest(alias, known)
-    const hint = closest === undefined ? "" : `; did you mean ${closest}?`
     const allowed =
-      known.length === 0 ? "a cluster in eventbus.clusters" : `one of the clusters ${known.join(", ")}${hint}`
+      known.length === 0
+        ? "a cluster in eventbus.clusters"
+        : `one of the clusters ${known.join(", ")}${Names.hint(alias, known)}`
     add([...bindingsPath, key, "cluster"], JSON.stringify(alias), allowed, tree, issues)
   }
 }

@@ -108,6 +108,5 @@ const report = (
 const hint = (node: Node.Node | undefined, leaf: Shape.Leaf | undefined): string => {
   if (node?._tag !== "Scalar" || node.template !== undefined || typeof node.value !== "string") return ""
   if (leaf?.takesNumber && number.test(node.value.trim())) return ", without quotes"
-  const closest = leaf?.texts && Names.closest(node.value, leaf.texts)
-  return closest === undefined ? "" : `; did you mean ${closest}?`
+  return Names.hint(node.value, leaf?.texts ?? [])
 }

@@ -20,8 +20,7 @@ export const problems = (settings: BindingSettings, { byName }: Handlers<unknown
   const handler = byName.get(handlerName)
   if (handler === undefined) {
     const known = Array.from(byName.keys())
-    const closest = Names.closest(handlerName, known)
-    const hint = closest === undefined ? "" : `; did you mean ${closest}?`
+    const hint = Names.hint(handlerName, known)
     return [issue(["handler"], JSON.stringify(handlerName), `one of the handlers ${known.join(", ")}${hint}`)]
   }
   const needsOnDeadLetter = dlt.strategy === "ALERT_AND_STORE" || dlt.strategy === "CUSTOM"
@@ -54,7 +53,6 @@ const unknownErrors = ({ retry }: BindingSettings, names: ErrorNames.Names) =>
 
 const allowedErrors = (found: string, handlerName: string, names: ErrorNames.Names): string => {
   const known = Array.from(names).flatMap(([tag, others]) => [tag, ...others])
-  const closest = Names.closest(found, known)
-  const hint = closest === undefined ? "" : `; did you mean ${closest}?`
+  const hint = Names.hint(found, known)
   return `an error of handler '${handlerName}' (${known.join(", ")}), or an expression on its message such as /timed? out/${hint}`
 }

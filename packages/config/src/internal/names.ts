@@ -34,6 +34,12 @@ export const closest = (name: string, known: Iterable<string>): string | undefin
   return best
 }
 
+/** For the end of a message that lists what is known; empty where nothing is near. */
+export const hint = (name: string, known: Iterable<string>): string => {
+  const found = closest(name, known)
+  return found === undefined ? "" : `; did you mean ${found}?`
+}
+
 const simplify = (name: string): string =>
   name
     .slice(0, 64)

@@ -69,8 +69,8 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
 
 /**
  * Topics that two bindings of a cluster would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
- * source. Nor do two read one topic in one group, which would share its records out between their handlers. Names that differ only in '.' and '_' are the same to Kafka's metrics, and the broker refuses the second. Each problem names both bindings and
- * what separates them.
+ * source. Nor may two read one topic in one group, which would share its records out between their handlers. Names that differ only in '.' and '_' are the same to
+ * Kafka's metrics, and the broker refuses the second. Each problem names both bindings and what separates them.
  */
 export const conflicts = (
   definition: BindingDefinition<unknown>,
@@ -80,8 +80,8 @@ export const conflicts = (
   return Array.from(others).flatMap((other) => {
     if (other.cluster !== definition.cluster) return []
     if (other.groupId === definition.groupId && other.topic === definition.topic) {
-      const own = `a group of its own: binding '${other.name}' reads '${other.topic}' in this one, and each record would reach only one of the two`
-      return [issue("groupId", definition.groupId, own)]
+      const apart = `a group of its own: binding '${other.name}' reads '${other.topic}' in this one, and each record would reach only one of the two`
+      return [issue("groupId", definition.groupId, apart)]
     }
     const theirs = derivedTopics(other)
     const shared = own.filter((topic) => theirs.some(isSame(topic)))
