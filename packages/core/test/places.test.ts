@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
+import { TestClock } from "effect/testing"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
 import * as BreakerGate from "../src/internal/breakerGate.ts"
 import * as Places from "../src/internal/places.ts"
@@ -101,5 +102,89 @@ describe("who begins to wait looks again", () => {
         expect((yield* Effect.exit(again))._tag).toBe("Failure")
         expect(calls).toBe(0)
       }).pipe(Effect.scoped)
+  )
+})
+
+describe("a turn: a place that is kept from handler to handler", () => {
+  const timerAt = Places.timerFrom
+
+  const turns = Effect.gen(function* () {
+    const made = Places.make(1, yield* Clock.Clock)
+    const calls: Array<string> = []
+    /** Somebody who waits for the place, and has it until told to leave. */
+    const waiter = (name: string) =>
+      Effect.gen(function* () {
+        const leaves = Latch.makeUnsafe(false)
+        const run = () =>
+          Effect.andThen(
+            Effect.sync(() => calls.push(name)),
+            leaves.await
+          )
+        yield* Effect.forkChild(made.within(gateOf(), timerAt(0), run), { startImmediately: true })
+        return leaves
+      })
+    return { made, turn: made.turn(gateOf()), waiter, calls }
+  })
+
+  it.effect("it lasts a millisecond while somebody waits, whichever way the clock is set then", () =>
+    Effect.gen(function* () {
+      for (const laterMillis of [101, 50]) {
+        const { turn, waiter, calls } = yield* turns
+        expect(turn.takes(timerAt(100))).toBe(true)
+        yield* waiter("other")
+        expect(turn.takes(timerAt(100))).toBe(true)
+        expect(calls).toEqual([])
+        expect(turn.takes(timerAt(laterMillis))).toBe(false)
+        expect(calls).toEqual(["other"])
+      }
+    })
+  )
+
+  it.effect("it goes on as long as nobody waits", () =>
+    Effect.gen(function* () {
+      const { turn, waiter, calls } = yield* turns
+      for (let millis = 0; millis < 5; millis++) expect(turn.takes(timerAt(millis))).toBe(true)
+      turn.leave()
+      turn.leave()
+      yield* waiter("first")
+      yield* waiter("second")
+      expect(calls).toEqual(["first"])
+    })
+  )
+
+  it.effect("who waited for its place keeps it as well, from when it got it", () =>
+    Effect.gen(function* () {
+      const { made, turn, waiter, calls } = yield* turns
+      const leaves = yield* waiter("first")
+      const fiber = yield* Effect.forkChild(
+        turn.within(timerAt(0), () => Effect.sync(() => calls.push("turn"))),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("20 millis")
+      expect(fiber.pollUnsafe()).toBe(undefined)
+      leaves.openUnsafe()
+      yield* settle
+      yield* waiter("last")
+      expect(made.turn(gateOf()).takes(timerAt(20))).toBe(false)
+      expect(turn.takes(timerAt(20))).toBe(true)
+      expect(calls).toEqual(["first", "turn"])
+      expect(turn.takes(timerAt(21))).toBe(false)
+      expect(calls).toEqual(["first", "turn", "last"])
+    })
+  )
+
+  it.effect("nothing is handled in it while its partition is paused or stops", () =>
+    Effect.gen(function* () {
+      const { made } = yield* turns
+      const gate = gateOf()
+      const turn = made.turn(gate)
+      expect(turn.takes(timerAt(0))).toBe(true)
+      gate.open = false
+      expect(turn.takes(timerAt(0))).toBe(false)
+      gate.open = true
+      expect(turn.takes(timerAt(0))).toBe(true)
+      gate.stopping = true
+      expect(turn.takes(timerAt(0))).toBe(false)
+    })
   )
 })

@@ -2,7 +2,7 @@
  * How many handlers of a binding run at once: its `maxInFlight`, a tier's `concurrency` within that, and what the circuit breaker lets through.
  */
 import type { Clock } from "effect"
-import { type BreakerGate, guarding } from "./breakerGate.ts"
+import { type BreakerGate, permits } from "./breakerGate.ts"
 import type { BindingDefinition } from "./definition.ts"
 import * as Places from "./places.ts"
 import type { TierTopic } from "./tiers.ts"
@@ -19,14 +19,11 @@ export const make = (
 ): Bounds => {
   // A delivery between two attempts keeps its permit. One that waits for a place must not: who has the place may wait for the permit.
   const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock, gate) : Places.unbounded
-  const places = gate === undefined ? inFlight : guarding(inFlight, gate)
+  const places = gate === undefined ? inFlight : Places.nested(inFlight, permits(gate))
   const ofTiers = new Map(
     tiers.topics.map((tier) => {
       const ofTier = Places.make(tier.concurrency, clock, gate)
-      const nested: Places.Places = {
-        within: (at, timer, run) => ofTier.within(at, timer, () => places.within(at, timer, run))
-      }
-      return [tier, nested] as const
+      return [tier, Places.nested(ofTier, places)] as const
     })
   )
   return { places, placesOf: (tier) => ofTiers.get(tier) ?? places }

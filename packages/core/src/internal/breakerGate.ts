@@ -127,7 +127,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
   }
 }
 
-/** Places in which an attempt also needs the breaker's permit. */
-export const guarding = (places: Places, gate: BreakerGate): Places => ({
-  within: (at, timer, run) => places.within(at, timer, () => gate.within(at, timer, run))
+/** The breaker's permits as places. Each is of one delivery: none is kept for the next. */
+export const permits = (gate: BreakerGate): Places => ({
+  within: gate.within,
+  turn: (at) => ({ takes: gate.admit, within: (timer, run) => gate.within(at, timer, run), leave: () => {} })
 })

@@ -30,13 +30,48 @@ export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, per
 export interface Places {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */
   readonly within: <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly turn: (gate: Gate) => Turn
 }
 
+/**
+ * For handlers that run one after the other: they keep their place as long as they are quick. A place that changes hands costs more than a quick handler,
+ * so that it only does in another millisecond.
+ */
+export interface Turn {
+  /** True when the next handler has its place, without waiting. Otherwise it needs `within`; where others wait and the turn is over, the place is theirs. */
+  readonly takes: (timer: Timer) => boolean
+  /** As that of `Places`, but the place is kept afterwards. */
+  readonly within: <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Ends the turn: nothing is handled for the time being. Does nothing without a place. */
+  readonly leave: () => void
+}
+
+const everybodys: Turn = { takes: () => true, within: (_timer, run) => run(), leave: () => {} }
+
 /** A place for everybody. */
-export const unbounded: Places = { within: (_gate, _timer, run) => run() }
+export const unbounded: Places = { within: (_gate, _timer, run) => run(), turn: () => everybodys }
+
+/** Places in places: the outer ones are taken first. */
+export const nested = (outer: Places, inner: Places): Places => ({
+  within: (gate, timer, run) => outer.within(gate, timer, () => inner.within(gate, timer, run)),
+  turn: (gate) => {
+    const outside = outer.turn(gate)
+    const inside = inner.turn(gate)
+    return {
+      takes: (timer) => outside.takes(timer) && inside.takes(timer),
+      within: (timer, run) => outside.within(timer, () => inside.within(timer, run)),
+      leave: () => {
+        inside.leave()
+        outside.leave()
+      }
+    }
+  }
+})
 
 interface Ticket {
   held: boolean
+  /** Since when, by the clock. */
+  heldMillis: number
   call: (turn: "same" | "next") => void
 }
 
@@ -114,21 +149,44 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       return Effect.void
     })
 
+  const turn = (gate: Gate): Turn => {
+    const ticket: Ticket = { held: false, heldMillis: 0, call: () => {} }
+    return {
+      takes: ({ startedMillis }) => {
+        if (gate.stopping || !gate.open) return false
+        if (ticket.held) {
+          // Not "later than": a clock may be set back.
+          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket)
+          return ticket.held
+        }
+        if (free === 0) return false
+        free--
+        ticket.held = true
+        ticket.heldMillis = startedMillis
+        return true
+      },
+      within: (timer, run) =>
+        Effect.suspend(() => {
+          const { startedMillis } = timer
+          const sinceMillis = clock.currentTimeMillisUnsafe()
+          timer.startedMillis = Number.POSITIVE_INFINITY
+          const running = Effect.suspend(() => {
+            ticket.heldMillis = clock.currentTimeMillisUnsafe()
+            timer.startedMillis = startedMillis + ticket.heldMillis - sinceMillis
+            return run()
+          })
+          return Effect.andThen(enter(gate, timer, ticket), running)
+        }),
+      leave: () => leave(ticket)
+    }
+  }
+
   return {
+    turn,
     within: (gate, timer, run) =>
       Effect.suspend(() => {
-        const { startedMillis } = timer
-        const sinceMillis = clock.currentTimeMillisUnsafe()
-        const ticket: Ticket = { held: false, call: () => {} }
-        timer.startedMillis = Number.POSITIVE_INFINITY
-        const running = Effect.suspend(() => {
-          timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
-          return run()
-        })
-        return Effect.ensuring(
-          Effect.andThen(enter(gate, timer, ticket), running),
-          Effect.sync(() => leave(ticket))
-        )
+        const { takes, within, leave } = turn(gate)
+        return Effect.ensuring(takes(timer) ? Effect.suspend(run) : within(timer, run), Effect.sync(leave))
       })
   }
 }

@@ -54,14 +54,13 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   receivedMillis: number
 ) {
   const { clock, receiver, places, breaker } = handling
-  // Where only the breaker is in front of the handler, its permit is taken and given back without an effect of its own.
-  const isDirect = partition.tier === undefined && !Number.isFinite(handling.definition.maxInFlight)
   const perBatch = handling.definition.listenerType === "BATCH"
   const commitsEach = !perBatch && handling.definition.ackMode === "MANUAL_IMMEDIATE"
   let batchDeadline =
     clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(handling.definition) : Number.POSITIVE_INFINITY)
   const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
   const timer = timerFrom(0)
+  const turn = places.turn(partition)
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
@@ -79,6 +78,10 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     undecodable = invoked
     return Effect.fail(invoked)
   }
+  const start = (record: ConsumerRecord) => {
+    started(handling, partition, record)
+    return invoke(record)
+  }
   const begin = (record: ConsumerRecord) => {
     // A record that was halted is already in flight: it is tried again in its slot.
     if (slot === -1) slot = partition.begin(record)
@@ -86,14 +89,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     timer.startedMillis = clock.currentTimeMillisUnsafe()
     measure(timer.startedMillis)
     timer.permit = undefined
-    if (isDirect && breaker?.admit(timer)) {
-      started(handling, partition, record)
-      return invoke(record)
-    }
-    return places.within(partition, timer, () => {
-      started(handling, partition, record)
-      return invoke(record)
-    })
+    return turn.takes(timer) ? start(record) : turn.within(timer, () => start(record))
   }
   /** The record is done with here: finished, or another one's to finish. */
   const next = () => {
@@ -116,6 +112,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   }
   const finishAndCommit = Effect.suspend(() => {
     finishHandled()
+    turn.leave()
     return outstanding.isOpen() ? Effect.void : handling.committer.commit(partition)
   })
   const current = (): ConsumerRecord => records[index]!
@@ -148,6 +145,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   let unsettled: Settling<R> | undefined
   /** Goes on behind a record that only a copy has to be published of; stops at every other one that failed. */
   const goingOn: Effect.Effect<void, unknown, R> = Effect.catchCause(loop, (cause) => {
+    turn.leave()
     const record = current()
     const settling = settle(record, cause, false)
     if (Effect.isEffect(settling) || !isParked(settling)) {
@@ -159,11 +157,14 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     next()
     return Effect.andThen(added, goingOn)
   })
-  const whole = perBatch || handling.definition.orderingMode === "STRICT" ? loop : goingOn
+  const inTurn = Effect.ensuring(
+    perBatch || handling.definition.orderingMode === "STRICT" ? loop : goingOn,
+    Effect.sync(turn.leave)
+  )
   /** Who is cut off gives back what its delivery has of the breaker. */
   const givingBack = <A, E>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     breaker === undefined ? effect : Effect.onInterrupt(effect, () => Effect.sync(() => breaker.release(timer)))
-  const guarded = givingBack(whole)
+  const guarded = givingBack(inTurn)
 
   while (index < records.length) {
     batchDeadline += yield* pausedMillis(handling, partition)
