@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
   const ofState = MetricSeries.make(context)
   ofState.gauge(Metrics.containerState, of, () => Metrics.stateNumber(sources.state()))
   let run = makeRun(definition, context, clock, of)
-  sources.breaker?.onChange(({ to }) => run.circuitChanged({ ...of, to }))
+  sources.breaker?.onChange(({ to }) => run.circuitChanged(1, to))
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       run.end()
@@ -103,9 +103,9 @@ export const make = Effect.fnUntraced(function* (
     },
     attemptFailed: (topic, { className }) => run.attemptFailed(topic, className),
     batch: (records) => run.batches.observe(records),
-    budgetReached: () => run.budgetReached(of),
-    publishFailed: (topic) => run.publishFailed({ ...of, topic }),
-    gone: ({ topic, partition }, records) => run.gone({ ...of, topic, partition: String(partition) }, records),
+    budgetReached: () => run.budgetReached(1),
+    publishFailed: (topic) => run.publishFailed(1, topic),
+    gone: ({ topic, partition }, records) => run.gone(records, topic, String(partition)),
     opened: (partition) => run.gauges.opened(partition),
     closed: (partition) => run.gauges.closed(partition),
     begin: () => {
@@ -166,14 +166,19 @@ const makeRun = (
     "eventbus.cluster": of.cluster,
     "eventbus.binding": of.binding
   }
-  const failed = series.counters(Metrics.recordsFailed)
-  const deadLettered = series.counters(Metrics.recordsDeadLettered)
-  const routed = series.counters(Metrics.recordsRouted)
-  const skipped = series.counters(Metrics.recordsSkipped)
-  const budgetReached = series.counters(Metrics.pollIntervalSafety)
-  const publishFailed = series.counters(Metrics.publishFailed)
-  const gone = series.counters(Metrics.recordsGone)
-  const sent = series.counters(Metrics.clientSentMessages)
+  const ofTopic = (topic: string) => ({ ...of, topic })
+  const failed = series.counters(Metrics.recordsFailed, (topic, exception) => ({ ...of, topic, exception }))
+  const deadLettered = series.counters(Metrics.recordsDeadLettered, (topic, reason) => ({ ...of, topic, reason }))
+  const routed = series.counters(Metrics.recordsRouted, (topic, tier) => ({ ...of, topic, tier }))
+  const skipped = series.counters(Metrics.recordsSkipped, ofTopic)
+  const budgetReached = series.counters(Metrics.pollIntervalSafety, () => of)
+  const publishFailed = series.counters(Metrics.publishFailed, ofTopic)
+  const gone = series.counters(Metrics.recordsGone, (topic, partition) => ({ ...of, topic, partition }))
+  const sent = series.counters(Metrics.clientSentMessages, (target) => ({
+    ...convention,
+    "messaging.operation.name": "send",
+    "messaging.destination.name": target
+  }))
 
   const retriesIn = (topic: string): Distribution.Distribution => {
     const tier = tierLabel(definition, topic)
@@ -192,7 +197,7 @@ const makeRun = (
     const counted: Tally = { processed: 0, otherwise: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
-    gone({ ...of, topic: at.topic, partition }, 0)
+    gone(0, at.topic, partition)
     series.counter(Metrics.recordsProcessed, { ...of, topic: at.topic, partition }, () => counted.processed)
     series.counter(
       Metrics.clientConsumedMessages,
@@ -227,21 +232,21 @@ const makeRun = (
       }
       at.tally.otherwise++
       const { topic } = at
-      if (settlement === "Skipped") return skipped({ ...of, topic })
+      if (settlement === "Skipped") return skipped(1, topic)
       if (target === undefined) return
-      sent({ ...convention, "messaging.operation.name": "send", "messaging.destination.name": target.topic })
-      if (settlement === "Routed") routed({ ...of, topic, tier: String(target.tier) })
-      else deadLettered({ ...of, topic, reason: target.reason ?? "NON_RETRYABLE" })
+      sent(1, target.topic)
+      if (settlement === "Routed") routed(1, topic, String(target.tier))
+      else deadLettered(1, topic, target.reason ?? "NON_RETRYABLE")
     },
     attemptFailed: (topic: string, className: string) => {
       const isKnown = exceptions.has(className)
       if (!isKnown && exceptions.size < Metrics.mostExceptions) exceptions.add(className)
-      failed({ ...of, topic, exception: exceptions.has(className) ? className : "other" })
+      failed(1, topic, exceptions.has(className) ? className : "other")
     },
     budgetReached,
     publishFailed,
     gone,
-    circuitChanged: series.counters(Metrics.circuitTransitions),
+    circuitChanged: series.counters(Metrics.circuitTransitions, (to) => ({ ...of, to })),
     begin: ({ breaker, consumersRunning }: Sources, { read }: DeadLetterDepth.DeadLetterDepth) => {
       series.gauge(Metrics.deadLetterDepth, of, read)
       for (const { topic } of definition.tiers.topics) {
@@ -261,10 +266,10 @@ const makeRun = (
       )
       series.histogram(Metrics.batchSize, of, batches.state)
       // Counters whose first increment must not be missed: a rate needs a value before it.
-      for (const reason of deadLetterReasons) deadLettered({ ...of, topic, reason }, 0)
-      for (const target of definition.tiers.topics) publishFailed({ ...of, topic: target.topic }, 0)
-      publishFailed({ ...of, topic: definition.deadLetterTopic }, 0)
-      budgetReached(of, 0)
+      for (const reason of deadLetterReasons) deadLettered(0, topic, reason)
+      for (const target of definition.tiers.topics) publishFailed(0, target.topic)
+      publishFailed(0, definition.deadLetterTopic)
+      budgetReached(0)
       const ofGroup = { cluster: of.cluster, group: groupId, binding: of.binding }
       series.counter(Metrics.kafkaRecordsConsumed, ofGroup, consumed)
       series.gauge(Metrics.kafkaLagMax, ofGroup, gauges.mostLag)

@@ -33,7 +33,7 @@ export interface DeadLetter {
   readonly detail?: string | undefined
   readonly failure: Failure
   /** Set when the record never reached the handler. */
-  readonly undecodable?: Undecodable
+  readonly undecodable?: Undecodable | undefined
   /** Last tier attempted; 0 is the main topic. */
   readonly tier: number
   /** Handler calls over all tiers. */

@@ -51,7 +51,7 @@ class UnknownFailure implements Failure {
   constructor(error: unknown) {
     this.error = error
     this.tag = textProperty(error, "_tag")
-    this.className = classNameOf(error)
+    this.className = classNameOf(error, this.tag)
   }
 
   get message(): string {
@@ -79,15 +79,14 @@ const withoutReason: Failure = {
   causes: []
 }
 
-const summarize = (error: unknown): ErrorSummary => ({ className: classNameOf(error), message: messageOf(error) })
+const summarize = (error: unknown): ErrorSummary => ({
+  className: classNameOf(error, textProperty(error, "_tag")),
+  message: messageOf(error)
+})
 
-const classNameOf = (error: unknown): string => {
+const classNameOf = (error: unknown, tag: string | undefined): string => {
   if (!isObject(error)) return error === null ? "null" : typeof error
-  const name =
-    textProperty(error, "_tag") ??
-    ownErrorName(error) ??
-    textProperty(property(error, "constructor"), "name") ??
-    "Object"
+  const name = tag ?? ownErrorName(error) ?? textProperty(property(error, "constructor"), "name") ?? "Object"
   return name.slice(0, maxClassNameLength)
 }
 
@@ -101,8 +100,17 @@ const messageOf = (error: unknown): string => {
   if (!isObject(error)) return String(error)
   const message = textProperty(error, "message")
   if (message !== undefined) return message
-  const fields = attempt(() => JSON.stringify(error))
-  return typeof fields === "string" && fields !== "{}" ? fields : ""
+  const fields = asJson(error)
+  return fields === undefined || fields === "{}" ? "" : fields
+}
+
+/** Undefined for what has none, such as a function. */
+const asJson = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
 }
 
 const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
@@ -120,19 +128,17 @@ const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
 const isObject = (value: unknown): value is object =>
   (typeof value === "object" && value !== null) || typeof value === "function"
 
-const property = (value: unknown, key: string): unknown =>
-  isObject(value) ? attempt(() => Reflect.get(value, key)) : undefined
+const property = (value: unknown, key: string): unknown => {
+  if (!isObject(value)) return undefined
+  try {
+    return Reflect.get(value, key)
+  } catch {
+    return undefined
+  }
+}
 
 /** A property that is text with something in it. */
 const textProperty = (value: unknown, key: string): string | undefined => {
   const text = property(value, key)
   return typeof text === "string" && text.trim() !== "" ? text : undefined
-}
-
-const attempt = (read: () => unknown): unknown => {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }

@@ -26,27 +26,32 @@ interface Second {
 /** `summary` is told how many lines were held back, when the next one is admitted or at the end. */
 export const make = (summary: (source: Source, count: number) => void, clock: Clock.Clock): Flood => {
   const seconds = new Map<string, Second>()
+  let last: Second | undefined
   const close = (key: string) => {
     const second = seconds.get(key)
     seconds.delete(key)
     if (second !== undefined && second.held > 0) summary(second.source, second.held)
   }
+  const begin = ({ cluster, binding: name }: Source, nowMillis: number): Second => {
+    const key = BindingKey.of({ cluster, name })
+    close(key)
+    const second = { source: { cluster, binding: name }, beganMillis: nowMillis, admitted: 0, held: 0 }
+    seconds.set(key, second)
+    return second
+  }
   return {
     admits: (source) => {
-      const { cluster, binding: name } = source
-      const key = BindingKey.of({ cluster, name })
       const now = clock.currentTimeMillisUnsafe()
-      let second = seconds.get(key)
-      if (second === undefined || now < second.beganMillis || now >= second.beganMillis + 1_000) {
-        close(key)
-        second = { source: { cluster, binding: name }, beganMillis: now, admitted: 0, held: 0 }
-        seconds.set(key, second)
+      // Mostly the record before is of the same binding.
+      if (last?.source.binding !== source.binding || last.source.cluster !== source.cluster) {
+        last = seconds.get(BindingKey.of({ cluster: source.cluster, name: source.binding }))
       }
-      if (second.admitted < linesPerSecond) {
-        second.admitted++
+      if (last === undefined || now < last.beganMillis || now >= last.beganMillis + 1_000) last = begin(source, now)
+      if (last.admitted < linesPerSecond) {
+        last.admitted++
         return true
       }
-      second.held++
+      last.held++
       return false
     },
     end: () => {

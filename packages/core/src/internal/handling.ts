@@ -48,6 +48,7 @@ export interface Handling<R> {
   readonly places: Places
 }
 
+/** Stands first in the events: engines copy an object by far the fastest into an empty one. */
 const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({
   cluster: handling.definition.cluster,
   binding: handling.definition.name,
@@ -58,7 +59,7 @@ const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { 
 })
 
 export const started = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
-  if (handling.hub.active) handling.hub.emit({ _tag: "Started", ...ofPartition(handling, partition), record })
+  if (handling.hub.active) handling.hub.emit({ ...ofPartition(handling, partition), _tag: "Started", record })
 }
 
 export const settled = (
@@ -70,7 +71,7 @@ export const settled = (
   handling.metrics.settled(partition, { settlement, attempts, target })
   if (settlement === "Handled" && !handling.hub.active) return
   const at = ofPartition(handling, partition)
-  handling.hub.emit({ _tag: "Settled", ...at, record, settlement, attempts, failure, target })
+  handling.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
 }
 
 /** A record that was handled at the first attempt: builds nothing while nobody listens. */
@@ -101,8 +102,8 @@ export const attemptFailed = (
 ): void => {
   handling.metrics.attemptFailed(partition.topic, failure)
   handling.hub.emit({
-    _tag: "AttemptFailed",
     ...ofPartition(handling, partition),
+    _tag: "AttemptFailed",
     record,
     attempt,
     failure,
@@ -112,7 +113,7 @@ export const attemptFailed = (
 
 export const committed = (handling: Handling<unknown>, partition: Partition): void => {
   if (!handling.hub.active) return
-  handling.hub.emit({ _tag: "Committed", ...ofPartition(handling, partition), offset: partition.committed })
+  handling.hub.emit({ ...ofPartition(handling, partition), _tag: "Committed", offset: partition.committed })
 }
 
 export const publishFailed = (
@@ -124,7 +125,7 @@ export const publishFailed = (
   attempt: number
 ): void => {
   handling.metrics.publishFailed(topic)
-  handling.hub.emit({ _tag: "PublishFailed", ...ofPartition(handling, partition), record, topic, error, attempt })
+  handling.hub.emit({ ...ofPartition(handling, partition), _tag: "PublishFailed", record, topic, error, attempt })
 }
 
 /** What concerns a partition, and only happens to it now and then. */

@@ -12,8 +12,11 @@ export interface Series {
   readonly counter: (definition: OfKind<"counter">, labels: Labels, read: () => number) => void
   readonly gauge: (definition: OfKind<"gauge">, labels: Labels, read: () => number) => void
   readonly histogram: (definition: OfKind<"histogram">, labels: Labels, read: () => Metric.HistogramState) => void
-  /** A counter for each combination of labels, from its first use on; the result adds one. */
-  readonly counters: (definition: OfKind<"counter">) => (labels: Labels, by?: number) => void
+  /** A counter for each pair of values, which `labels` names, from its first use on; the result adds to one. */
+  readonly counters: (
+    definition: OfKind<"counter">,
+    labels: (first: string, second: string) => Labels
+  ) => (by: number, first?: string, second?: string) => void
   /** Removes all of them, and takes no more: what still counts somewhere, counts for nobody. */
   readonly end: () => void
 }
@@ -44,19 +47,19 @@ export const make = (context: Context.Context<never>): Series => {
       register(Metric.gauge(definition.name, options(definition, labels)), () => ({ value: read() })),
     histogram: (definition, labels, read) =>
       register(Metric.histogram(definition.name, { ...options(definition, labels), boundaries: [] }), read),
-    counters: (definition) => {
+    counters: (definition, labels) => {
       const counts = new Map<string, Count>()
       let last: Count | undefined
-      return (labels, by = 1) => {
+      return (by, first = "", second = "") => {
         // Mostly one record after the other counts for the same series.
-        if (last === undefined || !hasLabels(last, labels)) {
-          const key = keyOf(labels)
+        if (last === undefined || last.first !== first || last.second !== second) {
+          const key = `${first.length}:${first}${second}`
           last = counts.get(key)
           if (last === undefined) {
-            const fresh: Count = { labels, count: 0 }
+            const fresh: Count = { first, second, count: 0 }
             last = fresh
             counts.set(key, fresh)
-            counter(definition, labels, () => fresh.count)
+            counter(definition, labels(first, second), () => fresh.count)
           }
         }
         last.count += by
@@ -71,20 +74,9 @@ export const make = (context: Context.Context<never>): Series => {
 
 /** What one series of a counter stands at. */
 interface Count {
-  readonly labels: Labels
+  readonly first: string
+  readonly second: string
   count: number
-}
-
-const keyOf = (labels: Labels): string => {
-  let key = ""
-  for (const label in labels) key += `${labels[label]!.length}:${labels[label]}`
-  return key
-}
-
-/** Both have the same names, since they are of one counter. */
-const hasLabels = (counted: Count, labels: Labels): boolean => {
-  for (const label in labels) if (counted.labels[label] !== labels[label]) return false
-  return true
 }
 
 const ignored = () => {}

@@ -98,8 +98,8 @@ const onward = <R>(
     trail: hop.tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
   })
   return {
-    settlement: "Routed",
     ...story,
+    settlement: "Routed",
     target: { topic, ...hop },
     copy: copy(handling, partition, { record, topic, headers, onStored: undefined })
   }
@@ -121,7 +121,7 @@ export const deadLetter = <R>(
     record,
     origin: state.origin,
     failure: story.failure,
-    ...(story.undecodable === undefined ? {} : { undecodable: story.undecodable }),
+    undecodable: story.undecodable,
     reason,
     detail,
     tier: state.tier,
@@ -133,8 +133,8 @@ export const deadLetter = <R>(
   const topic = targetOf(handling.definition, letter)
   const headers = OtherHeaders.make(letter, handling.definition.groupId, options.settings.headers ?? {})
   return {
-    settlement: "DeadLettered",
     ...story,
+    settlement: "DeadLettered",
     target: { topic, reason },
     copy: copy(handling, partition, { record, topic, headers, onStored: handling.onDeadLetter })
   }
