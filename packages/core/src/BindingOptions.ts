@@ -47,7 +47,10 @@ export interface Settings<K, V> {
   readonly heartbeatInterval?: Duration.Input
   /** `rebalance.timeout.ms`: how long giving up a partition may take. Default 60 seconds. */
   readonly rebalanceTimeout?: Duration.Input
-  /** `fetch.max.wait.ms`. Default 100 millis. */
+  /**
+   * `fetch.max.wait.ms`, while a partition may be resumed: what that waits for at most. Shorter just after a pause, 500 millis at least while nothing is paused.
+   * Default 100 millis.
+   */
   readonly maxWait?: Duration.Input
   /** `max.partition.fetch.bytes`. Default 1 MiB. For retry topics at most 256 KiB, since what waits there is held in memory. */
   readonly maxBytesPerPartition?: number

@@ -30,7 +30,7 @@ export interface ConsumerOptions {
   readonly heartbeatInterval?: Duration.Input
   /**
    * `fetch.max.wait.ms`: how long the broker may hold a fetch without data; bounds how late a resume is noticed. Default 100 millis. While nothing is paused
-   * an adapter may let it hold a fetch for 500 millis.
+   * an adapter may let it hold a fetch for 500 millis; after a pause, only for as long as that lasts already.
    */
   readonly maxWait?: Duration.Input
   /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */

@@ -17,22 +17,22 @@ describe("ownership", () => {
     assert.deepStrictEqual(fetching(ownership), [])
     ownership.seek(at(0), 5n)
     ownership.seek(at(1), 5n)
-    ownership.setPaused([at(0)], true)
+    ownership.pause([at(0)], 7)
     assert.deepStrictEqual(fetching(ownership), [1])
     ownership.assign(2, [at(0)])
     assert.deepStrictEqual(fetching(ownership), [])
-    ownership.setPaused([at(0)], false)
+    ownership.resume([at(0)])
     assert.deepStrictEqual(fetching(ownership), [0])
   })
 
   it("REB-09: a partition that stays keeps its generation, position and pause", () => {
     const ownership = announced(0, 1)
     ownership.seek(at(0), 5n)
-    ownership.setPaused([at(0)], true)
+    ownership.pause([at(0)], 7)
     const { added, revoked } = ownership.assign(2, [at(0), at(1), at(2)])
     assert.deepStrictEqual([added.map(({ partition }) => partition), revoked], [[2], []])
     const owned = ownership.get(at(0))
-    assert.deepStrictEqual([owned?.generation, owned?.position, owned?.paused], [1, 5n, true])
+    assert.deepStrictEqual([owned?.generation, owned?.position, owned?.pausedMillis], [1, 5n, 7])
   })
 
   it("OFF-09: a revoked partition is held until it is removed, once", () => {

@@ -7,7 +7,7 @@ import type * as CircuitBreaker from "../CircuitBreaker.ts"
 import type { Gate, Inside, Places, Timer } from "./places.ts"
 
 export interface BreakerGate extends Inside {
-  /** Takes a permit, if there is one at once, for callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
+  /** Takes a permit, if there is one at once, for a delivery that starts now, and callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
   readonly admit: (timer: Timer) => boolean
   /** The delivery succeeded. Does nothing for one whose success is told already. */
   readonly succeeded: (timer: Timer) => void
@@ -93,7 +93,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
 
   return {
     admit: (timer) => {
-      timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+      timer.permit = breaker.tryAcquireUnsafe(timer.startedMillis)
       return timer.permit !== undefined
     },
     succeeded: (timer) => {

@@ -38,7 +38,7 @@ export interface Places {
  * so that it only does in another millisecond.
  */
 export interface Turn {
-  /** True when the next handler has its place, without waiting. Otherwise it needs `within`; where others wait and the turn is over, the place is theirs. */
+  /** True when the next handler, which starts now, has its place without waiting. Otherwise it needs `within`; where others wait and the turn is over, the place is theirs. */
   readonly takes: (timer: Timer) => boolean
   /** As that of `Places`, but the place is kept afterwards. */
   readonly within: <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -52,21 +52,24 @@ const everybodys: Turn = { takes: () => true, within: (_timer, run) => run(), le
 export const unbounded: Places = { within: (_gate, _timer, run) => run(), turn: () => everybodys }
 
 /** Places in places: the outer ones are taken first. */
-export const nested = (outer: Places, inner: Places): Places => ({
-  within: (gate, timer, run) => outer.within(gate, timer, () => inner.within(gate, timer, run)),
-  turn: (gate) => {
-    const outside = outer.turn(gate)
-    const inside = inner.turn(gate)
-    return {
-      takes: (timer) => outside.takes(timer) && inside.takes(timer),
-      within: (timer, run) => outside.within(timer, () => inside.within(timer, run)),
-      leave: () => {
-        inside.leave()
-        outside.leave()
+export const nested = (outer: Places, inner: Places): Places => {
+  if (outer === unbounded) return inner
+  return {
+    within: (gate, timer, run) => outer.within(gate, timer, () => inner.within(gate, timer, run)),
+    turn: (gate) => {
+      const outside = outer.turn(gate)
+      const inside = inner.turn(gate)
+      return {
+        takes: (timer) => outside.takes(timer) && inside.takes(timer),
+        within: (timer, run) => outside.within(timer, () => inside.within(timer, run)),
+        leave: () => {
+          inside.leave()
+          outside.leave()
+        }
       }
     }
   }
-})
+}
 
 interface Ticket {
   held: boolean

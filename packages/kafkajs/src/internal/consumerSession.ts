@@ -266,10 +266,10 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   const commit = makeCommit(cluster, groupId, ownership, membership)
   const session: Broker.ConsumerSession = {
     events,
-    pause: (partitions) => Effect.sync(() => ownership.setPaused(partitions, true)),
+    pause: (partitions) => Effect.sync(() => ownership.pause(partitions, performance.now())),
     resume: (partitions) =>
       Effect.sync(() => {
-        ownership.setPaused(partitions, false)
+        ownership.resume(partitions)
         fetcher.wake()
       }),
     seek: (partition, offset) =>

@@ -8,6 +8,7 @@ import type { FetchedPartition, TopicMetadata } from "./apis.ts"
 import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, check, failureOfCode, Local } from "./errors.ts"
 import { decodeFetch, visibleRecords } from "./fetchResponse.ts"
+import { fetchWaitMillis } from "./fetchWait.ts"
 import { byTopic, earliest, type Isolation, isolationLevel, latest, listOffsets } from "./logBounds.ts"
 import type { Owned, Ownership } from "./ownership.ts"
 import { call } from "./wire.ts"
@@ -30,8 +31,6 @@ export interface Fetcher {
 const maxBytesPerFetch = 10 * 1024 * 1024
 /** With very many partitions: less than this would cost more requests than it saves memory. */
 const minBytesPerPartition = 64 * 1024
-/** `fetch.max.wait.ms` as Kafka has it: where nothing can be resumed, nobody waits for a fetch without data to end. */
-const undisturbedWaitMillis = 500
 const retryDelay = "100 millis"
 
 /** What was asked of a partition, to recognise an answer that is void by now. */
@@ -44,9 +43,8 @@ interface Asked {
 const fetchRequest = (options: FetcherOptions, ownership: Ownership, wanted: ReadonlyArray<Asked>) => {
   // A chunk may arrive for every partition after it was paused: together they stay within one answer.
   const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.busy())))
-  const isUndisturbed = ownership.all().every(({ phase, paused }) => phase === "fetching" && !paused)
   return {
-    maxWaitTime: isUndisturbed ? Math.max(undisturbedWaitMillis, options.maxWaitMillis) : options.maxWaitMillis,
+    maxWaitTime: fetchWaitMillis(ownership.all(), options.maxWaitMillis, performance.now()),
     minBytes: 1,
     maxBytes: maxBytesPerFetch,
     isolationLevel: isolationLevel(options.isolation),

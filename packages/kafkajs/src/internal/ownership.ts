@@ -13,7 +13,8 @@ export interface Owned extends ConsumerRecord.TopicPartition {
   phase: "preparing" | "waiting" | "fetching" | "revoking"
   /** The next offset to fetch. */
   position: bigint
-  paused: boolean
+  /** Since when it is paused, on a clock that nobody sets. */
+  pausedMillis: number | undefined
   /** Grows with each seek: what was fetched for an older position is void. */
   seeks: number
   /** Its last fetch found nothing: it takes no share of the next one's bytes. */
@@ -75,7 +76,7 @@ export class Ownership {
 
   /** What may be fetched now. */
   fetchable(): ReadonlyArray<Owned> {
-    return this.all().filter(({ phase, paused }) => phase === "fetching" && !paused)
+    return this.all().filter(({ phase, pausedMillis }) => phase === "fetching" && pausedMillis === undefined)
   }
 
   /** Takes a new assignment over. */
@@ -97,7 +98,7 @@ export class Ownership {
         generation,
         phase: "preparing",
         position: 0n,
-        paused: false,
+        pausedMillis: undefined,
         seeks: 0,
         idle: false,
         answered: false
@@ -134,10 +135,15 @@ export class Ownership {
     return true
   }
 
-  setPaused(targets: ReadonlyArray<ConsumerRecord.TopicPartition>, paused: boolean): void {
-    for (const target of targets) {
-      const owned = this.get(target)
-      if (owned !== undefined) owned.paused = paused
-    }
+  pause(targets: ReadonlyArray<ConsumerRecord.TopicPartition>, nowMillis: number): void {
+    for (const owned of this.#owned(targets)) owned.pausedMillis ??= nowMillis
+  }
+
+  resume(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): void {
+    for (const owned of this.#owned(targets)) owned.pausedMillis = undefined
+  }
+
+  #owned(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): ReadonlyArray<Owned> {
+    return targets.flatMap((target) => this.get(target) ?? [])
   }
 }
