@@ -187,4 +187,33 @@ describe("a turn: a place that is kept from handler to handler", () => {
       expect(turn.takes(timerAt(0))).toBe(false)
     })
   )
+
+  it.effect("who waits for the outer place of two holds no inner one: who has the outer one may wait for it", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const both = Places.nested(Places.make(1, clock), Places.make(1, clock))
+      const calls: Array<string> = []
+      /** One handler after the other, which takes a millisecond each. */
+      const runsTwice = (name: string) => {
+        const turn = both.turn(gateOf())
+        const once = Effect.suspend(() => {
+          const timer = timerAt(clock.currentTimeMillisUnsafe())
+          const run = () =>
+            Effect.delay(
+              Effect.sync(() => calls.push(name)),
+              "1 millis"
+            )
+          return turn.takes(timer) ? run() : turn.within(timer, run)
+        })
+        return Effect.ensuring(Effect.andThen(once, once), Effect.sync(turn.leave))
+      }
+      yield* Effect.forkChild(runsTwice("a"))
+      yield* Effect.forkChild(runsTwice("b"))
+      for (let millis = 0; millis < 10; millis++) {
+        yield* settle
+        yield* TestClock.adjust("1 millis")
+      }
+      expect(calls).toEqual(["a", "b", "a", "b"])
+    })
+  )
 })

@@ -60,7 +60,12 @@ export const nested = (outer: Places, inner: Places): Places => {
       const outside = outer.turn(gate)
       const inside = inner.turn(gate)
       return {
-        takes: (timer) => outside.takes(timer) && inside.takes(timer),
+        takes: (timer) => {
+          if (outside.takes(timer)) return inside.takes(timer)
+          // Who has got the outer place by that may wait for the inner one.
+          inside.leave()
+          return false
+        },
         within: (timer, run) => outside.within(timer, () => inside.within(timer, run)),
         leave: () => {
           inside.leave()
