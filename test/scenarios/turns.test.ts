@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy } from "@eventbus/core"
-import { MemoryBroker } from "@eventbus/testkit"
+import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, append, orders, scenario, start } from "./bus.ts"
 
@@ -60,6 +60,33 @@ describe("partitions that share the only place take turns (RTY-18)", () => {
         value === "a1" && calls === 1 ? Effect.die("not yet") : Effect.void
       )
       assert.strictEqual(calls, "a1 b1 b2 b3 a1 a2 a3")
+    })
+  )
+
+  scenario("a wait for copies to be acknowledged ends it", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders", { partitions: 2 })
+      yield* memory.addFault(FaultPlan.chance(1, { operation: "produce" }, { _tag: "Delay", duration: "1 hour" }))
+      yield* append("orders", 0, Array(1_500).fill("bad"))
+      const calls = { bad: 0, good: 0 }
+      const binding = Binding.make("orders", {
+        ...orders,
+        ackMode: "MANUAL",
+        maxInFlight: 1,
+        retry: RetryPolicy.none,
+        handler: ({ value }) =>
+          Effect.suspend(() => {
+            calls[value === "bad" ? "bad" : "good"]++
+            return value === "bad" ? Effect.die("bad") : Effect.void
+          })
+      })
+      yield* start(binding)
+      yield* advance("1 second")
+      yield* append("orders", 1, ["good"])
+      yield* advance("1 second")
+      // As many copies as a partition may have on their way.
+      assert.deepStrictEqual(calls, { bad: 1_000, good: 1 })
     })
   )
 })

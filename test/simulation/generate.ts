@@ -104,7 +104,8 @@ const binding = (chance: Chance.Chance, index: number): BindingPlan => {
     breaker: chance.happens(0.45) ? breakerOf(chance) : undefined,
     maxPollRecords: chance.pick([1, 4, 10]),
     maxInFlight: chance.weighted([
-      [2, undefined],
+      [3, undefined],
+      [1, 1],
       [1, 2],
       [1, 5]
     ] as const),
