@@ -126,11 +126,11 @@ describe("a result-based consumer", () => {
               level,
               offset,
               retryTier,
-              /\d+ attempts/.exec(message)?.[0]
+              /\d+ attempts?/.exec(message)?.[0]
             ]),
             [
-              ["WARN", 1, 0, "1 attempts"],
-              ["WARN", 0, 1, "1 attempts"]
+              ["WARN", 1, 0, "1 attempt"],
+              ["WARN", 0, 1, "1 attempt"]
             ]
           )
         })

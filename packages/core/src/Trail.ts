@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as DeadLetterRecord from "./DeadLetterRecord.ts"
+import { counted } from "./internal/counted.ts"
 import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
 import * as Names from "./internal/headerNames.ts"
 import * as HeaderValues from "./internal/headerValues.ts"
@@ -131,7 +132,7 @@ const storyOf = (hop: Hop): string => {
       return [`attempt ${attempt}`, ...cause, ...state].join(", ")
     case "dead-letter": {
       const message = exceptionMessage === undefined || exceptionMessage === "" ? "" : `: ${oneLine(exceptionMessage)}`
-      return `${reason ?? "unknown reason"} after ${totalAttempts} attempts, ${oneLine(exceptionClass ?? "")}${message}`
+      return `${reason ?? "unknown reason"} after ${counted(totalAttempts, "attempt")}, ${oneLine(exceptionClass ?? "")}${message}`
     }
   }
 }

@@ -4,6 +4,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { EventBusEvent, Settlement } from "../EventBusEvent.ts"
 import * as BindingKey from "./bindingKey.ts"
+import { counted } from "./counted.ts"
 import type { EventHub } from "./eventHub.ts"
 import * as Flood from "./flood.ts"
 import * as LogAnnotations from "./logAnnotations.ts"
@@ -117,7 +118,7 @@ const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undef
     case "Settled":
       if (isQuiet(event.settlement)) return undefined
       return Effect.logWarning(
-        `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${event.attempts} attempts: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
+        `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${counted(event.attempts, "attempt")}: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
       )
     case "AlertFailed":
       return Effect.logWarning(`The alert handler failed: ${event.failure.className} ${event.failure.message}`)

@@ -4,6 +4,7 @@
 import { Effect } from "effect"
 import type { Admin, TopicDescription } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
+import { counted } from "./counted.ts"
 import type { Finding, Plan, PlannedTopic } from "./planned.ts"
 import * as Rights from "./rights.ts"
 
@@ -116,5 +117,3 @@ const bytesOf = ({ config }: Found): number | undefined => {
   const bytes = Number(config.get("max.message.bytes"))
   return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : undefined
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
