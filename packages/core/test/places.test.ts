@@ -173,6 +173,35 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
+  it.effect("what the next one does in its place is not its own time, nor longer than a turn", () =>
+    Effect.gen(function* () {
+      let nowMillis = 100
+      const made = Places.make(1, { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis })
+      const calls: Array<string> = []
+      /** Handlers that keep the event loop for 50 milliseconds each, until there are no more. */
+      const handles = (name: string, count: number) => {
+        const turn = made.turn(gateOf())
+        const once = Effect.suspend(() => {
+          const timer = timerAt(nowMillis)
+          const run = () =>
+            Effect.sync(() => {
+              nowMillis += 50
+              calls.push(`${name} ${nowMillis - timer.startedMillis}`)
+            })
+          return turn.takes(timer) ? run() : turn.within(timer, run)
+        })
+        return { turn, all: Effect.ensuring(Effect.repeat(once, { times: count - 1 }), Effect.sync(turn.leave)) }
+      }
+      const first = handles("a", 2)
+      expect(first.turn.takes(timerAt(nowMillis))).toBe(true)
+      yield* Effect.forkChild(handles("b", 3).all, { startImmediately: true })
+      nowMillis++
+      yield* first.all
+      yield* settle
+      expect(calls).toEqual(["b 50", "a 50", "b 50", "a 50", "b 50"])
+    })
+  )
+
   it.effect("nothing is handled in it while its partition is paused or stops", () =>
     Effect.gen(function* () {
       const { made } = yield* turns
