@@ -135,6 +135,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
         expect(turn.takes(timerAt(100))).toBe(true)
         expect(calls).toEqual([])
         expect(turn.takes(timerAt(laterMillis))).toBe(false)
+        yield* settle
         expect(calls).toEqual(["other"])
       }
     })
@@ -169,6 +170,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
       expect(turn.takes(timerAt(20))).toBe(true)
       expect(calls).toEqual(["first", "turn"])
       expect(turn.takes(timerAt(21))).toBe(false)
+      yield* settle
       expect(calls).toEqual(["first", "turn", "last"])
     })
   )

@@ -103,7 +103,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
   /** Who is being given up waits for handlers that run: those in the places may themselves be waiting. */
   const isHeldUp = (gate: Gate) => gate.ending && inside.holdsUp()
 
-  const leave = (ticket: Ticket) => {
+  const leave = (ticket: Ticket, soonest: "same" | "next" = "same") => {
     if (!ticket.held) return
     ticket.held = false
     const [next] = waiting
@@ -116,7 +116,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
     // not become a deep stack.
     const nested = calling
     calling = true
-    next.call(nested ? "next" : "same")
+    next.call(nested ? "next" : soonest)
     calling = nested
   }
 
@@ -163,8 +163,8 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       takes: ({ startedMillis }) => {
         if (gate.stopping || !gate.open) return false
         if (ticket.held) {
-          // Not "later than": a clock may be set back.
-          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket)
+          // Not "later than": a clock may be set back. Who leaves waits for a place again: it queues up first, and what is done in the place is not its time.
+          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket, "next")
           return ticket.held
         }
         if (free === 0) return false
