@@ -158,7 +158,7 @@ const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
   const { idempotency, groupId, cluster = defaultCluster } = options
-  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(options.handler(delivery), Outcome.toEffect)
+  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(checked(options.handler(delivery)), Outcome.toEffect)
   if (idempotency === undefined) return handler
   // The same topic on another cluster holds other records under the same offsets.
   const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
@@ -186,7 +186,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
         if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
-        const handled = Effect.flatMap(options.handler(delivery), Outcome.toEffect)
+        const handled = Effect.flatMap(checked(options.handler(delivery)), Outcome.toEffect)
         return Effect.provideService(handled, CurrentTransaction, transaction)
       }
     }
@@ -224,16 +224,22 @@ export const definePerBatch = <K, V, E, R, P, D>(
           undecodable,
           skipped,
           run: (indices) =>
-            options.handleBatch({
-              topic: options.topic,
-              partition: records[0]?.partition ?? 0,
-              deliveries: indices.flatMap((index) => deliveries.get(index) ?? [])
-            })
+            checked(
+              options.handleBatch({
+                topic: options.topic,
+                partition: records[0]?.partition ?? 0,
+                deliveries: indices.flatMap((index) => deliveries.get(index) ?? [])
+              })
+            )
         }
       }
     }
   }
 }
+
+/** A fiber that meets what is no Effect ends without its finalizers: its place would never be given back. */
+const checked = <A, E, R>(returned: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.isEffect(returned) ? returned : Effect.die(new TypeError(`the handler returned no Effect: ${typeof returned}`))
 
 /** K comes from `key`; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
 function keySerde<K>(options: { readonly key?: Serde.Serde<K> }): Serde.Serde<K>

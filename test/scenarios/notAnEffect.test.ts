@@ -1,0 +1,54 @@
+import { assert, describe } from "@effect/vitest"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
+import { advance, append, orders, scenario, start } from "./bus.ts"
+
+/** What a handler in JavaScript, or behind an `any`, may return: no Effect. */
+const returned: ReadonlyArray<readonly [string, unknown]> = [
+  ["nothing", undefined],
+  ["a promise", Promise.resolve()],
+  ["a number", 1]
+]
+
+describe("a handler that returns no Effect is a defect of its record, and has no place for ever (ruling 16)", () => {
+  for (const [name, value] of returned) {
+    const options = {
+      ...orders,
+      ackMode: "MANUAL",
+      maxInFlight: 1,
+      retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" })
+    } as const
+    const handler = ({ value: text }: { readonly value: string }) =>
+      text === "bad" ? (value as Effect.Effect<void>) : Effect.void
+
+    const kinds = {
+      partition: () => Binding.make("orders", { ...options, handler }),
+      key: () => Binding.make("orders", { ...options, processingOrder: "key", handler }),
+      batch: () =>
+        Binding.makeBatch("orders", {
+          ...options,
+          value: Serde.string,
+          handleBatch: ({ deliveries }) =>
+            deliveries.some(({ value }) => value === "bad") ? (value as Effect.Effect<void>) : Effect.void
+        }),
+      transactional: () =>
+        Binding.makeTransactional("orders", { ...orders, maxInFlight: 1, retry: options.retry, handler })
+    }
+    for (const [kind, binding] of Object.entries(kinds)) {
+      scenario(`${kind}, ${name}`, () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders", { partitions: 2 })
+          yield* append("orders", 0, ["bad", "a2"])
+          yield* append("orders", 1, ["b1", "bad", "b3"])
+          const app = yield* start(binding())
+          for (let second = 0; second < 20; second++) yield* advance("1 second")
+          const settled = app.of("Settled").map(({ settlement }) => settlement)
+          assert.deepStrictEqual(settled.toSorted(), ["DeadLettered", "DeadLettered", "Handled", "Handled", "Handled"])
+          assert.strictEqual(app.of("AttemptFailed")[0]?.failure.className, "TypeError")
+        })
+      )
+    }
+  }
+})
