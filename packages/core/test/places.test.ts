@@ -204,6 +204,18 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
+  it.effect("who leaves goes on first: how its record ended is told before the next one runs", () =>
+    Effect.gen(function* () {
+      const { turn, waiter, calls } = yield* turns
+      expect(turn.takes(timerAt(100))).toBe(true)
+      yield* waiter("other")
+      turn.leave()
+      expect(calls).toEqual([])
+      yield* settle
+      expect(calls).toEqual(["other"])
+    })
+  )
+
   it.effect("nothing is handled in it while its partition is paused or stops", () =>
     Effect.gen(function* () {
       const { made } = yield* turns

@@ -157,14 +157,15 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       return Effect.void
     })
 
-  const turn = (gate: Gate): Turn => {
+  /** Who leaves goes on first, by itself to wait for a place again: what is done in its place then is not its time. */
+  const turn = (gate: Gate, soonest: "same" | "next" = "next"): Turn => {
     const ticket: Ticket = { held: false, heldMillis: 0, call: () => {} }
     return {
       takes: ({ startedMillis }) => {
         if (gate.stopping || !gate.open) return false
         if (ticket.held) {
-          // Not "later than": a clock may be set back. Who leaves waits for a place again: it queues up first, and what is done in the place is not its time.
-          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket, "next")
+          // Not "later than": a clock may be set back.
+          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket, soonest)
           return ticket.held
         }
         if (free === 0) return false
@@ -185,7 +186,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
           })
           return Effect.andThen(enter(gate, timer, ticket), running)
         }),
-      leave: () => leave(ticket)
+      leave: () => leave(ticket, soonest)
     }
   }
 
@@ -193,7 +194,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
     turn,
     within: (gate, timer, run) =>
       Effect.suspend(() => {
-        const { takes, within, leave } = turn(gate)
+        const { takes, within, leave } = turn(gate, "same")
         return Effect.ensuring(takes(timer) ? Effect.suspend(run) : within(timer, run), Effect.sync(leave))
       })
   }
