@@ -80,7 +80,7 @@ interface Ticket {
   held: boolean
   /** Since when, by the clock. */
   heldMillis: number
-  call: (turn: "same" | "next") => void
+  call: () => void
 }
 
 /** What is in front of the handler within a place: the circuit breaker. */
@@ -98,12 +98,11 @@ const nothing: Inside = { release: () => {}, holdsUp: () => false, onHeldUp: () 
 export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing): Places => {
   let free = count
   const waiting = new Set<Ticket>()
-  let calling = false
 
   /** Who is being given up waits for handlers that run: those in the places may themselves be waiting. */
   const isHeldUp = (gate: Gate) => gate.ending && inside.holdsUp()
 
-  const leave = (ticket: Ticket, soonest: "same" | "next" = "same") => {
+  const leave = (ticket: Ticket) => {
     if (!ticket.held) return
     ticket.held = false
     const [next] = waiting
@@ -112,30 +111,26 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       return
     }
     next.held = true
-    // Who is called starts at once, unless a handler that was called just now has ended already: a long queue of quick handlers must
-    // not become a deep stack.
-    const nested = calling
-    calling = true
-    next.call(nested ? "next" : soonest)
-    calling = nested
+    next.call()
   }
 
   /** Returns when the ticket got a place, or the partition stops. */
   const queue = (gate: Gate, ticket: Ticket) =>
     Effect.callback<void>((resume) => {
-      const leaveQueue = (turn: "same" | "next") => {
+      const leaveQueue = () => {
         waiting.delete(ticket)
         unsubscribe()
         unsubscribeInside()
-        resume(turn === "same" ? Effect.void : Effect.yieldNow)
+        // Not at once: who leaves goes on first, to say how its record ended, or to wait again. What is done in its place is not its time.
+        resume(Effect.yieldNow)
       }
-      const unsubscribe = gate.onStop(() => leaveQueue("next"))
-      const unsubscribeInside = gate.ending ? inside.onHeldUp(() => leaveQueue("next")) : () => {}
+      const unsubscribe = gate.onStop(leaveQueue)
+      const unsubscribeInside = gate.ending ? inside.onHeldUp(leaveQueue) : () => {}
       ticket.call = leaveQueue
       waiting.add(ticket)
       // The fiber may have yielded since it looked.
-      if (free > 0 || gate.stopping || isHeldUp(gate)) leaveQueue("same")
-      return Effect.sync(() => leaveQueue("next"))
+      if (free > 0 || gate.stopping || isHeldUp(gate)) leaveQueue()
+      return Effect.sync(leaveQueue)
     })
 
   const enter = (gate: Gate, timer: Timer, ticket: Ticket): Effect.Effect<void> =>
@@ -157,15 +152,14 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       return Effect.void
     })
 
-  /** Who leaves goes on first, by itself to wait for a place again: what is done in its place then is not its time. */
-  const turn = (gate: Gate, soonest: "same" | "next" = "next"): Turn => {
+  const turn = (gate: Gate): Turn => {
     const ticket: Ticket = { held: false, heldMillis: 0, call: () => {} }
     return {
       takes: ({ startedMillis }) => {
         if (gate.stopping || !gate.open) return false
         if (ticket.held) {
           // Not "later than": a clock may be set back.
-          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket, soonest)
+          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket)
           return ticket.held
         }
         if (free === 0) return false
@@ -186,7 +180,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
           })
           return Effect.andThen(enter(gate, timer, ticket), running)
         }),
-      leave: () => leave(ticket, soonest)
+      leave: () => leave(ticket)
     }
   }
 
@@ -194,7 +188,7 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
     turn,
     within: (gate, timer, run) =>
       Effect.suspend(() => {
-        const { takes, within, leave } = turn(gate, "same")
+        const { takes, within, leave } = turn(gate)
         return Effect.ensuring(takes(timer) ? Effect.suspend(run) : within(timer, run), Effect.sync(leave))
       })
   }
