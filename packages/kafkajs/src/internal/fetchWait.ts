@@ -10,8 +10,9 @@ const undisturbedMillis = 500
 const leastMillis = 5
 
 /**
- * What a fetch that is sent now waits, in milliseconds: up to `maxMillis` where a partition may be resumed meanwhile, and no longer than the last one that was
- * paused has been so already. A buffer that is full takes as long to get half empty as the other half lasts, so that nothing runs dry in between.
+ * What a fetch that is sent now waits, in milliseconds, with these partitions of its node: up to `maxMillis` where one may be resumed meanwhile, and no longer
+ * than the last one that was paused has been so already. A buffer of many chunks takes as long to get half empty as the other half lasts, so that it does not
+ * run dry in between.
  */
 export const fetchWaitMillis = (owned: ReadonlyArray<Owned>, maxMillis: number, nowMillis: number): number => {
   let wait = Math.max(undisturbedMillis, maxMillis)

@@ -40,11 +40,16 @@ interface Asked {
   readonly seeks: number
 }
 
-const fetchRequest = (options: FetcherOptions, ownership: Ownership, wanted: ReadonlyArray<Asked>) => {
+const fetchRequest = (
+  options: FetcherOptions,
+  ownership: Ownership,
+  wanted: ReadonlyArray<Asked>,
+  maxWaitTime: number
+) => {
   // A chunk may arrive for every partition after it was paused: together they stay within one answer.
   const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.busy())))
   return {
-    maxWaitTime: fetchWaitMillis(ownership.all(), options.maxWaitMillis, performance.now()),
+    maxWaitTime,
     minBytes: 1,
     maxBytes: maxBytesPerFetch,
     isolationLevel: isolationLevel(options.isolation),
@@ -165,7 +170,10 @@ export const makeFetcher = (
 
   const fetchOnce = Effect.fnUntraced(function* (node: number, wanted: ReadonlyArray<Asked>) {
     const broker = yield* cluster.node(node)
-    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership, wanted), {
+    // A leader that is not known yet may be this node.
+    const here = ownership.all().filter((owned) => (leaderOf(owned) ?? node) === node)
+    const wait = fetchWaitMillis(here, options.maxWaitMillis, performance.now())
+    const answer = yield* call(broker, "Fetch", fetchRequest(options, ownership, wanted, wait), {
       decode: decodeFetch
     })
     yield* check(answer.errorCode)
