@@ -283,9 +283,10 @@ export class Ledger {
   /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
   transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
     const stillThere = open.filter(({ removed }) => removed === "no")
-    return this.assignments
-      .newestFirst(partition)
-      .find((assignment) => stillThere.every((record) => this.fateInTransaction(record, assignment) !== undefined))
+    return this.assignments.newestFirst(partition).find((assignment) => {
+      const hasFate = (record: LedgerRecord) => this.fateInTransaction(record, assignment) !== undefined
+      return open.some(hasFate) && stillThere.every(hasFate)
+    })
   }
 
   /** What the transaction of an assignment makes of a record. */

@@ -259,4 +259,55 @@ describe("a turn: a place that is kept from handler to handler", () => {
       expect(calls).toEqual(["a", "b", "a", "b"])
     })
   )
+
+  it.effect("who waits out a pause has no place, whichever it waited for when that began", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const all = Places.make(1, clock)
+      const tier = Places.nested(Places.make(1, clock), all)
+      const calls: Array<string> = []
+      const called = (name: string) => () => Effect.sync(() => calls.push(name))
+      const leaves = Latch.makeUnsafe(false)
+      yield* Effect.forkChild(
+        all.within(gateOf(), timerAt(0), () => leaves.await),
+        { startImmediately: true }
+      )
+      const resumed = Latch.makeUnsafe(false)
+      const paused = { ...gateOf(), runnable: resumed.await }
+      yield* Effect.forkChild(tier.within(paused, timerAt(0), called("paused")), { startImmediately: true })
+      paused.open = false
+      yield* Effect.forkChild(tier.within(gateOf(), timerAt(0), called("other")), { startImmediately: true })
+      leaves.openUnsafe()
+      yield* settle
+      expect(calls).toEqual(["other"])
+      paused.open = true
+      resumed.openUnsafe()
+      yield* settle
+      expect(calls).toEqual(["other", "paused"])
+    })
+  )
+
+  it.effect("nor one that waited for the circuit breaker", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const breaker = yield* CircuitBreaker.make()
+      const permits = BreakerGate.permits(BreakerGate.make(breaker, clock))
+      const all = Places.nested(Places.make(1, clock), permits)
+      const calls: Array<string> = []
+      const called = (name: string) => () => Effect.sync(() => calls.push(name))
+      yield* breaker.forceOpen
+      const resumed = Latch.makeUnsafe(false)
+      const paused = { ...gateOf(), runnable: resumed.await }
+      yield* Effect.forkChild(all.within(paused, timerAt(0), called("paused")), { startImmediately: true })
+      paused.open = false
+      yield* breaker.reset
+      yield* settle
+      yield* all.within(gateOf(), timerAt(0), called("other"))
+      expect(calls).toEqual(["other"])
+      paused.open = true
+      resumed.openUnsafe()
+      yield* settle
+      expect(calls).toEqual(["other", "paused"])
+    }).pipe(Effect.scoped)
+  )
 })

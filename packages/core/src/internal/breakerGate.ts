@@ -4,7 +4,7 @@
  */
 import { type Clock, Effect, Exit } from "effect"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
-import type { Gate, Inside, Places, Timer } from "./places.ts"
+import type { Gate, Held, Inside, Places, Timer } from "./places.ts"
 
 export interface BreakerGate extends Inside {
   /** Takes a permit, if there is one at once, for a delivery that starts now, and callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
@@ -12,7 +12,13 @@ export interface BreakerGate extends Inside {
   /** The delivery succeeded. Does nothing for one whose success is told already. */
   readonly succeeded: (timer: Timer) => void
   /** Runs an attempt when the breaker lets it; waits in front of it otherwise, which uses up no processing budget. Interrupts itself when the gate stops first. */
-  readonly within: Places["within"]
+  readonly within: <A, E, R>(
+    gate: Gate,
+    timer: Timer,
+    run: () => Effect.Effect<A, E, R>,
+    /** What is left, too, while the partition is paused. */
+    outer?: Held
+  ) => Effect.Effect<A, E, R>
   /** The delivery failed for good. True when the breaker is open now: the record stays where it is. */
   readonly failed: (timer: Timer, permanent: boolean) => boolean
   /** Whether the breaker has opened since the delivery began: it makes no further attempt. */
@@ -72,13 +78,17 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       })
     })
 
-  const enter = (gate: Gate, timer: Timer): Effect.Effect<void> =>
+  const enter = (gate: Gate, timer: Timer, outer: Held | undefined): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (gate.stopping) return Effect.interrupt
-      if (!gate.open) return Effect.andThen(gate.runnable, enter(gate, timer))
+      if (!gate.open) {
+        outer?.leave()
+        const again = Effect.andThen(outer?.enter(timer) ?? Effect.void, enter(gate, timer, outer))
+        return Effect.andThen(gate.runnable, again)
+      }
       timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
       if (timer.permit !== undefined) return Effect.void
-      return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, timer))
+      return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, timer, outer))
     })
 
   const attempt = <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) =>
@@ -99,7 +109,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     succeeded: (timer) => {
       if (timer.permit !== undefined) record(timer, timer.permit, "success")
     },
-    within: (gate, timer, run) =>
+    within: (gate, timer, run, outer) =>
       Effect.suspend(() => {
         // It may have opened while a later attempt of the delivery waited for its turn.
         if (hasOpened(timer)) timer.permit = undefined
@@ -109,7 +119,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
         const { startedMillis } = timer
         const sinceMillis = clock.currentTimeMillisUnsafe()
         timer.startedMillis = Number.POSITIVE_INFINITY
-        return Effect.flatMap(enter(gate, timer), () => {
+        return Effect.flatMap(enter(gate, timer, outer), () => {
           timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
           return attempt(timer, run)
         })
@@ -130,5 +140,10 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
 /** The breaker's permits as places. Each is of one delivery: none is kept for the next. */
 export const permits = (gate: BreakerGate): Places => ({
   within: gate.within,
-  turn: (at) => ({ takes: gate.admit, within: (timer, run) => gate.within(at, timer, run), leave: () => {} })
+  turn: (at, outer) => ({
+    takes: gate.admit,
+    within: (timer, run) => gate.within(at, timer, run, outer),
+    leave: () => {},
+    enter: () => Effect.void
+  })
 })

@@ -30,23 +30,32 @@ export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, per
 export interface Places {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */
   readonly within: <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  readonly turn: (gate: Gate) => Turn
+  /** `outer`: places that are held meanwhile, and left as well while the partition is paused. */
+  readonly turn: (gate: Gate, outer?: Held) => Turn
 }
+
+/** Places that somebody has. */
+export interface Held {
+  /** Does nothing without a place. */
+  readonly leave: () => void
+  /** Waits for them again. Interrupts itself when the partition stops first. */
+  readonly enter: (timer: Timer) => Effect.Effect<void>
+}
+
+const nothingHeld: Held = { leave: () => {}, enter: () => Effect.void }
 
 /**
  * For handlers that run one after the other: they keep their place as long as they are quick. A place that changes hands costs more than a quick handler,
  * so that it only does in another millisecond.
  */
-export interface Turn {
+export interface Turn extends Held {
   /** True when the next handler, which starts now, has its place without waiting. Otherwise it needs `within`; where others wait and the turn is over, the place is theirs. */
   readonly takes: (timer: Timer) => boolean
   /** As that of `Places`, but the place is kept afterwards. */
   readonly within: <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Ends the turn: nothing is handled for the time being. Does nothing without a place. */
-  readonly leave: () => void
 }
 
-const everybodys: Turn = { takes: () => true, within: (_timer, run) => run(), leave: () => {} }
+const everybodys: Turn = { ...nothingHeld, takes: () => true, within: (_timer, run) => run() }
 
 /** A place for everybody. */
 export const unbounded: Places = { within: (_gate, _timer, run) => run(), turn: () => everybodys }
@@ -54,27 +63,37 @@ export const unbounded: Places = { within: (_gate, _timer, run) => run(), turn: 
 /** Places in places: the outer ones are taken first. */
 export const nested = (outer: Places, inner: Places): Places => {
   if (outer === unbounded) return inner
-  return {
-    within: (gate, timer, run) => outer.within(gate, timer, () => inner.within(gate, timer, run)),
-    turn: (gate) => {
-      const outside = outer.turn(gate)
-      const inside = inner.turn(gate)
-      return {
-        takes: (timer) => {
-          if (outside.takes(timer)) return inside.takes(timer)
-          // Who has got the outer place by that may wait for the inner one.
-          inside.leave()
-          return false
-        },
-        within: (timer, run) => outside.within(timer, () => inside.within(timer, run)),
-        leave: () => {
-          inside.leave()
-          outside.leave()
-        }
-      }
+  const turn: Places["turn"] = (gate, around = nothingHeld) => {
+    const outside = outer.turn(gate, around)
+    const inside = inner.turn(gate, both(around, outside))
+    return {
+      ...both(outside, inside),
+      takes: (timer) => {
+        if (outside.takes(timer)) return inside.takes(timer)
+        // Who has got the outer place by that may wait for the inner one.
+        inside.leave()
+        return false
+      },
+      within: (timer, run) => outside.within(timer, () => inside.within(timer, run))
     }
   }
+  return {
+    turn,
+    within: (gate, timer, run) =>
+      Effect.suspend(() => {
+        const { within, leave } = turn(gate)
+        return Effect.ensuring(within(timer, run), Effect.sync(leave))
+      })
+  }
 }
+
+const both = (outside: Held, inside: Held): Held => ({
+  leave: () => {
+    inside.leave()
+    outside.leave()
+  },
+  enter: (timer) => Effect.andThen(outside.enter(timer), inside.enter(timer))
+})
 
 interface Ticket {
   held: boolean
@@ -133,26 +152,27 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       return Effect.sync(leaveQueue)
     })
 
-  const enter = (gate: Gate, timer: Timer, ticket: Ticket): Effect.Effect<void> =>
+  const enter = (gate: Gate, timer: Timer, ticket: Ticket, outer: Held): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (gate.stopping || (!gate.patient && (!gate.open || (free === 0 && !ticket.held)))) return Effect.interrupt
       if (!gate.open) {
         leave(ticket)
+        outer.leave()
         inside.release(timer)
-        return Effect.andThen(gate.runnable, enter(gate, timer, ticket))
+        return Effect.andThen(gate.runnable, Effect.andThen(outer.enter(timer), enter(gate, timer, ticket, outer)))
       }
       if (ticket.held) return Effect.void
       if (free === 0) {
         inside.release(timer)
         if (isHeldUp(gate)) return Effect.interrupt
-        return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket))
+        return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket, outer))
       }
       free--
       ticket.held = true
       return Effect.void
     })
 
-  const turn = (gate: Gate): Turn => {
+  const turn: Places["turn"] = (gate, outer = nothingHeld) => {
     const ticket: Ticket = { held: false, heldMillis: 0, call: () => {} }
     return {
       takes: ({ startedMillis }) => {
@@ -178,9 +198,10 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
             timer.startedMillis = startedMillis + ticket.heldMillis - sinceMillis
             return run()
           })
-          return Effect.andThen(enter(gate, timer, ticket), running)
+          return Effect.andThen(enter(gate, timer, ticket, outer), running)
         }),
-      leave: () => leave(ticket)
+      leave: () => leave(ticket),
+      enter: (timer) => enter(gate, timer, ticket, outer)
     }
   }
 
