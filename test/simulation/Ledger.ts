@@ -283,10 +283,13 @@ export class Ledger {
   /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
   transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
     const stillThere = open.filter(({ removed }) => removed === "no")
-    return this.assignments.newestFirst(partition).find((assignment) => {
-      const hasFate = (record: LedgerRecord) => this.fateInTransaction(record, assignment) !== undefined
-      return open.some(hasFate) && stillThere.every(hasFate)
-    })
+    const newestFirst = this.assignments.newestFirst(partition)
+    const hasFate = (assignment: Assignment) => (record: LedgerRecord) =>
+      this.fateInTransaction(record, assignment) !== undefined
+    if (stillThere.length > 0) return newestFirst.find((assignment) => stillThere.every(hasFate(assignment)))
+    // Every record of it was deleted since it was read.
+    const active = newestFirst.find((assignment) => assignment.state === "active" && open.some(hasFate(assignment)))
+    return active ?? newestFirst[0]
   }
 
   /** What the transaction of an assignment makes of a record. */

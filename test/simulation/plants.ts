@@ -289,7 +289,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "publishes what opened the breaker",
-    seenBy: ["breaker-staying"],
+    seenBy: ["breaker-staying", "breaker-open"],
     needs: some(({ breaker }) => breaker !== undefined),
     tells: (event) =>
       event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, opened(event)] : [event]
