@@ -4,7 +4,7 @@
  */
 import { type Clock, Effect, Exit } from "effect"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
-import type { Gate, Held, Inside, Places, Timer } from "./places.ts"
+import { type Gate, type Held, type Inside, nothingHeld, type Places, type Timer } from "./places.ts"
 
 export interface BreakerGate extends Inside {
   /** Takes a permit, if there is one at once, for a delivery that starts now, and callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
@@ -78,12 +78,12 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       })
     })
 
-  const enter = (gate: Gate, timer: Timer, outer: Held | undefined): Effect.Effect<void> =>
+  const enter = (gate: Gate, timer: Timer, outer: Held): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (gate.stopping) return Effect.interrupt
       if (!gate.open) {
-        outer?.leave()
-        const again = Effect.andThen(outer?.enter(timer) ?? Effect.void, enter(gate, timer, outer))
+        outer.leave()
+        const again = Effect.andThen(outer.enter(timer), enter(gate, timer, outer))
         return Effect.andThen(gate.runnable, again)
       }
       timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
@@ -109,7 +109,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     succeeded: (timer) => {
       if (timer.permit !== undefined) record(timer, timer.permit, "success")
     },
-    within: (gate, timer, run, outer) =>
+    within: (gate, timer, run, outer = nothingHeld) =>
       Effect.suspend(() => {
         // It may have opened while a later attempt of the delivery waited for its turn.
         if (hasOpened(timer)) timer.permit = undefined
@@ -141,9 +141,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
 export const permits = (gate: BreakerGate): Places => ({
   within: gate.within,
   turn: (at, outer) => ({
+    ...nothingHeld,
     takes: gate.admit,
-    within: (timer, run) => gate.within(at, timer, run, outer),
-    leave: () => {},
-    enter: () => Effect.void
+    within: (timer, run) => gate.within(at, timer, run, outer)
   })
 })

@@ -42,7 +42,7 @@ export interface Held {
   readonly enter: (timer: Timer) => Effect.Effect<void>
 }
 
-const nothingHeld: Held = { leave: () => {}, enter: () => Effect.void }
+export const nothingHeld: Held = { leave: () => {}, enter: () => Effect.void }
 
 /**
  * For handlers that run one after the other: they keep their place as long as they are quick. A place that changes hands costs more than a quick handler,
@@ -77,15 +77,17 @@ export const nested = (outer: Places, inner: Places): Places => {
       within: (timer, run) => outside.within(timer, () => inside.within(timer, run))
     }
   }
-  return {
-    turn,
-    within: (gate, timer, run) =>
-      Effect.suspend(() => {
-        const { within, leave } = turn(gate)
-        return Effect.ensuring(within(timer, run), Effect.sync(leave))
-      })
-  }
+  return { turn, within: turnOfOne(turn) }
 }
+
+/** A turn that ends with its first handler. */
+const turnOfOne =
+  (turn: Places["turn"]): Places["within"] =>
+  (gate, timer, run) =>
+    Effect.suspend(() => {
+      const { within, leave } = turn(gate)
+      return Effect.ensuring(within(timer, run), Effect.sync(leave))
+    })
 
 const both = (outside: Held, inside: Held): Held => ({
   leave: () => {
@@ -205,12 +207,5 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
     }
   }
 
-  return {
-    turn,
-    within: (gate, timer, run) =>
-      Effect.suspend(() => {
-        const { takes, within, leave } = turn(gate)
-        return Effect.ensuring(takes(timer) ? Effect.suspend(run) : within(timer, run), Effect.sync(leave))
-      })
-  }
+  return { turn, within: turnOfOne(turn) }
 }
