@@ -289,8 +289,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "publishes what opened the breaker",
-    seenBy: ["breaker-staying", "breaker-open"],
-    needs: some(({ breaker }) => breaker !== undefined),
+    seenBy: ["breaker-staying"],
+    // Of batches the copy mostly comes before the next call, which another rule sees.
+    needs: some(({ breaker, listener }) => breaker !== undefined && listener === "batch"),
     tells: (event) =>
       event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, opened(event)] : [event]
   },
