@@ -1,5 +1,6 @@
 /** A record ready to be sent: its headers are encoded, and its time is set. */
 import type { ConsumerRecord } from "@eventbus/core"
+import { encodedName } from "./encodedName.ts"
 import { varintSize, writeVarint } from "./varint.ts"
 
 /** Headers in Kafka's record format (v2): they keep order, repeats and null values. */
@@ -63,13 +64,13 @@ const encodeHeaders = (headers: Headers, from: number, to: number, room: number)
   let size = room
   for (let index = from; index < to; index++) {
     const { key, value } = headers[index]!
-    size += nameOf(key).length + bytesSize(value)
+    size += encodedName(key).length + bytesSize(value)
   }
   const target = Buffer.allocUnsafe(size)
   let at = room
   for (let index = from; index < to; index++) {
     const { key, value } = headers[index]!
-    at = writeBytes(target, copy(target, at, nameOf(key)), value)
+    at = writeBytes(target, copy(target, at, encodedName(key)), value)
   }
   return target
 }
@@ -82,23 +83,6 @@ const sharedTail = (one: Headers, other: Headers): number => {
   let shared = 0
   while (shared < most && one[one.length - 1 - shared] === other[other.length - 1 - shared]) shared++
   return shared
-}
-
-/** Names of headers repeat from record to record: with their lengths in front. What is longer than names are is not kept. */
-const names = new Map<string, Uint8Array>()
-const mostNames = 500
-const longestName = 128
-
-const nameOf = (key: string): Uint8Array => {
-  const known = names.get(key)
-  if (known !== undefined) return known
-  const text = Buffer.from(key)
-  const encoded = new Uint8Array(bytesSize(text))
-  writeBytes(encoded, 0, text)
-  if (key.length > longestName) return encoded
-  if (names.size >= mostNames) names.clear()
-  names.set(key, encoded)
-  return encoded
 }
 
 const bytesSize = (bytes: Uint8Array | null): number =>
