@@ -1,13 +1,11 @@
+/** Names of headers as they are on the wire: they repeat from record to record, so that each is encoded once. */
 import { varintSize, writeVarint } from "./varint.ts"
 
 const known = new Map<string, Uint8Array>()
 const mostKnown = 500
 const longestKnown = 128
 
-/**
- * The name of a header in UTF-8, with its length in front. Names repeat from record to record, so they are encoded
- * once; what is longer than names are is not kept, and neither are more than names can be.
- */
+/** In UTF-8, with its length in front. What is longer than names are is not kept, and neither are more than there can be. */
 export const encodedName = (name: string): Uint8Array => {
   const before = known.get(name)
   if (before !== undefined) return before
