@@ -46,27 +46,28 @@ export interface App {
 }
 
 /** Starts the bindings in one process; closing it is a graceful shutdown. Closed with the test otherwise. */
-export const start = Effect.fnUntraced(function* <R = never>(
+export const start = <R = never>(
   ...bindings: ReadonlyArray<Binding.Binding<R>>
-): Effect.fn.Return<App, Refusal, R | Broker.Broker | Scope.Scope> {
-  const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
-  const context = yield* Layer.buildWithScope(EventBusConnector.layer, scope)
-  const connector = Context.get(context, EventBusConnector.EventBusConnector)
-  const events: Array<Event> = []
-  yield* Scope.provide(
-    connector.subscribe((event) => events.push(event)),
-    scope
-  )
-  for (const binding of bindings) yield* connector.register(binding)
-  yield* settle
-  const app: App = {
-    connector,
-    events,
-    of: (tag) => events.filter((event): event is never => event._tag === tag),
-    close: Scope.close(scope, Exit.void)
-  }
-  return app
-})
+): Effect.Effect<App, Refusal, R | Broker.Broker | Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
+    const context = yield* Layer.buildWithScope(EventBusConnector.layer, scope)
+    const connector = Context.get(context, EventBusConnector.EventBusConnector)
+    const events: Array<Event> = []
+    yield* Scope.provide(
+      connector.subscribe((event) => events.push(event)),
+      scope
+    )
+    for (const binding of bindings) yield* connector.register(binding)
+    yield* settle
+    const app: App = {
+      connector,
+      events,
+      of: (tag) => events.filter((event): event is never => event._tag === tag),
+      close: Scope.close(scope, Exit.void)
+    }
+    return app
+  })
 
 /** No chain of fibers in these tests is longer than so many turns of the scheduler. Many short runs may do with less. */
 export const Turns = Context.Reference<number>("test/Turns", { defaultValue: () => 300 })

@@ -12,6 +12,7 @@ import type { Tally } from "./bindingMetrics.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
+import type { Timer } from "./places.ts"
 import * as Progress from "./progress.ts"
 import type { TierTopic } from "./tiers.ts"
 
@@ -248,22 +249,27 @@ export class Partition implements Committable {
 
   /**
    * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. The budget counts from
-   * `startedMillis`, which may change while the run goes on (it is read, not copied).
+   * `startedMillis`, which may change while the run goes on (it is read, not copied). A fiber that meets what is no Effect ends without its finalizers:
+   * its place is left here.
    */
   guard<A, E, R>(
     effect: Effect.Effect<A, E, R>,
-    clock: { startedMillis: number }
+    timer: Timer
   ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
     return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
-      const done = fiber.pollUnsafe()
-      if (done !== undefined) return Effect.succeed({ exit: done, cutOff: false })
       let cutOff = false
+      const ended = (exit: Exit.Exit<A, E>) => {
+        timer.leave()
+        return { exit, cutOff }
+      }
+      const done = fiber.pollUnsafe()
+      if (done !== undefined) return Effect.succeed(ended(done))
       const guarded: Guarded = {
         get startedMillis() {
-          return clock.startedMillis
+          return timer.startedMillis
         },
         shift: (millis) => {
-          clock.startedMillis += millis
+          timer.startedMillis += millis
         },
         interrupt: () => {
           cutOff = true
@@ -272,7 +278,7 @@ export class Partition implements Committable {
       }
       this.guarded.add(guarded)
       return Fiber.await(fiber).pipe(
-        Effect.map((exit) => ({ exit, cutOff })),
+        Effect.map(ended),
         // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.
         Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
         Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))

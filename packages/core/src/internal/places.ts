@@ -19,13 +19,14 @@ export interface Gate {
   readonly onStop: (listener: () => void) => () => void
 }
 
-/** One delivery: since when it counts against the processing budget, and the breaker's permit for it while it has one. */
+/** One delivery: since when it counts against the processing budget, the breaker's permit for it while it has one, and how its place is given back. */
 export interface Timer {
   startedMillis: number
   permit: number | undefined
+  leave: () => void
 }
 
-export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, permit: undefined })
+export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, permit: undefined, leave: nothingHeld.leave })
 
 export interface Places {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */
@@ -86,6 +87,7 @@ const turnOfOne =
   (gate, timer, run) =>
     Effect.suspend(() => {
       const { within, leave } = turn(gate)
+      timer.leave = leave
       return Effect.ensuring(within(timer, run), Effect.sync(leave))
     })
 

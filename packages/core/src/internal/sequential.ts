@@ -61,6 +61,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
   const timer = timerFrom(0)
   const turn = places.turn(partition)
+  timer.leave = turn.leave
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
