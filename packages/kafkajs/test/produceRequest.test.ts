@@ -20,7 +20,7 @@ const sendingOf = (topic: string, partition: number, values: ReadonlyArray<strin
   const log = new PartitionLog(topic, partition)
   const pendings = new PendingRecords()
   for (const value of values)
-    log.add(pendings.add({ topic, key: null, value: Buffer.from(value), timestamp: 7 }, 1_000, () => {}, undefined))
+    log.add(pendings.add({ topic, key: null, value: Buffer.from(value), timestamp: 7 }, 1_000, () => {}, 0, undefined))
   return { log, batch: log.take(100, 1_000_000)! }
 }
 

@@ -124,9 +124,9 @@ describe("sender", () => {
           send({ topic: "t", partition: 0, key: null, value: Buffer.from(name) }, (outcome) => {
             outcomes.push(`${name}: ${"_tag" in outcome ? outcome._tag : "written"}`)
           })
-        const giveUp = one("first")
+        const first = one("first")
         yield* TestClock.adjust("50 millis")
-        giveUp()
+        first.giveUp()
         one("second")
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(outcomes, ["second: UnexpectedBrokerError"])

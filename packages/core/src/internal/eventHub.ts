@@ -1,7 +1,7 @@
 /**
  * Where events go. Listeners are called synchronously, in the order of what happens.
  *
- * Events of the hot path (a record started, was handled, was committed) are built only while a listener asked for them; the rest is rare
+ * Events of the hot path (a record started, was handled, an attempt failed, an offset was committed) are built only while a listener asked for them; the rest is rare
  * enough to be emitted always.
  */
 import type { EventBusEvent } from "../EventBusEvent.ts"

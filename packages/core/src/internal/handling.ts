@@ -101,6 +101,7 @@ export const attemptFailed = (
   retryInMillis: number | undefined
 ): void => {
   handling.metrics.attemptFailed(partition.topic, failure)
+  if (!handling.hub.active) return
   handling.hub.emit({
     ...ofPartition(handling, partition),
     _tag: "AttemptFailed",

@@ -26,7 +26,11 @@ export interface Timer {
   leave: () => void
 }
 
-export const timerFrom = (startedMillis: number): Timer => ({ startedMillis, permit: undefined, leave: nothingHeld.leave })
+export const timerFrom = (startedMillis: number): Timer => ({
+  startedMillis,
+  permit: undefined,
+  leave: nothingHeld.leave
+})
 
 export interface Places {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */

@@ -88,19 +88,22 @@ const onward = <R>(
     } as const)
   }
   const nowMillis = handling.clock.currentTimeMillisUnsafe()
-  const { topic } = definition.tiers.topicOf(hop.tier)
+  const { tier, attempt } = hop
+  const { topic } = definition.tiers.topicOf(tier)
   const headers = Bookkeeping.headersFor(record, {
     origin: state.origin,
-    ...hop,
+    tier,
+    attempt,
     publishedMillis: nowMillis,
     totalAttempts: state.totalAttempts + story.attempts,
     firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
-    trail: hop.tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
+    trail: tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
   })
   return {
-    ...story,
     settlement: "Routed",
-    target: { topic, ...hop },
+    attempts: story.attempts,
+    failure: story.failure,
+    target: { topic, tier, attempt },
     copy: copy(handling, partition, { record, topic, headers, onStored: undefined })
   }
 }

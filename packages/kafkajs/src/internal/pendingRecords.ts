@@ -1,10 +1,11 @@
 /** Counts the records that are on their way, and tells when there are none. */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Latch } from "effect"
-import { type HeaderEncoder, outgoing } from "./outgoing.ts"
+import { type HeaderEncoder, type Outgoing, outgoing } from "./outgoing.ts"
 import type { Pending } from "./partitionLog.ts"
 
-export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => void
+/** Told what became of a record; `index` is its place among those that came in one go. */
+export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError, index: number) => void
 
 export class PendingRecords {
   /** Open while nothing is on its way. */
@@ -18,36 +19,66 @@ export class PendingRecords {
     record: ConsumerRecord.ProducerRecord,
     deliveryTimeoutMillis: number,
     done: Done,
+    index: number,
     encode: HeaderEncoder | undefined
-  ): Pending {
+  ): PendingRecord {
     const now = Date.now()
-    const out = outgoing(record, now, encode)
-    const settle: Done = (outcome) => {
-      if (pending.settled) return
-      this.giveUp(pending)
-      done(outcome)
-    }
-    const pending: Pending = {
-      record: out,
-      bytes: out.bytes,
-      deadline: now + deliveryTimeoutMillis,
-      settled: false,
-      succeed: settle,
-      fail: settle
-    }
+    const pending = new PendingRecord(this, outgoing(record, now, encode), now + deliveryTimeoutMillis, done, index)
     this.#open += 1
+    if (this.#open > 1) return pending
     this.drained.closeUnsafe()
     this.busy.openUnsafe()
     return pending
   }
 
-  /** Settles a record that nobody waits for any more. */
-  giveUp(pending: Pending): void {
-    if (pending.settled) return
-    pending.settled = true
+  /** One of them is settled. */
+  leave(): void {
     this.#open -= 1
     if (this.#open > 0) return
     this.drained.openUnsafe()
     this.busy.closeUnsafe()
+  }
+}
+
+/** An object of one shape for each record, and no function of its own: that is what is made most often where records are published. */
+export class PendingRecord implements Pending {
+  readonly record: Outgoing
+  readonly deadline: number
+  settled = false
+  readonly #all: PendingRecords
+  readonly #done: Done
+  readonly #index: number
+
+  constructor(all: PendingRecords, record: Outgoing, deadline: number, done: Done, index: number) {
+    this.record = record
+    this.deadline = deadline
+    this.#all = all
+    this.#done = done
+    this.#index = index
+  }
+
+  get bytes(): number {
+    return this.record.bytes
+  }
+
+  succeed(metadata: ConsumerRecord.RecordMetadata): void {
+    this.#settle(metadata)
+  }
+
+  fail(error: BrokerError.BrokerError): void {
+    this.#settle(error)
+  }
+
+  /** Nobody waits for it any more. */
+  giveUp(): void {
+    if (this.settled) return
+    this.settled = true
+    this.#all.leave()
+  }
+
+  #settle(outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError): void {
+    if (this.settled) return
+    this.giveUp()
+    this.#done(outcome, this.#index)
   }
 }

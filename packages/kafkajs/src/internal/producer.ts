@@ -6,6 +6,7 @@ import { type ClientFailure, check, failure } from "./errors.ts"
 import { defaults, type Options } from "./options.ts"
 import { headerEncoder } from "./outgoing.ts"
 import type { Identity } from "./partitionLog.ts"
+import type { Done } from "./pendingRecords.ts"
 import type { PortErrors } from "./portErrors.ts"
 import type { Secured } from "./security.ts"
 import { makeSender, type Sender, type SenderOptions } from "./sender.ts"
@@ -34,23 +35,23 @@ export const sending = (sender: Sender): Broker.Producer => {
       let open = records.length
       if (open === 0) return resume(Effect.void)
       const encode = headerEncoder()
-      const answered = (index: number) => (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError) => {
+      const done: Done = (outcome, index) => {
         onAnswer(index, isError(outcome) ? Result.fail(outcome) : Result.succeed(outcome))
         open -= 1
         if (open === 0) resume(Effect.void)
       }
-      const cancels = records.map((record, index) => sender.send(record, answered(index), encode))
+      const pending = records.map((record, index) => sender.send(record, done, index, encode))
       return Effect.sync(() => {
-        for (const cancel of cancels) cancel()
+        for (const one of pending) one.giveUp()
       })
     })
   return {
     send: (record) =>
       Effect.callback((resume) => {
-        const cancel = sender.send(record, (outcome) =>
+        const pending = sender.send(record, (outcome) =>
           resume(isError(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome))
         )
-        return Effect.sync(cancel)
+        return Effect.sync(() => pending.giveUp())
       }),
     sendEach,
     sendAll: (records) =>

@@ -8,7 +8,7 @@ import type { Cluster } from "./cluster.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "./errors.ts"
 import type { HeaderEncoder } from "./outgoing.ts"
 import type { Identity } from "./partitionLog.ts"
-import { type Done, PendingRecords } from "./pendingRecords.ts"
+import { type Done, type PendingRecord, PendingRecords } from "./pendingRecords.ts"
 import type { PortErrors } from "./portErrors.ts"
 import { outcomeOf } from "./produceOutcome.ts"
 import { encodeProduce, type Sending } from "./produceRequest.ts"
@@ -34,10 +34,15 @@ export interface SenderOptions {
 
 export interface Sender {
   /**
-   * Takes a record; `done` is called once, or never when the record was given up by calling what is returned. Records that come in one go share an
-   * encoder of headers.
+   * Takes a record; `done` is called once, or never when what is returned was given up. Records that come in one go share `done` and an encoder of
+   * headers.
    */
-  readonly send: (record: ConsumerRecord.ProducerRecord, done: Done, encode?: HeaderEncoder) => () => void
+  readonly send: (
+    record: ConsumerRecord.ProducerRecord,
+    done: Done,
+    index?: number,
+    encode?: HeaderEncoder
+  ) => Pick<PendingRecord, "giveUp">
   /** Waits until nothing is on its way. */
   readonly drained: Effect.Effect<void>
   readonly failAll: (error: BrokerError.BrokerError) => void
@@ -255,10 +260,10 @@ export const makeSender = (cluster: Cluster, options: SenderOptions, errors: Por
     yield* Effect.forkIn(growth, scope)
     yield* Effect.forkIn(expire, scope)
     const sender: Sender = {
-      send: (record, done, encode) => {
-        const pending = pendings.add(record, options.deliveryTimeoutMillis, done, encode)
+      send: (record, done, index = 0, encode) => {
+        const pending = pendings.add(record, options.deliveryTimeoutMillis, done, index, encode)
         latches.get(table.add(record, pending))?.openUnsafe()
-        return () => pendings.giveUp(pending)
+        return pending
       },
       drained: pendings.drained.await,
       failAll: (error) => table.failAll(error)
