@@ -1,40 +1,13 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Binding, type BindingOptions, type Broker, RetryPolicy, Route } from "@eventbus/core"
+import { assert, describe } from "@effect/vitest"
+import { Binding, type BindingOptions, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Clock, Data, Effect, type Scope } from "effect"
-import { skewed } from "../outbox/skewedClock.ts"
-import { advance, append, layer, orders, publish, settle, start, valuesOf } from "./bus.ts"
+import { Clock, Data, Effect } from "effect"
+import { advance, append, orders, publish, settle, start, valuesOf } from "./bus.ts"
+import { withWallClock } from "./wallClock.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
 const hour = 3_600_000
-
-/** As on a real machine: `currentTimeNanos` follows the wall clock, too. */
-const off = (clock: Clock.Clock, offMillis: () => number): Clock.Clock =>
-  new Proxy(skewed(clock, offMillis), {
-    get: (target, key) =>
-      key === "currentTimeNanosUnsafe"
-        ? () => target.currentTimeNanosUnsafe() + BigInt(offMillis()) * 1_000_000n
-        : Reflect.get(target, key)
-  })
-
-/** A test whose wall clock, the broker's too, can be set; monotonic time is the test clock's. */
-const withWallClock = <E>(
-  title: string,
-  body: (
-    set: (offMillis: number) => void
-  ) => Effect.Effect<void, E, MemoryBroker.MemoryBroker | Broker.Broker | Scope.Scope>
-): void =>
-  it.effect(title, () =>
-    Effect.gen(function* () {
-      let offMillis = 0
-      const clock = off(yield* Clock.Clock, () => offMillis)
-      yield* body((millis) => (offMillis = millis)).pipe(
-        Effect.provide(layer()),
-        Effect.provideService(Clock.Clock, clock)
-      )
-    })
-  )
 
 /** Real time since the test began, whatever the wall clock shows. */
 const realMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

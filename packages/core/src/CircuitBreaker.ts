@@ -6,6 +6,7 @@
  */
 import { type Cause, Clock, Duration, Effect, MutableRef, Option, Queue, Ref, Schema, type Scope, Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
+import { bounded } from "./internal/bounded.ts"
 import * as BreakerState from "./internal/breakerState.ts"
 import * as CallWindow from "./internal/callWindow.ts"
 import * as Listeners from "./internal/circuitBreakerListeners.ts"
@@ -231,7 +232,9 @@ export const make = Effect.fnUntraced(function* <R = never>(
       const state = current()
       return state._tag === "OPEN" ? state.untilMillis : undefined
     },
-    probe: options.probe?.pipe(Effect.timeout(options.probeTimeout ?? "10 seconds")),
+    // One that cannot be interrupted does not keep the breaker open for ever.
+    probe:
+      options.probe && Effect.flatMap(bounded(options.probe, options.probeTimeout ?? "10 seconds"), Effect.fromOption),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())
   })

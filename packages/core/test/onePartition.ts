@@ -15,6 +15,7 @@ export const onePartition = (logEnd: bigint) =>
     tally: { processed: 0, otherwise: 0, retries: Distribution.make([]) },
     highWater: () => ({ records: 10, bytes: 10 }),
     session: { pause: () => Effect.void, resume: () => Effect.void },
+    onGuarded: () => {},
     onFetchPaused: () => {},
     onFetchResumed: () => {}
   })

@@ -157,6 +157,11 @@ describe("record batches", () => {
     assert.strictEqual(one.bytes, 2 + 3 + 6)
   })
 
+  it("NFR-06 a batch whose records are all below the position, as compaction leaves them, holds no memory", async () => {
+    const visible = await visibleRecords(fetched([batch(values("a", "b"), 10n)]), 12n, "read_committed")
+    assert.deepStrictEqual(visible, { records: [], nextOffset: 12n, bytes: 0 })
+  })
+
   it("records below the position are left out, and a batch that is cut off is not read", async () => {
     const whole = batch(values("a", "b", "c"), 10n)
     const cut = batch(values("d"), 13n).subarray(0, -1)

@@ -31,6 +31,8 @@ export interface AssignmentsOptions<R> {
   readonly bindingReasons: (partition: Partition.Partition) => PauseReasons
   /** Shows the binding's state, in case that a partition that came or went changed it. */
   readonly announce: Effect.Effect<void>
+  /** A handler begins that the processing budget may cut off. */
+  readonly onGuarded: () => void
   /** A partition's fiber died of a defect of the machinery: the session cannot be trusted any more. */
   readonly onDefect: (defect: unknown) => Effect.Effect<void>
 }
@@ -248,7 +250,7 @@ const gapChunk = (
 ): RecordChunk => ({ topic, partition, generation, records: [], nextOffset, highWatermark: logEnd, bytes: 0 })
 
 const makePartition = (
-  { handling, session }: AssignmentsOptions<unknown>,
+  { handling, session, onGuarded }: AssignmentsOptions<unknown>,
   at: Pick<
     Partition.PartitionOptions,
     "topic" | "partition" | "generation" | "position" | "committed" | "logEnd" | "highWater"
@@ -261,6 +263,7 @@ const makePartition = (
     // Transactions commit by themselves: the committer must find nothing to do.
     committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
     session,
+    onGuarded,
     onFetchPaused: (paused) =>
       report(handling, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),
     onFetchResumed: (resumed) => report(handling, resumed, { _tag: "FetchResumed" })

@@ -28,7 +28,7 @@ export interface FailedRun {
 }
 
 /** Pause after a handler that interrupted itself, which is neither success nor failure (ruling 16). */
-const selfInterruptedMillis = 1000
+export const selfInterruptedMillis = 1000
 
 /** The attempts of a tier are used up, or its time is. */
 const exhausted: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
@@ -129,7 +129,6 @@ const attempts = Effect.fnUntraced(function* <R>(
   again: (timer: Timer) => Effect.Effect<unknown, unknown, R>
 ) {
   const { definition, clock, breaker } = handling
-  const budget = budgetMillis(definition)
   const nextDelay = yield* stepper(definition)
   let attempts = 1
   let judged = first
@@ -138,21 +137,15 @@ const attempts = Effect.fnUntraced(function* <R>(
     let delay: number | undefined = selfInterruptedMillis
     const failure = judged?.failure
     if (judged !== undefined) {
-      const now = clock.currentTimeMillisUnsafe()
-      delay = judged.decision.inPlace ? yield* nextDelay(now) : undefined
-      if (delay !== undefined && now + delay - timer.startedMillis >= budget) {
-        report(handling, partition, { _tag: "ProcessingBudgetReached" })
-        delay = undefined
-      }
+      const next = judged.decision.inPlace ? yield* nextDelay(clock.currentTimeMillisUnsafe()) : undefined
+      delay = withinBudget(handling, partition, timer, next)
       if (delay === undefined) {
         return yield* asEffect(giveUp(handling, partition, record, timer, judged, { attempts, firstFailureMillis }))
       }
       attemptFailed(handling, partition, record, attempts, judged.failure, delay)
       attempts++
     }
-    const clockWasSet = Timepieces.adjustments(clock)
-    yield* partition.sleep(delay)
-    timer.startedMillis += clockWasSet()
+    yield* backOff(handling, partition, timer, delay)
     const made = failure === undefined ? attempts : attempts - 1
     if (partition.stopping) return unfinished(made)
     if (breaker?.hasOpened(timer)) return refused(made, failure)
@@ -174,6 +167,32 @@ const attempts = Effect.fnUntraced(function* <R>(
     judged = judge(handling, partition, record, { cause: exit.cause, cutOff })
   }
 })
+
+/** A wait between two attempts, unless it would use up the processing budget. */
+export const withinBudget = (
+  handling: Handling<unknown>,
+  partition: Partition,
+  timer: Timer,
+  delay: number | undefined
+): number | undefined => {
+  if (delay === undefined || spentMillis(handling, timer) + delay < budgetMillis(handling.definition)) return delay
+  report(handling, partition, { _tag: "ProcessingBudgetReached" })
+  return undefined
+}
+
+/** Waits for the next attempt of a delivery. */
+export const backOff = (
+  { clock }: Handling<unknown>,
+  partition: Partition,
+  timer: Timer,
+  millis: number
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const clockWasSet = Timepieces.adjustments(clock)
+    return Effect.map(partition.sleep(millis), () => {
+      timer.startedMillis += clockWasSet()
+    })
+  })
 
 /** The waits of one delivery, one by one: milliseconds, and undefined when the attempts are used up. */
 export const stepper = (

@@ -9,9 +9,20 @@ import { Cause, Effect, Exit, Option } from "effect"
 import type { RecordChunk } from "../Broker.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
 import { BatchProcessing } from "../EventBusError.ts"
-import { type FailedRun, settleFailed, settleUndecodable, stepper, turnOfUndecodable } from "./attempts.ts"
+import {
+  backOff,
+  type FailedRun,
+  pausedMillis,
+  selfInterruptedMillis,
+  settleFailed,
+  settleUndecodable,
+  stepper,
+  turnOfUndecodable,
+  withinBudget
+} from "./attempts.ts"
 import type { Handler, OpenBatch } from "./definition.ts"
-import { called, type Handling, settled, started } from "./handling.ts"
+import * as Failure from "./failure.ts"
+import { called, type Handling, settled, spentMillis, started } from "./handling.ts"
 import type { Outstanding } from "./outstanding.ts"
 import type { Partition } from "./partition.ts"
 import { type Timer, timerFrom } from "./places.ts"
@@ -79,47 +90,76 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
 /** Hands readable records over in one call, and what is left of them when part of them failed; false when the partition stopped first. */
 const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
   const { handling, partition } = batch
-  const { classify } = handling.definition
+  const { clock, breaker } = handling
   const nextDelay = yield* stepper(handling.definition)
+  const begin = () => timerFrom(clock.currentTimeMillisUnsafe())
   let pending = indices
+  let timer = begin()
   while (pending.length > 0) {
-    yield* partition.runnable
+    timer.startedMillis += yield* pausedMillis(handling, partition)
     if (partition.stopping) return false
-    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
+    const beforeMillis = spentMillis(handling, timer)
     const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
-    called(handling, timer)
+    called(handling, timer, beforeMillis)
     if (Exit.isSuccess(exit)) {
+      tellDone(handling, timer, pending.length)
       for (const index of pending) finish(batch, index, handled)
       return true
     }
     const verdict = readVerdict(exit.cause, pending)
     if (verdict !== undefined) {
-      // The breaker is told of each record by itself.
-      handling.breaker?.release(timer)
-      for (const index of verdict.done) finish(batch, index, handled)
-      const spentMillis = handling.clock.currentTimeMillisUnsafe() - timer.startedMillis
-      for (const [index, error] of verdict.failed) {
-        // What the ones before it took, a pause of the binding included, is not its own.
-        const ownTimer = timerFrom(handling.clock.currentTimeMillisUnsafe() - spentMillis)
-        const run = { cause: Cause.fail(error), cutOff: false, timer: ownTimer }
-        if (!(yield* settleAlone(batch, index, run))) return false
-      }
+      if (!(yield* follow(batch, verdict, timer))) return false
       pending = verdict.rest
+      timer = begin()
       continue
     }
-    const { inPlace, permanent } = cutOff ? cutShort : classify(exit.cause, partition.tier?.first ?? 0)
-    const delay = inPlace ? yield* nextDelay(handling.clock.currentTimeMillisUnsafe()) : undefined
-    if (delay === undefined) {
-      if (handling.breaker?.failed(timer, permanent)) continue
-      return yield* oneByOne(batch, pending)
+    let delay: number | undefined = selfInterruptedMillis
+    // One that interrupted itself, or never began, as its partition stops, is neither success nor failure (ruling 16).
+    if (cutOff || Failure.fromCause(exit.cause) !== undefined) {
+      const { inPlace, permanent } = cutOff ? cutShort : handling.definition.classify(exit.cause, tierOf(partition))
+      const next = inPlace ? yield* nextDelay(clock.currentTimeMillisUnsafe()) : undefined
+      delay = withinBudget(handling, partition, timer, next)
+      if (delay === undefined) {
+        if (!breaker?.failed(timer, permanent)) return yield* oneByOne(batch, pending)
+        timer = begin()
+        continue
+      }
     }
-    handling.breaker?.release(timer)
-    yield* partition.sleep(delay)
+    breaker?.release(timer)
+    yield* backOff(handling, partition, timer, delay)
   }
   return true
 })
 
 const cutShort = { inPlace: false, permanent: false }
+
+const tierOf = ({ tier }: Partition): number => tier?.first ?? 0
+
+/** Does what the handler says of its records; false when the partition stopped first. */
+const follow = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, { done, failed }: Verdict, timer: Timer) {
+  const { handling } = batch
+  const spent = spentMillis(handling, timer)
+  tellDone(handling, timer, done.length)
+  for (const index of done) finish(batch, index, handled)
+  for (const [index, error] of failed) {
+    // What the ones before it took, a pause of the binding included, is not its own.
+    const ownTimer = timerFrom(handling.clock.currentTimeMillisUnsafe() - spent)
+    if (!(yield* settleAlone(batch, index, { cause: Cause.fail(error), cutOff: false, timer: ownTimer }))) return false
+  }
+  return true
+})
+
+/** The breaker counts records, in a batch as elsewhere. What the call itself has told it, or holds of it, is the first one's. */
+const tellDone = <R>({ breaker }: Handling<R>, timer: Timer, count: number): void => {
+  if (breaker === undefined) return
+  if (count === 0) breaker.release(timer)
+  else breaker.succeeded(timer)
+  for (let told = 1; told < count; told++) {
+    const own = timerFrom(timer.startedMillis)
+    if (!breaker.admit(own)) return
+    breaker.succeeded(own)
+  }
+}
 
 /** One call of the user's code. */
 const runWithin = <R>({ handling, partition, open }: BatchRun<R>, indices: ReadonlyArray<number>, timer: Timer) =>

@@ -13,7 +13,7 @@ export const bounded = <A, E, R>(
     const waiting = yield* Effect.forkDetach(Effect.interruptible(Effect.timeoutOption(Fiber.await(running), bound)), {
       startImmediately: true
     })
-    const ended = yield* Fiber.join(waiting)
+    const ended = yield* Effect.onInterrupt(Fiber.join(waiting), () => Effect.sync(() => running.interruptUnsafe()))
     if (Option.isSome(ended)) return Option.some(yield* ended.value)
     running.interruptUnsafe()
     return Option.none()

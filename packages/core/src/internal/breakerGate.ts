@@ -91,13 +91,13 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, timer, outer))
     })
 
-  const attempt = <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) =>
+  const attempt = <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) =>
     Effect.onExit(Effect.suspend(run), (exit) =>
       Effect.sync(() => {
         if (timer.permit === undefined) return
         if (Exit.isSuccess(exit)) record(timer, timer.permit, "success")
-        // A failed attempt is not the end of its delivery yet.
-        else if (Exit.hasInterrupts(exit)) release(timer)
+        // A failed attempt is not the end of its delivery yet, and one that the processing budget has cut off is a failed one (ruling 18).
+        else if (Exit.hasInterrupts(exit) && (!timer.cutOff || gate.stopping)) release(timer)
       })
     )
 
@@ -114,14 +114,14 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
         // It may have opened while a later attempt of the delivery waited for its turn.
         if (hasOpened(timer)) timer.permit = undefined
         timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
-        if (timer.permit !== undefined) return attempt(timer, run)
+        if (timer.permit !== undefined) return attempt(gate, timer, run)
         if (!gate.patient) return Effect.interrupt
         const { startedMillis } = timer
         const sinceMillis = clock.currentTimeMillisUnsafe()
         timer.startedMillis = Number.POSITIVE_INFINITY
         return Effect.flatMap(enter(gate, timer, outer), () => {
           timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
-          return attempt(timer, run)
+          return attempt(gate, timer, run)
         })
       }),
     failed: (timer, permanent) => {

@@ -12,10 +12,11 @@ import * as BindingKey from "./bindingKey.ts"
 import type { BindingMetrics } from "./bindingMetrics.ts"
 import * as Bookkeeping from "./bookkeeping.ts"
 import type { BreakerGate } from "./breakerGate.ts"
+import * as BudgetWatch from "./budgetWatch.ts"
 import * as Committer from "./committer.ts"
-import { type BindingDefinition, budgetMillis } from "./definition.ts"
+import type { BindingDefinition } from "./definition.ts"
 import type { EventHub } from "./eventHub.ts"
-import { type Handling, report } from "./handling.ts"
+import type { Handling } from "./handling.ts"
 import type { Parking } from "./parking.ts"
 import type { Partition } from "./partition.ts"
 import type { PauseReason, PauseReasons } from "./pauseReasons.ts"
@@ -87,8 +88,10 @@ export const make = Effect.fnUntraced(function* <R>(
   const handling = yield* makeHandling(options, session)
   const broken = Deferred.makeUnsafe<never>()
   const joined = Latch.makeUnsafe(false)
+  const guarded = Latch.makeUnsafe(false)
   const assignments = yield* Assignments.make({
     handling,
+    onGuarded: () => guarded.openUnsafe(),
     inTier: tierHandlings(options, handling),
     session,
     broker: options.broker,
@@ -96,7 +99,7 @@ export const make = Effect.fnUntraced(function* <R>(
     announce: options.announce,
     onDefect: (defect) => Deferred.die(broken, defect)
   })
-  yield* Effect.forkScoped(watchBudget(handling, assignments.partitions))
+  yield* Effect.forkScoped(BudgetWatch.run(handling, assignments.partitions, guarded))
   yield* Effect.forkScoped(watchEventLoop(handling))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
@@ -232,33 +235,6 @@ const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
     made.set(tier, handling)
     return handling
   }
-}
-
-/**
- * Cuts off handlers that use up the processing budget. It sleeps until the earliest moment at which one could: nothing is armed per record.
- */
-const watchBudget = (handling: Handling<unknown>, partitions: () => ReadonlyArray<Partition>) => {
-  const budget = budgetMillis(handling.definition)
-  const clockWasSet = Timepieces.adjustments(handling.clock)
-  return Effect.forever(
-    Effect.suspend(() => {
-      const now = handling.clock.currentTimeMillisUnsafe()
-      const setMillis = clockWasSet()
-      let earliest = now + budget
-      for (const partition of partitions()) {
-        // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
-        for (const guarded of Array.from(partition.guarded)) {
-          guarded.shift(setMillis)
-          const deadline = guarded.startedMillis + budget
-          if (deadline <= now) {
-            report(handling, partition, { _tag: "ProcessingBudgetReached" })
-            guarded.interrupt()
-          } else earliest = Math.min(earliest, deadline)
-        }
-      }
-      return Effect.sleep(earliest - now)
-    })
-  )
 }
 
 /** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */

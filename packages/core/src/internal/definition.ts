@@ -1,7 +1,7 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect } from "effect"
 import type { BatchOptions, Options, Protected, Settings, TransactionalOptions } from "../BindingOptions.ts"
 import type { Producer } from "../Broker.ts"
 import type * as CircuitBreaker from "../CircuitBreaker.ts"
@@ -187,7 +187,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
         const handled = Effect.flatMap(checked(options.handler(delivery)), Outcome.toEffect)
-        return isolated(Effect.provideService(handled, CurrentTransaction, transaction))
+        return Effect.provideService(handled, CurrentTransaction, transaction)
       }
     }
   }
@@ -240,12 +240,6 @@ export const definePerBatch = <K, V, E, R, P, D>(
 /** A fiber that meets what is no Effect ends without its finalizers. */
 const checked = <A, E, R>(returned: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.isEffect(returned) ? returned : Effect.die(new TypeError(`the handler returned no Effect: ${typeof returned}`))
-
-/** In a fiber of its own: its end is not the end of what is around it, a transaction that has to be aborted. */
-const isolated = <A, E, R>(handler: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.forkChild(handler, { startImmediately: true }), (fiber) =>
-    Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
-  )
 
 /** K comes from `key`; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
 function keySerde<K>(options: { readonly key?: Serde.Serde<K> }): Serde.Serde<K>

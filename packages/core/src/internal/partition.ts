@@ -40,6 +40,8 @@ export interface PartitionOptions {
   readonly session: Pick<ConsumerSession, "pause" | "resume">
   readonly onFetchPaused: (partition: Partition) => void
   readonly onFetchResumed: (partition: Partition) => void
+  /** A run begins that the processing budget may cut off. */
+  readonly onGuarded: () => void
 }
 
 /** A handler's run that the processing budget may cut off. */
@@ -85,6 +87,7 @@ export class Partition implements Committable {
   readonly #stopListeners = new Set<() => void>()
   #reasons = PauseReasons.empty
   #fetchPaused = false
+  #tellingSession = false
   #over = false
   #heldRecords = 0
   #heldBytes = 0
@@ -160,7 +163,7 @@ export class Partition implements Committable {
   release(records: number, bytes: number): boolean {
     this.#heldRecords -= records
     this.#heldBytes -= bytes
-    if (!this.#fetchPaused) return false
+    if (PauseReasons.fetchAllowed(this.#reasons)) return false
     const high = this.#options.highWater()
     if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
     this.#reasons = PauseReasons.remove(this.#reasons, "backpressure")
@@ -186,17 +189,25 @@ export class Partition implements Committable {
     else this.#gate.closeUnsafe()
   }
 
-  /** Makes the session fetch, or not, as the reasons say. */
+  /** Makes the session fetch, or not, as the reasons say. One fiber at a time tells it: a second one may come while the first has yielded, and would be overtaken. */
   readonly syncFetch: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#tellingSession) return Effect.void
+    this.#tellingSession = true
+    return Effect.uninterruptible(this.#tellSession)
+  })
+
+  /** Until it is as the reasons say: they may have changed meanwhile. */
+  readonly #tellSession: Effect.Effect<void> = Effect.suspend(() => {
     const pause = !PauseReasons.fetchAllowed(this.#reasons)
-    if (this.#over || this.stopping || pause === this.#fetchPaused) return Effect.void
-    this.#fetchPaused = pause
-    if (pause) {
-      this.#options.onFetchPaused(this)
-      return this.#options.session.pause([this])
+    if (this.#over || this.stopping || pause === this.#fetchPaused) {
+      this.#tellingSession = false
+      return Effect.void
     }
-    this.#options.onFetchResumed(this)
-    return this.#options.session.resume([this])
+    this.#fetchPaused = pause
+    const { onFetchPaused, onFetchResumed, session } = this.#options
+    if (pause) onFetchPaused(this)
+    else onFetchResumed(this)
+    return Effect.andThen(pause ? session.pause([this]) : session.resume([this]), this.#tellSession)
   })
 
   /** Waits until a record may start; returns at once when the partition is stopping. */
@@ -250,18 +261,19 @@ export class Partition implements Committable {
   /**
    * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. The budget counts from
    * `startedMillis`, which may change while the run goes on (it is read, not copied). A fiber that meets what is no Effect ends without its finalizers:
-   * its place is left here.
+   * its place is left by who observes its end.
    */
   guard<A, E, R>(
     effect: Effect.Effect<A, E, R>,
     timer: Timer
   ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
-    return Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) => {
-      let cutOff = false
-      const ended = (exit: Exit.Exit<A, E>) => {
-        timer.leave()
-        return { exit, cutOff }
-      }
+    const run = Effect.suspend(() => {
+      timer.cutOff = false
+      return effect
+    })
+    return Effect.flatMap(Effect.forkChild(run, { startImmediately: true }), (fiber) => {
+      fiber.addObserver(() => timer.leave())
+      const ended = (exit: Exit.Exit<A, E>) => ({ exit, cutOff: timer.cutOff })
       const done = fiber.pollUnsafe()
       if (done !== undefined) return Effect.succeed(ended(done))
       const guarded: Guarded = {
@@ -272,11 +284,12 @@ export class Partition implements Committable {
           timer.startedMillis += millis
         },
         interrupt: () => {
-          cutOff = true
+          timer.cutOff = true
           fiber.interruptUnsafe()
         }
       }
       this.guarded.add(guarded)
+      this.#options.onGuarded()
       return Fiber.await(fiber).pipe(
         Effect.map(ended),
         // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.

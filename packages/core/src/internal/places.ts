@@ -19,15 +19,21 @@ export interface Gate {
   readonly onStop: (listener: () => void) => () => void
 }
 
-/** One delivery: since when it counts against the processing budget, the breaker's permit for it while it has one, and how its place is given back. */
+/** One delivery. */
 export interface Timer {
+  /** Since when it counts against the processing budget. */
   startedMillis: number
+  /** Whether the budget has cut it off. */
+  cutOff: boolean
+  /** The breaker's, while it has one. */
   permit: number | undefined
+  /** Gives its place back. */
   leave: () => void
 }
 
 export const timerFrom = (startedMillis: number): Timer => ({
   startedMillis,
+  cutOff: false,
   permit: undefined,
   leave: nothingHeld.leave
 })

@@ -61,7 +61,6 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
   const timer = timerFrom(0)
   const turn = places.turn(partition)
-  timer.leave = turn.leave
   let index = 0
   let slot = -1
   let undecodable: Undecodable | undefined
@@ -176,6 +175,8 @@ const handleRecords = Effect.fnUntraced(function* <R>(
       break
     }
     unsettled = undefined
+    // Another attempt of the record before had a place of its own.
+    timer.leave = turn.leave
     const { exit, cutOff } = yield* partition.guard(guarded, timer)
     if (unmeasuredMillis !== undefined) measure(clock.currentTimeMillisUnsafe())
     if (Exit.isSuccess(exit)) continue

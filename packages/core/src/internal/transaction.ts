@@ -1,7 +1,7 @@
 /**
  * One transaction of a transactional binding: the records that run in it, and where it ends before all of them have.
  */
-import { type Cause, Effect, Exit, Result } from "effect"
+import { type Cause, Effect, Exit, Fiber, Result } from "effect"
 import type { Producer, Transaction, TransactionalProducer } from "../Broker.ts"
 import type { BrokerError } from "../BrokerError.ts"
 import type { ConsumerRecord } from "../ConsumerRecord.ts"
@@ -105,7 +105,7 @@ export const inTransaction = <R>(
       const begin = () => {
         hasBegun = true
         started(handling, partition, record)
-        return invoked
+        return isolated(invoked)
       }
       const exit = yield* offTheClock.except(call(progress.index === 0 ? partition : hurried, begin))
       if (!hasBegun && progress.index > 0 && !partition.stopping) break
@@ -129,6 +129,12 @@ export const inTransaction = <R>(
     Effect.ensuring(Effect.sync(() => (partition.stopping ? handling.breaker?.release(timer) : undefined)))
   )
 }
+
+/** In a fiber of its own: its end, without finalizers when it meets what is no Effect, is not the end of the transaction around it. */
+const isolated = <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.forkChild(call, { startImmediately: true }), (fiber) =>
+    Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
+  )
 
 /** Whether an error says something about the record or its topic; all others leave it open what the transaction did. */
 export const refusesRecord = (error: BrokerError): boolean =>

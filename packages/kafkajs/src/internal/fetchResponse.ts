@@ -97,5 +97,6 @@ export const visibleRecords = async (
     }
     if (batch.lastOffset >= nextOffset) nextOffset = batch.lastOffset + 1n
   }
-  return { records, nextOffset, bytes }
+  // Nobody would say of what has no record that it is done with.
+  return { records, nextOffset, bytes: records.length === 0 ? 0 : bytes }
 }
