@@ -156,4 +156,40 @@ describe("what the circuit breaker is told", () => {
       assert.strictEqual(asked, 2)
     })
   )
+
+  scenario("rulings 27, 28: the function of a transactional handler is only called within the bounds", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders", { partitions: 4 })
+      const open = new Set<string>()
+      let most = 0
+      let calls = 0
+      const binding = Binding.makeTransactional("orders", {
+        ...orders,
+        maxInFlight: 1,
+        circuitBreaker: { ...circuitBreaker, waitDurationInOpenState: "1 hour" },
+        retry: RetryPolicy.none,
+        handler: ({ value }) => {
+          calls++
+          if (value === "bad") throw new Error("down")
+          open.add(value)
+          most = Math.max(most, open.size)
+          return Effect.map(Effect.sleep("1 second"), () => open.delete(value))
+        }
+      })
+      const app = yield* start(binding)
+      for (let partition = 0; partition < 4; partition++)
+        yield* append(
+          "orders",
+          partition,
+          [1, 2, 3].map((number) => `${partition}/${number}`)
+        )
+      yield* pass(20)
+      assert.deepStrictEqual([calls, most], [12, 1])
+      for (let partition = 0; partition < 4; partition++) yield* append("orders", partition, ["bad", "bad"])
+      yield* pass(60)
+      assert.deepStrictEqual(states(app), ["OPEN"])
+      assert.strictEqual(calls, 13)
+    })
+  )
 })

@@ -84,7 +84,7 @@ export const inTransaction = <R>(
     Effect.suspend(() => {
       const beforeMillis = spentMillis(handling, timer)
       return Effect.map(Effect.exit(handling.places.within(gate, timer, begin)), (exit) => {
-        called(handling, timer, beforeMillis)
+        if (progress.undecodable === undefined) called(handling, timer, beforeMillis)
         return exit
       })
     })
@@ -95,21 +95,23 @@ export const inTransaction = <R>(
       if (progress.index > 0 && openMillis() >= longestMillis) break
       const record = records[progress.index]!
       partition.current = record
-      const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
-      if (invoked instanceof Undecodable) {
-        started(handling, partition, record)
-        progress.undecodable = invoked
-        return yield* Effect.fail("undecodable" as const)
-      }
       let hasBegun = false
+      // Within the bounds: whatever the handler's function does itself is handling, too.
       const begin = () => {
         hasBegun = true
         started(handling, partition, record)
-        return isolated(invoked)
+        const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
+        if (!(invoked instanceof Undecodable)) return isolated(invoked)
+        progress.undecodable = invoked
+        return Effect.fail(invoked)
       }
       const exit = yield* offTheClock.except(call(progress.index === 0 ? partition : hurried, begin))
       if (!hasBegun && progress.index > 0 && !partition.stopping) break
       if (Exit.isSuccess(exit)) continue
+      if (progress.undecodable !== undefined) {
+        handling.breaker?.release(timer)
+        return yield* Effect.fail("undecodable" as const)
+      }
       failure = exit.cause
       return yield* Effect.fail("failed" as const)
     }
