@@ -31,16 +31,16 @@ export const run = (
     let next: number | undefined
     for (const partition of partitions()) {
       // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
-      for (const run of Array.from(partition.guarded)) {
+      for (const { timer, interrupt } of Array.from(partition.guarded)) {
         // What has begun since the last look did so, most likely, by the clock as it is now.
-        if (run.startedMillis < lookedMillis || run.startedMillis > now) run.shift(setMillis)
-        const rest = run.startedMillis + budget - now
+        if (timer.startedMillis < lookedMillis || timer.startedMillis > now) timer.startedMillis += setMillis
+        const rest = timer.startedMillis + budget - now
         if (rest > 0) {
           next = Math.min(next ?? Math.min(budget, longestLookMillis), rest)
           continue
         }
         report(handling, partition, { _tag: "ProcessingBudgetReached" })
-        run.interrupt()
+        interrupt()
       }
     }
     return next

@@ -46,9 +46,7 @@ export interface PartitionOptions {
 
 /** A handler's run that the processing budget may cut off. */
 export interface Guarded {
-  readonly startedMillis: number
-  /** The wall clock was set by so much while it runs. */
-  readonly shift: (millis: number) => void
+  readonly timer: Timer
   readonly interrupt: () => void
 }
 
@@ -277,12 +275,7 @@ export class Partition implements Committable {
       const done = fiber.pollUnsafe()
       if (done !== undefined) return Effect.succeed(ended(done))
       const guarded: Guarded = {
-        get startedMillis() {
-          return timer.startedMillis
-        },
-        shift: (millis) => {
-          timer.startedMillis += millis
-        },
+        timer,
         interrupt: () => {
           timer.cutOff = true
           fiber.interruptUnsafe()
