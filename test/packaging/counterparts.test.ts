@@ -10,11 +10,11 @@ const source = (path: string) => readFileSync(fileURLToPath(new URL(`../../packa
 
 describe("counterparts of the seed's technology table", () => {
   it.each([
-    ["the retry library", "Schedule", "core/src/internal/backoff.ts"],
+    ["the retry library", "Schedule", "core/src/internal/retry/backoff.ts"],
     ["the breaker library", "Ref", "core/src/CircuitBreaker.ts"],
     ["configuration classes", "Schema", "config/src/Settings.ts"],
-    ["the metrics library", "Metric", "core/src/internal/metricSeries.ts"],
-    ["the application's lifecycle", "Scope", "core/src/internal/container.ts"]
+    ["the metrics library", "Metric", "core/src/internal/observe/metricSeries.ts"],
+    ["the application's lifecycle", "Scope", "core/src/internal/lifecycle/container.ts"]
   ])("CARD-13 of %s: %s of Effect", (_, name, path) => {
     expect(source(path)).toMatch(new RegExp(`import [^;]*\\b${name}\\b[^;]* from "effect"`))
   })

@@ -3,7 +3,7 @@
  */
 import * as Fs from "node:fs/promises"
 import { Effect, Redacted, Schema } from "effect"
-import * as Addresses from "./internal/addresses.ts"
+import * as Addresses from "./internal/schema/addresses.ts"
 import type * as Settings from "./Settings.ts"
 
 /** The file of a secret, which could be read when the configuration was loaded, cannot be read any more. */

@@ -1,8 +1,9 @@
 /**
  * The defaults as a file: `eventbus-defaults.yaml` of this package is it. Nothing needs it; it may be copied, or included and overridden.
  */
-import * as Names from "./internal/names.ts"
-import * as Shape from "./internal/shape.ts"
+
+import * as Shape from "./internal/schema/shape.ts"
+import * as Names from "./internal/tree/names.ts"
 import * as Settings from "./Settings.ts"
 
 const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>

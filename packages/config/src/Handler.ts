@@ -17,7 +17,7 @@ import {
   perBatch,
   perRecord,
   transactional as perTransaction
-} from "./internal/bindingOf.ts"
+} from "./internal/assemble/bindingOf.ts"
 
 export type { Options }
 

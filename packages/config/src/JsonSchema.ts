@@ -4,9 +4,9 @@
  * It knows every spelling of every key, and takes `${NAME}` for any value. It asks for no key, since a profile need not repeat what it is laid over; the
  * loader has the last word.
  */
-import type * as Leaves from "./internal/leaves.ts"
-import * as Names from "./internal/names.ts"
-import * as Shape from "./internal/shape.ts"
+import type * as Leaves from "./internal/schema/leaves.ts"
+import * as Shape from "./internal/schema/shape.ts"
+import * as Names from "./internal/tree/names.ts"
 import * as Settings from "./Settings.ts"
 
 export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }

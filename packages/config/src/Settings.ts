@@ -16,7 +16,7 @@ import {
   topicName,
   whole,
   withDefault
-} from "./internal/leaves.ts"
+} from "./internal/schema/leaves.ts"
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Configuration, Settings } from "@eventbus/config"
 import { Effect, Result } from "effect"
 import * as FastCheck from "fast-check"
-import * as Names from "../src/internal/names.ts"
-import * as Node from "../src/internal/node.ts"
-import * as Shape from "../src/internal/shape.ts"
+import * as Shape from "../src/internal/schema/shape.ts"
+import * as Names from "../src/internal/tree/names.ts"
+import * as Node from "../src/internal/tree/node.ts"
 
 /** A value as text, in YAML's flow style, which JSON is: so that keys can be written twice. */
 type Written =

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Configuration, DefaultsFile, JsonSchema, Settings } from "@eventbus/config"
 import { Effect } from "effect"
-import * as Names from "../src/internal/names.ts"
-import * as Shape from "../src/internal/shape.ts"
+import * as Shape from "../src/internal/schema/shape.ts"
+import * as Names from "../src/internal/tree/names.ts"
 
 const file = (name: string) => new URL(`../${name}`, import.meta.url).pathname
 

@@ -16,9 +16,14 @@ import type {
   ConnectorClosed
 } from "./EventBusError.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
-import * as BindingKey from "./internal/bindingKey.ts"
-import { type Described, definePerBatch, definePerRecord, defineTransactional } from "./internal/definition.ts"
-import * as ValidationOfMany from "./internal/validationOfMany.ts"
+import * as ValidationOfMany from "./internal/checks/validationOfMany.ts"
+import {
+  type Described,
+  definePerBatch,
+  definePerRecord,
+  defineTransactional
+} from "./internal/settings/bindingDefinition.ts"
+import * as BindingKey from "./internal/settings/bindingKey.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> extends Described<R> {}

@@ -6,12 +6,12 @@
  */
 import { type Cause, Clock, Duration, Effect, MutableRef, Option, Queue, Ref, Schema, type Scope, Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
-import { bounded } from "./internal/bounded.ts"
-import * as BreakerState from "./internal/breakerState.ts"
-import * as CallWindow from "./internal/callWindow.ts"
-import * as Listeners from "./internal/circuitBreakerListeners.ts"
-import * as Protect from "./internal/circuitBreakerProtect.ts"
-import * as OpenWait from "./internal/circuitBreakerWait.ts"
+import { bounded } from "./internal/base/awaitAtMost.ts"
+import * as BreakerState from "./internal/breaker/breakerState.ts"
+import * as CallWindow from "./internal/breaker/callWindow.ts"
+import * as Listeners from "./internal/breaker/listeners.ts"
+import * as Protect from "./internal/breaker/protect.ts"
+import * as OpenWait from "./internal/breaker/wait.ts"
 
 /**
  * - `CLOSED`: everything passes. `OPEN`: nothing does, for a time. `HALF_OPEN`: a few calls find out how things are.

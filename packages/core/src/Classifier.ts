@@ -6,8 +6,8 @@
  * knows is tried again in place and goes to the next retry tier.
  */
 import type { ConfigurationIssue } from "./EventBusError.ts"
-import * as ErrorPattern from "./internal/errorPattern.ts"
-import type { Failure } from "./internal/failure.ts"
+import * as ErrorPattern from "./internal/failure/errorPattern.ts"
+import type { Failure } from "./internal/failure/failure.ts"
 
 /** What is known of the error. Reading it never throws, except `error`, the value itself. */
 export type Failed = Pick<Failure, "className" | "message" | "tag" | "causes" | "error">

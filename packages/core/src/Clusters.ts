@@ -8,7 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import { Broker } from "./Broker.ts"
 import { UnexpectedBrokerError } from "./BrokerError.ts"
 import { UnknownCluster } from "./EventBusError.ts"
-import { defaultCluster } from "./internal/bindingKey.ts"
+import { defaultCluster } from "./internal/settings/bindingKey.ts"
 
 /** The broker of each alias. Default: none, and the program's `Broker` is `default`. */
 export const Clusters = Context.Reference<ReadonlyMap<string, Broker["Service"]>>("@eventbus/core/Clusters", {

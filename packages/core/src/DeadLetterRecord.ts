@@ -4,11 +4,11 @@
  * Headers are untrusted input: `read` never throws, and what is missing, malformed or out of range gets the default that its field names.
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
-import * as Names from "./internal/headerNames.ts"
-import * as HeaderValues from "./internal/headerValues.ts"
-import { lastValues, type OwnHeaders, readOrigin } from "./internal/origin.ts"
-import * as Spring from "./internal/otherHeadersSpring.ts"
+import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
+import * as Names from "./internal/record/headerNames.ts"
+import * as HeaderValues from "./internal/record/headerValues.ts"
+import { lastValues, type OwnHeaders, readOrigin } from "./internal/record/origin.ts"
+import * as Spring from "./internal/record/springHeaders.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
 export interface TierFailureRecord {

@@ -7,11 +7,11 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
-import type { StrategyEvent } from "./internal/deadLetterStrategyEvents.ts"
-import type { Failure } from "./internal/failure.ts"
-import type { PauseReason } from "./internal/pauseReasons.ts"
-import type { Right } from "./internal/rights.ts"
+import type { Right } from "./internal/checks/acls.ts"
+import type { StrategyEvent } from "./internal/deadLetters/strategyEvents.ts"
+import type { Failure } from "./internal/failure/failure.ts"
+import type { PauseReason } from "./internal/partition/pauseReasons.ts"
+import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
 
 /**
  * How the delivery of a record ended.

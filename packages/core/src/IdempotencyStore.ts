@@ -10,7 +10,7 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import type { Delivery } from "./Delivery.ts"
-import * as Failure from "./internal/failure.ts"
+import * as Failure from "./internal/failure/failure.ts"
 
 /** What a binding says about idempotency. */
 export interface Options<in K, in V> {

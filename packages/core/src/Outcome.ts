@@ -5,7 +5,7 @@
  * are errors as well, and mean the same as an error of the handler.
  */
 import { Effect, Schema } from "effect"
-import * as Failure from "./internal/failure.ts"
+import * as Failure from "./internal/failure/failure.ts"
 
 export type Outcome = SuccessResult | RetryableResult | ErrorResult
 

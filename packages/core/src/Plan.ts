@@ -12,9 +12,7 @@ import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import type { UnknownCluster } from "./EventBusError.ts"
-import { subscriptions } from "./internal/consumer.ts"
-import { type BindingDefinition, budgetMillis } from "./internal/definition.ts"
-import { inspect } from "./internal/planInspection.ts"
+import { inspect } from "./internal/checks/planInspection.ts"
 import type {
   Finding,
   Plan,
@@ -23,9 +21,11 @@ import type {
   PlannedTopic,
   RetryTimes,
   Span
-} from "./internal/planned.ts"
-import { retryTimes } from "./internal/planTimes.ts"
-import * as ReplayJournal from "./internal/replayJournal.ts"
+} from "./internal/checks/planned.ts"
+import { retryTimes } from "./internal/checks/planTimes.ts"
+import * as ReplayJournal from "./internal/deadLetters/replayJournal.ts"
+import { subscriptions } from "./internal/group/consumer.ts"
+import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
 
 export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, Span }
 

@@ -2,7 +2,7 @@
  * How often, and how far apart, a failing record is tried again.
  */
 import { Duration, Option, Schema } from "effect"
-import type { BackoffPolicy } from "./internal/backoff.ts"
+import type { BackoffPolicy } from "./internal/retry/backoff.ts"
 
 /** Settings outside of what is allowed; all of them at once. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {

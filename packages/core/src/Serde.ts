@@ -6,7 +6,7 @@
  */
 import { type Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import * as Failure from "./internal/failure.ts"
+import * as Failure from "./internal/failure/failure.ts"
 
 /** The bytes are not what the serde expects. Retrying cannot help: the same bytes fail again. */
 export class DecodeFailure extends Schema.TaggedError<DecodeFailure>()("DecodeFailure", {

@@ -6,7 +6,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { PauseReason } from "./internal/pauseReasons.ts"
+import type { PauseReason } from "./internal/partition/pauseReasons.ts"
 
 /**
  * How often the connector looks at partitions that no fetch tells about (paused, waiting, idle), so that lag and health are right. Read when the connector

@@ -8,7 +8,7 @@
 import { Context, Effect, Layer, Option, Tracer } from "effect"
 import type { Producer } from "./Broker.ts"
 import type { Header, ProducerRecord } from "./ConsumerRecord.ts"
-import * as TraceContext from "./internal/traceContext.ts"
+import * as TraceContext from "./internal/record/traceContext.ts"
 
 export interface Options {
   /**

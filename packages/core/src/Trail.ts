@@ -10,11 +10,11 @@ import { Effect } from "effect"
 import { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as DeadLetterRecord from "./DeadLetterRecord.ts"
-import { counted } from "./internal/counted.ts"
-import type { DeadLetterReason } from "./internal/deadLetterHeaders.ts"
-import * as Names from "./internal/headerNames.ts"
-import * as HeaderValues from "./internal/headerValues.ts"
-import { type Copy, find, type Selector, type Topics } from "./internal/trailSearch.ts"
+import { counted } from "./internal/base/counted.ts"
+import { type Copy, find, type Selector, type Topics } from "./internal/deadLetters/trailSearch.ts"
+import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
+import * as Names from "./internal/record/headerNames.ts"
+import * as HeaderValues from "./internal/record/headerValues.ts"
 
 export type { Selector, Topics }
 

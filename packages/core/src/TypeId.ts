@@ -13,7 +13,7 @@
  */
 import { Result } from "effect"
 import type { Header } from "./ConsumerRecord.ts"
-import * as HeaderValues from "./internal/headerValues.ts"
+import * as HeaderValues from "./internal/record/headerValues.ts"
 import { type Any, DecodeFailure, EncodeFailure, type Serde, type Source } from "./Serde.ts"
 
 /** The header that holds the name. Where it is repeated, the last one counts. */

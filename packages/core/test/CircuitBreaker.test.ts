@@ -3,7 +3,7 @@ import { Data, Duration, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
-import { ofCalls, ofSeconds } from "../src/internal/callWindow.ts"
+import { ofCalls, ofSeconds } from "../src/internal/breaker/callWindow.ts"
 
 class Down extends Data.TaggedError("Down") {}
 

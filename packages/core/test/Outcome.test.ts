@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import * as Classification from "../src/internal/classification.ts"
-import * as Failure from "../src/internal/failure.ts"
+import * as Classification from "../src/internal/failure/classification.ts"
+import * as Failure from "../src/internal/failure/failure.ts"
 import * as Outcome from "../src/Outcome.ts"
 
 /** What becomes of a record whose handler succeeds with this value. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
 import * as fc from "fast-check"
-import { worstCaseTotalMillis } from "../src/internal/backoff.ts"
+import { worstCaseTotalMillis } from "../src/internal/retry/backoff.ts"
 import * as RetryPolicy from "../src/RetryPolicy.ts"
 
 const refusal = (options: RetryPolicy.BlockingOptions) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Random, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import * as Backoff from "../src/internal/backoff.ts"
+import * as Backoff from "../src/internal/retry/backoff.ts"
 
 const defaults: Backoff.BackoffPolicy = {
   maxAttempts: 3,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord } from "../src/ConsumerRecord.ts"
-import { attemptsInTier, headersFor, ofMain, ofTier, publishedMillis } from "../src/internal/bookkeeping.ts"
-import * as Names from "../src/internal/headerNames.ts"
-import { make } from "../src/internal/tiers.ts"
+import * as Names from "../src/internal/record/headerNames.ts"
+import { attemptsInTier, headersFor, ofMain, ofTier, publishedMillis } from "../src/internal/record/retryState.ts"
+import { make } from "../src/internal/retry/tiers.ts"
 import * as RetryPolicy from "../src/RetryPolicy.ts"
 import * as TopicName from "../src/TopicName.ts"
 

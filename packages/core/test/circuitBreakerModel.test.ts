@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as BreakerState from "../src/internal/breakerState.ts"
-import { ofCalls } from "../src/internal/callWindow.ts"
+import * as BreakerState from "../src/internal/breaker/breakerState.ts"
+import { ofCalls } from "../src/internal/breaker/callWindow.ts"
 
 const settings: BreakerState.BreakerSettings = {
   minimumNumberOfCalls: 3,

@@ -3,7 +3,7 @@ import { Cause, Data } from "effect"
 import * as fc from "fast-check"
 import * as BrokerError from "../src/BrokerError.ts"
 import * as Classifier from "../src/Classifier.ts"
-import { make, type Rules } from "../src/internal/classification.ts"
+import { make, type Rules } from "../src/internal/failure/classification.ts"
 import * as Route from "../src/Route.ts"
 
 type Options = Rules<never>

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { OffsetCommit } from "../src/Broker.ts"
 import { type BrokerError, RequestTimedOut, StaleAssignment } from "../src/BrokerError.ts"
-import * as Committer from "../src/internal/committer.ts"
+import * as Committer from "../src/internal/partition/committer.ts"
 
 interface TestPartition extends Committer.Committable {
   finished: bigint

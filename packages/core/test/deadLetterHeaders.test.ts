@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Header } from "../src/ConsumerRecord.ts"
-import * as DeadLetterHeaders from "../src/internal/deadLetterHeaders.ts"
-import { Undecodable } from "../src/internal/delivery.ts"
-import type * as Failure from "../src/internal/failure.ts"
-import * as Names from "../src/internal/headerNames.ts"
+import type * as Failure from "../src/internal/failure/failure.ts"
+import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
+import { Undecodable } from "../src/internal/record/decoding.ts"
+import * as Names from "../src/internal/record/headerNames.ts"
 import { DecodeFailure } from "../src/Serde.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)

@@ -2,11 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
-import * as DeadLetterHeaders from "../src/internal/deadLetterHeaders.ts"
-import * as Failure from "../src/internal/failure.ts"
-import * as Names from "../src/internal/headerNames.ts"
-import * as OtherHeaders from "../src/internal/otherHeaders.ts"
-import * as ReplayHeaders from "../src/internal/replayHeaders.ts"
+import * as Failure from "../src/internal/failure/failure.ts"
+import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
+import * as OtherHeaders from "../src/internal/record/deadLetterRecordHeaders.ts"
+import * as Names from "../src/internal/record/headerNames.ts"
+import * as ReplayHeaders from "../src/internal/record/replayHeaders.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const header = (key: string, value: string | Uint8Array | null): Header => ({

@@ -5,10 +5,10 @@ import { advance, bytes, inTime, now, scenario, settle, text, until } from "../.
 import { RequestTimedOut } from "../src/BrokerError.ts"
 import * as DeadLetter from "../src/DeadLetter.ts"
 import type { DeadLetterRecord } from "../src/DeadLetterRecord.ts"
-import * as Strategy from "../src/internal/deadLetterStrategy.ts"
-import type { StrategyEvent } from "../src/internal/deadLetterStrategyEvents.ts"
-import * as Replay from "../src/internal/replay.ts"
-import * as Tiers from "../src/internal/tiers.ts"
+import * as Replay from "../src/internal/deadLetters/replay.ts"
+import * as Strategy from "../src/internal/deadLetters/strategy.ts"
+import type { StrategyEvent } from "../src/internal/deadLetters/strategyEvents.ts"
+import * as Tiers from "../src/internal/retry/tiers.ts"
 import * as TopicName from "../src/TopicName.ts"
 
 const source = { topic: "orders", groupId: "billing" }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Data, Effect, Exit, Fiber, Schema } from "effect"
 import * as fc from "fast-check"
-import * as Failure from "../src/internal/failure.ts"
+import * as Failure from "../src/internal/failure/failure.ts"
 
 class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { code: Schema.String }) {}
 class GatewayDown extends Data.TaggedError("GatewayDown")<{ readonly message: string }> {}

@@ -10,7 +10,7 @@ import {
   layerMemory,
   type Options
 } from "../src/IdempotencyStore.ts"
-import { AlreadyHandled, idempotent, isAlreadyHandled } from "../src/internal/idempotent.ts"
+import { AlreadyHandled, idempotent, isAlreadyHandled } from "../src/internal/settings/idempotent.ts"
 
 type Store = IdempotencyStore["Service"]
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
-import * as EventHub from "../src/internal/eventHub.ts"
+import * as EventHub from "../src/internal/observe/eventHub.ts"
 import { onePartition } from "./onePartition.ts"
 
 const partition = () => Effect.runSync(onePartition(0n))

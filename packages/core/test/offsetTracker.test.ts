@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord } from "../src/ConsumerRecord.ts"
-import * as OffsetTracker from "../src/internal/offsetTracker.ts"
+import * as OffsetTracker from "../src/internal/partition/offsetTracker.ts"
 
 const record = (offset: bigint): ConsumerRecord => ({
   topic: "orders",

@@ -1,7 +1,7 @@
 /** An assigned partition without a session: its log ends at `logEnd`. */
 import { Effect } from "effect"
-import * as Distribution from "../src/internal/distribution.ts"
-import * as Partition from "../src/internal/partition.ts"
+import * as Distribution from "../src/internal/observe/distribution.ts"
+import * as Partition from "../src/internal/partition/partition.ts"
 
 export const onePartition = (logEnd: bigint) =>
   Partition.make({

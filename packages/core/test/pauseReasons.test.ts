@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as PauseReasons from "../src/internal/pauseReasons.ts"
+import * as PauseReasons from "../src/internal/partition/pauseReasons.ts"
 
 const every = ["operator", "breaker", "delay", "backpressure", "shutdown"] as const
 const change = fc.record({

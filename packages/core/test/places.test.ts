@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
-import * as BreakerGate from "../src/internal/breakerGate.ts"
-import * as Places from "../src/internal/places.ts"
+import * as BreakerGate from "../src/internal/slots/breakerGate.ts"
+import * as Places from "../src/internal/slots/concurrencySlots.ts"
 
 /** A gate that nothing holds. What happens between the look of a fiber and its wait, since it yielded there, is `meanwhile`. */
 const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => void = () => {}) => {

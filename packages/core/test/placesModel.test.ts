@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import * as Places from "../src/internal/places.ts"
+import * as Places from "../src/internal/slots/concurrencySlots.ts"
 
 const mostly = fc.constantFrom(true, true, true, false)
 

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { bytes, inTime, scenario, text } from "../../../test/scenarios/bus.ts"
-import * as Stats from "../src/internal/replayStats.ts"
+import * as Stats from "../src/internal/deadLetters/replayStats.ts"
 import type * as Replay from "../src/Replay.ts"
 
 const target = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) => ({

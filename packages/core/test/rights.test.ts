@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type Broker, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Data, Effect } from "effect"
-import * as Rights from "../src/internal/rights.ts"
+import * as Rights from "../src/internal/checks/acls.ts"
 
 class Down extends Data.TaggedError("Down") {}
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { make } from "../src/internal/tiers.ts"
+import { make } from "../src/internal/retry/tiers.ts"
 import * as RetryPolicy from "../src/RetryPolicy.ts"
 import * as Route from "../src/Route.ts"
 import * as TopicName from "../src/TopicName.ts"

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Stream } from "effect"
 import { advance, bytes, inTime, scenario, text } from "../../../test/scenarios/bus.ts"
-import * as TopicScan from "../src/internal/topicScan.ts"
+import * as TopicScan from "../src/internal/deadLetters/topicScan.ts"
 
 const open = Effect.gen(function* () {
   const { broker } = yield* MemoryBroker.MemoryBroker

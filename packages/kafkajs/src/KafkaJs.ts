@@ -2,27 +2,27 @@
  * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.4 and later (4.x included).
  *
  * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
- * transactions are this package's own; `internal/kafkajsInternals.ts` says why.
+ * transactions are this package's own; `internal/wire/kafkajsInternals.ts` says why.
  */
 import { hostname } from "node:os"
 import { Broker, type BrokerError, Hostname } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
-import { adminContext } from "./internal/adminContext.ts"
-import { rightsAdmin } from "./internal/authorizedOperations.ts"
-import { requestToken, type TokenUnavailable } from "./internal/clientCredentials.ts"
-import { connect } from "./internal/cluster.ts"
-import { makeConsumerSession } from "./internal/consumerSession.ts"
-import { groupAdmin } from "./internal/groupAdmin.ts"
-import type { ClientCredentials, Options, Token } from "./internal/options.ts"
-import type { Orphans } from "./internal/orphans.ts"
-import { portErrors } from "./internal/portErrors.ts"
-import { makeProducer } from "./internal/producer.ts"
-import { makeSecrets } from "./internal/secrets.ts"
-import { secure } from "./internal/security.ts"
-import { topicAdmin } from "./internal/topicAdmin.ts"
-import { makeTransactionalProducer } from "./internal/transactions.ts"
+import { adminContext } from "./internal/admin/adminContext.ts"
+import { rightsAdmin } from "./internal/admin/authorizedOperations.ts"
+import { groupAdmin } from "./internal/admin/groupAdmin.ts"
+import { topicAdmin } from "./internal/admin/topicAdmin.ts"
+import { requestToken, type TokenUnavailable } from "./internal/connection/clientCredentials.ts"
+import { connect } from "./internal/connection/cluster.ts"
+import type { ClientCredentials, Options, Token } from "./internal/connection/options.ts"
+import { portErrors } from "./internal/connection/portErrors.ts"
+import { makeSecrets } from "./internal/connection/secrets.ts"
+import { secure } from "./internal/connection/security.ts"
+import { makeProducer } from "./internal/publish/producer.ts"
+import { makeTransactionalProducer } from "./internal/publish/transactions.ts"
+import { makeConsumerSession } from "./internal/session/consumerSession.ts"
+import type { Orphans } from "./internal/session/orphans.ts"
 
-export { TokenUnavailable } from "./internal/clientCredentials.ts"
+export { TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 export type {
   ClientCredentials,
   Options,
@@ -32,7 +32,7 @@ export type {
   SaslToken,
   Ssl,
   Token
-} from "./internal/options.ts"
+} from "./internal/connection/options.ts"
 
 /** A `Broker` for a cluster. Nothing is connected until it is used; each consumer, producer and admin has connections of its own. */
 export const make = (options: Options): Broker.Broker["Service"] => {

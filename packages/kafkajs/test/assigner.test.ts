@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
-import { assign, type Member } from "../src/internal/assigner.ts"
-import { decodeAssignment, decodeMember, encodeAssignment, encodeMember } from "../src/internal/memberProtocol.ts"
+import { assign, type Member } from "../src/internal/group/assigner.ts"
+import { decodeAssignment, decodeMember, encodeAssignment, encodeMember } from "../src/internal/group/memberProtocol.ts"
 
 const topics = ["orders", "payments", "__proto__"]
 

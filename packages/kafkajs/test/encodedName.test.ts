@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { encodedName } from "../src/internal/encodedName.ts"
+import { encodedName } from "../src/internal/batch/encodedName.ts"
 
 const isKept = (name: string): boolean => {
   const first = encodedName(name)

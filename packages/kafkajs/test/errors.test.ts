@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { brokerError, type ClientFailure, clientFailure, failure, failureOfCode } from "../src/internal/errors.ts"
+import { brokerError, type ClientFailure, clientFailure, failure, failureOfCode } from "../src/internal/wire/errors.ts"
 
 const connection = { brokers: ["a:1"], mechanism: "PLAIN", requestTimeoutMillis: 30_000 }
 const subject = {

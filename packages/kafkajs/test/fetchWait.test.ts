@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fetchWaitMillis } from "../src/internal/fetchWait.ts"
-import { Ownership } from "../src/internal/ownership.ts"
+import { fetchWaitMillis } from "../src/internal/fetch/fetchWait.ts"
+import { Ownership } from "../src/internal/group/ownership.ts"
 
 const at = (partition: number) => ({ topic: "t", partition })
 

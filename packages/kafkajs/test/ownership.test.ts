@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Ownership } from "../src/internal/ownership.ts"
+import { Ownership } from "../src/internal/group/ownership.ts"
 
 const at = (partition: number) => ({ topic: "t", partition })
 

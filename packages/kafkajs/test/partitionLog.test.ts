@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { BrokerError } from "@eventbus/core"
-import { outgoing } from "../src/internal/outgoing.ts"
-import { type Batch, PartitionLog, type Pending } from "../src/internal/partitionLog.ts"
-import { outcomeOf } from "../src/internal/produceOutcome.ts"
+import { outgoing } from "../src/internal/batch/outgoing.ts"
+import { type Batch, PartitionLog, type Pending } from "../src/internal/publish/partitionLog.ts"
+import { outcomeOf } from "../src/internal/publish/produceOutcome.ts"
 
 const identity = { producerId: 1n, producerEpoch: 0 }
 const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: 1 })

@@ -2,11 +2,11 @@
 import { createRequire } from "node:module"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { Encoded } from "../src/internal/kafkajsInternals.ts"
-import { patchKafkajs } from "../src/internal/kafkajsPatches.ts"
-import { PartitionLog } from "../src/internal/partitionLog.ts"
-import { PendingRecords } from "../src/internal/pendingRecords.ts"
-import { encodeProduce, type Sending } from "../src/internal/produceRequest.ts"
+import { PartitionLog } from "../src/internal/publish/partitionLog.ts"
+import { PendingRecords } from "../src/internal/publish/pendingRecords.ts"
+import { encodeProduce, type Sending } from "../src/internal/publish/produceRequest.ts"
+import type { Encoded } from "../src/internal/wire/kafkajsInternals.ts"
+import { patchKafkajs } from "../src/internal/wire/kafkajsPatches.ts"
 
 type CreateRequest = (request: {
   readonly correlationId: number

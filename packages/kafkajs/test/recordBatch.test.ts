@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
-import type { FetchedPartition } from "../src/internal/apis.ts"
-import { visibleRecords } from "../src/internal/fetchResponse.ts"
-import { type EncodedHeaders, headerEncoder, type Outgoing, outgoing } from "../src/internal/outgoing.ts"
-import { type BatchIdentity, measureBatch, writeBatch } from "../src/internal/recordBatch.ts"
-import { VarintReader, varintSize, writeVarint } from "../src/internal/varint.ts"
+import { type EncodedHeaders, headerEncoder, type Outgoing, outgoing } from "../src/internal/batch/outgoing.ts"
+import { type BatchIdentity, measureBatch, writeBatch } from "../src/internal/batch/recordBatch.ts"
+import { VarintReader, varintSize, writeVarint } from "../src/internal/batch/varint.ts"
+import { visibleRecords } from "../src/internal/fetch/fetchResponse.ts"
+import type { FetchedPartition } from "../src/internal/wire/apis.ts"
 
 const plain: BatchIdentity = { producerId: -1n, producerEpoch: -1, baseSequence: -1, transactional: false }
 const bytes = fc.uint8Array({ maxLength: 40 })

@@ -7,11 +7,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { KafkaJs, Secret } from "@eventbus/kafkajs"
 import { Config, ConfigProvider, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { failure } from "../src/internal/errors.ts"
-import type { Options } from "../src/internal/options.ts"
-import { portErrors } from "../src/internal/portErrors.ts"
-import { makeSecrets } from "../src/internal/secrets.ts"
-import { secure } from "../src/internal/security.ts"
+import type { Options } from "../src/internal/connection/options.ts"
+import { portErrors } from "../src/internal/connection/portErrors.ts"
+import { makeSecrets } from "../src/internal/connection/secrets.ts"
+import { secure } from "../src/internal/connection/security.ts"
+import { failure } from "../src/internal/wire/errors.ts"
 
 const temporaryFile = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "secret-"))),

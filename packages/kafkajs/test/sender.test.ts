@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { TopicMetadata } from "../src/internal/apis.ts"
-import type { Cluster } from "../src/internal/cluster.ts"
-import { failure, Local } from "../src/internal/errors.ts"
-import { portErrors } from "../src/internal/portErrors.ts"
-import { secure } from "../src/internal/security.ts"
-import { makeSender } from "../src/internal/sender.ts"
+import type { Cluster } from "../src/internal/connection/cluster.ts"
+import { portErrors } from "../src/internal/connection/portErrors.ts"
+import { secure } from "../src/internal/connection/security.ts"
+import { makeSender } from "../src/internal/publish/sender.ts"
+import type { TopicMetadata } from "../src/internal/wire/apis.ts"
+import { failure, Local } from "../src/internal/wire/errors.ts"
 
 const away = failure(Local.connection, "not here")
 

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Data, Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import type { Token } from "../src/internal/options.ts"
-import { makeSecrets } from "../src/internal/secrets.ts"
-import { makeTokens } from "../src/internal/tokens.ts"
+import type { Token } from "../src/internal/connection/options.ts"
+import { makeSecrets } from "../src/internal/connection/secrets.ts"
+import { makeTokens } from "../src/internal/connection/tokens.ts"
 
 class Away extends Data.TaggedError("Away")<{ readonly message: string }> {}
 

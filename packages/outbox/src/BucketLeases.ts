@@ -7,7 +7,7 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { bucketCount } from "./internal/bucketOf.ts"
+import { bucketCount } from "./internal/base/bucketOf.ts"
 import { OutboxStoreError } from "./OutboxError.ts"
 import type { Shape as Store } from "./OutboxStore.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { GLOBAL, nameOf, type TypeName } from "./EventType.ts"
-import { ulid } from "./internal/ulid.ts"
+import { ulid } from "./internal/base/ulid.ts"
 import { InvalidEnvelope, PayloadTooLarge } from "./OutboxError.ts"
 
 /** Most bytes of a payload: 1 MiB, inclusive. */

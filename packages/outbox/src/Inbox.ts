@@ -7,8 +7,8 @@
 import { createHash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { affectedRows, dialectOf } from "./internal/dialect.ts"
-import { checkTableName } from "./internal/identifier.ts"
+import { checkTableName } from "./internal/base/identifier.ts"
+import { affectedRows, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
 import { defaultInboxTable } from "./OutboxSchema.ts"
 

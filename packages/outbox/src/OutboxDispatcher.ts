@@ -9,16 +9,16 @@ import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
-import { makeDelivery } from "./internal/delivery.ts"
-import { type ClaimLocking, DispatchEngine } from "./internal/dispatchEngine.ts"
-import { checkOptions, positive, whole } from "./internal/options.ts"
+import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { makeDelivery } from "./internal/dispatch/delivery.ts"
+import { type ClaimLocking, DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import { defaultPolicy, type RetryPolicy } from "./RetryPolicy.ts"
 
-export type { ClaimLocking, QueuedEvent } from "./internal/dispatchEngine.ts"
+export type { ClaimLocking, QueuedEvent } from "./internal/dispatch/dispatchEngine.ts"
 
 export interface DispatcherOptions {
   /** Deliveries in all before DEAD. Default 10; 1 or more. */

@@ -6,8 +6,8 @@
  */
 import { type Cause, Context, Duration, Effect, Exit, Layer, Result, Scope, Semaphore } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { checkOptions, positive, whole } from "./internal/options.ts"
-import { makeSignal } from "./internal/signal.ts"
+import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { makeSignal } from "./internal/base/signal.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type * as Dispatcher from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"

@@ -6,9 +6,9 @@
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { type DialectName, dialectOf } from "./internal/dialect.ts"
-import { checkTableName } from "./internal/identifier.ts"
-import { tableNames } from "./internal/tableNames.ts"
+import { checkTableName } from "./internal/base/identifier.ts"
+import { type DialectName, dialectOf } from "./internal/store/dialect.ts"
+import { tableNames } from "./internal/store/tableNames.ts"
 import { type InvalidIdentifier, OutboxStoreError, SchemaMismatch } from "./OutboxError.ts"
 
 export const defaultTable = "outbox_event"

@@ -1,29 +1,29 @@
 /**
  * The outbox table as operations: the only place that writes its SQL. One implementation for PostgreSQL, MySQL/MariaDB and
- * SQLite over the differences in `internal/dialect.ts`.
+ * SQLite over the differences in `internal/store/dialect.ts`.
  *
  * Owns no state. A statement joins the transaction of the fiber that runs it; dispatcher, poller and purge run theirs outside
  * of any, each in a short transaction of its own. No row lock or connection is held between two calls.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { dialectOf } from "./internal/dialect.ts"
-import { checkTableName } from "./internal/identifier.ts"
+import { checkTableName } from "./internal/base/identifier.ts"
 import { makeClaims } from "./internal/store/claims.ts"
 import { makeContext } from "./internal/store/context.ts"
 import type { StoreShape } from "./internal/store/contract.ts"
+import { dialectOf } from "./internal/store/dialect.ts"
 import { makeMarks } from "./internal/store/marks.ts"
 import { makePending } from "./internal/store/pending.ts"
+import { tableNames } from "./internal/store/tableNames.ts"
 import { makeDead, makeLag, makePurging } from "./internal/store/terminal.ts"
-import { tableNames } from "./internal/tableNames.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import type { InvalidIdentifier } from "./OutboxError.ts"
 import { defaultTable } from "./OutboxSchema.ts"
 
-export type { InsertStatement } from "./internal/insertStatement.ts"
-export { type OutboxEvent, type PolledEvent, partition } from "./internal/rows.ts"
 export type { ClaimOptions, DeadFilter, Fence, Lag, PollCursor, PollOptions } from "./internal/store/contract.ts"
 export { openFence } from "./internal/store/contract.ts"
+export type { InsertStatement } from "./internal/store/insertStatement.ts"
+export { type OutboxEvent, type PolledEvent, partition } from "./internal/store/rows.ts"
 
 export interface StoreOptions {
   /** Default `outbox_event`. */

@@ -3,7 +3,7 @@
  * archive: who must keep events archives them in a listener, or with `archive` here.
  */
 import { Context, type Duration, Effect, Exit, Layer, Scope } from "effect"
-import { checkOptions, positive, whole } from "./internal/options.ts"
+import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
 import { type OutboxEvent, OutboxStore, partition, type Shape as Store } from "./OutboxStore.ts"
 

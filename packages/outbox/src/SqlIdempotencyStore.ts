@@ -11,8 +11,8 @@ import { createHash } from "node:crypto"
 import { IdempotencyStore } from "@eventbus/core"
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { affectedRows, type Dialect, dialectOf } from "./internal/dialect.ts"
-import { checkTableName } from "./internal/identifier.ts"
+import { checkTableName } from "./internal/base/identifier.ts"
+import { affectedRows, type Dialect, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
 
 export interface TableOptions {

@@ -7,7 +7,7 @@
  */
 import { Effect, Queue, Schedule, type Scope } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { makeSignal } from "./internal/signal.ts"
+import { makeSignal } from "./internal/base/signal.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import type { WriterHook } from "./WriterHook.ts"
 

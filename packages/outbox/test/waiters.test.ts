@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Waiters } from "../src/internal/waiters.ts"
+import { Waiters } from "../src/internal/base/waiters.ts"
 
 describe("Waiters", () => {
   it.effect("what becomes true between the look and the wait is not missed", () =>

@@ -7,7 +7,7 @@
  */
 import type { EventBusError } from "@eventbus/core"
 import { Effect } from "effect"
-import { time } from "./internal/trailText.ts"
+import { time } from "./internal/trail/trailText.ts"
 import { TestBus, type TimedEvent } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 

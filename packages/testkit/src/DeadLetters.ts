@@ -7,7 +7,7 @@
  */
 import type { DeadLetterRecord } from "@eventbus/core"
 import { Effect } from "effect"
-import * as TestRecord from "./internal/testRecord.ts"
+import * as TestRecord from "./internal/target/testRecord.ts"
 import { TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 

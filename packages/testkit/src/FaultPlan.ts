@@ -5,7 +5,7 @@
  */
 import type { BrokerError } from "@eventbus/core"
 import type { Duration } from "effect"
-import * as SeededRandom from "./internal/seededRandom.ts"
+import * as SeededRandom from "./internal/broker/seededRandom.ts"
 
 /** What a client can ask of the broker. */
 export type Operation =

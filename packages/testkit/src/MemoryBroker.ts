@@ -7,17 +7,17 @@
 import { Broker } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
-import * as AdminClient from "./internal/admin.ts"
-import * as Cluster from "./internal/cluster.ts"
-import type { AcceptedCommit } from "./internal/committedOffsets.ts"
-import * as Consumer from "./internal/consumer.ts"
-import { type Inspection, make as makeInspection } from "./internal/inspection.ts"
-import type { Journal, JournalEntry, Settings } from "./internal/kernel.ts"
-import type { Connection } from "./internal/network.ts"
-import * as ProducerClient from "./internal/producer.ts"
-import * as TransactionalProducerClient from "./internal/transactionalProducer.ts"
+import * as AdminClient from "./internal/broker/admin.ts"
+import * as Cluster from "./internal/broker/cluster.ts"
+import type { AcceptedCommit } from "./internal/broker/committedOffsets.ts"
+import * as Consumer from "./internal/broker/consumer.ts"
+import { type Inspection, make as makeInspection } from "./internal/broker/inspection.ts"
+import type { Journal, JournalEntry, Settings } from "./internal/broker/kernel.ts"
+import type { Connection } from "./internal/broker/network.ts"
+import * as ProducerClient from "./internal/broker/producer.ts"
+import * as TransactionalProducerClient from "./internal/broker/transactionalProducer.ts"
 
-export type { AppendedRecord, Inspection, Usage } from "./internal/inspection.ts"
+export type { AppendedRecord, Inspection, Usage } from "./internal/broker/inspection.ts"
 export type { AcceptedCommit, Journal, JournalEntry }
 
 export interface Options {

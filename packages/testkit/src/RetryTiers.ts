@@ -7,7 +7,7 @@
  * ```
  */
 import { Duration, Effect } from "effect"
-import { time } from "./internal/trailText.ts"
+import { time } from "./internal/trail/trailText.ts"
 import { type Hop, type RecordRef, TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 

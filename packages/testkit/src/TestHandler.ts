@@ -4,7 +4,7 @@
  */
 import type { Delivery } from "@eventbus/core"
 import { Deferred, type Duration, Effect, Schema } from "effect"
-import * as Pace from "./internal/pace.ts"
+import * as Pace from "./internal/target/pace.ts"
 
 /** A handler, and what it was handed. */
 export interface TestHandler<K, V, E = never> {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type NewRecord, PartitionLog, type TransactionMark } from "../src/internal/partitionLog.ts"
+import { type NewRecord, PartitionLog, type TransactionMark } from "../src/internal/broker/partitionLog.ts"
 
 const record = (size: number): NewRecord => ({ key: null, value: new Uint8Array(size), headers: [], timestamp: 0 })
 

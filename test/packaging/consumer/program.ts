@@ -5,7 +5,7 @@ import { partitionFor } from "@eventbus/core/Partitioner"
 const key = new TextEncoder().encode("order-1")
 if (Partitioner.partitionFor(key, 12) !== partitionFor(key, 12)) throw new Error("two copies of one module disagree")
 
-const internal: string = "@eventbus/core/internal/offsetTracker"
+const internal: string = "@eventbus/core/internal/partition/offsetTracker"
 const outcome = await import(internal).then(
   () => "open",
   (error: { readonly code?: string }) => error.code

@@ -1,9 +1,9 @@
 /** Claims: rows that one node holds for itself, until it is done with them or its lock has expired. */
 import { Effect } from "effect"
-import { eventColumns, type PolledEvent } from "../rows.ts"
 import { millis, type Parameters, parameters, pending, type StoreContext, storeError } from "./context.ts"
 import type { ClaimOptions, StoreShape } from "./contract.ts"
 import { due, inOrder, limitTo } from "./pending.ts"
+import { eventColumns, type PolledEvent } from "./rows.ts"
 
 type Claims = Pick<StoreShape, "claimPending" | "renewClaims" | "releaseClaims">
 

@@ -4,10 +4,10 @@ import type { SqlClient, SqlError } from "effect/sql"
 import { NEW, RETRY } from "../../EventStatus.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { OutboxStoreError } from "../../OutboxError.ts"
-import { affectedRows, type Dialect } from "../dialect.ts"
-import { decodeRow, type PolledEvent } from "../rows.ts"
-import type { TableNames } from "../tableNames.ts"
 import type { Fence } from "./contract.ts"
+import { affectedRows, type Dialect } from "./dialect.ts"
+import { decodeRow, type PolledEvent } from "./rows.ts"
+import type { TableNames } from "./tableNames.ts"
 
 type Row = Record<string, unknown>
 

@@ -2,10 +2,10 @@
 import type { Duration, Effect } from "effect"
 import type { EventEnvelope } from "../../EventEnvelope.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
-import type { Dialect } from "../dialect.ts"
-import type { InsertStatement } from "../insertStatement.ts"
-import type { PolledEvent } from "../rows.ts"
-import type { TableNames } from "../tableNames.ts"
+import type { Dialect } from "./dialect.ts"
+import type { InsertStatement } from "./insertStatement.ts"
+import type { PolledEvent } from "./rows.ts"
+import type { TableNames } from "./tableNames.ts"
 
 /** Who may change a row's state: anybody, or only the holder of its claim or of its bucket (ruling 41). */
 export type Fence =

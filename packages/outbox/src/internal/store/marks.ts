@@ -1,10 +1,10 @@
 /** How rows come into the table, and how they reach their states. */
 import { Effect } from "effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
-import { type InsertStatement, insertStatement } from "../insertStatement.ts"
-import { storableError } from "../storableError.ts"
 import { fenceCondition, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import { type Fence, openFence, type StoreShape } from "./contract.ts"
+import { type InsertStatement, insertStatement } from "./insertStatement.ts"
+import { storableError } from "./storableError.ts"
 
 type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "markDead">
 

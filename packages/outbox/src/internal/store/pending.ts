@@ -1,9 +1,9 @@
 /** Reading due rows without claims. */
 import { Effect } from "effect"
-import type { Dialect } from "../dialect.ts"
-import { eventColumns } from "../rows.ts"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { PollOptions, StoreShape } from "./contract.ts"
+import type { Dialect } from "./dialect.ts"
+import { eventColumns } from "./rows.ts"
 
 /** MySQL reads the pending rows through the generated column that its index covers. */
 export const availableAt = (dialect: Dialect): string => (dialect.name === "mysql" ? "pending_at" : "available_at")

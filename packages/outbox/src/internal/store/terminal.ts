@@ -2,11 +2,11 @@
 import { Effect } from "effect"
 import * as EventEnvelope from "../../EventEnvelope.ts"
 import { DEAD, DONE, NEW } from "../../EventStatus.ts"
-import type { Dialect } from "../dialect.ts"
-import { eventColumns } from "../rows.ts"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { DeadFilter, StoreShape } from "./contract.ts"
+import type { Dialect } from "./dialect.ts"
 import { availableAt, limitTo } from "./pending.ts"
+import { eventColumns } from "./rows.ts"
 
 /** DEAD rows, found through their own index: there are few of them among any number of DONE rows. */
 const isDead = (dialect: Dialect): string =>

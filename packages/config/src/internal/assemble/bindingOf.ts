@@ -1,0 +1,173 @@
+/**
+ * From settings and code to a binding of core.
+ */
+import {
+  Binding,
+  type BindingOptions,
+  type CircuitBreaker,
+  type CurrentTransaction,
+  DeadLetter,
+  type DeadLetterRecord,
+  type Delivery,
+  type EventBusError,
+  type IdempotencyStore,
+  RetryPolicy,
+  TopicName
+} from "@eventbus/core"
+import type { Effect } from "effect"
+import type { BindingSettings } from "../../BindingSettings.ts"
+import type { Options } from "../../HandlerOptions.ts"
+import * as ErrorNames from "../schema/errorNames.ts"
+
+interface PerRecord<K, V, E, R, P> extends Options<K, V, E, P> {
+  readonly handler: (delivery: Delivery.Delivery<K, V>) => Effect.Effect<unknown, E, R>
+}
+
+interface PerBatch<K, V, E, R, P> extends Options<K, V, Exclude<E, EventBusError.BatchProcessing>, P> {
+  readonly handleBatch: (batch: Delivery.Batch<K, V>) => Effect.Effect<unknown, E, R>
+}
+
+export const perRecord = <K, V, E, R, P>(
+  settings: BindingSettings,
+  code: PerRecord<K, V, E, R, P>
+): Binding.Binding<R | P> => Binding.make(settings.name, recordOptions(settings, code))
+
+export const idempotent = <K, V, E, R, P>(
+  settings: BindingSettings,
+  code: PerRecord<K, V, E, R, P> & { readonly idempotency: IdempotencyStore.Options<K, V> }
+): Binding.Binding<R | P | IdempotencyStore.IdempotencyStore> =>
+  Binding.make(settings.name, { ...recordOptions(settings, code), idempotency: code.idempotency })
+
+export const perBatch = <K, V, E, R, P>(
+  settings: BindingSettings,
+  code: PerBatch<K, V, E, R, P>
+): Binding.Binding<R | P> =>
+  Binding.makeBatch(settings.name, { ...optionsOf(settings, code), handleBatch: ruledByFile(code.handleBatch) })
+
+export const transactional = <K, V, E, R, P>(
+  settings: BindingSettings,
+  code: PerRecord<K, V, E, R, P>
+): Binding.Binding<Exclude<R, CurrentTransaction.CurrentTransaction> | P> => {
+  const { ackMode: _, commitInterval: __, processingOrder: ___, ...options } = optionsOf(settings, code)
+  return Binding.makeTransactional(settings.name, { ...options, handler: ruledByFile(code.handler) })
+}
+
+const recordOptions = <K, V, E, R, P>(settings: BindingSettings, code: PerRecord<K, V, E, R, P>) => ({
+  ...optionsOf(settings, code),
+  listenerType: settings.listenerType,
+  batchFailureStrategy: settings.batchFailureStrategy,
+  handler: ruledByFile(code.handler)
+})
+
+/** Core demands a rule for each error of a handler. Here the file may have them instead, so that as far as types go there are no errors. */
+const ruledByFile = <A, R>(handler: (input: A) => Effect.Effect<unknown, unknown, R>) =>
+  handler as (input: A) => Effect.Effect<unknown, never, R>
+
+/** Everything but the handler itself. */
+const optionsOf = <K, V, E, P>(settings: BindingSettings, code: Options<K, V, E, P>) => ({
+  ...plainOptions(settings),
+  retry: retryPolicyOf(settings),
+  exceptions: ErrorNames.exceptionsOf(settings.retry, namesOf(code.errors)),
+  ...breakerOf(settings, code.probe),
+  deadLetter: deadLetterOf(settings, code.onDeadLetter),
+  value: code.value,
+  ...(code.key === undefined ? {} : { key: code.key }),
+  ...(code.onError === undefined ? {} : { onError: code.onError as BindingOptions.OnError<never> }),
+  ...(code.classifier === undefined ? {} : { classifier: code.classifier })
+})
+
+const namesOf = (errors: { readonly [tag: string]: ReadonlyArray<string> } | undefined) =>
+  errors === undefined ? undefined : new Map(Object.entries(errors))
+
+const plainOptions = (settings: BindingSettings) => ({
+  topic: settings.topic,
+  groupId: settings.groupId,
+  cluster: settings.cluster,
+  ackMode: settings.ackMode,
+  commitInterval: settings.commitIntervalMs,
+  concurrency: settings.concurrency,
+  maxPollRecords: settings.maxPollRecords,
+  maxPollInterval: settings.maxPollIntervalMs,
+  sessionTimeout: settings.sessionTimeoutMs,
+  heartbeatInterval: settings.heartbeatIntervalMs,
+  rebalanceTimeout: settings.rebalanceTimeoutMs,
+  maxWait: settings.maxWaitMs,
+  maxBytesPerPartition: settings.maxBytesPerPartition,
+  membership: settings.staticMembership ? ("static" as const) : ("dynamic" as const),
+  autoOffsetReset: settings.autoOffsetReset,
+  isolation: settings.isolation,
+  processingOrder: settings.processingOrder,
+  ...(settings.maxInFlight === undefined ? {} : { maxInFlight: settings.maxInFlight }),
+  maxBufferedRecords: settings.maxBufferedRecords,
+  maxBufferedBytes: settings.maxBufferedBytes,
+  orderingMode: settings.orderingMode,
+  onExhausted: settings.onExhausted,
+  naming: namingOf(settings),
+  missingTopics: settings.missingTopics,
+  shutdownTimeout: settings.shutdownTimeoutMs,
+  autoStartup: settings.autoStartup
+})
+
+const namingOf = ({ naming, dlt: { topic } }: BindingSettings): TopicName.NamingStrategy =>
+  topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
+
+/** Throws `InvalidRetryPolicy` for tiers that do not fit together. */
+const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
+  const { tier0, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
+  const blocking = {
+    maxAttempts: tier0.maxAttempts,
+    initialInterval: tier0.initialBackoffMs,
+    multiplier: tier0.multiplier,
+    maxInterval: tier0.maxBackoffMs,
+    jitter: tier0.jitter
+  }
+  if (tiers.length === 0) return RetryPolicy.blocking(blocking)
+  return RetryPolicy.tiered({
+    blocking,
+    tiers: tiers.map(({ delayMs, ...tier }) => ({ delay: delayMs, ...tier })),
+    equalDelays,
+    consumer,
+    ...(partitions === undefined ? {} : { partitions }),
+    ...(replicationFactor === undefined ? {} : { replicationFactor })
+  })
+}
+
+const breakerOf = <R>(
+  { circuitBreaker }: BindingSettings,
+  probe: CircuitBreaker.Options<R>["probe"]
+): Pick<BindingOptions.Protected<R, R>, "circuitBreaker"> => {
+  const { enabled, slowCallDurationMs, waitDurationInOpenStateMs, openBackoff, probeTimeoutMs, ...plain } =
+    circuitBreaker
+  if (!enabled) return {}
+  return {
+    circuitBreaker: {
+      ...plain,
+      slowCallDuration: slowCallDurationMs,
+      waitDurationInOpenState: waitDurationInOpenStateMs,
+      probeTimeout: probeTimeoutMs,
+      ...(openBackoff === undefined
+        ? {}
+        : { openBackoff: { multiplier: openBackoff.multiplier, maxWaitDuration: openBackoff.maxWaitDurationMs } }),
+      ...(probe === undefined ? {} : { probe })
+    }
+  }
+}
+
+/** A strategy whose handler is missing was refused before; to look at settings alone, it stores. */
+const deadLetterOf = <R>(
+  { dlt }: BindingSettings,
+  onDeadLetter: ((letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>) | undefined
+): DeadLetter.DeadLetter<R> => {
+  const { strategy, replay, alertTimeoutMs, topic, topicSuffix, headers } = dlt
+  const base = (): DeadLetter.DeadLetter<R> => {
+    if (strategy === "SCHEDULED_REPLAY") {
+      const { cooldownMs, maxReplays, batchSize } = replay
+      return DeadLetter.scheduledReplay({ cooldown: cooldownMs, maxReplays, batchSize })
+    }
+    if (onDeadLetter === undefined || strategy === "STORE_ONLY") return DeadLetter.storeOnly
+    return strategy === "CUSTOM"
+      ? DeadLetter.custom(onDeadLetter)
+      : DeadLetter.alertAndStore(onDeadLetter, { timeout: alertTimeoutMs })
+  }
+  return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers })
+}

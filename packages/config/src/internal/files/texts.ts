@@ -1,0 +1,66 @@
+/**
+ * From the bytes of a file to nodes: what is no text, too large or not well-formed is refused, with the place.
+ */
+import type { Issues } from "../tree/issues.ts"
+import * as Node from "../tree/node.ts"
+import * as Yaml from "./yaml.ts"
+
+export type Format = "yaml" | "json"
+
+/** More than a thousand bindings with every key. */
+export const maxBytes = 4 * 1024 * 1024
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+/** The text of a file; undefined when it is none. */
+export const decode = (bytes: Uint8Array, file: string, issues: Issues): string | undefined => {
+  if (bytes.length > maxBytes) {
+    issues.unreadable(`a file of ${bytes.length} bytes`, `at most ${maxBytes} bytes`, { file })
+    return undefined
+  }
+  const binary = bytes.indexOf(0)
+  if (binary !== -1) {
+    issues.unreadable(`a binary file: byte ${binary} is 0`, "text in UTF-8", { file })
+    return undefined
+  }
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    issues.unreadable("bytes that are not UTF-8", "text in UTF-8", { file })
+    return undefined
+  }
+}
+
+/** The nodes of a text; undefined when it is not well-formed. */
+export const parse = (text: string, file: string, format: Format, issues: Issues): Node.Node | undefined => {
+  // A byte order mark is no part of the text.
+  const source = { name: file, text: text.startsWith("\uFEFF") ? text.slice(1) : text }
+  if (text.length > maxBytes) {
+    issues.unreadable(`a text of ${text.length} characters`, `at most ${maxBytes}`, { file })
+    return undefined
+  }
+  const mistake = format === "json" ? jsonMistake(source.text) : undefined
+  if (mistake !== undefined) {
+    const { offset } = mistake
+    const at = offset === undefined ? { file } : Node.place({ source, offset })
+    issues.unreadable("something that is not JSON", "JSON (RFC 8259)", at)
+    return undefined
+  }
+  const parsed = Yaml.parse(source)
+  if ("node" in parsed) return parsed.node
+  const { found, allowed, offset } = parsed.refused
+  issues.unreadable(found, allowed, Node.place({ source, offset }))
+  return undefined
+}
+
+/** Where a text stops being JSON, as far as the engine says it. Its own message quotes the text, which may hold a secret. */
+const jsonMistake = (text: string): { readonly offset: number | undefined } | undefined => {
+  try {
+    JSON.parse(text)
+    return undefined
+  } catch (thrown) {
+    const position = /at position (\d+)/.exec(String(thrown))?.[1]
+    if (position !== undefined) return { offset: Number(position) }
+    return { offset: /end of JSON input/.test(String(thrown)) ? text.length : undefined }
+  }
+}

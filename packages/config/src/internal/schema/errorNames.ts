@@ -1,0 +1,64 @@
+/**
+ * The names of errors in a file, such as `java.net.SocketTimeoutException`, and the tags of a handler's errors that they stand for.
+ */
+import type { Classifier } from "@eventbus/core"
+import type { RetrySettings } from "../../BindingSettings.ts"
+
+/** The tags of a handler's errors, each with the names that it goes by beside. */
+export type Names = ReadonlyMap<string, ReadonlyArray<string>>
+
+const simpleNameOf = (name: string): string => name.slice(name.lastIndexOf(".") + 1)
+
+const isExpression = (pattern: string): boolean => pattern.trim().startsWith("/")
+
+/** The tags that a name stands for: those that are called so, in full or by its last part. */
+export const tagsOf = (pattern: string, names: Names): ReadonlyArray<string> => {
+  const name = pattern.trim()
+  const simple = simpleNameOf(name)
+  return Array.from(names).flatMap(([tag, others]) =>
+    [tag, ...others].some(
+      (each) => each === name || (simpleNameOf(each) === simple && !(each.includes(".") && name.includes(".")))
+    )
+      ? tag
+      : []
+  )
+}
+
+/** Errors that any handler may die with, and the connector's own. */
+const general = new Set([
+  "Error",
+  "AggregateError",
+  "EvalError",
+  "RangeError",
+  "ReferenceError",
+  "SyntaxError",
+  "TypeError",
+  "URIError",
+  "DecodeFailure",
+  "EncodeFailure",
+  "ProcessingBudgetExceeded",
+  "CallNotPermitted",
+  "IdempotencyStoreError",
+  "TimeoutError"
+])
+
+/** Whether a pattern names no error that the handler declares, nor one that any may have. */
+export const isUnknown = (pattern: string, names: Names): boolean =>
+  !isExpression(pattern) && !general.has(pattern.trim()) && tagsOf(pattern, names).length === 0
+
+/** The lists for core's classifier, with the handler's tags in place of the names that stand for them. */
+export const exceptionsOf = (retry: RetrySettings, names: Names | undefined): Classifier.ExceptionLists => {
+  const translate = (pattern: string): ReadonlyArray<string> => {
+    const tags = names === undefined || isExpression(pattern) ? [] : tagsOf(pattern, names)
+    return tags.length === 0 ? [pattern] : tags
+  }
+  return {
+    retryable: retry.retryableExceptions.flatMap(translate),
+    nonRetryable: retry.nonRetryableExceptions.flatMap(translate),
+    skipToTier: new Map(
+      Object.entries(retry.skipToTierMapping).flatMap(([pattern, tier]) =>
+        translate(pattern).map((each) => [each, tier] as const)
+      )
+    )
+  }
+}

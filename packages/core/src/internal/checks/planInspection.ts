@@ -1,0 +1,119 @@
+/**
+ * A plan against what the cluster has: what is missing, what will be made, and what does not fit.
+ */
+import { Effect } from "effect"
+import type { Admin, TopicDescription } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { counted } from "../base/counted.ts"
+import * as Rights from "./acls.ts"
+import type { Finding, Plan, PlannedTopic } from "./planned.ts"
+
+interface Found extends TopicDescription {
+  readonly config: ReadonlyMap<string, string>
+}
+
+export const inspect = Effect.fnUntraced(function* (
+  plan: Plan,
+  admin: Admin
+): Effect.fn.Return<ReadonlyArray<Finding>, BrokerError> {
+  const existing = new Set(yield* admin.listTopics)
+  const found = new Map<string, Found>()
+  for (const { topic } of plan.topics) {
+    if (!existing.has(topic)) continue
+    const description = yield* admin.describeTopic(topic)
+    // Who may not read the configuration is told all the rest.
+    const config = yield* Effect.orElseSucceed(admin.topicConfig(topic), () => new Map<string, string>())
+    found.set(topic, { ...description, config })
+  }
+  const source = plan.topics.find(({ role }) => role === "source")
+  const sourceFound = source === undefined ? undefined : found.get(source.topic)
+  return [
+    ...plan.topics.flatMap((topic) => {
+      const there = found.get(topic.topic)
+      return there === undefined ? missing(topic, sourceFound) : misfits(topic, there, sourceFound)
+    }),
+    ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
+    ...(yield* rights(plan, admin))
+  ]
+})
+
+const rights = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
+  Effect.map(
+    Rights.ask(
+      admin,
+      plan.topics.map(Rights.ofPlanned),
+      plan.consumers.map(({ groupId }) => groupId)
+    ),
+    (missing) =>
+      missing.map((right) => ({
+        severity: right.operation === "Create" ? "warning" : "error",
+        code: "right-missing",
+        subject: right.name,
+        message: `The right (ACL) is missing: ${Rights.describe(right)}.`
+      }))
+  )
+
+const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArray<Finding> => {
+  const { topic, role } = planned
+  if (role === "source") {
+    const message = `Topic '${topic}' does not exist. The binding waits until somebody makes it.`
+    return [{ severity: "error", code: "source-missing", subject: topic, message }]
+  }
+  if (!planned.isMade) {
+    const message = `Topic '${topic}' does not exist, and the binding is not to make it: records stay unfinished until somebody does.`
+    return [{ severity: "error", code: "topic-missing", subject: topic, message }]
+  }
+  const partitions = planned.partitions ?? source?.partitions
+  const replication = planned.replicationFactor ?? source?.replicationFactor
+  const size =
+    partitions === undefined
+      ? "with the source's partitions"
+      : `with ${counted(partitions, "partition")}, replication ${replication ?? "of the source"}`
+  return [
+    { severity: "info", code: "topic-is-made", subject: topic, message: `Topic '${topic}' will be made ${size}.` }
+  ]
+}
+
+const misfits = (
+  { topic, role, delayMillis }: PlannedTopic,
+  there: Found,
+  source: Found | undefined
+): ReadonlyArray<Finding> => {
+  if (role !== "retry" && role !== "dead-letter") return []
+  const findings: Array<Finding> = []
+  const warn = (code: Finding["code"], message: string) =>
+    findings.push({ severity: "warning", code, subject: topic, message })
+  if (source !== undefined && there.partitions < source.partitions) {
+    const narrower = `Topic '${topic}' has ${counted(there.partitions, "partition")}, its source ${source.partitions}`
+    warn("narrower", `${narrower}: copies are placed by key, and less of them is handled at once.`)
+  }
+  const [most, mostOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
+  if (most !== undefined && mostOfSource !== undefined && most < mostOfSource) {
+    const sizes = `max.message.bytes of '${topic}' is ${most}, less than the ${mostOfSource} of its source`
+    warn("smaller-messages", `${sizes}: a record of the largest size cannot be copied, and stays unfinished.`)
+  }
+  if (there.config.get("cleanup.policy")?.includes("compact")) {
+    warn("compacted", `Topic '${topic}' is compacted: of the copies with one key only the last is kept.`)
+  }
+  const retention = Number(there.config.get("retention.ms"))
+  if (delayMillis !== undefined && retention > 0 && retention < 2 * delayMillis) {
+    const times = `retention.ms of '${topic}' is ${retention}, the delay of its tier ${delayMillis} ms`
+    warn("short-retention", `${times}: a record may be deleted before it is due, or during an outage.`)
+  }
+  return findings
+}
+
+const idleConsumers = (plan: Plan, source: Found): ReadonlyArray<Finding> =>
+  plan.consumers
+    .filter(({ topics, members }) => topics.includes(source.topic) && members > source.partitions)
+    .map(({ groupId, members }) => ({
+      severity: "warning",
+      code: "idle-consumers",
+      subject: groupId,
+      message: `concurrency is ${members}, topic '${source.topic}' has ${counted(source.partitions, "partition")}: ${counted(members - source.partitions, "consumer")} of each process will be idle.`
+    }))
+
+const bytesOf = ({ config }: Found): number | undefined => {
+  const bytes = Number(config.get("max.message.bytes"))
+  return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : undefined
+}

@@ -1,0 +1,204 @@
+/**
+ * What a binding's settings must be, checked all at once before anything is started (connector seed §7).
+ */
+
+import * as CircuitBreaker from "../../CircuitBreaker.ts"
+import * as Classifier from "../../Classifier.ts"
+import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
+import * as TopicName from "../../TopicName.ts"
+import * as ReplayJournal from "../deadLetters/replayJournal.ts"
+import * as Backoff from "../retry/backoff.ts"
+import { type BindingDefinition, budgetMillis, millis } from "../settings/bindingDefinition.ts"
+
+/** Every problem of the settings, in the order of their names. Empty: the binding can be started. */
+export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
+  ...notEmpty("name", definition.name),
+  ...topicName("topic", definition.topic),
+  ...topicName("deadLetterTopic", definition.deadLetterTopic),
+  ...derivedNames(definition),
+  ...(definition.deadLetter._tag === "ScheduledReplay"
+    ? topicName("deadLetter.journal", ReplayJournal.topicOf(definition.deadLetterTopic))
+    : []),
+  ...notEmpty("groupId", definition.groupId),
+  ...clusterAlias(definition.cluster),
+  ...wholeNumber("concurrency", definition.concurrency),
+  ...wholeNumber("maxPollRecords", definition.maxPollRecords),
+  ...(definition.maxInFlight === Number.POSITIVE_INFINITY ? [] : wholeNumber("maxInFlight", definition.maxInFlight)),
+  ...wholeNumber("maxBufferedRecords", definition.maxBufferedRecords),
+  ...wholeNumber("maxBufferedBytes", definition.maxBufferedBytes),
+  ...wholeNumber("maxBytesPerPartition", definition.maxBytesPerPartition),
+  ...duration("commitInterval", definition.commitIntervalMillis, 0),
+  ...duration("maxPollInterval", definition.maxPollIntervalMillis, 1),
+  ...duration("sessionTimeout", definition.sessionTimeoutMillis, 1),
+  ...duration("heartbeatInterval", definition.heartbeatIntervalMillis, 1),
+  ...duration("rebalanceTimeout", definition.rebalanceTimeoutMillis, 1),
+  ...duration("maxWait", definition.maxWaitMillis, 0),
+  ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0),
+  ...heartbeats(definition),
+  ...retryBudget(definition),
+  ...idempotency(definition),
+  ...ordering(definition),
+  ...(definition.circuitBreaker === undefined ? [] : CircuitBreaker.validate(definition.circuitBreaker)).map(
+    (found) => ({
+      ...found,
+      path: `circuitBreaker.${found.path}`
+    })
+  ),
+  ...(definition.exceptions === undefined
+    ? []
+    : Classifier.problems(definition.exceptions, definition.tiers.count)
+  ).map((found) => ({ ...found, path: `exceptions.${found.path}` }))
+]
+
+/** Names of the derived topics, and what they have in common with each other and with the source (ruling 1). An illegal dead letter topic is said already. */
+const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
+  const retry = tiers.topics.map((tier) => tier.topic)
+  const notText = retry.filter((name) => typeof name !== "string")
+  if (notText.length > 0) return notText.map((name) => issue("retry.tiers", name, "a topic name"))
+  if (TopicName.illegal(topic) !== undefined || typeof deadLetterTopic !== "string") return []
+  return TopicName.problems({ retry, deadLetter: deadLetterTopic }, [topic])
+    .filter(({ name }) => retry.includes(name) || TopicName.illegal(name) === undefined)
+    .map(({ name, reason }) =>
+      issue(
+        retry.includes(name) ? "retry.tiers" : "deadLetterTopic",
+        name,
+        `topic names that Kafka can tell apart: ${reason} (naming strategy ${naming.name})`
+      )
+    )
+}
+
+/**
+ * Topics that two bindings of a cluster would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
+ * source. Nor may two read one topic in one group, which would share its records out between their handlers. Names that differ only in '.' and '_' are the same to
+ * Kafka's metrics, and the broker refuses the second. Each problem names both bindings and what separates them.
+ */
+export const conflicts = (
+  definition: BindingDefinition<unknown>,
+  others: Iterable<BindingDefinition<unknown>>
+): ReadonlyArray<ConfigurationIssue> => {
+  const own = derivedTopics(definition)
+  return Array.from(others).flatMap((other) => {
+    if (other.cluster !== definition.cluster) return []
+    if (other.groupId === definition.groupId && other.topic === definition.topic) {
+      const apart = `a group of its own: binding '${other.name}' reads '${other.topic}' in this one, and each record would reach only one of the two`
+      return [issue("groupId", definition.groupId, apart)]
+    }
+    const theirs = derivedTopics(other)
+    const shared = own.filter((topic) => theirs.some(isSame(topic)))
+    const separate = `a name of its own: binding '${other.name}' uses this topic, too; naming: TopicName.perGroup separates groups`
+    return [
+      ...shared.map((topic) => issue("naming", topic, separate)),
+      ...own
+        .filter(isSame(other.topic))
+        .map((topic) =>
+          issue("naming", topic, `a name other than the source topic '${other.topic}' of binding '${other.name}'`)
+        ),
+      ...theirs
+        .filter(isSame(definition.topic))
+        .map((topic) =>
+          issue(
+            "topic",
+            definition.topic,
+            `a topic other than '${topic}', which binding '${other.name}' publishes its failed records to`
+          )
+        )
+    ]
+  })
+}
+
+const isSame = (a: string) => (b: string) => a === b || TopicName.collide(a, b)
+
+const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
+  ...tiers.topics.map(({ topic }) => topic),
+  deadLetterTopic
+]
+
+const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
+  path,
+  found: typeof found === "string" ? `'${found}'` : String(found),
+  allowed
+})
+
+const notEmpty = (path: string, value: string) =>
+  typeof value === "string" && value.trim().length > 0 ? [] : [issue(path, value, "a text that is not empty")]
+
+/** Whether a cluster has this alias is known when the binding is registered. */
+const clusterAlias = (alias: string) =>
+  typeof alias === "string" && alias.trim().length > 0 && !alias.includes(":")
+    ? []
+    : [issue("cluster", alias, "the alias of a cluster: a text that is not empty and has no ':' in it")]
+
+/** The alias is not known. */
+export const unknownCluster = ({ cluster, known }: UnknownCluster): ConfigurationIssue =>
+  issue("cluster", cluster, `one of the clusters that are known: ${known.join(", ")}`)
+
+const topicName = (path: string, value: string) => {
+  if (typeof value !== "string") return [issue(path, value, "a topic name")]
+  const reason = TopicName.illegal(value)
+  return reason === undefined ? [] : [issue(path, value, `a legal topic name: ${reason}`)]
+}
+
+const wholeNumber = (path: string, value: number) =>
+  Number.isSafeInteger(value) && value >= 1 ? [] : [issue(path, value, "a whole number, 1 or more")]
+
+const duration = (path: string, millis: number, least: number) =>
+  Number.isFinite(millis) && millis >= least
+    ? []
+    : [
+        issue(
+          path,
+          `${millis} ms`,
+          `a duration such as "10 seconds", or a number of ms, ${least} ms or more and finite`
+        )
+      ]
+
+const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
+  const lease = millis(idempotency?.lease, 60_000)
+  const retention = millis(idempotency?.retention, 86_400_000)
+  return [...duration("idempotency.lease", lease, 1_000), ...duration("idempotency.retention", retention, 1)]
+}
+
+/** A heartbeat may get lost twice before the session does (Kafka's rule of thumb, connector seed §4.9). */
+const heartbeats = ({ sessionTimeoutMillis, heartbeatIntervalMillis }: BindingDefinition<unknown>) =>
+  sessionTimeoutMillis >= 3 * heartbeatIntervalMillis
+    ? []
+    : [
+        issue(
+          "sessionTimeout",
+          `${sessionTimeoutMillis} ms`,
+          `at least 3 x heartbeatInterval (${heartbeatIntervalMillis} ms)`
+        )
+      ]
+
+/** totalRetryTime x maxPollRecords < maxPollInterval x 0.7, strictly, with the exact sum of the waits (ruling 18). */
+const retryBudget = (definition: BindingDefinition<unknown>) => {
+  const waits = Backoff.worstCaseTotalMillis(definition.retry.blocking)
+  const total = waits * definition.maxPollRecords
+  const budget = budgetMillis(definition)
+  if (total < budget) return []
+  const allowed = `less than 70 % of maxPollInterval, which is ${budget} ms: fewer attempts, shorter waits, fewer maxPollRecords, or a longer maxPollInterval`
+  return [
+    issue("retry.blocking", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)
+  ]
+}
+
+const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType, tiers }: BindingDefinition<unknown>) => [
+  ...(orderingMode === "STRICT" && tiers.count > 0
+    ? [
+        issue(
+          "retry",
+          `${tiers.count} tiers`,
+          'RetryPolicy.blocking with orderingMode "STRICT": a record in a tier is overtaken'
+        )
+      ]
+    : []),
+  ...(listenerType === "BATCH" && processingOrder !== "partition"
+    ? [issue("processingOrder", processingOrder, '"partition" for batches')]
+    : []),
+  ...(onExhausted === "halt" && orderingMode !== "STRICT"
+    ? [issue("onExhausted", "halt", '"dead-letter", or orderingMode "STRICT" beside "halt"')]
+    : []),
+  ...(orderingMode === "STRICT" && processingOrder !== "partition"
+    ? [issue("processingOrder", processingOrder, '"partition" with orderingMode "STRICT"')]
+    : [])
+]

@@ -1,0 +1,34 @@
+/**
+ * The commands of operators on a binding's dead letter topic, and the replays that its strategy shares with them.
+ */
+import type { Broker } from "../../Broker.ts"
+import type { DeadLetters } from "../../Replay.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Replay from "./replay.ts"
+import * as Listing from "./replayListing.ts"
+import * as Stats from "./replayStats.ts"
+
+export interface DeadLetterCommands extends DeadLetters {
+  readonly replayDue: Replay.Replays["replayDue"]
+}
+
+/** Of a binding whose strategy does not say (connector seed §4.1, `dlt.replay.maxReplays`). */
+const maxReplaysByDefault = 3
+
+export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
+  const { deadLetter, deadLetterTopic, groupId, topic, tiers } = definition
+  const target = { broker, groupId, deadLetterTopic }
+  const replays = Replay.make({
+    ...target,
+    ...{ tiers, sourceTopic: topic },
+    maxReplays: deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : maxReplaysByDefault,
+    ownsPosition: deadLetter._tag !== "Custom"
+  })
+  return {
+    ...replays,
+    discarded: Listing.discarded(target),
+    stats: Stats.stats(target),
+    list: (page) => Listing.list(target, page),
+    purge: (beforeMillis) => Stats.purge(target, beforeMillis)
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * What was replayed out of a dead letter topic, kept in a compacted topic beside it: `{dead letter topic}.replays`.
+ *
+ * Three kinds of entries, written in the transaction that publishes the copies:
+ * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: everything below `position` is dealt with; offset and timestamp are those of the last
+ *   record below it. The committed offset of group `{group}.dlt` says the same and goes first; Kafka forgets it seven days after the last commit, when nobody
+ *   is in the group, and this entry stays. The record tells whether the topic still is the one that was meant, or was made anew.
+ * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record, at or above the position, is dealt with. Deleted when the position has passed it.
+ * - `discarded/{partition}/{offset}/{group}` → JSON: who looks for the record later finds here that it was given up, and why. It stays.
+ */
+import { Effect, Option, Schema, Stream } from "effect"
+import type { Admin, PartitionOffsets } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import { Discarded } from "../../Replay.ts"
+import type { TopicScan } from "./topicScan.ts"
+
+export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
+
+/** The last record that was seen below a position. */
+interface Anchor {
+  readonly offset: bigint
+  readonly timestamp: number
+}
+
+interface Position {
+  readonly position: bigint
+  readonly anchor: Anchor | undefined
+}
+
+/** The entries of one group, as they were when the journal was read. */
+export interface Journal {
+  /** By partition. */
+  readonly positions: ReadonlyMap<number, Position>
+  /** By partition, then by offset: the timestamp of the record. */
+  readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
+}
+
+/** Reads all of it. `bounds` are those of the journal's topic. */
+export const load = (
+  scan: TopicScan,
+  topic: string,
+  bounds: ReadonlyArray<PartitionOffsets>,
+  groupId: string
+): Effect.Effect<Journal, BrokerError> => {
+  const positions = new Map<number, Position>()
+  const taken = new Map<number, Map<bigint, number>>()
+  return entries(scan, topic, bounds).pipe(
+    Stream.runForEach((record) => Effect.sync(() => apply(record, groupId, positions, taken))),
+    Effect.as({ positions, taken })
+  )
+}
+
+const entries = (scan: TopicScan, topic: string, bounds: ReadonlyArray<PartitionOffsets>) =>
+  Stream.flatMap(Stream.fromIterable(bounds), ({ partition, logStart, logEnd }) =>
+    scan.read({ topic, partition, from: logStart, to: logEnd })
+  )
+
+export const positionEntry = (
+  topic: string,
+  groupId: string,
+  partition: number,
+  position: bigint,
+  anchor: Anchor | undefined
+): ProducerRecord => ({
+  topic,
+  key: encoder.encode(`position/${partition}/${groupId}`),
+  value: encoder.encode(anchor === undefined ? String(position) : `${position} ${anchor.offset} ${anchor.timestamp}`)
+})
+
+export const takenEntry = (topic: string, groupId: string, record: ConsumerRecord): ProducerRecord => ({
+  topic,
+  key: takenKey(record.partition, record.offset, groupId),
+  value: encoder.encode(String(record.timestamp))
+})
+
+/** What is kept of a record that was given up. */
+export const discardedEntry = (
+  topic: string,
+  groupId: string,
+  letter: DeadLetterRecord,
+  reason: string,
+  nowMillis: number
+): ProducerRecord => {
+  const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
+  const { partition, offset } = record
+  const audit: Discarded = {
+    ...{ groupId, partition, offset: String(offset), reason, discardedAt: nowMillis },
+    ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
+    ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
+  }
+  const key = encoder.encode(`discarded/${partition}/${offset}/${groupId}`)
+  return { topic, key, value: encoder.encode(JSON.stringify(audit)) }
+}
+
+/** The records that the group gave up, as they were found. An entry that cannot be read is left out. */
+export const discarded = (
+  scan: TopicScan,
+  topic: string,
+  bounds: ReadonlyArray<PartitionOffsets>,
+  groupId: string
+): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
+  Effect.map(Stream.runCollect(entries(scan, topic, bounds)), (records) => {
+    const found = new Map<string, Discarded>()
+    for (const { key, value } of records) {
+      const name = key === null ? "" : decoder.decode(key)
+      const audit = name.startsWith("discarded/") ? readAudit(value) : undefined
+      if (audit?.groupId === groupId) found.set(name, audit)
+    }
+    return Array.from(found.values())
+  })
+
+const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
+
+const readAudit = (value: Uint8Array | null): Discarded | undefined =>
+  value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
+
+/** Deletes what a position has passed. */
+export const passedEntry = (topic: string, groupId: string, partition: number, offset: bigint): ProducerRecord => ({
+  topic,
+  key: takenKey(partition, offset, groupId),
+  value: null
+})
+
+/** Makes the topic when it is missing, as safe as the dead letter topic itself. */
+export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<void, BrokerError> => {
+  const topic = topicOf(deadLetterTopic)
+  const create = Effect.flatMap(admin.describeTopic(deadLetterTopic), ({ replicationFactor }) =>
+    admin.createTopics([{ topic, partitions: 1, replicationFactor, config: new Map([["cleanup.policy", "compact"]]) }])
+  )
+  return admin.describeTopic(topic).pipe(
+    Effect.catchTag("UnknownTopic", () => Effect.catchTag(create, "TopicExists", () => Effect.void)),
+    Effect.asVoid
+  )
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+const takenKey = (partition: number, offset: bigint, groupId: string): Uint8Array =>
+  encoder.encode(`taken/${partition}/${offset}/${groupId}`)
+
+const key = /^(?:position\/(\d{1,10})|taken\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
+const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
+const takenValue = /^-?\d{1,16}$/
+
+/** An entry that is none says nothing. */
+const apply = (
+  record: ConsumerRecord,
+  groupId: string,
+  positions: Map<number, Position>,
+  taken: Map<number, Map<bigint, number>>
+): void => {
+  const found = key.exec(record.key === null ? "" : decoder.decode(record.key))
+  if (found === null || found[4] !== groupId) return
+  const value = record.value === null ? "" : decoder.decode(record.value)
+  if (found[1] !== undefined) {
+    const parts = positionValue.exec(value)
+    if (parts === null) return
+    const [, position, offset, timestamp] = parts
+    const anchor = offset === undefined ? undefined : { offset: BigInt(offset), timestamp: Number(timestamp) }
+    positions.set(Number(found[1]), { position: BigInt(position!), anchor })
+    return
+  }
+  const partition = Number(found[2])
+  const offsets = taken.get(partition) ?? new Map<bigint, number>()
+  taken.set(partition, offsets)
+  if (takenValue.test(value)) offsets.set(BigInt(found[3]!), Number(value))
+  else offsets.delete(BigInt(found[3]!))
+}

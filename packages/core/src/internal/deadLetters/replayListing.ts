@@ -1,0 +1,38 @@
+/**
+ * Dead letters as an operator looks at them: page by page, with what was done about each.
+ */
+import { Effect, Stream } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import type { Discarded, Listed, Page } from "../../Replay.ts"
+import * as Journal from "./replayJournal.ts"
+import * as Survey from "./replaySurvey.ts"
+
+/** Records of one partition, in order. None when there is no such partition. */
+export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyArray<Listed>, BrokerError> =>
+  Effect.gen(function* () {
+    const admin = yield* target.broker.admin
+    const { partitions, scan } = yield* Survey.take(target, admin)
+    const found = partitions.find(({ partition }) => partition === page.partition)
+    if (found === undefined) return []
+    const { partition, logStart, logEnd, position } = found
+    const from = page.from === undefined || page.from < logStart ? logStart : page.from
+    return yield* scan.read({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
+      Stream.take(page.count),
+      Stream.map((record): Listed => {
+        const isDone = record.offset < position || Survey.isTaken(found, record)
+        return { letter: DeadLetterRecord.read(record), state: isDone ? "dealt-with" : "waiting" }
+      }),
+      Stream.runCollect
+    )
+  }).pipe(Effect.scoped)
+
+/** The records that were given up, with the reasons. */
+export const discarded = (target: Survey.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
+  Effect.gen(function* () {
+    const admin = yield* target.broker.admin
+    const topic = Journal.topicOf(target.deadLetterTopic)
+    const bounds = yield* Survey.boundsOf(admin, topic)
+    const scan = yield* Survey.openScan(target, [topic])
+    return yield* Journal.discarded(scan, topic, bounds, target.groupId)
+  }).pipe(Effect.scoped)

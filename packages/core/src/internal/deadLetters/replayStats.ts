@@ -1,0 +1,110 @@
+/**
+ * What lies in a dead letter topic, and how to get rid of what is old (connector seed §4.7, rulings 32 and 61).
+ */
+import { Effect, Stream } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import { NotPurgeable, type Stats } from "../../Replay.ts"
+import * as Survey from "./replaySurvey.ts"
+import type * as TopicScan from "./topicScan.ts"
+
+const mostClasses = 200
+
+/** Reads the whole topic. */
+export const stats = Effect.fnUntraced(function* (target: Survey.Target): Effect.fn.Return<Stats, BrokerError> {
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const admin = yield* target.broker.admin
+      const { partitions, scan } = yield* Survey.take(target, admin)
+      const tally = new Tally()
+      for (const partition of partitions) {
+        const range = {
+          ...{ topic: target.deadLetterTopic, partition: partition.partition },
+          ...{ from: partition.logStart, to: partition.logEnd }
+        }
+        yield* Stream.runForEach(scan.read(range), (record) =>
+          Effect.sync(() =>
+            tally.add(record.offset >= partition.position && !Survey.isTaken(partition, record), record)
+          )
+        )
+      }
+      return tally
+    })
+  )
+})
+
+class Tally implements Stats {
+  count = 0
+  stored = 0
+  oldestMillis: number | undefined
+  newestMillis: number | undefined
+  readonly byExceptionClass = new Map<string, number>()
+
+  add(isWaiting: boolean, record: DeadLetterRecord.DeadLetterRecord["record"]): void {
+    this.stored++
+    if (!isWaiting) return
+    const { dltTimestamp, lastExceptionClass } = DeadLetterRecord.read(record)
+    this.count++
+    this.oldestMillis = Math.min(this.oldestMillis ?? dltTimestamp, dltTimestamp)
+    this.newestMillis = Math.max(this.newestMillis ?? dltTimestamp, dltTimestamp)
+    const { byExceptionClass } = this
+    const isKnown = byExceptionClass.has(lastExceptionClass)
+    const name = isKnown || byExceptionClass.size < mostClasses ? lastExceptionClass : "other"
+    byExceptionClass.set(name, (byExceptionClass.get(name) ?? 0) + 1)
+  }
+}
+
+/**
+ * Deletes records that were dead-lettered before `beforeMillis`, and says how many. Kafka deletes prefixes of partitions: what lies behind a younger
+ * record stays.
+ */
+export const purge = Effect.fnUntraced(function* (
+  { broker, groupId, deadLetterTopic }: Survey.Target,
+  beforeMillis: number
+): Effect.fn.Return<number, BrokerError | NotPurgeable> {
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const admin = yield* broker.admin
+      const bounds = yield* Effect.catchTag(admin.topicOffsets(deadLetterTopic), "UnknownTopic", () =>
+        Effect.succeed([])
+      )
+      if (bounds.length === 0) return 0
+      const cleanupPolicy = (yield* admin.topicConfig(deadLetterTopic)).get("cleanup.policy") ?? "delete"
+      if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
+        return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
+      }
+      const scan = yield* Survey.openScan({ broker, groupId }, [deadLetterTopic])
+      const prefixes = yield* Effect.forEach(bounds, ({ partition, logStart, logEnd }) =>
+        Effect.map(
+          oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, beforeMillis),
+          (prefix) => ({ partition, ...prefix })
+        )
+      )
+      const old = prefixes.filter(({ count }) => count > 0)
+      if (old.length > 0) yield* admin.deleteRecords(deadLetterTopic, old)
+      return old.reduce((sum, { count }) => sum + count, 0)
+    })
+  )
+})
+
+/** How many records of the range's beginning are old, and where they end. */
+const oldPrefix = Effect.fnUntraced(function* (
+  scan: TopicScan.TopicScan,
+  range: TopicScan.Range,
+  beforeMillis: number
+) {
+  let count = 0
+  let before = range.from
+  yield* Stream.runForEachWhile(scan.pages(range), ({ records, nextOffset }) =>
+    Effect.sync(() => {
+      for (const record of records) {
+        if (!(DeadLetterRecord.read(record).dltTimestamp < beforeMillis)) return false
+        count++
+        before = record.offset + 1n
+      }
+      before = nextOffset
+      return true
+    })
+  )
+  return { count, before }
+})

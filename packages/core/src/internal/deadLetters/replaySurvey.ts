@@ -1,0 +1,86 @@
+/**
+ * A dead letter topic as a replay finds it: how far each partition is dealt with, and how to read it.
+ */
+import { Effect, type Scope, Stream } from "effect"
+import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as TopicName from "../../TopicName.ts"
+import * as Journal from "./replayJournal.ts"
+import * as TopicScan from "./topicScan.ts"
+
+export interface Target {
+  readonly broker: Broker["Service"]
+  readonly groupId: string
+  readonly deadLetterTopic: string
+}
+
+export interface Partition extends PartitionOffsets {
+  /** Everything below is dealt with. Within the log. */
+  readonly position: bigint
+  /** Records at or above the position that are dealt with: timestamps by offset. */
+  readonly taken: ReadonlyMap<bigint, number>
+}
+
+export interface Survey {
+  readonly partitions: ReadonlyArray<Partition>
+  readonly scan: TopicScan.TopicScan
+}
+
+/** Without partitions when the topic does not exist. */
+export const take = Effect.fnUntraced(function* (
+  { broker, groupId, deadLetterTopic }: Target,
+  admin: Admin
+): Effect.fn.Return<Survey, BrokerError, Scope.Scope> {
+  const journalTopic = Journal.topicOf(deadLetterTopic)
+  const bounds = yield* boundsOf(admin, deadLetterTopic)
+  const journalBounds = bounds.length === 0 ? [] : yield* boundsOf(admin, journalTopic)
+  const topics = journalBounds.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
+  const scan = yield* openScan({ broker, groupId }, topics)
+  if (bounds.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
+  const journal = yield* Journal.load(scan, journalTopic, journalBounds, groupId)
+  const offsets = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
+  const committed = new Map(offsets.map(({ partition, offset }) => [partition, offset]))
+  const partitions = yield* Effect.forEach(bounds, (partition) =>
+    Effect.gen(function* () {
+      const position =
+        committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))
+      const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
+      return { ...partition, position: within(partition, position), taken }
+    })
+  )
+  return { partitions, scan }
+})
+
+/** Reads in groups of names that begin with `{groupId}.dlt`. */
+export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
+  TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
+
+/** Whether the record was taken out of turn. The topic may be another one of the same name: the timestamp tells. */
+export const isTaken = ({ taken }: Partition, record: ConsumerRecord): boolean =>
+  taken.get(record.offset) === record.timestamp
+
+/** None when there is no such topic. */
+export const boundsOf = (admin: Admin, topic: string): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
+  admin.topicOffsets(topic).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed([])))
+
+/** Behind the end is a position in a topic that was made anew since. */
+const within = ({ logStart, logEnd }: PartitionOffsets, position: bigint | undefined): bigint =>
+  position === undefined || position < logStart || position > logEnd ? logStart : position
+
+/** The position that the journal remembers, if the record below it still is the one that it was. */
+const journaled = Effect.fnUntraced(function* (
+  scan: TopicScan.TopicScan,
+  topic: string,
+  { partition, logStart, logEnd }: PartitionOffsets,
+  journal: Journal.Journal
+) {
+  const found = journal.positions.get(partition)
+  if (found === undefined) return undefined
+  const { anchor, position } = found
+  if (anchor === undefined || anchor.offset < logStart) return position
+  if (anchor.offset >= logEnd) return undefined
+  const range = { topic, partition, from: anchor.offset, to: anchor.offset + 1n }
+  const [record] = yield* Stream.runCollect(scan.read(range))
+  return record === undefined || record.timestamp === anchor.timestamp ? position : undefined
+})

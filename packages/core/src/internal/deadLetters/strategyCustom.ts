@@ -1,0 +1,153 @@
+/**
+ * CUSTOM: a member of group `{groupId}.dlt` that hands each record of the dead letter topic to the user's handler, in order per partition, and commits
+ * behind it whether that succeeded or not (rulings 33 and 34).
+ */
+import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
+import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
+import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import * as TopicName from "../../TopicName.ts"
+import { bounded } from "../base/awaitAtMost.ts"
+import * as Failure from "../failure/failure.ts"
+import * as StartPosition from "../partition/startPosition.ts"
+import type { OnEvent } from "./strategyEvents.ts"
+
+export interface Options<R> {
+  readonly broker: Broker["Service"]
+  readonly groupId: string
+  readonly deadLetterTopic: string
+  readonly handler: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
+  readonly onEvent: OnEvent
+}
+
+/** After 1 s, doubling up to 30 s. */
+const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
+
+/** A commit that may succeed later is tried for so long. */
+const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
+
+/** How long giving a partition up waits for a handler that runs. */
+const drainMillis = 10_000
+
+/** Runs sessions, one after the other, until it is interrupted. */
+export const run = Effect.fnUntraced(function* <R>(options: Options<R>): Effect.fn.Return<never, never, R> {
+  const session = Effect.scoped(consume(options)).pipe(
+    Effect.catchDefect((defect): Effect.Effect<never, BrokerError> => Effect.fail(fromDefect(defect)))
+  )
+  const nextWait = yield* Schedule.toStep(restarts)
+  while (true) {
+    const error = yield* Effect.flip(session)
+    const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+    options.onEvent({ _tag: "StrategyFailed", error, retryInMillis: Duration.toMillis(wait) })
+    yield* Effect.sleep(wait)
+  }
+})
+
+const consume = Effect.fnUntraced(function* <R>(
+  options: Options<R>
+): Effect.fn.Return<never, BrokerError, R | Scope.Scope> {
+  const { broker, groupId, deadLetterTopic } = options
+  const session = yield* broker.consumer({ groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] })
+  const readers = new Map<string, Reader>()
+  const fibers = yield* Scope.make()
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach(readers.values(), drain, { concurrency: "unbounded", discard: true }).pipe(
+      Effect.andThen(Scope.close(fibers, Exit.void))
+    )
+  )
+
+  const assign = Effect.fnUntraced(function* (generation: number, assigned: AssignedPartition) {
+    const { position } = StartPosition.afterAssignment(assigned, "earliest")
+    const chunks = yield* Queue.make<RecordChunk, Cause.Done>()
+    const reader: Reader = { at: { ...assigned, generation }, chunks, stopping: false, fiber: undefined }
+    readers.set(keyOf(assigned), reader)
+    const work = Stream.runForEachWhile(Stream.fromQueue(chunks), (chunk) => handle(options, session, reader, chunk))
+    reader.fiber = yield* Effect.forkIn(work, fibers)
+    yield* session.seek(assigned, position)
+  })
+
+  const giveUp = (partitions: ReadonlyArray<TopicPartition>, how: (reader: Reader) => Effect.Effect<unknown>) => {
+    const leaving = partitions.flatMap((partition) => readers.get(keyOf(partition)) ?? [])
+    for (const reader of leaving) readers.delete(keyOf(reader.at))
+    return Effect.forEach(leaving, how, { concurrency: "unbounded", discard: true })
+  }
+
+  const react = (event: ConsumerEvent) => {
+    switch (event._tag) {
+      case "Assigned":
+        return Effect.forEach(event.partitions, (partition) => assign(event.generation, partition), { discard: true })
+      case "Revoked":
+        return Effect.asVoid(Effect.forkIn(Effect.andThen(giveUp(event.partitions, drain), event.release), fibers))
+      case "Lost":
+        return Effect.asVoid(Effect.forkIn(giveUp(event.partitions, cutOff), fibers))
+      case "OutOfRange":
+        return session.seek(event, StartPosition.afterOutOfRange(event).position)
+      case "Fetched": {
+        const reader = readers.get(keyOf(event.chunk))
+        if (reader?.at.generation !== event.chunk.generation) return Effect.void
+        // One chunk at a time: it is resumed when this one is handled.
+        return Effect.andThen(session.pause([event.chunk]), Queue.offer(reader.chunks, event.chunk))
+      }
+    }
+  }
+  return yield* Effect.forever(Effect.flatMap(Queue.take(session.events), react))
+})
+
+/** A partition while it is assigned. */
+interface Reader {
+  readonly at: TopicPartition & { readonly generation: number }
+  readonly chunks: Queue.Queue<RecordChunk, Cause.Done>
+  stopping: boolean
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+}
+
+/** Lets the handler that runs end, within a bound. */
+const drain = (reader: Reader): Effect.Effect<void> => {
+  reader.stopping = true
+  const ended = reader.fiber === undefined ? Effect.void : Effect.asVoid(Fiber.await(reader.fiber))
+  return Queue.end(reader.chunks).pipe(Effect.andThen(bounded(ended, drainMillis)), Effect.andThen(cutOff(reader)))
+}
+
+const cutOff = (reader: Reader): Effect.Effect<void> => {
+  reader.stopping = true
+  return reader.fiber === undefined ? Effect.void : Fiber.interrupt(reader.fiber)
+}
+
+/** Answers whether the reader goes on. */
+const handle = Effect.fnUntraced(function* <R>(
+  { handler, onEvent }: Options<R>,
+  session: ConsumerSession,
+  reader: Reader,
+  chunk: RecordChunk
+) {
+  for (const record of chunk.records) {
+    if (reader.stopping) return false
+    const letter = DeadLetterRecord.read(record)
+    const exit = yield* Effect.exit(Effect.suspend(() => handler(letter)))
+    if (Exit.isFailure(exit)) onEvent({ _tag: "LetterHandlerFailed", letter, failure: failureOf(exit.cause) })
+    if (!(yield* commit(session, reader, record.offset + 1n))) return false
+  }
+  if (reader.stopping || !(yield* commit(session, reader, chunk.nextOffset))) return false
+  yield* session.resume([reader.at])
+  return true
+})
+
+/** False when the partition is not ours any more; a commit that fails otherwise is made up for by the next one. */
+const commit = (session: ConsumerSession, { at }: Reader, offset: bigint): Effect.Effect<boolean> =>
+  session
+    .commit([{ ...at, offset }])
+    .pipe(
+      Effect.retry({ schedule: commitRetries, while: (error) => error.retryable }),
+      Effect.match({ onSuccess: () => true, onFailure: (error) => error._tag !== "StaleAssignment" })
+    )
+
+const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
+
+const failureOf = (cause: Cause.Cause<unknown>): Failure.Failure =>
+  Failure.fromCause(cause) ?? Failure.fromUnknown(new Error("The dead letter handler interrupted itself."))
+
+const fromDefect = (defect: unknown): BrokerError => {
+  const { className, message } = Failure.fromUnknown(defect)
+  return new UnexpectedBrokerError({ operation: "consume", code: className, detail: message, retryable: true })
+}

@@ -1,0 +1,176 @@
+/**
+ * Reads ranges of partitions, by the Broker port alone and beside every group that works: in a group of its own that commits nothing and is deleted at the
+ * end.
+ *
+ * A range ends by position, never by waiting for a record that may not come (ruling 31): transaction markers and compacted records move the position too.
+ * When nothing moves for `patience`, the scan fails.
+ */
+import { Duration, Effect, Option, Queue, Random, Scope, Stream } from "effect"
+import type { Broker, ConsumerEvent, ConsumerSession } from "../../Broker.ts"
+import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
+import { type ConsumerRecord, partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import { bounded } from "../base/awaitAtMost.ts"
+
+export interface Options {
+  readonly broker: Broker["Service"]
+  /** Every topic that is to be read. */
+  readonly topics: ReadonlyArray<string>
+  /** The group is `{groupId}.scan-{random}`, so that a right to a prefix covers it. */
+  readonly groupId: string
+  /** How long nothing may move. Default 30 seconds. */
+  readonly patience?: Duration.Input
+}
+
+/** Offsets `from` (inclusive) to `to` (exclusive) of a partition. */
+export interface Range extends TopicPartition {
+  readonly from: bigint
+  readonly to: bigint
+}
+
+export interface TopicScan {
+  /**
+   * The records of a range that committed readers can see, in order. One range at a time; beginning another ends the one before. Memory is bounded by
+   * the session's queue. What retention removes meanwhile is passed over, and so is what an open transaction hides.
+   */
+  readonly read: (range: Range) => Stream.Stream<ConsumerRecord, BrokerError>
+  /** The same as it was fetched, with how far it goes. */
+  readonly pages: (range: Range) => Stream.Stream<Page, BrokerError>
+}
+
+export interface Page {
+  readonly records: ReadonlyArray<ConsumerRecord>
+  /** Everything of the range below this was read: transaction markers, too. */
+  readonly nextOffset: bigint
+}
+
+/** Where a range goes on, undefined when it is read; and what was fetched on the way there. */
+interface Step {
+  readonly page: Page | undefined
+  readonly position: bigint | undefined
+}
+
+const deleteMillis = 5_000
+
+/** Nothing happens at the cluster before the first range with something in it is read. */
+export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<TopicScan, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const patience = Duration.fromInputUnsafe(options.patience ?? "30 seconds")
+  const join = Scope.provide(connect(options), scope)
+  let reader: Reader | undefined
+
+  const next = Effect.fnUntraced(function* (range: Range, from: bigint) {
+    reader ??= readerOf(yield* join)
+    const { session, begin, react, end } = reader
+    let at = yield* begin(range, from)
+    while (at !== undefined) {
+      const event = yield* Effect.timeoutOrElse(Queue.take(session.events), {
+        duration: patience,
+        orElse: () =>
+          Effect.fail(
+            new RequestTimedOut({ operation: `Reading topic '${range.topic}'`, millis: Duration.toMillis(patience) })
+          )
+      })
+      const { page, position }: Step = yield* react(event, range, at)
+      if (page !== undefined) return [[page], Option.some(position ?? range.to)] as const
+      at = position
+    }
+    yield* end
+    return nothing
+  })
+
+  const pages: TopicScan["pages"] = (range) =>
+    Stream.paginate(range.from, (from) => (from < range.to ? next(range, from) : Effect.succeed(nothing)))
+  return { pages, read: (range) => Stream.flatMap(pages(range), ({ records }) => Stream.fromIterable(records)) }
+})
+
+const nothing: readonly [ReadonlyArray<Page>, Option.Option<bigint>] = [[], Option.none()]
+
+const connect = Effect.fnUntraced(function* ({ broker, groupId, topics }: Options) {
+  const group = `${groupId}.scan-${(yield* Random.nextIntBetween(0, 2 ** 48)).toString(36)}`
+  // Before the session, so that it runs when the group has no member any more. One that stays has no offsets: the broker forgets it by itself.
+  yield* Effect.addFinalizer(() =>
+    bounded(
+      Effect.ignore(Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.deleteGroups([group])))),
+      deleteMillis
+    )
+  )
+  return yield* broker.consumer({ groupId: group, topics })
+})
+
+interface Reader {
+  readonly session: ConsumerSession
+  /** Where the range starts or goes on; undefined when there is nothing (any more). */
+  readonly begin: (range: Range, from: bigint) => Effect.Effect<bigint | undefined>
+  readonly react: (event: ConsumerEvent, range: Range, at: bigint) => Effect.Effect<Step>
+  readonly end: Effect.Effect<void>
+}
+
+const readerOf = (session: ConsumerSession): Reader => {
+  const bounds = new Map<string, { readonly logStart: bigint; readonly logEnd: bigint }>()
+  let current: { readonly range: Range; readonly position: bigint } | undefined
+
+  /** What is behind an open transaction cannot be read before that ends. */
+  const endOf = (range: Range): bigint => least(bounds.get(keyOf(range))?.logEnd ?? range.to, range.to)
+
+  const seek = (range: Range, at: bigint, logStart: bigint): Effect.Effect<bigint | undefined> => {
+    const start = at > logStart ? at : logStart
+    if (start >= endOf(range)) return Effect.succeed(undefined)
+    return session.seek(range, start).pipe(Effect.andThen(session.resume([range])), Effect.as(start))
+  }
+
+  const end = Effect.suspend(() => {
+    const last = current
+    current = undefined
+    return last === undefined ? Effect.void : session.pause([last.range])
+  })
+
+  const begin: Reader["begin"] = (range, from) =>
+    Effect.suspend(() => {
+      if (current?.range === range && current.position === from) {
+        return Effect.succeed(from < endOf(range) ? from : undefined)
+      }
+      return Effect.flatMap(end, () => {
+        current = { range, position: from }
+        const known = bounds.get(keyOf(range))
+        return known === undefined ? Effect.succeed(from) : seek(range, from, known.logStart)
+      })
+    })
+
+  const react: Reader["react"] = (event, range, at) => {
+    const moved = (position: bigint | undefined): Step => ({ page: undefined, position })
+    switch (event._tag) {
+      case "Assigned": {
+        for (const partition of event.partitions) bounds.set(keyOf(partition), partition)
+        const own = event.partitions.find((partition) => keyOf(partition) === keyOf(range))
+        return own === undefined ? Effect.succeed(moved(at)) : Effect.map(seek(range, at, own.logStart), moved)
+      }
+      case "Revoked":
+      case "Lost":
+        for (const partition of event.partitions) bounds.delete(keyOf(partition))
+        return event._tag === "Lost" ? Effect.succeed(moved(at)) : Effect.as(event.release, moved(at))
+      case "OutOfRange":
+        if (keyOf(event) !== keyOf(range)) return Effect.succeed(moved(at))
+        // A log that ends before the position is not the one that the range was taken from.
+        return event.logStart > event.position
+          ? Effect.map(seek(range, event.logStart, event.logStart), moved)
+          : Effect.succeed(moved(undefined))
+      case "Fetched": {
+        const { nextOffset, records } = event.chunk
+        if (keyOf(event.chunk) !== keyOf(range)) return Effect.succeed(moved(at))
+        const to = endOf(range)
+        const position = nextOffset < to ? nextOffset : undefined
+        current = { range, position: position ?? range.to }
+        const page = {
+          records: records.filter(({ offset }) => offset >= at && offset < to),
+          nextOffset: least(nextOffset, to)
+        }
+        return Effect.succeed({ page, position })
+      }
+    }
+  }
+  return { session, begin, react, end }
+}
+
+const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
+
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)

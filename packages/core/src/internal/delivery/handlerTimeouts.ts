@@ -1,0 +1,55 @@
+/**
+ * Cuts off handlers that use up the processing budget (ruling 18). It looks while some run, and at the earliest moment at which one could have used it up:
+ * nothing is armed per record.
+ */
+import { Effect, type Latch } from "effect"
+import * as Timepieces from "../base/clocks.ts"
+import type { Partition } from "../partition/partition.ts"
+import { budgetMillis } from "../settings/bindingDefinition.ts"
+import { type Handling, report } from "./consumerContext.ts"
+
+/** A wall clock that is set is noticed within so long. */
+const longestLookMillis = 1_000
+
+/** `guarded` is opened when a handler begins. */
+export const run = (
+  handling: Handling<unknown>,
+  partitions: () => ReadonlyArray<Partition>,
+  guarded: Latch.Latch
+): Effect.Effect<never> => {
+  const { clock } = handling
+  const budget = budgetMillis(handling.definition)
+  const clockWasSet = Timepieces.adjustments(clock)
+  let elapsedMillis = Timepieces.stopwatch(clock)
+
+  /** Milliseconds until the next look; undefined when nothing runs. */
+  const look = (): number | undefined => {
+    const now = clock.currentTimeMillisUnsafe()
+    const setMillis = clockWasSet()
+    const lookedMillis = now - elapsedMillis() - 1
+    elapsedMillis = Timepieces.stopwatch(clock)
+    let next: number | undefined
+    for (const partition of partitions()) {
+      // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
+      for (const { timer, interrupt } of Array.from(partition.guarded)) {
+        // What has begun since the last look did so, most likely, by the clock as it is now.
+        if (timer.startedMillis < lookedMillis || timer.startedMillis > now) timer.startedMillis += setMillis
+        const rest = timer.startedMillis + budget - now
+        if (rest > 0) {
+          next = Math.min(next ?? Math.min(budget, longestLookMillis), rest)
+          continue
+        }
+        report(handling, partition, { _tag: "ProcessingBudgetReached" })
+        interrupt()
+      }
+    }
+    return next
+  }
+  return Effect.forever(
+    Effect.suspend(() => {
+      guarded.closeUnsafe()
+      const next = look()
+      return next === undefined ? guarded.await : Effect.sleep(next)
+    })
+  )
+}

@@ -1,0 +1,80 @@
+/**
+ * A binding's handler as a partition calls it: each call within its interceptors, and in a span where there is a tracer. Otherwise it is the handler itself.
+ */
+import { Effect } from "effect"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type * as Interceptor from "../../Interceptor.ts"
+import * as Tracing from "../../Tracing.ts"
+import { Undecodable } from "../record/decoding.ts"
+import type { Handler } from "../settings/bindingDefinition.ts"
+import type { Handling } from "./consumerContext.ts"
+
+type Call<R> = Effect.Effect<unknown, unknown, R>
+
+export const observed = <R>(handling: Handling<R>): Handler<R> => {
+  const { definition, tracing, interceptors } = handling
+  const { handler } = definition
+  if (tracing === undefined && interceptors.length === 0) return handler
+
+  const isIntercepted = interceptors.length > 0
+  const traced = (record: ConsumerRecord, call: Call<R> | Undecodable) => {
+    if (call instanceof Undecodable) return call
+    const within = isIntercepted ? intercepted(handling, [record], call) : call
+    return tracing === undefined ? within : tracing.call(handling, record, within)
+  }
+  const tracedBatch = (records: ReadonlyArray<ConsumerRecord>, call: Call<R>) => {
+    const within = isIntercepted ? intercepted(handling, records, call) : call
+    return tracing === undefined ? within : tracing.callBatch(handling, records, within)
+  }
+
+  switch (handler._tag) {
+    case "PerRecord":
+      return {
+        _tag: handler._tag,
+        invoke: (record, receiver, receivedMillis) => traced(record, handler.invoke(record, receiver, receivedMillis))
+      }
+    case "Transactional":
+      return {
+        _tag: handler._tag,
+        invoke: (transaction, record, receiver, receivedMillis) =>
+          traced(
+            record,
+            handler.invoke(
+              tracing === undefined ? transaction : Tracing.producer(transaction),
+              record,
+              receiver,
+              receivedMillis
+            )
+          )
+      }
+    case "PerBatch":
+      return {
+        _tag: handler._tag,
+        open: (records, receiver, receivedMillis) => {
+          const batch = handler.open(records, receiver, receivedMillis)
+          return {
+            ...batch,
+            run: (indices) =>
+              tracedBatch(
+                indices.flatMap((index) => records[index] ?? []),
+                batch.run(indices)
+              )
+          }
+        }
+      }
+  }
+}
+
+/** An interceptor that throws is a defect of the call. */
+const intercepted = <R>(
+  { definition, interceptors }: Handling<R>,
+  records: ReadonlyArray<ConsumerRecord>,
+  call: Call<R>
+): Call<R> => {
+  const [first] = records
+  if (first === undefined) return call
+  const { cluster, name: binding, tiers } = definition
+  const { topic, partition } = first
+  const of: Interceptor.Call = { cluster, binding, topic, partition, tier: tiers.ofTopic(topic)?.first ?? 0, records }
+  return interceptors.reduceRight<Call<R>>((inner, interceptor) => Effect.suspend(() => interceptor(inner, of)), call)
+}

@@ -1,0 +1,55 @@
+/**
+ * Records whose serde has to get something first (`Serde.prepare`), such as the schema of an id that nobody has seen yet.
+ *
+ * The records before such a one are handed over, then the partition waits: nothing overtakes, and nothing is dead-lettered for what only an outage keeps from
+ * being read. It is no attempt, takes no place and no permit, and uses up no processing budget.
+ */
+import { Effect } from "effect"
+import type { RecordChunk } from "../../Broker.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type * as Serde from "../../Serde.ts"
+import { partOf } from "../partition/chunkPart.ts"
+import type { Partition } from "../partition/partition.ts"
+import type { Handling } from "./consumerContext.ts"
+
+type Handle<R> = (part: RecordChunk) => Effect.Effect<void, never, R>
+
+/** `handle` itself where no serde of the binding prepares anything. Ends early when the partition stops. */
+export const whenPrepared = <R>(handling: Handling<R>, partition: Partition, handle: Handle<R>): Handle<R> => {
+  const { key, value } = handling.definition.serdes
+  if (key.prepare === undefined && value.prepare === undefined) return handle
+  const missingFor = (record: ConsumerRecord): ReadonlyArray<Effect.Effect<void>> => [
+    ...missing(key, record.key, record),
+    ...missing(value, record.value, record)
+  ]
+  return Effect.fnUntraced(function* (chunk) {
+    const { records } = chunk
+    let from = 0
+    for (const [index, record] of records.entries()) {
+      const awaited = missingFor(record)
+      if (awaited.length === 0) continue
+      if (index > from) yield* handle(partOf(chunk, from, index))
+      from = index
+      partition.current = record
+      partition.preparingSinceMillis = handling.clock.currentTimeMillisUnsafe()
+      for (const each of awaited) yield* partition.until(each)
+      partition.preparingSinceMillis = undefined
+      if (partition.stopping) return
+    }
+    yield* handle(partOf(chunk, from, records.length))
+  })
+}
+
+/** What a half of the record waits for. A serde that breaks down, against its contract, is not waited for: it cannot decode then. */
+const missing = (
+  serde: Serde.Any,
+  bytes: Uint8Array | null,
+  record: ConsumerRecord
+): ReadonlyArray<Effect.Effect<void>> => {
+  try {
+    const awaited = serde.prepare?.(bytes, record)
+    return awaited === undefined ? [] : [Effect.catchDefect(awaited, () => Effect.void)]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * From the cause of a failed delivery to the route of its record. Total: whatever was thrown, and whatever a user's rule does, there is a decision.
+ *
+ * The first that has an answer wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
+ * (non-retryable, skip mapping, retryable), the name of an authentication error, and else another attempt in place and the next tier.
+ */
+import { Cause, Predicate } from "effect"
+import type { OnError } from "../../BindingOptions.ts"
+import { type ExceptionClassifier, type ExceptionLists, skipEntries } from "../../Classifier.ts"
+import * as Outcome from "../../Outcome.ts"
+import type { Route } from "../../Route.ts"
+import * as ErrorPattern from "./errorPattern.ts"
+import * as Failure from "./failure.ts"
+
+/** Where a record goes that is not tried again in place. */
+export type Destination = Exclude<Route, { readonly _tag: "Retry" }>
+
+export interface Decision {
+  /** The attempts in place come first. */
+  readonly inPlace: boolean
+  /** Where the record goes without them, or behind them. */
+  readonly destination: Destination
+  /**
+   * The failure says nothing about the dependency, so the breaker does not count it (ruling 29): what is dead-lettered or dropped, and what an operator
+   * is asked about. A pause that counted could open the breaker, which keeps the record in front of it, and nobody would be asked.
+   */
+  readonly permanent: boolean
+}
+
+/** What a binding says about its errors. */
+export interface Rules<in E> {
+  readonly onError?: OnError<E>
+  readonly classifier?: ExceptionClassifier
+  readonly exceptions?: ExceptionLists
+}
+
+type Answer = Decision | undefined
+
+/** Decides about a cause in a tier (0 is the main topic). `failure` is what it stands for, where that is known already. */
+export type Classify = (cause: Cause.Cause<unknown>, tier: number, failure?: Failure.Failure) => Decision
+
+/** Decides about the failures of one binding. Reads the rules once. */
+export const make = <E>(rules: Rules<E>): Classify => {
+  const byType = typed(rules.onError)
+  const byLists = listed(rules.exceptions)
+  return (cause, tier, known) => {
+    try {
+      const failure = known ?? Failure.fromCause(cause)
+      if (failure === undefined) return byDefault
+      return (
+        byResult(failure.error) ??
+        (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
+        byClassifier(rules.classifier, failure, tier) ??
+        byLists(failure)
+      )
+    } catch {
+      // A rule or a classifier threw. The handler's failure is what is reported; the record keeps its chances.
+      return byDefault
+    }
+  }
+}
+
+const byDefault: Decision = { inPlace: true, destination: { _tag: "NextTier" }, permanent: false }
+const atOnce: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
+const toDeadLetter: Decision = {
+  inPlace: false,
+  destination: { _tag: "DeadLetter", reason: undefined },
+  permanent: true
+}
+const toOperator: Decision = { inPlace: false, destination: { _tag: "Pause" }, permanent: true }
+const dropped: Decision = { inPlace: false, destination: { _tag: "Skip" }, permanent: true }
+
+const byResult = (error: unknown): Answer => {
+  if (!Outcome.isFailed(error)) return undefined
+  return error._tag === "RetryableResult" ? byDefault : toDeadLetter
+}
+
+type Rule<E> = Route | ((error: E) => Route)
+
+/** The binding's own rule for a typed failure. */
+const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure.Failure) => Answer) => {
+  if (onError === undefined) return () => undefined
+  // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
+  if (typeof onError === "function") return ({ error }) => fromRoute(onError(error as E))
+  const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
+  return ({ tag, error }) => {
+    const rule = tag === undefined ? undefined : rules.get(tag)
+    if (rule === undefined) return undefined
+    return fromRoute(typeof rule === "function" ? rule(error as E) : rule)
+  }
+}
+
+/** Copies a route that a rule gave: in plain JavaScript it may be anything, and what is no route means the default. */
+const fromRoute = (route: unknown): Decision => {
+  if (!Predicate.isObject(route)) return byDefault
+  const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
+  switch (_tag) {
+    case "NextTier":
+      return atOnce
+    case "Tier":
+      return isNumber(tier) ? { inPlace: false, destination: { _tag, tier }, permanent: false } : byDefault
+    case "After":
+      return isNumber(delayMillis)
+        ? { inPlace: false, destination: { _tag, delayMillis }, permanent: false }
+        : byDefault
+    case "DeadLetter":
+      return { ...toDeadLetter, destination: { _tag, reason: typeof reason === "string" ? reason : undefined } }
+    case "Pause":
+      return toOperator
+    case "Skip":
+      return dropped
+    default:
+      return byDefault
+  }
+}
+
+const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Failure.Failure, tier: number): Answer => {
+  const decision: unknown = classifier?.(failure, tier)
+  if (decision === undefined || decision === null) return undefined
+  const { routing, targetTier } = decision as { readonly [key: string]: unknown }
+  switch (routing) {
+    case "SKIP_TO_TIER":
+      return isNumber(targetTier) ? skipTo(targetTier) : byDefault
+    case "DEAD_LETTER":
+      return toDeadLetter
+    case "PAUSE_CONTAINER":
+      return toOperator
+    default:
+      return byDefault
+  }
+}
+
+/** `AuthenticationException`, `KafkaJSSASLAuthenticationError`, our own `AuthenticationFailed`: the same credentials will be refused again. */
+const authentication = /Authentication(Error|Exception|Failed|Failure)$/
+
+const byName = (levels: ReadonlyArray<Failure.ErrorSummary>): Decision =>
+  levels.some(({ className }) => authentication.test(className)) ? toDeadLetter : byDefault
+
+/** The lists of a binding: the last word. */
+const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) => Decision) => {
+  if (lists === undefined) return (failure) => byName(levelsOf(failure))
+  const nonRetryable = (lists.nonRetryable ?? []).map(ErrorPattern.parse)
+  const retryable = (lists.retryable ?? []).map(ErrorPattern.parse)
+  const skips = Array.from(
+    skipEntries(lists),
+    ([pattern, tier]) => [ErrorPattern.parse(pattern), skipTo(tier)] as const
+  )
+  return (failure) => {
+    const levels = levelsOf(failure)
+    if (matchesAny(nonRetryable, levels)) return toDeadLetter
+    for (const level of levels) {
+      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, level))
+      if (skip !== undefined) return skip[1]
+    }
+    if (matchesAny(retryable, levels)) return byDefault
+    const named = byName(levels)
+    return retryable.length === 0 || named.permanent ? named : atOnce
+  }
+}
+
+/** The error and its causes, outermost first. */
+const levelsOf = (failure: Failure.Failure): ReadonlyArray<Failure.ErrorSummary> => [failure, ...failure.causes]
+
+const matchesAny = (
+  patterns: ReadonlyArray<ErrorPattern.ErrorPattern>,
+  levels: ReadonlyArray<Failure.ErrorSummary>
+): boolean => levels.some((level) => patterns.some((pattern) => ErrorPattern.matches(pattern, level)))
+
+/** The attempts in place come first: only the one that exhausts them skips (connector seed, appendix). */
+const skipTo = (tier: number): Decision => ({ inPlace: true, destination: { _tag: "Tier", tier }, permanent: false })
+
+const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)

@@ -1,0 +1,259 @@
+/**
+ * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
+ */
+import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
+import type { Broker, ConsumerSession } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import { Interceptors } from "../../Interceptor.ts"
+import * as TopicName from "../../TopicName.ts"
+import * as Timepieces from "../base/clocks.ts"
+import * as Rights from "../checks/acls.ts"
+import type { Handling } from "../delivery/consumerContext.ts"
+import * as BudgetWatch from "../delivery/handlerTimeouts.ts"
+import type { BindingMetrics } from "../observe/bindingMetrics.ts"
+import type { EventHub } from "../observe/eventHub.ts"
+import * as Tracing from "../observe/tracing.ts"
+import * as Committer from "../partition/committer.ts"
+import type { Partition } from "../partition/partition.ts"
+import type { PauseReason, PauseReasons } from "../partition/pauseReasons.ts"
+import type { Parking } from "../publish/copyPublisher.ts"
+import * as Bookkeeping from "../record/retryState.ts"
+import type { TierTopic } from "../retry/tiers.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+import type { BreakerGate } from "../slots/breakerGate.ts"
+import type { Places } from "../slots/concurrencySlots.ts"
+import * as Assignments from "./assignments.ts"
+
+export interface ConsumerOptions<R> {
+  readonly definition: BindingDefinition<R>
+  readonly index: number
+  readonly hostname: string
+  readonly broker: Broker["Service"]
+  readonly hub: EventHub
+  readonly metrics: BindingMetrics
+  readonly parking: Parking
+  readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
+  readonly breaker: BreakerGate | undefined
+  /** What this consumer reads, and as a member of which group. */
+  readonly subscription: Subscription
+  /** Reasons that hold the whole binding, now. */
+  readonly bindingReasons: (partition: Partition) => PauseReasons
+  /** A record halted its partition, which keeps it over rebalances. */
+  readonly onHalted: (partition: Partition) => Effect.Effect<void>
+  readonly announce: Effect.Effect<void>
+  readonly pauseBinding: Effect.Effect<void>
+  readonly places: Places
+  /** The bounds of a tier, within those of the binding. */
+  readonly placesOf: (tier: TierTopic) => Places
+}
+
+export interface Subscription {
+  readonly groupId: string
+  readonly topics: ReadonlyArray<string>
+}
+
+/** What the consumers of a binding read: all of it, or main topic and tiers apart (`consumer: "separate"`). */
+export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyArray<Subscription> => {
+  const { topic, groupId, tiers, retry, concurrency } = definition
+  const retryTopics = tiers.topics.map((tier) => tier.topic)
+  const isApart = retry.consumer === "separate" && retryTopics.length > 0
+  const main = { groupId, topics: isApart ? [topic] : [topic, ...retryTopics] }
+  const all = Array.from({ length: concurrency }, () => main)
+  return isApart ? [...all, { groupId: TopicName.retryGroup(groupId), topics: retryTopics }] : all
+}
+
+export interface Consumer {
+  readonly partitions: () => ReadonlyArray<Partition>
+  /** Adds or removes a reason on the partitions of this consumer; without `which`, on all. */
+  readonly hold: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  readonly letGo: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  /** Commits what is finished, of all partitions. */
+  readonly flush: Effect.Effect<void>
+  /** Stops, drains and commits every partition within the bound. The session stays open. */
+  readonly drain: (boundMillis: number) => Effect.Effect<void>
+  /** Returns when it has become a member of its group. */
+  readonly joined: Effect.Effect<void>
+  /** The loop: ends only by failing. */
+  readonly run: Effect.Effect<never, BrokerError>
+}
+
+export const make = Effect.fnUntraced(function* <R>(
+  options: ConsumerOptions<R>
+): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
+  // Before the session, so that a retry topic does not cause a rebalance of its own when it appears.
+  yield* options.parking.prepare
+  const session = yield* openSession(options)
+  const handling = yield* makeHandling(options, session)
+  const broken = Deferred.makeUnsafe<never>()
+  const joined = Latch.makeUnsafe(false)
+  const guarded = Latch.makeUnsafe(false)
+  const assignments = yield* Assignments.make({
+    handling,
+    onGuarded: () => guarded.openUnsafe(),
+    inTier: tierHandlings(options, handling),
+    session,
+    broker: options.broker,
+    bindingReasons: options.bindingReasons,
+    announce: options.announce,
+    onDefect: (defect) => Deferred.die(broken, defect)
+  })
+  yield* Effect.forkScoped(BudgetWatch.run(handling, assignments.partitions, guarded))
+  yield* Effect.forkScoped(watchEventLoop(handling))
+  yield* reportSession(options)
+  yield* Effect.forkScoped(inspectTopic(options))
+
+  const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
+    Effect.suspend(() => {
+      const all = assignments.partitions().filter(which)
+      for (const partition of all) change(partition)
+      return Effect.forEach(all, (partition) => partition.syncFetch, { discard: true })
+    })
+
+  return {
+    partitions: assignments.partitions,
+    hold: (reason, which) => onEach((partition) => partition.addReason(reason), which),
+    letGo: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
+    flush: Effect.suspend(() =>
+      Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    ),
+    drain: assignments.drain,
+    joined: joined.await,
+    run: Effect.forever(
+      Effect.flatMap(Queue.takeAll(session.events), (events) => {
+        if (events.some(({ _tag }) => _tag === "Assigned")) joined.openUnsafe()
+        return Effect.forEach(events, assignments.react, { discard: true })
+      })
+    ).pipe(Effect.raceFirst(Deferred.await(broken)))
+  }
+})
+
+const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
+  const of = { ...BindingKey.onEvent(options.definition), consumer: options.index }
+  return Effect.acquireRelease(
+    Effect.sync(() => options.hub.emit({ _tag: "SessionStarted", ...of })),
+    () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
+  )
+}
+
+/** Says what would otherwise only show as silence: a topic that is not there, consumers that cannot get a partition, rights that are missing. */
+const inspectTopic = ({
+  broker,
+  definition,
+  index,
+  hub,
+  subscription
+}: ConsumerOptions<unknown>): Effect.Effect<void> => {
+  const of = { ...BindingKey.onEvent(definition), consumer: index }
+  const { topic, concurrency } = definition
+  if (!subscription.topics.includes(topic)) return Effect.void
+  const inspect = Effect.gen(function* () {
+    const admin = yield* broker.admin
+    const { partitions } = yield* admin.describeTopic(topic)
+    if (index > 0) return
+    if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
+    const rights = yield* Rights.ask(admin, Rights.topicsOf(definition), Rights.groupsOf(definition))
+    if (rights.length > 0) hub.emit({ _tag: "RightsMissing", ...of, rights })
+  })
+  return Effect.catch(Effect.scoped(inspect), (error) =>
+    Effect.sync(() => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }))
+  )
+}
+
+/** What waits is held in memory, and one chunk of it is fetched for each partition of a retry topic before that is known. */
+const waitingBytes = 256 * 1024
+
+const openSession = <R>(options: ConsumerOptions<R>) => {
+  const { definition } = options
+  return options.broker.consumer({
+    ...options.subscription,
+    sessionTimeout: definition.sessionTimeoutMillis,
+    heartbeatInterval: definition.heartbeatIntervalMillis,
+    rebalanceTimeout: definition.rebalanceTimeoutMillis,
+    maxWait: definition.maxWaitMillis,
+    maxBytesPerPartition: definition.maxBytesPerPartition,
+    maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
+    isolation: definition.isolation,
+    ...(definition.membership === "static"
+      ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }
+      : {})
+  })
+}
+
+const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
+  const { definition, hub, index } = options
+  const clock = yield* Clock.Clock
+  const committer = yield* Committer.make(session, {
+    commitIntervalMillis: definition.commitIntervalMillis,
+    onCommitted: (partition) => {
+      if (!hub.active) return
+      const { topic, partition: number, generation, committed } = partition
+      const at = { ...BindingKey.onEvent(definition), consumer: index, topic, partition: number, generation }
+      hub.emit({ _tag: "Committed", ...at, offset: committed })
+    },
+    onFailed: (error, attempt) =>
+      hub.emit({ _tag: "CommitFailed", ...BindingKey.onEvent(definition), consumer: index, error, attempt })
+  })
+  return {
+    definition,
+    receiver: {
+      bindingName: definition.name,
+      consumerInstance: `${options.hostname}-${index}`,
+      enrich: definition.enrich,
+      progress: Bookkeeping.ofMain
+    },
+    consumer: index,
+    hub,
+    metrics: options.metrics,
+    tracing: yield* Tracing.make,
+    interceptors: [...(yield* Interceptors), ...definition.interceptors],
+    clock,
+    setBackMillis: Timepieces.setBack(clock),
+    committer,
+    parking: options.parking,
+    onDeadLetter: options.onDeadLetter,
+    breaker: options.breaker,
+    groupId: options.subscription.groupId,
+    onHalted: options.onHalted,
+    pauseBinding: options.pauseBinding,
+    places: options.places
+  } satisfies Handling<R>
+})
+
+/** One for each retry topic, made when its first partition comes. */
+const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
+  const made = new Map<TierTopic, Handling<R>>()
+  return (tier: TierTopic): Handling<R> => {
+    const known = made.get(tier)
+    if (known !== undefined) return known
+    const progress = (record: ConsumerRecord) => Bookkeeping.ofTier(record, tier, main.definition.tiers.deliveries)
+    const handling = { ...main, places: options.placesOf(tier), receiver: { ...main.receiver, progress } }
+    made.set(tier, handling)
+    return handling
+  }
+}
+
+/** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */
+const watchEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>) => {
+  const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
+  return Effect.forever(
+    Effect.suspend(() => {
+      const elapsedMillis = Timepieces.stopwatch(clock)
+      return Effect.map(Effect.sleep(heartbeatIntervalMillis), () => {
+        const blockedMillis = elapsedMillis() - heartbeatIntervalMillis
+        if (blockedMillis < sessionTimeoutMillis / 2) return
+        hub.emit({
+          _tag: "EventLoopBlocked",
+          ...BindingKey.onEvent(definition),
+          consumer,
+          blockedMillis,
+          sessionTimeoutMillis
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,108 @@
+/**
+ * What snapshots mean for health: a pure function.
+ */
+import type * as CircuitBreaker from "../../CircuitBreaker.ts"
+import { type Health, type Reason, severity } from "../../Health.ts"
+import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
+import { isAway } from "./lagPoller.ts"
+
+/** A copy that is refused now and then is published at the next attempt. */
+const unpublishedMillis = 5_000
+
+/** A schema that is new to a process takes a request. */
+const preparingMillis = 5_000
+
+/** Quotas may throttle a fetch for some time, and a new leader takes some to be found. */
+const unfetchedMillis = 60_000
+
+export interface Now {
+  readonly nowMillis: number
+  readonly isClosing: boolean
+}
+
+export const assess = (bindings: ReadonlyArray<BindingSnapshot>, now: Now): Health => {
+  const started = bindings.filter(({ state }) => state === "RUNNING" || state === "PAUSED")
+  const reasons: ReadonlyArray<Reason> = [
+    ...unreachable(started),
+    ...started.flatMap((binding) => ofBinding(binding, now)),
+    ...(now.isClosing ? [{ _tag: "Closing" } as const] : [])
+  ]
+  const down = reasons.filter((reason) => severity(reason) === "DOWN")
+  const degraded = reasons.filter((reason) => severity(reason) === "DEGRADED")
+  return {
+    status: down.length > 0 ? "DOWN" : degraded.length > 0 ? "DEGRADED" : "UP",
+    live: !down.some(({ _tag }) => _tag === "PollLoopStuck"),
+    ready: !now.isClosing && started.every(({ consumers }) => consumers.every(({ hasRun }) => hasRun)),
+    reasons: [...down, ...degraded]
+  }
+}
+
+/** Since when the cluster of a binding does not answer: as it was asked, or as its consumers found. */
+const awayOf = ({ unreachable, consumers }: BindingSnapshot) =>
+  unreachable ?? consumers.find(({ error }) => error !== undefined && isAway(error))
+
+/** One for each cluster. */
+const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Reason> =>
+  Array.from(
+    Map.groupBy(started, ({ cluster }) => cluster),
+    ([cluster, bindings]): ReadonlyArray<Reason> => {
+      const away = bindings.flatMap((binding) => {
+        const found = awayOf(binding)
+        return found?.error === undefined ? [] : [{ name: binding.name, ...found, error: found.error }]
+      })
+      const [first] = away.toSorted((a, b) => a.sinceMillis - b.sinceMillis)
+      if (first === undefined) return []
+      const { error, sinceMillis } = first
+      return [{ _tag: "ClusterUnreachable", cluster, bindings: away.map(({ name }) => name), error, sinceMillis }]
+    }
+  ).flat()
+
+const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray<Reason> => {
+  const { name, cluster, topic, pausedBy, sinceMillis, unpublished, unreadable, breaker } = snapshot
+  const of = { cluster, binding: name }
+  return [
+    ...snapshot.consumers.flatMap((consumer) => ofConsumer(of, consumer)),
+    ...(unreadable === undefined ? [] : [{ _tag: "TopicUnreadable", ...of, topic, ...unreadable } as const]),
+    ...(unpublished === undefined || nowMillis - unpublished.sinceMillis < unpublishedMillis
+      ? []
+      : [{ _tag: "PublisherFailing", ...of, ...unpublished } as const]),
+    ...(awayOf(snapshot) === undefined
+      ? snapshot.partitions.flatMap((partition) => ofPartition(of, partition, snapshot.maxPollIntervalMillis))
+      : []),
+    ...(breaker === undefined ? [] : ofBreaker(of, breaker)),
+    ...(pausedBy.includes("operator") ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const] : []),
+    ...snapshot.pausedTiers.map((tier) => ({ _tag: "TierPaused", ...of, tier }) as const)
+  ]
+}
+
+interface OfBinding {
+  readonly cluster: string
+  readonly binding: string
+}
+
+/** Half-open, too: only a few records come through. */
+const ofBreaker = (of: OfBinding, breaker: CircuitBreaker.Snapshot): ReadonlyArray<Reason> => {
+  const { state, sinceMillis, nextProbeAtMillis } = breaker
+  if (state === "CLOSED" || state === "DISABLED") return []
+  return [{ _tag: "BreakerOpen", ...of, state, sinceMillis, nextProbeAtMillis }]
+}
+
+const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Reason> => {
+  const { index, status, sinceMillis, hasRun, error, crashes } = consumer
+  if (error !== undefined) {
+    return isAway(error) ? [] : [{ _tag: "ConsumerCrashed", ...of, consumer: index, error, crashes, sinceMillis }]
+  }
+  return status === "connecting" && !hasRun ? [{ _tag: "Starting", ...of, consumer: index, sinceMillis }] : []
+}
+
+/** What holds a partition on purpose is a reason of its own, or the way of retry topics. */
+const ofPartition = (of: OfBinding, at: PartitionSnapshot, maxPollIntervalMillis: number): ReadonlyArray<Reason> => {
+  if (at.pauses.some((reason) => reason !== "backpressure")) return []
+  const { topic, partition, consumer, lag } = at
+  const stuck = { ...of, topic, partition, consumer, lag }
+  if (at.unfetchedMillis >= unfetchedMillis) return [{ _tag: "PollLoopStuck", ...stuck, forMillis: at.unfetchedMillis }]
+  if (at.preparingMillis >= preparingMillis) return [{ _tag: "SerdeWaiting", ...stuck, forMillis: at.preparingMillis }]
+  return at.waitingMillis >= maxPollIntervalMillis
+    ? [{ _tag: "PartitionStalled", ...stuck, forMillis: at.waitingMillis }]
+    : []
+}

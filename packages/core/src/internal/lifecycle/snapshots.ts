@@ -1,0 +1,100 @@
+/**
+ * Puts the snapshot of a binding together from what its parts know.
+ */
+import { Clock, Effect } from "effect"
+import type * as CircuitBreaker from "../../CircuitBreaker.ts"
+import type { ContainerState } from "../../EventBusError.ts"
+import type { BindingSnapshot, ConsumerSnapshot, ContainerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
+import type { ConsumerStatus } from "../group/supervisor.ts"
+import type { Partition } from "../partition/partition.ts"
+import * as PauseReasons from "../partition/pauseReasons.ts"
+import type { Parking } from "../publish/copyPublisher.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import type { Outlook } from "./lagPoller.ts"
+import type { Pausing } from "./pausing.ts"
+
+export interface Parts {
+  readonly definition: BindingDefinition<unknown>
+  readonly state: () => ContainerState
+  readonly sinceMillis: () => number
+  readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
+  readonly parking: Pick<Parking, "unpublished">
+  readonly outlook: Outlook
+  readonly breaker: CircuitBreaker.CircuitBreaker | undefined
+  /** By index. */
+  readonly statuses: ReadonlyMap<number, ConsumerStatus>
+}
+
+export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
+  Effect.gen(function* () {
+    const { definition, pausing, parking, breaker, statuses } = parts
+    const now = yield* Clock.currentTimeMillis
+    const state = parts.state()
+    const pausedTiers = pausing.pausedTiers()
+    return {
+      name: definition.name,
+      cluster: definition.cluster,
+      topic: definition.topic,
+      groupId: definition.groupId,
+      state,
+      sinceMillis: parts.sinceMillis(),
+      pausedBy: pausing.pausedBy(),
+      pausedTiers,
+      containers: containersOf(definition, state, pausedTiers),
+      consumers: Array.from(statuses, ([index, status]) => consumerOf(index, status)),
+      partitions: Array.from(statuses)
+        .flatMap(([index, { consumer }]) => (consumer?.partitions() ?? []).map((at) => partitionOf(index, at, now)))
+        .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
+      breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
+      unpublished: parking.unpublished(),
+      unreachable: parts.outlook.unreachable,
+      unreadable: parts.outlook.unreadable,
+      maxPollIntervalMillis: definition.maxPollIntervalMillis
+    }
+  })
+
+/** A tier is paused with its binding, or by itself. */
+const containersOf = (
+  { name, topic, tiers }: BindingDefinition<unknown>,
+  state: ContainerState,
+  pausedTiers: ReadonlyArray<number>
+): ReadonlyArray<ContainerSnapshot> => [
+  { name: `eventbus-${name}`, tier: 0, topic, state },
+  ...Array.from({ length: tiers.count }, (_, index): ContainerSnapshot => {
+    const tier = index + 1
+    const isPaused = state === "RUNNING" && pausedTiers.includes(tier)
+    return {
+      name: `eventbus-${name}-retry-${tier}`,
+      tier,
+      topic: tiers.topicOf(tier).topic,
+      state: isPaused ? "PAUSED" : state
+    }
+  })
+]
+
+const consumerOf = (
+  index: number,
+  { status, sinceMillis, hasRun, error, crashes }: ConsumerStatus
+): ConsumerSnapshot => ({ index, status, sinceMillis, hasRun, error, crashes })
+
+const partitionOf = (consumer: number, partition: Partition, nowMillis: number): PartitionSnapshot => ({
+  topic: partition.topic,
+  partition: partition.partition,
+  tier: partition.tier?.first ?? 0,
+  consumer,
+  generation: partition.generation,
+  position: partition.position(),
+  committed: partition.committed < 0n ? undefined : partition.committed,
+  logEnd: partition.logEnd,
+  lag: partition.lag(),
+  pauses: PauseReasons.list(partition.reasons),
+  inFlight: partition.tracker.inFlight(),
+  buffered: partition.held.records,
+  bufferedBytes: partition.held.bytes,
+  waitingMillis: partition.waitingMillis(nowMillis),
+  unfetchedMillis: millisSince(partition.unfetchedSinceMillis, nowMillis),
+  preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis)
+})
+
+const millisSince = (sinceMillis: number | undefined, nowMillis: number): number =>
+  sinceMillis === undefined ? 0 : nowMillis - sinceMillis

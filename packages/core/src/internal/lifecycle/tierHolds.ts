@@ -1,0 +1,25 @@
+/**
+ * Retry topics that an operator has paused by themselves, while the binding goes on (ruling 50). Owns which they are.
+ */
+import type { Partition } from "../partition/partition.ts"
+import type { Tiers, TierTopic } from "../retry/tiers.ts"
+
+export interface TierHolds {
+  /** False when it was held already. */
+  readonly hold: (tier: TierTopic) => boolean
+  /** False when it was not held. */
+  readonly letGo: (tier: TierTopic) => boolean
+  readonly holds: (partition: Partition) => boolean
+  /** Numbers of the tiers that are held. */
+  readonly list: () => ReadonlyArray<number>
+}
+
+export const make = (tiers: Tiers): TierHolds => {
+  const held = new Set<TierTopic>()
+  return {
+    hold: (tier) => !held.has(tier) && held.add(tier).has(tier),
+    letGo: (tier) => held.delete(tier),
+    holds: ({ tier }) => tier !== undefined && held.has(tier),
+    list: () => Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => held.has(tiers.topicOf(n)))
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * How many records wait in the dead letter topic of a binding: what the cluster said when it was asked last, and what was stored from here since. The cluster is asked
+ * only while somebody reads the metric.
+ */
+import { Clock, Effect } from "effect"
+import type { Admin, Broker } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import * as TopicName from "../../TopicName.ts"
+import { bounded } from "../base/awaitAtMost.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+
+export interface DeadLetterDepth {
+  readonly read: () => number
+  /** A dead letter is stored. */
+  readonly stored: () => void
+  /** The cluster was asked. */
+  readonly counted: (records: number) => void
+  readonly isRead: (nowMillis: number) => boolean
+}
+
+/** Who reads once a minute is still reading. */
+const readMillis = 120_000
+
+export const make = (clock: Clock.Clock): DeadLetterDepth => {
+  let depth = 0
+  let lastReadMillis = Number.NEGATIVE_INFINITY
+  return {
+    read: () => {
+      lastReadMillis = clock.currentTimeMillisUnsafe()
+      return depth
+    },
+    stored: () => {
+      depth++
+    },
+    counted: (records) => {
+      depth = records
+    },
+    isRead: (nowMillis) => nowMillis - lastReadMillis < readMillis
+  }
+}
+
+/** What is looked at. */
+export interface Measured {
+  readonly definition: BindingDefinition<unknown>
+  readonly broker: Broker["Service"]
+  readonly deadLetterDepth: DeadLetterDepth
+}
+
+const roundMillis = 10_000
+
+/** Asks until it is interrupted, with one connection for each cluster at a time. */
+export const run = (bindings: () => ReadonlyArray<Measured>): Effect.Effect<never> =>
+  Effect.gen(function* () {
+    const nowMillis = yield* Clock.currentTimeMillis
+    const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
+    yield* Effect.forEach(
+      Map.groupBy(read, ({ broker }) => broker),
+      ([broker, measured]) => bounded(Effect.ignore(askAll(broker, measured)), roundMillis),
+      { concurrency: "unbounded", discard: true }
+    )
+    yield* Effect.sleep(roundMillis)
+  }).pipe(Effect.forever)
+
+/** A topic that cannot be asked about keeps what was known of it. */
+const askAll = (broker: Broker["Service"], measured: ReadonlyArray<Measured>) =>
+  Effect.scoped(
+    Effect.flatMap(broker.admin, (admin) =>
+      Effect.forEach(
+        measured,
+        ({ definition, deadLetterDepth }) =>
+          Effect.ignore(Effect.map(count(admin, definition), (records) => deadLetterDepth.counted(records))),
+        { discard: true }
+      )
+    )
+  )
+
+/** Behind the position of replays, where there is one. */
+const count = (
+  admin: Admin,
+  { groupId, deadLetterTopic }: BindingDefinition<unknown>
+): Effect.Effect<number, BrokerError> =>
+  Effect.gen(function* () {
+    const bounds = yield* admin.topicOffsets(deadLetterTopic)
+    const committed = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
+    const positions = new Map(committed.map(({ partition, offset }) => [partition, offset]))
+    let records = 0n
+    for (const { partition, logStart, logEnd } of bounds) {
+      const position = positions.get(partition) ?? logStart
+      records += logEnd - (position < logStart || position > logEnd ? logStart : position)
+    }
+    return Number(records)
+  }).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed(0)))

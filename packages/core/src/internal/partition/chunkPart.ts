@@ -1,0 +1,17 @@
+/**
+ * Chunks that are handed over in parts: a retry topic's as they become due, any as they can be decoded.
+ */
+import type { RecordChunk } from "../../Broker.ts"
+
+/** The records from index `from` up to `to` (exclusive, above `from`) as a chunk of their own. */
+export const partOf = (chunk: RecordChunk, from: number, to: number): RecordChunk => {
+  const { length } = chunk.records
+  if (from === 0 && to === length) return chunk
+  const records = chunk.records.slice(from, to)
+  return {
+    ...chunk,
+    records,
+    bytes: (chunk.bytes / length) * records.length,
+    nextOffset: to === length ? chunk.nextOffset : records.at(-1)!.offset + 1n
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Sends commits for one session: merged over partitions, one request in flight, never backwards (rulings 5 and 7).
+ *
+ * A partition says that its position moved (`mark`), or waits until what it finished is committed (`commit`). One fiber sends for
+ * all of them; while a request is out, whatever finishes meanwhile joins the next.
+ */
+import { Deferred, Effect, Latch, Schedule, type Scope } from "effect"
+import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+
+/** What the committer needs of an assigned partition. */
+export interface Committable extends TopicPartition {
+  readonly generation: number
+  /** The offset that may be committed now. */
+  readonly position: () => bigint
+  /** The offset that the broker is known to have. Written by the committer only. */
+  committed: bigint
+  /** False once the assignment is over: nothing is sent for it any more. */
+  readonly owned: () => boolean
+  /** True once it is being given up: what runs in it need not wait for a commit any more, since the last one is still to come. */
+  readonly stopping: boolean
+}
+
+export interface Committer {
+  /** The position of this partition may have moved: commit it in the background, within the commit interval. */
+  readonly mark: (partition: Committable) => void
+  /** Asks for a commit without the interval; returns at once. */
+  readonly hasten: (partition: Committable) => void
+  /** Returns when everything finished so far is committed, or the partition is being given up. */
+  readonly commit: (partition: Committable) => Effect.Effect<void>
+  /** Answers those who wait for a commit of a partition that is being given up by now. */
+  readonly release: () => void
+  /** The last commit of a partition that is being given up: returns when everything is committed, or the assignment is over. */
+  readonly commitLast: (partition: Committable) => Effect.Effect<void>
+}
+
+export interface CommitterOptions {
+  readonly commitIntervalMillis: number
+  readonly onCommitted: (partition: Committable) => void
+  readonly onFailed: (error: BrokerError, attempt: number) => void
+}
+
+/** Waits between attempts of a commit that was refused: 50 ms doubling up to 2 s, for as long as it takes. */
+const refused = Schedule.min([Schedule.exponential("50 millis", 2), Schedule.spaced("2 seconds")])
+
+interface Waiter {
+  readonly partition: Committable
+  readonly offset: bigint
+  readonly givenUp: () => boolean
+  readonly done: Deferred.Deferred<void>
+}
+
+export const make = Effect.fnUntraced(function* (
+  session: Pick<ConsumerSession, "commit">,
+  options: CommitterOptions
+): Effect.fn.Return<Committer, never, Scope.Scope> {
+  const dirty = new Set<Committable>()
+  /** Refused as no longer ours, and not known to be over yet: they must not hold up the others. */
+  const stale = new Set<Committable>()
+  let waiters: Array<Waiter> = []
+  const work = Latch.makeUnsafe(false)
+  const urgent = Latch.makeUnsafe(false)
+
+  /** Answers whoever waits for nothing more. An answered fiber may run at once and wait again, so the list is settled first. */
+  const answer = () => {
+    const pending = (waiter: Waiter) => !waiter.givenUp() && waiter.partition.committed < waiter.offset
+    const answered = waiters.filter((waiter) => !pending(waiter))
+    waiters = waiters.filter(pending)
+    for (const { done } of answered) Deferred.doneUnsafe(done, Effect.void)
+  }
+
+  const takeBatch = (): Map<Committable, OffsetCommit> => {
+    const batch = new Map<Committable, OffsetCommit>()
+    for (const partition of dirty) {
+      const offset = partition.position()
+      if (!partition.owned() || offset <= partition.committed) continue
+      const { topic, partition: number, generation } = partition
+      batch.set(partition, { topic, partition: number, generation, offset })
+    }
+    dirty.clear()
+    return batch
+  }
+
+  let attempt = 0
+  /** One request. What could not be committed stays dirty and fails, so that the schedule decides when to try again. */
+  const send = Effect.suspend(() => {
+    const batch = takeBatch()
+    if (batch.size === 0) return Effect.void
+    return session.commit(Array.from(batch.values())).pipe(
+      Effect.tap(() =>
+        Effect.sync(() => {
+          attempt = 0
+          for (const [partition, { offset }] of batch) {
+            partition.committed = offset
+            options.onCommitted(partition)
+          }
+        })
+      ),
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          options.onFailed(error, ++attempt)
+          const named = new Set(error._tag === "StaleAssignment" ? error.partitions : [])
+          for (const partition of batch.keys()) {
+            const isStale = named.has(partitionKey(partition.topic, partition.partition))
+            ;(isStale ? stale : dirty).add(partition)
+          }
+          answer()
+        })
+      )
+    )
+  })
+
+  const mark = (partition: Committable) => {
+    dirty.add(partition)
+    work.openUnsafe()
+  }
+
+  yield* Effect.forever(
+    Effect.gen(function* () {
+      yield* work.await
+      if (!Latch.isOpen(urgent)) yield* Effect.raceFirst(urgent.await, Effect.sleep(options.commitIntervalMillis))
+      work.closeUnsafe()
+      urgent.closeUnsafe()
+      yield* Effect.retry(send, refused)
+      answer()
+      for (const partition of stale) mark(partition)
+      stale.clear()
+    })
+  ).pipe(Effect.forkScoped)
+
+  const hasten = (partition: Committable) => {
+    mark(partition)
+    urgent.openUnsafe()
+  }
+
+  const wait = (partition: Committable, givenUp: () => boolean) =>
+    Effect.suspend(() => {
+      const offset = partition.position()
+      if (givenUp() || offset <= partition.committed) return Effect.void
+      const done = Deferred.makeUnsafe<void>()
+      waiters.push({ partition, offset, givenUp, done })
+      hasten(partition)
+      return Deferred.await(done)
+    })
+
+  return {
+    mark,
+    hasten,
+    commit: (partition) => wait(partition, () => partition.stopping || !partition.owned()),
+    release: answer,
+    commitLast: (partition) => wait(partition, () => !partition.owned())
+  }
+})

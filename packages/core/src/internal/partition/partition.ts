@@ -1,0 +1,297 @@
+/**
+ * One assigned partition: its queue of fetched chunks, its pauses, its offsets. It lives as long as the assignment.
+ *
+ * The consumer loop puts chunks in and takes the partition away; a processor (sequential, lanes, batches) runs its stream. Nothing here yields
+ * while it changes state, so no lock is needed.
+ */
+import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
+import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import { partitionKey } from "../../ConsumerRecord.ts"
+import type { Tally } from "../observe/bindingMetrics.ts"
+import type { TierTopic } from "../retry/tiers.ts"
+import type { Timer } from "../slots/concurrencySlots.ts"
+import type { Committable } from "./committer.ts"
+import * as OffsetTracker from "./offsetTracker.ts"
+import * as PauseReasons from "./pauseReasons.ts"
+import * as Progress from "./progress.ts"
+
+/** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
+export interface WaterMarks {
+  readonly records: number
+  readonly bytes: number
+}
+
+export interface PartitionOptions {
+  readonly topic: string
+  readonly partition: number
+  readonly generation: number
+  /** Where reading starts. */
+  readonly position: bigint
+  /** What the group has committed, as far as it is usable; -1 when nothing. */
+  readonly committed: bigint
+  /** One past the last offset that can be read, now. */
+  readonly logEnd: bigint
+  /** Set for a partition of a retry topic. */
+  readonly tier: TierTopic | undefined
+  readonly tally: Tally
+  /** Asked at every chunk, since the share of a partition depends on how many there are. */
+  readonly highWater: () => WaterMarks
+  readonly session: Pick<ConsumerSession, "pause" | "resume">
+  readonly onFetchPaused: (partition: Partition) => void
+  readonly onFetchResumed: (partition: Partition) => void
+  /** A run begins that the processing budget may cut off. */
+  readonly onGuarded: () => void
+}
+
+/** A handler's run that the processing budget may cut off. */
+export interface Guarded {
+  readonly timer: Timer
+  readonly interrupt: () => void
+}
+
+export class Partition implements Committable {
+  readonly topic: string
+  readonly partition: number
+  readonly generation: number
+  readonly key: string
+  readonly tier: TierTopic | undefined
+  readonly tracker: OffsetTracker.OffsetTracker
+  readonly tally: Tally
+  committed: bigint
+  /** Whether a record may start now: not stopping, and no pause that holds handling. */
+  open = true
+  stopping = false
+  readonly patient = true
+  /** Whether the session still has to be told where to read: what comes until then is from a position that nobody asked for. */
+  awaitsSeek = false
+  /** One past the last offset that can be read, as far as is known. */
+  logEnd: bigint
+  /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the watch. */
+  unfetchedSinceMillis: number | undefined
+  /** Since when a record of it waits for what its serde prepares. */
+  preparingSinceMillis: number | undefined
+  /** Chunks that a fetch has brought so far. */
+  chunksTaken = 0
+  /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */
+  current: ConsumerRecord | undefined
+  /** Runs that are under the processing budget. */
+  readonly guarded = new Set<Guarded>()
+
+  readonly #options: PartitionOptions
+  readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
+  readonly #gate = Latch.makeUnsafe(true)
+  readonly #stopSignal = Latch.makeUnsafe(false)
+  readonly #stopListeners = new Set<() => void>()
+  #reasons = PauseReasons.empty
+  #fetchPaused = false
+  #tellingSession = false
+  #over = false
+  #heldRecords = 0
+  #heldBytes = 0
+  readonly #progress = Progress.make()
+
+  constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
+    this.topic = options.topic
+    this.partition = options.partition
+    this.generation = options.generation
+    this.key = partitionKey(options.topic, options.partition)
+    this.tier = options.tier
+    this.tracker = OffsetTracker.make(options.position)
+    this.tally = options.tally
+    this.committed = options.committed
+    this.logEnd = options.logEnd
+    this.#options = options
+    this.#queue = queue
+  }
+
+  /** The partition's records, chunk by chunk; ends when the assignment does. */
+  get chunks(): Stream.Stream<RecordChunk> {
+    return Stream.fromQueue(this.#queue)
+  }
+
+  position(): bigint {
+    return this.tracker.position()
+  }
+
+  /** Offsets that are not finished. */
+  lag(): bigint {
+    const lag = this.logEnd - this.position()
+    return lag > 0n ? lag : 0n
+  }
+
+  /** For how long the position has not moved although there is lag, as far as this was asked before. */
+  waitingMillis(nowMillis: number): number {
+    return this.#progress.look(this.position(), this.lag() > 0n, nowMillis)
+  }
+
+  /** What is fetched and not done with, chunk by chunk. */
+  get held(): WaterMarks {
+    return { records: this.#heldRecords, bytes: this.#heldBytes }
+  }
+
+  owned(): boolean {
+    return !this.#over
+  }
+
+  get ending(): boolean {
+    return this.stopping
+  }
+
+  get reasons(): PauseReasons.PauseReasons {
+    return this.#reasons
+  }
+
+  /** Takes a fetched chunk. True when the fetch must be paused now (`syncFetch`). */
+  offer(chunk: RecordChunk): boolean {
+    if (this.stopping || this.awaitsSeek) return false
+    Queue.offerUnsafe(this.#queue, chunk)
+    this.chunksTaken++
+    this.unfetchedSinceMillis = undefined
+    this.logEnd = chunk.highWatermark
+    this.#heldRecords += chunk.records.length
+    this.#heldBytes += chunk.bytes
+    const high = this.#options.highWater()
+    if (this.#heldRecords < high.records && this.#heldBytes < high.bytes) return false
+    this.#reasons = PauseReasons.add(this.#reasons, "backpressure")
+    return !this.#fetchPaused
+  }
+
+  /** Fetched records are done with. True when fetching may go on (`syncFetch`). */
+  release(records: number, bytes: number): boolean {
+    this.#heldRecords -= records
+    this.#heldBytes -= bytes
+    if (PauseReasons.fetchAllowed(this.#reasons)) return false
+    const high = this.#options.highWater()
+    if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
+    this.#reasons = PauseReasons.remove(this.#reasons, "backpressure")
+    return PauseReasons.fetchAllowed(this.#reasons)
+  }
+
+  addReason(reason: PauseReasons.PauseReason): void {
+    this.setReasons(PauseReasons.add(this.#reasons, reason))
+  }
+
+  removeReason(reason: PauseReasons.PauseReason): void {
+    this.setReasons(PauseReasons.remove(this.#reasons, reason))
+  }
+
+  setReasons(reasons: PauseReasons.PauseReasons): void {
+    this.#reasons = reasons
+    this.#updateGate()
+  }
+
+  #updateGate(): void {
+    this.open = !this.stopping && PauseReasons.handlingAllowed(this.#reasons)
+    if (this.open || this.stopping) this.#gate.openUnsafe()
+    else this.#gate.closeUnsafe()
+  }
+
+  /** Makes the session fetch, or not, as the reasons say. One fiber at a time tells it: a second one may come while the first has yielded, and would be overtaken. */
+  readonly syncFetch: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#tellingSession) return Effect.void
+    this.#tellingSession = true
+    return Effect.uninterruptible(this.#tellSession)
+  })
+
+  /** Until it is as the reasons say: they may have changed meanwhile. */
+  readonly #tellSession: Effect.Effect<void> = Effect.suspend(() => {
+    const pause = !PauseReasons.fetchAllowed(this.#reasons)
+    if (this.#over || this.stopping || pause === this.#fetchPaused) {
+      this.#tellingSession = false
+      return Effect.void
+    }
+    this.#fetchPaused = pause
+    const { onFetchPaused, onFetchResumed, session } = this.#options
+    if (pause) onFetchPaused(this)
+    else onFetchResumed(this)
+    return Effect.andThen(pause ? session.pause([this]) : session.resume([this]), this.#tellSession)
+  })
+
+  /** Waits until a record may start; returns at once when the partition is stopping. */
+  get runnable(): Effect.Effect<void> {
+    return this.open ? Effect.void : this.#gate.await
+  }
+
+  /** Whether a stopping partition may still handle what a record behind it makes necessary: it is ours, and nobody has paused it. */
+  get drainable(): boolean {
+    return !this.#over && PauseReasons.handlingAllowed(this.#reasons)
+  }
+
+  /** Waits for something, but not longer than the partition runs. */
+  until(effect: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.raceFirst(effect, this.#stopSignal.await)
+  }
+
+  sleep(millis: number): Effect.Effect<void> {
+    return this.until(Effect.sleep(millis))
+  }
+
+  /** No record starts any more, sleeps end; what runs may go on. */
+  stop(): void {
+    if (this.stopping) return
+    this.stopping = true
+    this.#updateGate()
+    this.#stopSignal.openUnsafe()
+    // A listener may run a fiber that waits again at once: it is not of those who are told now.
+    for (const listener of Array.from(this.#stopListeners)) {
+      if (this.#stopListeners.delete(listener)) listener()
+    }
+    Queue.endUnsafe(this.#queue)
+  }
+
+  /** Calls the listener when the partition stops, once; the result removes it. */
+  onStop(listener: () => void): () => void {
+    this.#stopListeners.add(listener)
+    return () => this.#stopListeners.delete(listener)
+  }
+
+  /** The assignment is over: nothing is committed for it any more. */
+  end(): void {
+    this.stop()
+    this.#over = true
+  }
+
+  begin(record: ConsumerRecord): number {
+    return this.tracker.begin(record)
+  }
+
+  /**
+   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. The budget counts from
+   * `startedMillis`, which may change while the run goes on (it is read, not copied). A fiber that meets what is no Effect ends without its finalizers:
+   * its place is left by who observes its end.
+   */
+  guard<A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    timer: Timer
+  ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
+    const run = Effect.suspend(() => {
+      timer.cutOff = false
+      return effect
+    })
+    return Effect.flatMap(Effect.forkChild(run, { startImmediately: true }), (fiber) => {
+      fiber.addObserver(() => timer.leave())
+      const ended = (exit: Exit.Exit<A, E>) => ({ exit, cutOff: timer.cutOff })
+      const done = fiber.pollUnsafe()
+      if (done !== undefined) return Effect.succeed(ended(done))
+      const guarded: Guarded = {
+        timer,
+        interrupt: () => {
+          timer.cutOff = true
+          fiber.interruptUnsafe()
+        }
+      }
+      this.guarded.add(guarded)
+      this.#options.onGuarded()
+      return Fiber.await(fiber).pipe(
+        Effect.map(ended),
+        // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.
+        Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
+        Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))
+      )
+    })
+  }
+}
+
+export const make = (options: PartitionOptions): Effect.Effect<Partition> =>
+  Effect.map(Queue.unbounded<RecordChunk, Cause.Done>(), (queue) => new Partition(options, queue))

@@ -1,0 +1,25 @@
+/**
+ * What the delivery of a record came to.
+ */
+import type { Settlement, Target } from "../../EventBusEvent.ts"
+import type { Failure } from "../failure/failure.ts"
+import type { Copy } from "./copy.ts"
+
+export interface Settled {
+  readonly settlement: Settlement
+  /** Handler calls in this delivery. */
+  readonly attempts: number
+  readonly failure: Failure | undefined
+  /** Where a copy of the record goes. */
+  readonly target?: Target
+  /** Set when it is settled so only once this copy is published and acknowledged. */
+  readonly copy?: Copy
+}
+
+/** A record that a copy takes the place of. */
+export type Parked = Settled & Required<Pick<Settled, "target" | "copy">>
+
+export const isParked = (settled: Settled): settled is Parked => settled.copy !== undefined
+
+/** Whether the record is still to be delivered in this partition, once records may start again. */
+export const staysInPlace = ({ settlement }: Settled): boolean => settlement === "Halted" || settlement === "Refused"

@@ -1,0 +1,24 @@
+/**
+ * Where a record was first, as the connector's headers say it. They are untrusted input (ruling 14).
+ */
+import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import * as TopicName from "../../TopicName.ts"
+import type { Origin } from "./deadLetterHeaders.ts"
+import * as Names from "./headerNames.ts"
+import * as HeaderValues from "./headerValues.ts"
+
+/** The connector's headers of a record, by name; of one that repeats, the last. */
+export type OwnHeaders = ReadonlyMap<string, Uint8Array | null>
+
+export const lastValues = (headers: ReadonlyArray<Header>): OwnHeaders =>
+  new Map(headers.filter(({ key }) => key.startsWith(Names.prefix)).map(({ key, value }) => [key, value]))
+
+/** All of it or nothing: half an origin would point to a record that is none. */
+export const readOrigin = (record: ConsumerRecord, headers: OwnHeaders): Origin | undefined => {
+  const topic = HeaderValues.text(headers.get(Names.originalTopic)) ?? ""
+  const partition = HeaderValues.wholeNumber(headers.get(Names.originalPartition), 0, HeaderValues.maxInt32)
+  const offset = HeaderValues.offset(headers.get(Names.originalOffset))
+  if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) return undefined
+  const timestamp = HeaderValues.timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
+  return { topic, partition, offset, timestamp }
+}

@@ -1,0 +1,96 @@
+/**
+ * The headers of a replayed copy: it starts anew, and still says where it was first and when it first failed (ruling 30). And what a consumer of the main
+ * topic may believe of them.
+ */
+import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import { addOrigin, carried, number, type Origin, text } from "./deadLetterHeaders.ts"
+import { withoutOthers } from "./deadLetterRecordHeaders.ts"
+import * as Names from "./headerNames.ts"
+import * as HeaderValues from "./headerValues.ts"
+
+/** What a replay keeps of a dead letter, and how often it has now been replayed. */
+export interface Replayed {
+  readonly origin: Origin
+  /** Epoch milliseconds. */
+  readonly firstFailureMillis: number
+  readonly replayCount: number
+}
+
+const most = 1_000_000_000
+
+/** Headers of the copy in the source topic: the user's own, origin and first failure, and that it is a replay for this group. */
+export const forSource = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
+  ...usersOwn(letter),
+  ...originHeaders(letter),
+  number(Names.firstFailureTimestamp, letter.firstFailureTimestamp),
+  ...marks(letter, groupId)
+]
+
+/** Headers of the copy in a retry topic: its first delivery there, with all attempts to come. */
+export const forTier = (
+  letter: DeadLetterRecord.DeadLetterRecord,
+  groupId: string,
+  tier: number,
+  nowMillis: number
+): ReadonlyArray<Header> => [
+  ...usersOwn(letter),
+  ...originHeaders(letter),
+  number(Names.totalAttempts, 0),
+  number(Names.firstFailureTimestamp, letter.firstFailureTimestamp),
+  number(Names.retryTier, tier),
+  number(Names.retryAttempt, 1),
+  number(Names.retryTimestamp, nowMillis),
+  ...marks(letter, groupId)
+]
+
+/**
+ * What the headers of a record of the main topic say that this group replayed; undefined for all other records. Only a record that was on this topic before
+ * can have been replayed to it.
+ */
+export const read = (record: ConsumerRecord, groupId: string): Replayed | undefined => {
+  const group = groupOf(record)
+  if (group !== groupId) return undefined
+  const letter = DeadLetterRecord.read(record)
+  if (letter.originFrom !== "eventbus" || letter.originalTopic !== record.topic) return undefined
+  return {
+    origin: originOf(letter),
+    firstFailureMillis: letter.firstFailureTimestamp,
+    replayCount: letter.replayCount
+  }
+}
+
+/** Whether the record was replayed for another group, and is none of this group's business (ruling 61). */
+export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): boolean => {
+  const group = groupOf(record)
+  return group !== undefined && group !== groupId
+}
+
+/** The group that a record was replayed for. */
+const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
+  const group = HeaderValues.text(HeaderValues.last(headers, Names.replayGroup))
+  if (group === undefined) return undefined
+  const count = HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, most)
+  return count === undefined ? undefined : group
+}
+
+const usersOwn = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
+  withoutOthers(carried(letter.headers)).filter(({ key }) => key !== Names.replayCount && key !== Names.replayGroup)
+
+const originOf = (letter: DeadLetterRecord.DeadLetterRecord): Origin => ({
+  topic: letter.originalTopic,
+  partition: letter.originalPartition,
+  offset: letter.originalOffset,
+  timestamp: letter.originalTimestamp
+})
+
+const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> => {
+  const headers: Array<Header> = []
+  if (letter.originFrom !== "none") addOrigin(headers, originOf(letter))
+  return headers
+}
+
+const marks = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
+  number(Names.replayCount, Math.min(most, letter.replayCount + 1)),
+  text(Names.replayGroup, groupId)
+]

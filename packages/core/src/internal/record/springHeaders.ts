@@ -1,0 +1,145 @@
+/**
+ * The headers of Spring Kafka's dead letters, as version 4.1.2 was seen to write them (ruling 60): with retry topics, and without. Written beside ours for
+ * tools that know them, and read when a record that Spring dead-lettered is replayed.
+ */
+import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import * as TopicName from "../../TopicName.ts"
+import { type DeadLetter, type Origin, text } from "./deadLetterHeaders.ts"
+import * as HeaderValues from "./headerValues.ts"
+
+/** `retry-topic`: names as of `@RetryableTopic`. `plain`: names that start with `kafka_dlt-` throughout. */
+export type Form = "retry-topic" | "plain"
+
+interface Names {
+  readonly topic: string
+  readonly partition: string
+  readonly offset: string
+  readonly timestamp: string
+  readonly timestampType: string
+  readonly className: string
+  readonly causeClassName: string
+  readonly message: string
+  readonly stackTrace: string
+}
+
+const names: Readonly<Record<Form, Names>> = {
+  "retry-topic": {
+    topic: "kafka_original-topic",
+    partition: "kafka_original-partition",
+    offset: "kafka_original-offset",
+    timestamp: "kafka_original-timestamp",
+    timestampType: "kafka_original-timestamp-type",
+    className: "kafka_exception-fqcn",
+    causeClassName: "kafka_exception-cause-fqcn",
+    message: "kafka_exception-message",
+    stackTrace: "kafka_exception-stacktrace"
+  },
+  plain: {
+    topic: "kafka_dlt-original-topic",
+    partition: "kafka_dlt-original-partition",
+    offset: "kafka_dlt-original-offset",
+    timestamp: "kafka_dlt-original-timestamp",
+    timestampType: "kafka_dlt-original-timestamp-type",
+    className: "kafka_dlt-exception-fqcn",
+    causeClassName: "kafka_dlt-exception-cause-fqcn",
+    message: "kafka_dlt-exception-message",
+    stackTrace: "kafka_dlt-exception-stacktrace"
+  }
+}
+
+const consumerGroup = "kafka_dlt-original-consumer-group"
+const attempts = "retry_topic-attempts"
+const firstTimestamp = "retry_topic-original-timestamp"
+const dueTimestamp = "retry_topic-backoff-timestamp"
+
+const all: ReadonlySet<string> = new Set([
+  ...Object.values(names["retry-topic"]),
+  ...Object.values(names.plain),
+  ...[consumerGroup, attempts, firstTimestamp, dueTimestamp]
+])
+
+const forensic: ReadonlySet<string> = new Set(
+  [names["retry-topic"], names.plain].flatMap(({ message, stackTrace }) => [message, stackTrace])
+)
+
+/** A header of Spring's account, in either form. */
+export const isSpring = (key: string): boolean => all.has(key)
+
+/** What a record that is too large can do without. */
+export const isForensic = (key: string): boolean => forensic.has(key)
+
+const maxStackBytes = 2048
+
+/** Spring's account of a dead letter. Text is cut as ours is. */
+export const make = (letter: DeadLetter, groupId: string, form: Form): ReadonlyArray<Header> => {
+  const { origin, failure } = letter
+  const name = names[form]
+  const cause = failure.causes[0]
+  return [
+    text(name.topic, origin.topic),
+    { key: name.partition, value: bigEndian(BigInt(origin.partition), 4) },
+    { key: name.offset, value: bigEndian(origin.offset, 8) },
+    { key: name.timestamp, value: bigEndian(BigInt(origin.timestamp), 8) },
+    // What a consumer is told of a timestamp does not say which of the two it is; this is the default of a topic.
+    text(name.timestampType, "CreateTime"),
+    text(consumerGroup, groupId),
+    text(name.className, failure.className),
+    ...(cause === undefined ? [] : [text(name.causeClassName, cause.className)]),
+    text(name.message, failure.message),
+    text(name.stackTrace, failure.stackTrace, maxStackBytes),
+    ...(form === "plain" ? [] : retryTopicHeaders(letter))
+  ]
+}
+
+const retryTopicHeaders = (letter: DeadLetter): ReadonlyArray<Header> => [
+  { key: attempts, value: bigEndian(BigInt(letter.totalAttempts), 4) },
+  { key: firstTimestamp, value: minimal(letter.origin.timestamp) },
+  { key: dueTimestamp, value: minimal(letter.nowMillis) }
+]
+
+/** Where a record that Spring dead-lettered was first; undefined when its headers do not say. */
+export const readOrigin = (record: ConsumerRecord): Origin | undefined => {
+  // Spring may append where others replace: what came first is nearest to the origin.
+  const headers = new Map(
+    record.headers
+      .filter(({ key }) => all.has(key))
+      .reverse()
+      .map(({ key, value }) => [key, value])
+  )
+  for (const name of [names["retry-topic"], names.plain]) {
+    const topic = HeaderValues.text(headers.get(name.topic)) ?? ""
+    const partition = HeaderValues.bigEndian(headers.get(name.partition), 4)
+    const offset = HeaderValues.bigEndian(headers.get(name.offset), 8)
+    if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) continue
+    const timestamp = HeaderValues.bigEndianTimestamp(headers.get(name.timestamp)) ?? record.timestamp
+    return { topic, partition: Number(partition), offset, timestamp }
+  }
+  return undefined
+}
+
+/** The last exception by Spring's headers. Spring wraps what a listener throws: the cause is what was thrown. */
+export const readException = (
+  headers: ReadonlyArray<Header>
+): { readonly className: string; readonly message: string } | undefined => {
+  const last = new Map(headers.filter(({ key }) => all.has(key)).map(({ key, value }) => [key, value]))
+  for (const name of [names["retry-topic"], names.plain]) {
+    const className =
+      HeaderValues.text(last.get(name.causeClassName)) ?? HeaderValues.text(last.get(name.className)) ?? ""
+    if (className !== "") return { className, message: HeaderValues.text(last.get(name.message)) ?? "" }
+  }
+  return undefined
+}
+
+const bigEndian = (value: bigint, size: number): Uint8Array => {
+  const bytes = new Uint8Array(size)
+  for (let index = size - 1, rest = value; index >= 0; index--, rest >>= 8n) bytes[index] = Number(rest & 255n)
+  return bytes
+}
+
+/** Two's complement in as few bytes as will do, as Java's `BigInteger.toByteArray`. */
+const minimal = (value: number): Uint8Array => {
+  const exact = BigInt(value)
+  let size = 1
+  while (exact >= 1n << BigInt(size * 8 - 1) || exact < -(1n << BigInt(size * 8 - 1))) size++
+  return bigEndian(exact, size)
+}

@@ -1,0 +1,78 @@
+/**
+ * The retry tiers of a binding, resolved: which topic each has, which tier a topic's records are in, and where a failed record goes next.
+ */
+import type { Tier } from "../../RetryPolicy.ts"
+import * as TopicName from "../../TopicName.ts"
+import type { Destination } from "../failure/classification.ts"
+
+/** A topic that records wait in, and the tiers that share it: one, or neighbours with the same delay. */
+export interface TierTopic {
+  readonly topic: string
+  readonly delayMillis: number
+  /** Numbers of its first and last tier, from 1. */
+  readonly first: number
+  readonly last: number
+  /** Handlers that run at once in it. */
+  readonly concurrency: number
+}
+
+export interface Tiers {
+  readonly count: number
+  /** Every topic once, in the order of the tiers. */
+  readonly topics: ReadonlyArray<TierTopic>
+  /** Undefined for topics that are no retry topic of the binding. */
+  readonly ofTopic: (topic: string) => TierTopic | undefined
+  /** The topic of tier `n`, from 1 to `count`. */
+  readonly topicOf: (n: number) => TierTopic
+  /** Deliveries in tier `n`. */
+  readonly deliveries: (n: number) => number
+  /** Where a record goes that tier `tier` (0 is the main topic) cannot handle in its delivery `attempt`. */
+  readonly hop: (tier: number, attempt: number, destination: Onward) => Hop
+}
+
+type Onward = Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>
+
+/** A delivery to come, or none: all tiers are used up, or the one that was asked for does not exist. */
+export type Hop = { readonly tier: number; readonly attempt: number } | "exhausted" | "no-such-tier"
+
+export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy, tiers: ReadonlyArray<Tier>): Tiers => {
+  const topics: Array<TierTopic> = []
+  const byTier: Array<TierTopic> = []
+  for (const [index, tier] of tiers.entries()) {
+    const n = index + 1
+    const before = topics.at(-1)
+    if (tier.sharesTopic && before !== undefined) {
+      topics[topics.length - 1] = { ...before, last: n, concurrency: Math.max(before.concurrency, tier.concurrency) }
+      continue
+    }
+    const { delayMillis, concurrency, topicSuffix } = tier
+    const topic = topicSuffix === undefined ? naming.retry(source, n) : TopicName.withSuffix(source.topic, topicSuffix)
+    topics.push({ topic, delayMillis, first: n, last: n, concurrency })
+  }
+  for (const topic of topics) for (let n = topic.first; n <= topic.last; n++) byTier[n] = topic
+  const byTopic = new Map(topics.map((topic) => [topic.topic, topic]))
+  const onward = (tier: number, attempt: number): Hop => {
+    if (tier > 0 && attempt < tiers[tier - 1]!.maxAttempts) return { tier, attempt: attempt + 1 }
+    return tier < tiers.length ? { tier: tier + 1, attempt: 1 } : "exhausted"
+  }
+  /** The first tier from `tier` on that waits at least so long, or else the last one. */
+  const waitingFor = (delayMillis: number, tier: number): number => {
+    const index = tiers.findIndex((each, at) => at >= tier - 1 && each.delayMillis >= delayMillis)
+    return index === -1 ? tiers.length : index + 1
+  }
+  const hop: Tiers["hop"] = (tier, attempt, destination) => {
+    if (destination._tag === "NextTier") return onward(tier, attempt)
+    const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
+    // Only forward (ruling 15): hops are bounded by the tiers and their deliveries.
+    if (!(target > tier)) return onward(tier, attempt)
+    return Number.isInteger(target) && target <= tiers.length ? { tier: target, attempt: 1 } : "no-such-tier"
+  }
+  return {
+    count: tiers.length,
+    topics,
+    ofTopic: (topic) => byTopic.get(topic),
+    topicOf: (n) => byTier[n]!,
+    deliveries: (n) => tiers[n - 1]!.maxAttempts,
+    hop
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * A handler that runs once per key: it claims the key first, and completes it when it has succeeded (OFF-19, OFF-21).
+ *
+ * What the store cannot do never loses a record and never holds one up for long: every call of it is bounded. It fails at `begin`: the record
+ * fails, before its handler ran. It fails at `complete`: the success stands, and the record may be handled once more if it is delivered again.
+ */
+import { Cause, Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
+import type { Delivery } from "../../Delivery.ts"
+import {
+  type Claim,
+  type IdempotencyStore,
+  IdempotencyStoreError,
+  type Options,
+  type Token
+} from "../../IdempotencyStore.ts"
+import { bounded } from "../base/awaitAtMost.ts"
+
+/** The record's work is done already: it is settled as skipped, and is no failure. */
+export class AlreadyHandled {
+  readonly _tag = "AlreadyHandled"
+}
+
+const alreadyHandled = new AlreadyHandled()
+
+/** What a handler's call is replaced with where there is nothing to do for it. */
+export const nothingToDo: Effect.Effect<never, AlreadyHandled> = Effect.fail(alreadyHandled)
+
+/** Whether a handler ended because its work was done already. */
+export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)
+
+type Store = IdempotencyStore["Service"]
+
+/** What one call of the store, with its repetitions, may take. */
+const storeBound = Duration.seconds(5)
+
+/** Between two looks at a claim of somebody else: doubled up to the longest. */
+const firstPauseMillis = 50
+const longestPauseMillis = 1_000
+
+const completeAgain = Schedule.upTo(Schedule.exponential("100 millis"), { times: 4 })
+
+/** Wraps a handler; `groupId` keeps groups apart that share a store. */
+export const idempotent = <K, V, A, E, R>(
+  options: Options<K, V> & { readonly groupId: string },
+  store: Store,
+  handler: (delivery: Delivery<K, V>) => Effect.Effect<A, E, R>
+): ((delivery: Delivery<K, V>) => Effect.Effect<A, E | AlreadyHandled | IdempotencyStoreError, R>) => {
+  const lease = Duration.fromInputUnsafe(options.lease ?? "1 minute")
+  const retention = Duration.fromInputUnsafe(options.retention ?? "24 hours")
+  const keyOf = options.key ?? ((delivery: Delivery<K, V>) => delivery.deduplicationKey)
+  return (delivery) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const token = yield* claimed(store, `${options.groupId}:${keyOf(delivery)}`, lease, restore)
+        const renewing = yield* Effect.forkChild(renew(store, token, lease))
+        const exit = yield* Effect.exit(restore(Effect.suspend(() => handler(delivery))))
+        // Not waited for: what it may still say is said for a claim that is over.
+        renewing.interruptUnsafe()
+        yield* Exit.isSuccess(exit) ? complete(store, token, retention) : abandon(store, token)
+        return yield* exit
+      })
+    )
+}
+
+/** Claims the key, waiting for as long as it is in progress elsewhere. Only the waiting is interruptible: an answer that nobody takes would leave a claim. */
+const claimed = Effect.fnUntraced(function* (
+  store: Store,
+  key: string,
+  lease: Duration.Duration,
+  restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+) {
+  let pauseMillis = firstPauseMillis
+  while (true) {
+    const claim: Claim = yield* withinBound(store, "begin", store.begin(key, { lease }))
+    if (claim._tag === "Started") return claim.token
+    if (claim._tag === "Done") return yield* Effect.fail(alreadyHandled)
+    const leftMillis = claim.untilMillis - (yield* Clock.currentTimeMillis)
+    yield* restore(Effect.sleep(Math.max(1, Math.min(pauseMillis, leftMillis))))
+    pauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
+  }
+})
+
+/** Renews while the handler runs. A lost claim does not stop the handler: half of its work would not be better than all of it. */
+const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Duration.Duration) {
+  const interval = Duration.millis(Duration.toMillis(lease) / 3)
+  while (true) {
+    yield* Effect.sleep(interval)
+    const held = yield* Effect.exit(Effect.timeout(store.renew(token, { lease }), interval))
+    if (Exit.isSuccess(held) && !held.value) {
+      return yield* Effect.logWarning(`${claimOf(token)} was lost while its handler ran: it may be handled twice`)
+    }
+  }
+})
+
+const complete = (store: Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
+  store.complete(token, { retention }).pipe(
+    Effect.retry({ schedule: completeAgain, while: (error) => error.retryable }),
+    (completing) => withinBound(store, "complete", completing),
+    Effect.flatMap((held) =>
+      held
+        ? Effect.void
+        : Effect.logWarning(`${claimOf(token)} ran out before it was completed: it may be handled again`)
+    ),
+    Effect.catchCause((cause) =>
+      Effect.logWarning(`${claimOf(token)} could not be completed: it may be handled again`, cause)
+    )
+  )
+
+const abandon = (store: Store, token: Token): Effect.Effect<void> =>
+  withinBound(store, "abandon", store.abandon(token)).pipe(
+    Effect.catchCause((cause) =>
+      Effect.logWarning(`${claimOf(token)} could not be given up: it is free when its lease runs out`, cause)
+    ),
+    Effect.asVoid
+  )
+
+const withinBound = <A>(
+  store: Store,
+  operation: IdempotencyStoreError["operation"],
+  call: Effect.Effect<A, IdempotencyStoreError>
+): Effect.Effect<A, IdempotencyStoreError> =>
+  Effect.flatMap(
+    bounded(call, storeBound),
+    Option.match({
+      onNone: () =>
+        Effect.fail(
+          new IdempotencyStoreError({
+            store: store.name,
+            operation,
+            retryable: true,
+            cause: new Cause.TimeoutError(`no answer within ${Duration.format(storeBound)}`)
+          })
+        ),
+      onSome: Effect.succeed
+    })
+  )
+
+const claimOf = (token: Token): string => `The claim of '${token.key}'`

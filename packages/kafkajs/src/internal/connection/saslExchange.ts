@@ -1,0 +1,62 @@
+/** SASL on one connection: what is read, and sent, each time that it authenticates. */
+import { Effect } from "effect"
+import type { Mechanism } from "kafkajs"
+import type { ClientFailure } from "../wire/errors.ts"
+import { passwordMechanisms } from "../wire/kafkajsInternals.ts"
+import { requestToken } from "./clientCredentials.ts"
+import type { Sasl, SaslPassword, Token } from "./options.ts"
+import type { Secrets } from "./secrets.ts"
+import { makeTokens, type Tokens } from "./tokens.ts"
+
+/**
+ * Reads the credentials, and says how a connection authenticates with them: for new connections, and before a session ends that the broker limits (KIP-368).
+ */
+export type Exchange = Effect.Effect<Mechanism["authenticationProvider"], ClientFailure>
+
+const byPassword = ({ mechanism, username, password }: SaslPassword, secrets: Secrets): Exchange =>
+  Effect.map(
+    Effect.all({ username: secrets.read("the user name", username), password: secrets.read("the password", password) }),
+    passwordMechanisms[mechanism]
+  )
+
+const separator = "\u0001"
+
+/** The client's first message (RFC 7628, section 3.1; KIP-342). */
+const firstMessage = (token: string, extensions: Token["extensions"] = {}): string => {
+  const pairs = Object.entries(extensions).map(([name, value]) => `${name}=${value}`)
+  return ["n,,", `auth=Bearer ${token}`, ...pairs, "", ""].join(separator)
+}
+
+/** As kafkajs takes what goes into a SaslAuthenticate request: behind its length. */
+const framed = (text: string): Buffer => {
+  const bytes = Buffer.from(text)
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+
+/** The broker's answer, without its length. */
+const answer = { decode: (bytes: Buffer) => bytes, parse: (bytes: Buffer) => bytes.subarray(4) }
+
+const byToken = (tokens: Tokens, secrets: Secrets): Exchange =>
+  Effect.map(tokens.get, (token) => ({ saslAuthenticate }) => {
+    const send = (text: string) => saslAuthenticate({ request: { encode: () => framed(text) }, response: answer })
+    const authenticate = async () => {
+      try {
+        const refusal = await send(firstMessage(secrets.reveal(token.value), token.extensions))
+        // A token that is refused is answered with the reason, and the failure follows when that has been acknowledged.
+        if (refusal !== undefined && refusal.length > 0) await send(separator)
+      } catch (refused) {
+        tokens.drop(token)
+        throw refused
+      }
+    }
+    return { authenticate }
+  })
+
+/** One for all connections to a cluster: they share the token. */
+export const makeExchange = (sasl: Sasl, secrets: Secrets): Exchange => {
+  if (sasl.mechanism !== "oauthbearer") return byPassword(sasl, secrets)
+  const provider = "token" in sasl ? sasl.token : requestToken(sasl, secrets)
+  return byToken(makeTokens(provider, secrets), secrets)
+}

@@ -1,0 +1,60 @@
+/** TLS and SASL of one cluster: what its connections share. */
+import * as tls from "node:tls"
+import { Effect } from "effect"
+import { type ClientFailure, failure, Local } from "../wire/errors.ts"
+import type { Options, Ssl } from "./options.ts"
+import { type Exchange, makeExchange } from "./saslExchange.ts"
+import { makeSecrets, type Secrets } from "./secrets.ts"
+
+export interface Security {
+  /** For the next connection, with its secrets as they are now; undefined without TLS. */
+  readonly tls: Effect.Effect<tls.ConnectionOptions, ClientFailure> | undefined
+  /** undefined without authentication. */
+  readonly sasl: Exchange | undefined
+  readonly scrub: Secrets["scrub"]
+}
+
+/** Options with the state that all connections to the cluster share. */
+export interface Secured extends Options {
+  readonly security: Security
+}
+
+const tlsOptions = Effect.fnUntraced(function* (options: Exclude<Ssl, boolean>, secrets: Secrets) {
+  const { ca, cert, key, passphrase, servername, rejectUnauthorized } = options
+  const authorities = ca === undefined ? [] : [ca].flat()
+  const read = yield* Effect.all({
+    ca: Effect.forEach(authorities, (one) => secrets.read("the certificate authority", one)),
+    cert: cert === undefined ? Effect.undefined : secrets.read("the client certificate", cert),
+    key: key === undefined ? Effect.undefined : secrets.read("the client key", key),
+    passphrase: passphrase === undefined ? Effect.undefined : secrets.read("the passphrase", passphrase)
+  })
+  const secureContext = yield* Effect.try({
+    try: () =>
+      tls.createSecureContext({
+        ...(read.ca.length > 0 && { ca: [...read.ca] }),
+        ...(read.cert !== undefined && { cert: read.cert }),
+        ...(read.key !== undefined && { key: read.key }),
+        ...(read.passphrase !== undefined && { passphrase: read.passphrase })
+      }),
+    catch: (error) => failure(Local.tls, `ca, certificate and key cannot be used (${(error as Error).message})`)
+  })
+  const found: tls.ConnectionOptions = {
+    secureContext,
+    ...(servername !== undefined && { servername }),
+    ...(rejectUnauthorized !== undefined && { rejectUnauthorized })
+  }
+  return found
+})
+
+export const secure = (options: Options): Secured => {
+  const { ssl, sasl } = options
+  const secrets = makeSecrets()
+  return {
+    ...options,
+    security: {
+      tls: ssl === undefined || ssl === false ? undefined : tlsOptions(ssl === true ? {} : ssl, secrets),
+      sasl: sasl === undefined ? undefined : makeExchange(sasl, secrets),
+      scrub: secrets.scrub
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** Committed offsets of a group, as its coordinator keeps them. */
+import { ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import { check } from "../wire/errors.ts"
+import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
+import { call } from "../wire/wire.ts"
+import { byTopic } from "./logBounds.ts"
+
+/** By partition key; a partition without one (which Kafka says with -1) is left out. Other negative values are kept. */
+export const fetchCommitted = Effect.fnUntraced(function* (
+  coordinator: KafkaBroker,
+  groupId: string,
+  partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
+) {
+  const committed = new Map<string, bigint>()
+  // no topics would mean all topics
+  if (partitions.length === 0) return committed
+  const answer = yield* call(coordinator, "OffsetFetch", {
+    groupId,
+    topics: byTopic(partitions, ({ partition }) => ({ partition }))
+  })
+  yield* check(
+    answer.errorCode,
+    ...answer.responses.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode))
+  )
+  for (const { topic, partitions } of answer.responses) {
+    for (const { partition, offset } of partitions) {
+      if (offset !== "-1") committed.set(ConsumerRecord.partitionKey(topic, partition), BigInt(offset))
+    }
+  }
+  return committed
+})
+
+/** Commits in one request. A generation of -1 without a member is for groups that have no members. */
+export const sendCommit = Effect.fnUntraced(function* (
+  coordinator: KafkaBroker,
+  groupId: string,
+  identity: { readonly memberId: string; readonly generation: number },
+  offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
+) {
+  const answer = yield* call(coordinator, "OffsetCommit", {
+    groupId,
+    groupGenerationId: identity.generation,
+    memberId: identity.memberId,
+    retentionTime: -1,
+    topics: byTopic(offsets, ({ partition, offset, metadata }) => ({
+      partition,
+      offset: String(offset),
+      metadata: metadata ?? ""
+    }))
+  })
+  yield* check(...answer.responses.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
+})

@@ -1,0 +1,82 @@
+/**
+ * Work in order per aggregate, side by side over aggregates: one lane per aggregate that has events in memory, and lanes with work
+ * in a queue that workers take from.
+ */
+
+import { Waiters } from "../base/waiters.ts"
+
+/** Events of one aggregate, oldest first. */
+export interface Lane<A> {
+  readonly key: string
+  readonly events: Array<A>
+  /** In the queue of ready lanes, or with a worker. */
+  busy: boolean
+}
+
+export class Lanes<A> {
+  readonly #lanes = new Map<string, Lane<A>>()
+  #ready: Array<Lane<A>> = []
+  #head = 0
+  readonly #idle = new Waiters()
+  #closed = false
+
+  /** Waits until a lane is ready, or `close` was called. */
+  readonly awaitReady = this.#idle.until(() => this.#closed || this.hasWork)
+
+  /** Appends an event to its aggregate's lane. */
+  push(key: string, event: A): void {
+    let lane = this.#lanes.get(key)
+    if (lane === undefined) {
+      lane = { key, events: [], busy: false }
+      this.#lanes.set(key, lane)
+    }
+    lane.events.push(event)
+    if (lane.busy) return
+    lane.busy = true
+    this.#enqueue(lane)
+  }
+
+  /** The next lane with work, for one worker. It comes back through `done`. */
+  take(): Lane<A> | undefined {
+    const lane = this.#ready[this.#head]
+    if (lane === undefined) return undefined
+    this.#head++
+    if (this.#head === this.#ready.length) {
+      this.#ready = []
+      this.#head = 0
+    }
+    return lane
+  }
+
+  /** The worker is through with the lane for now. */
+  done(lane: Lane<A>): void {
+    if (lane.events.length > 0) {
+      this.#enqueue(lane)
+      return
+    }
+    lane.busy = false
+    this.#lanes.delete(lane.key)
+  }
+
+  /** Takes events away from a lane, for example those behind a failed one. */
+  remove(lane: Lane<A>, which: (event: A) => boolean): ReadonlyArray<A> {
+    const removed = lane.events.filter(which)
+    lane.events.splice(0, lane.events.length, ...lane.events.filter((event) => !which(event)))
+    return removed
+  }
+
+  get hasWork(): boolean {
+    return this.#head < this.#ready.length
+  }
+
+  /** Nobody waits any more. */
+  close(): void {
+    this.#closed = true
+    this.#idle.wakeReady()
+  }
+
+  #enqueue(lane: Lane<A>): void {
+    this.#ready.push(lane)
+    this.#idle.wakeOne()
+  }
+}

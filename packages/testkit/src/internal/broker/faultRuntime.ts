@@ -1,0 +1,97 @@
+/**
+ * A fault plan at work: counts matching requests, draws chances, and says what a request meets. Owns those counts.
+ */
+import { Duration } from "effect"
+import * as FaultPlan from "../../FaultPlan.ts"
+import type { SeededRandom } from "./seededRandom.ts"
+
+/** What a client asks for, as far as faults look at it. */
+export interface Call {
+  readonly operation: FaultPlan.Operation
+  readonly clientId: string
+  readonly topic?: string
+  readonly groupId?: string
+}
+
+/** All that one request meets, ready to be acted on. */
+export interface Verdict {
+  readonly delayMillis: number
+  readonly lost: "no" | "request" | "response"
+  readonly refusal: (FaultPlan.RequestEffect & { readonly _tag: "Refuse" | "ApplyThenFail" }) | undefined
+  readonly copies: 1 | 2
+  readonly corrupt: boolean
+}
+
+const untouched: Verdict = { delayMillis: 0, lost: "no", refusal: undefined, copies: 1, corrupt: false }
+
+export class FaultRuntime {
+  private readonly faults: Array<FaultPlan.Fault & { readonly _tag: "OnRequest" }> = []
+  private readonly seen = new Map<FaultPlan.Fault, number>()
+  private readonly random: SeededRandom
+  private readonly strike: (effect: FaultPlan.ClusterEffect) => void
+
+  constructor(random: SeededRandom, strike: (effect: FaultPlan.ClusterEffect) => void) {
+    this.random = random
+    this.strike = strike
+  }
+
+  add(fault: FaultPlan.Fault & { readonly _tag: "OnRequest" }): void {
+    this.faults.push(fault)
+  }
+
+  /** Judges one request. Cluster effects strike before the request goes on. */
+  judge(call: Call): Verdict {
+    if (this.faults.length === 0) return untouched
+    const effects: Array<FaultPlan.RequestEffect> = []
+    for (const fault of [...this.faults]) {
+      if (!matches(fault.trigger.match, call) || !this.due(fault)) continue
+      if (FaultPlan.isClusterEffect(fault.effect)) this.strike(fault.effect)
+      else effects.push(fault.effect)
+    }
+    return effects.length === 0 ? untouched : combine(effects)
+  }
+
+  private due(fault: FaultPlan.Fault & { readonly _tag: "OnRequest" }): boolean {
+    if (fault.trigger._tag === "Chance") return this.random.next() < fault.trigger.probability
+    const count = (this.seen.get(fault) ?? 0) + 1
+    this.seen.set(fault, count)
+    if (count < fault.trigger.nth) return false
+    this.faults.splice(this.faults.indexOf(fault), 1)
+    this.seen.delete(fault)
+    return true
+  }
+}
+
+const matches = (match: FaultPlan.Match, call: Call): boolean =>
+  match.operation === call.operation &&
+  (match.clientId === undefined || match.clientId === call.clientId) &&
+  (match.topic === undefined || match.topic === call.topic) &&
+  (match.groupId === undefined || match.groupId === call.groupId)
+
+const combine = (effects: ReadonlyArray<FaultPlan.RequestEffect>): Verdict => {
+  let verdict = untouched
+  for (const effect of effects) {
+    switch (effect._tag) {
+      case "Delay":
+        verdict = { ...verdict, delayMillis: verdict.delayMillis + Duration.toMillis(effect.duration) }
+        break
+      case "LoseRequest":
+        verdict = { ...verdict, lost: "request" }
+        break
+      case "LoseResponse":
+        if (verdict.lost === "no") verdict = { ...verdict, lost: "response" }
+        break
+      case "Refuse":
+      case "ApplyThenFail":
+        verdict = { ...verdict, refusal: effect }
+        break
+      case "Duplicate":
+        verdict = { ...verdict, copies: 2 }
+        break
+      case "Corrupt":
+        verdict = { ...verdict, corrupt: true }
+        break
+    }
+  }
+  return verdict
+}

@@ -1,0 +1,83 @@
+/**
+ * What every part of an in-memory cluster shares: time, chance, timers, topics and the journal.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import { Clock, Effect, FiberSet, type Scope } from "effect"
+import type * as FaultPlan from "../../FaultPlan.ts"
+import { make as makeRandom, type SeededRandom } from "./seededRandom.ts"
+import { TopicRegistry } from "./topicRegistry.ts"
+
+/** One thing that happened, for comparing runs and for reading a failed one. */
+export type JournalEntry =
+  | {
+      readonly _tag: "Appended"
+      readonly clientId: string
+      readonly topic: string
+      readonly partition: number
+      readonly firstOffset: bigint
+      readonly records: number
+    }
+  | { readonly _tag: "Joined" | "Left" | "Expired" | "Fenced"; readonly groupId: string; readonly memberId: string }
+  | {
+      readonly _tag: "Assigned" | "Revoked" | "Lost" | "Released"
+      readonly groupId: string
+      readonly memberId: string
+      readonly generation: number
+      readonly partitions: ReadonlyArray<string>
+    }
+  | {
+      readonly _tag: "Committed"
+      readonly groupId: string
+      readonly memberId: string
+      readonly generation: number
+      readonly offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+    }
+  | { readonly _tag: "Struck"; readonly effect: FaultPlan.ClusterEffect["_tag"] }
+
+/** Told of everything, with the epoch milliseconds at which it happened. */
+export type Journal = (entry: JournalEntry, atMillis: number) => void
+
+/** How a cluster behaves; every number in it is in the unit that its name ends with. */
+export interface Settings {
+  readonly defaultPartitions: number
+  readonly brokerCount: number
+  readonly autoCreateTopics: "off" | "on"
+  readonly assignment: "cooperative-sticky" | "eager"
+  readonly maxRecordsPerChunk: number
+  readonly requestTimeoutMillis: number
+  readonly latencyMillis: Readonly<Record<FaultPlan.Operation, number>>
+  readonly topicDefaults: ReadonlyMap<string, string>
+}
+
+export interface Kernel {
+  readonly settings: Settings
+  readonly random: SeededRandom
+  readonly topics: TopicRegistry
+  readonly nowMillis: () => number
+  /** Runs something later; the answer cancels it. */
+  readonly after: (delayMillis: number, run: () => void) => () => void
+  readonly timers: Effect.Effect<number>
+  readonly journal: (entry: JournalEntry) => void
+}
+
+export const make = Effect.fnUntraced(function* (
+  settings: Settings,
+  seed: number,
+  onEvent: Journal | undefined
+): Effect.fn.Return<Kernel, never, Scope.Scope> {
+  const clock = yield* Clock.Clock
+  const timers = yield* FiberSet.make<void>()
+  const fork = yield* FiberSet.runtime(timers)()
+  return {
+    settings,
+    random: makeRandom(seed),
+    topics: new TopicRegistry(settings.topicDefaults),
+    nowMillis: () => clock.currentTimeMillisUnsafe(),
+    after: (delayMillis, run) => {
+      const fiber = fork(Effect.delay(Effect.sync(run), delayMillis))
+      return () => fiber.interruptUnsafe()
+    },
+    timers: FiberSet.size(timers),
+    journal: onEvent ? (entry) => onEvent(entry, clock.currentTimeMillisUnsafe()) : () => {}
+  }
+})

@@ -1,0 +1,48 @@
+/**
+ * What a test does to its bus that production does to a real one: members come and go, clients die, requests fail, partitions get lost.
+ */
+import { Effect, type Scope } from "effect"
+import type * as FaultPlan from "../../FaultPlan.ts"
+import type * as MemoryBroker from "../../MemoryBroker.ts"
+import type { Pace } from "../target/pace.ts"
+import type { Process } from "./process.ts"
+
+/** A second process joins, gets its share, and leaves again. The leaving goes on as time passes: handlers of its may be running. */
+export const rebalance = <E>(
+  pace: Pace,
+  scope: Scope.Scope,
+  another: Effect.Effect<Process, E>,
+  areAssigned: Effect.Effect<boolean>
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const second = yield* Effect.orDie(another)
+    yield* pace.comesTrue(second.hasPartitions)
+    yield* Effect.forkIn(second.close, scope, { startImmediately: true })
+    yield* pace.comesTrue(areAssigned)
+  })
+
+/** Everything that only a cluster in memory can do. */
+export const faults = (pace: Pace, process: Process, memory: MemoryBroker.Service | undefined) => {
+  const interfere = (what: (memory: MemoryBroker.Service) => Effect.Effect<void>): Effect.Effect<void> =>
+    memory === undefined
+      ? Effect.die(new Error("Only a cluster in memory can be made to fail; this bus runs on one that was given."))
+      : Effect.andThen(what(memory), pace.quiet)
+  return {
+    crash: (binding: string, consumer?: number) =>
+      interfere((memory) => {
+        const open = process.sessions(binding)
+        const dying = consumer === undefined ? open : open.slice(consumer, consumer + 1)
+        return dying.length === 0
+          ? Effect.die(new Error(`Binding '${binding}' has no such consumer to crash; open are ${open.length}.`))
+          : Effect.forEach(dying, (clientId) => memory.inject({ _tag: "ConnectionDropped", clientId }), {
+              discard: true
+            })
+      }),
+    fail: (plan: FaultPlan.Fault | ReadonlyArray<FaultPlan.Fault>) =>
+      // Copies, since a broker counts by fault, and the same one may be given again.
+      interfere((memory) => Effect.forEach([plan].flat(), (fault) => memory.addFault({ ...fault }), { discard: true })),
+    partition: (topic: string, partition: number) => ({
+      lose: interfere((memory) => memory.inject({ _tag: "PartitionLost", topic, partition }))
+    })
+  }
+}

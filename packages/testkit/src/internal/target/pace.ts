@@ -1,0 +1,83 @@
+/**
+ * How a test waits: on a `TestClock` by giving every fiber its turn, since time stands still; on any other clock by letting time pass.
+ */
+import { Clock, type Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as VirtualTime from "../../VirtualTime.ts"
+
+export interface Pace {
+  /** Lets everything happen that is due now. */
+  readonly quiet: Effect.Effect<void>
+  /** Lets time pass. */
+  readonly pass: (duration: Duration.Input) => Effect.Effect<void>
+  /** Whether it comes true: at once on a `TestClock`, or else within the bound. */
+  readonly comesTrue: (holds: Effect.Effect<boolean>) => Effect.Effect<boolean>
+  /** Runs something that takes time to its end; a `TestClock` is moved for it. */
+  readonly toTheEnd: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Milliseconds since the pace was made. */
+  readonly elapsedMillis: () => number
+}
+
+/** A handler that waits for something real, or a loop without end, is not waited for longer. */
+const mostRounds = 2_000
+
+/** How far a `TestClock` is moved at a time, and how often at most, until something is over. */
+const step = "1 second"
+const mostSteps = 600
+
+const lookAgain = "20 millis"
+
+/** `activity` counts whatever happens: while it grows, it is not quiet. `withinMillis` bounds waits on a real clock. */
+export const make = Effect.fnUntraced(function* (activity: () => number, withinMillis: number) {
+  const clock = yield* Clock.Clock
+  const begunMillis = clock.currentTimeMillisUnsafe()
+  const elapsedMillis = () => clock.currentTimeMillisUnsafe() - begunMillis
+  return isTestClock(clock)
+    ? { ...onTestClock(activity), elapsedMillis }
+    : { ...onRunningClock(clock, withinMillis), elapsedMillis }
+})
+
+const isTestClock = (clock: Clock.Clock): boolean => "adjust" in clock
+
+const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
+  const quiet = Effect.gen(function* () {
+    for (let round = 0; round < mostRounds; round++) {
+      const before = activity()
+      yield* VirtualTime.settle
+      if (activity() === before) return
+    }
+  })
+  return {
+    quiet,
+    pass: (duration) => quiet.pipe(Effect.andThen(TestClock.adjust(duration)), Effect.andThen(quiet)),
+    comesTrue: (holds) => Effect.andThen(quiet, holds),
+    toTheEnd: Effect.fnUntraced(function* (effect) {
+      const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
+      yield* quiet
+      for (let moved = 0; moved < mostSteps && fiber.pollUnsafe() === undefined; moved++) {
+        yield* VirtualTime.advance(step)
+      }
+      yield* fiber.pollUnsafe() === undefined ? Effect.asVoid(Fiber.interrupt(fiber)) : Fiber.join(fiber)
+    })
+  }
+}
+
+const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<Pace, "elapsedMillis"> => ({
+  quiet: Effect.void,
+  pass: Effect.sleep,
+  comesTrue: Effect.fnUntraced(function* (holds) {
+    const deadline = clock.currentTimeMillisUnsafe() + withinMillis
+    while (!(yield* holds)) {
+      if (clock.currentTimeMillisUnsafe() >= deadline) return false
+      yield* Effect.sleep(lookAgain)
+    }
+    return true
+  }),
+  toTheEnd: (effect) => effect
+})
+
+/** Runs on the real clock even where a `TestClock` stands still. */
+export const real = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    isTestClock(clock) ? TestClock.testClockWith((testClock) => testClock.withLive(effect)) : effect
+  )

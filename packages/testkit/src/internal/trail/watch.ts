@@ -1,0 +1,174 @@
+/**
+ * What a `TestBus` answers about records: where they went, and which of them are not done.
+ */
+import { type Binding, type ConsumerRecord, DeadLetterRecord, type EventBusConnector } from "@eventbus/core"
+import { Effect } from "effect"
+import { NotSettled } from "../../NotSettled.ts"
+import type { Pace } from "../target/pace.ts"
+import * as TestRecord from "../target/testRecord.ts"
+import * as Chronicle from "./chronicle.ts"
+import * as Hops from "./hops.ts"
+import * as Stuck from "./stuck.ts"
+import * as TrailText from "./trailText.ts"
+
+type Bindings = ReadonlyArray<Binding.Binding<unknown>>
+
+/** Names records of a topic: by key (text, bytes, or anything that the binding's key serde writes), or one by its coordinates. */
+export type RecordRef =
+  | string
+  | Uint8Array
+  | { readonly key: unknown }
+  | { readonly partition: number; readonly offset: bigint | number }
+
+/** Everything consumed and committed, or why not. */
+export const settled = Effect.fnUntraced(function* (
+  scene: Stuck.Scene,
+  pace: Pace,
+  bindings: Bindings,
+  snapshots: EventBusConnector.EventBusConnector["Service"]["listBindings"]
+) {
+  const through = Effect.map(
+    Effect.forEach(bindings, ({ definition }) => Stuck.isThrough(scene, definition)),
+    (each) => each.every((isThrough) => isThrough)
+  )
+  if (yield* pace.comesTrue(through)) return
+  const current = yield* snapshots
+  const stuck = yield* Effect.forEach(bindings, ({ name, definition }) =>
+    Stuck.find(
+      scene,
+      definition,
+      current.find((snapshot) => snapshot.name === name)
+    )
+  )
+  const found = stuck.flat().map(({ record, ...rest }) => {
+    const { topic, partition, offset, key } = record
+    return { ...rest, topic, partition, offset, key: TestRecord.show(key) }
+  })
+  if (found.length > 0) return yield* new NotSettled({ at: TrailText.time(scene.nowMillis()), stuck: found })
+})
+
+/** The records of a topic that a reference names; dies with what is there when there is none. */
+export const named = Effect.fnUntraced(function* (
+  { cluster }: Stuck.Scene,
+  bindings: Bindings,
+  topic: string,
+  ref: RecordRef
+): Effect.fn.Return<ReadonlyArray<ConsumerRecord.ConsumerRecord>> {
+  const records = yield* cluster.records(topic)
+  const reader = bindings.find(({ definition }) => definition.topic === topic)
+  const matches = yield* matcher(ref, reader)
+  const found = records.filter(matches)
+  if (found.length > 0) return found
+  const there = records.map((record) => `${TrailText.place(record)} (key ${TestRecord.show(record.key)})`)
+  return yield* Effect.die(
+    new Error(`No record of topic '${topic}' is that. There are: ${there.length === 0 ? "none" : there.join(", ")}`)
+  )
+})
+
+const matcher = Effect.fnUntraced(function* (ref: RecordRef, reader: Binding.Binding<unknown> | undefined) {
+  if (typeof ref === "object" && "offset" in ref && "partition" in ref) {
+    const { partition, offset } = ref
+    return (record: ConsumerRecord.ConsumerRecord) => record.partition === partition && record.offset === BigInt(offset)
+  }
+  const given = typeof ref === "object" && "key" in ref ? ref.key : ref
+  const key = yield* Effect.orDie(TestRecord.toBytes(given, reader?.definition.serdes.key))
+  return (record: ConsumerRecord.ConsumerRecord) => sameBytes(record.key, key)
+})
+
+const sameBytes = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
+  a === null || b === null ? a === b : a.length === b.length && a.every((byte, index) => byte === b[index])
+
+/** One block for each record and each binding that reads the topic. */
+export const trail = Effect.fnUntraced(function* (
+  scene: Stuck.Scene,
+  bindings: Bindings,
+  topic: string,
+  ref: RecordRef
+): Effect.fn.Return<string> {
+  const readers = bindings.filter(({ definition }) => definition.topic === topic)
+  const blocks: Array<string> = []
+  for (const record of yield* named(scene, bindings, topic, ref)) {
+    if (readers.length === 0) blocks.push(`${TrailText.place(record)}  no binding reads ${topic}`)
+    for (const { name, definition } of readers) {
+      const hops = Hops.ofRecord(scene.chronicle, definition, record)
+      const letter = yield* deadLetterOf(scene, hops, record)
+      const lines = TrailText.lines(hops, record.timestamp - scene.begunMillis, letter)
+      const heading = readers.length > 1 ? [`${name}:`] : []
+      blocks.push(
+        [...heading, ...(lines.length > 0 ? lines : [`${TrailText.place(record)}  not delivered yet`])].join("\n")
+      )
+    }
+  }
+  return blocks.join("\n\n")
+})
+
+/** What the dead letter of a record says about why. */
+const deadLetterOf = Effect.fnUntraced(function* (
+  { cluster }: Stuck.Scene,
+  hops: ReadonlyArray<Hops.Hop>,
+  origin: Chronicle.Position
+): Effect.fn.Return<string | undefined> {
+  const target = hops.findLast(({ outcome }) => outcome === "DeadLettered")?.target
+  if (target === undefined) return undefined
+  const letters = yield* cluster.records(target)
+  const letter = letters.findLast((record) => Chronicle.isCopyOf(record, origin))
+  return letter === undefined ? undefined : DeadLetterRecord.read(letter).dltReason
+})
+
+/** What lies in the dead letter topics of the bindings that read a topic. */
+export const deadLetters = Effect.fnUntraced(function* (
+  { cluster }: Stuck.Scene,
+  bindings: Bindings,
+  topic: string
+): Effect.fn.Return<ReadonlyArray<DeadLetterRecord.DeadLetterRecord>> {
+  const targets = new Set(
+    bindings.flatMap(({ definition }) =>
+      definition.topic === topic || definition.deadLetterTopic === topic ? [definition.deadLetterTopic] : []
+    )
+  )
+  if (targets.size === 0) targets.add(topic)
+  const records = yield* Effect.forEach(targets, cluster.records)
+  return records.flat().map(DeadLetterRecord.read)
+})
+
+/** The deliveries of every record that is meant, record by record. */
+export const hops = Effect.fnUntraced(function* (
+  scene: Stuck.Scene,
+  bindings: Bindings,
+  topic: string,
+  ref: RecordRef
+): Effect.fn.Return<ReadonlyArray<Hops.Hop>> {
+  const readers = bindings.filter(({ definition }) => definition.topic === topic)
+  const records = yield* named(scene, bindings, topic, ref)
+  return records.flatMap((record) =>
+    readers.flatMap(({ definition }) => Hops.ofRecord(scene.chronicle, definition, record))
+  )
+})
+
+/** A record that a handler was done with. */
+export interface Handled {
+  readonly binding: string
+  /** Decoded as the binding does. */
+  readonly key: unknown
+  readonly value: unknown
+  /** As it was fetched: from the main topic or a retry topic. */
+  readonly record: ConsumerRecord.ConsumerRecord
+  /** Milliseconds since the bus began. */
+  readonly atMillis: number
+}
+
+/** In order; of one binding, or of all. */
+export const handled = (
+  { chronicle }: Stuck.Scene,
+  bindings: Bindings,
+  binding: string | undefined
+): ReadonlyArray<Handled> =>
+  chronicle.of("Settled").flatMap(({ atMillis, event }) => {
+    const { record, settlement } = event
+    const serdes = bindings.find(({ name }) => name === event.binding)?.definition.serdes
+    if (settlement !== "Handled" || serdes === undefined) return []
+    if (binding !== undefined && binding !== event.binding) return []
+    const key = TestRecord.read(record.key, serdes.key, record)
+    const value = TestRecord.read(record.value, serdes.value, record)
+    return [{ binding: event.binding, key, value, record, atMillis }]
+  })
