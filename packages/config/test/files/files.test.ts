@@ -1,0 +1,369 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { type ClusterSettings, Configuration } from "@eventbus/config"
+import type { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Redacted, type Scope } from "effect"
+import { issuesOf, withOrders } from "../issues.ts"
+
+/** A folder with these files, until the scope closes. */
+const folder = (files: Readonly<Record<string, string | Uint8Array>>): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const path = mkdtempSync(join(tmpdir(), "eventbus-config-"))
+      for (const [name, content] of Object.entries(files)) writeFileSync(join(path, name), content)
+      return path
+    }),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+
+const load = (path: string, options: Configuration.LoadOptions = {}) =>
+  Configuration.load(path, { env: {}, ...options })
+
+/** The one mistake of a file. */
+const refusal = Effect.fnUntraced(function* (content: string | Uint8Array, name = "app.yaml") {
+  const path = join(yield* folder({ [name]: content }), name)
+  const { issues } = yield* Effect.flip(load(path))
+  assert.lengthOf(issues, 1)
+  const { at, found, allowed } = issues[0]!
+  assert.strictEqual(at?.file, path)
+  return `${[at?.line, at?.column].filter((each) => each !== undefined).join(":")} ${found}; ${allowed}`
+})
+
+describe("profiles and includes", () => {
+  it.effect("a profile is laid over the file, key by key, in whatever spelling; later profiles win", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({
+        "app.yaml": withOrders("max-poll-records: 7", "retry: { tiers: [1m, 2m], tier0: { max-attempts: 2 } }"),
+        "app-prod.yaml": "eventbus: { bindings: { orders: { maxPollRecords: 9, retry: { tiers: [5m] } } } }",
+        "app-eu.yaml": "eventbus: { bindings: { orders: { concurrency: 3, max-poll-records: 11 } } }"
+      })
+      const app = join(path, "app.yaml")
+      const read = (options: Configuration.LoadOptions) =>
+        Effect.map(load(app, options), ({ bindings: [orders] }) => [
+          orders!.maxPollRecords,
+          orders!.concurrency,
+          orders!.retry.tiers.length,
+          orders!.retry.tier0.maxAttempts
+        ])
+      assert.deepStrictEqual(yield* read({}), [7, 1, 2, 2])
+      assert.deepStrictEqual(yield* read({ profile: "prod" }), [9, 1, 1, 2])
+      assert.deepStrictEqual(yield* read({ profile: ["prod", "eu"] }), [11, 3, 1, 2])
+      assert.deepStrictEqual(yield* read({ env: { EVENTBUS_PROFILE: "eu, prod" } }), [9, 3, 1, 2])
+      assert.deepStrictEqual(yield* read({ profile: [], env: { EVENTBUS_PROFILE: "eu" } }), [7, 1, 2, 2])
+    })
+  )
+
+  it.effect("a variable that only an overlaid value needs is not missed", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({
+        "app.yaml": withOrders('handler: "${MISSING}"'),
+        "app-test.yaml": "eventbus: { bindings: { orders: { handler: fake } } }"
+      })
+      const { bindings } = yield* load(join(path, "app.yaml"), { profile: "test" })
+      assert.strictEqual(bindings[0]!.handler, "fake")
+    })
+  )
+
+  it.effect("a profile without a file, or whose name is a path, is refused", () =>
+    Effect.gen(function* () {
+      const app = join(yield* folder({ "app.yaml": withOrders() }), "app.yaml")
+      const missing = yield* Effect.flip(load(app, { profile: "prod" }))
+      assert.include(missing.message, "app-prod.yaml: found no such file")
+      const path = yield* Effect.flip(load(app, { profile: "../../etc" }))
+      assert.include(path.message, 'profile "../../etc"')
+    })
+  )
+
+  it.effect("a file is laid over what it includes; two may include the same", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({
+        "common.yaml": "eventbus: { defaults: { max-wait: 1s, concurrency: 2 } }",
+        "a.yaml": "include: common.yaml\neventbus: { bindings: { a: { topic: a, groupId: a } } }",
+        "b.yaml": "include: [common.yaml]\neventbus: { bindings: { b: { topic: b, groupId: b, concurrency: 3 } } }",
+        "app.yaml": "include: [a.yaml, b.yaml]\neventbus: { bindings: { a: { max-wait: 2s } } }"
+      })
+      const { bindings } = yield* load(join(path, "app.yaml"))
+      assert.deepStrictEqual(
+        bindings.map(({ name, maxWaitMs, concurrency }) => [name, maxWaitMs, concurrency]),
+        [
+          ["a", 2_000, 2],
+          ["b", 1_000, 3]
+        ]
+      )
+    })
+  )
+
+  it.effect("a cycle of includes is refused, and shown", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({
+        "a.yaml": `include: b.yaml\n${withOrders()}`,
+        "b.yaml": "include: ./c.yaml",
+        "c.yaml": "include: a.yaml"
+      })
+      const { issues } = yield* Effect.flip(load(join(path, "a.yaml")))
+      const [cycle] = issues.filter((issue) => issue.path === "include")
+      assert.strictEqual(cycle!.found.replaceAll(`${path}/`, ""), "a.yaml -> b.yaml -> c.yaml -> a.yaml")
+      assert.strictEqual(cycle!.at?.file, join(path, "c.yaml"))
+    })
+  )
+
+  it.effect("files that include each other many times are read once", () =>
+    Effect.gen(function* () {
+      const levels = Array.from({ length: 40 }, (_, level) => [
+        `${level}.yaml`,
+        `include: [${level + 1}.yaml, ${level + 1}.yaml]`
+      ])
+      const path = yield* folder({ ...Object.fromEntries(levels), "40.yaml": withOrders() })
+      const { bindings } = yield* load(join(path, "0.yaml"))
+      assert.lengthOf(bindings, 1)
+    })
+  )
+
+  it.effect("CFG-21 mistakes of all files are told at once, each with its file", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({
+        "app.yaml": `include: common.yaml\n${withOrders("concurency: 1")}`,
+        "common.yaml": "eventbus: { defaults: { max-wait: soon } }",
+        "app-prod.yaml": "eventbus: { bindings: { orders: { topic: '' } } }"
+      })
+      const { issues } = yield* Effect.flip(load(join(path, "app.yaml"), { profile: "prod" }))
+      assert.sameMembers(
+        issues.map(({ path: key, at }) => `${at!.file.slice(path.length + 1)} ${key}`),
+        [
+          "app.yaml eventbus.bindings.orders.concurency",
+          "common.yaml eventbus.defaults.maxWaitMs",
+          "app-prod.yaml eventbus.bindings.orders.topic"
+        ]
+      )
+    })
+  )
+
+  it.effect("a mistake in what a thousand bindings share is told once", () =>
+    Effect.gen(function* () {
+      const bindings = Array.from({ length: 1000 }, (_, n) => `    b${n}: { topic: t${n}, groupId: g }`)
+      const text = [
+        "eventbus:",
+        "  defaults: { session-timeout: 1s, ack-mode: NONE }",
+        "  bindings:",
+        ...bindings
+      ].join("\n")
+      const { issues } = yield* Effect.flip(Configuration.parse(text))
+      assert.sameMembers(
+        issues.map(({ at }) => `${at?.line}:${at?.column}`),
+        ["2:32", "2:46"]
+      )
+    })
+  )
+})
+
+describe("YAML", () => {
+  it.effect("anchors, aliases and merges: what is written wins over what is merged", () =>
+    Effect.gen(function* () {
+      const text = `
+x-common: &common { group-id: billing, concurrency: 3, max-wait: 1s }
+eventbus:
+  bindings:
+    orders: { <<: *common, topic: orders, maxWait: 2s }
+    audit: { <<: [{ concurrency: 5 }, *common], topic: audit }`
+      const { bindings } = yield* Configuration.parse(text)
+      assert.deepStrictEqual(
+        bindings.map(({ groupId, concurrency, maxWaitMs }) => [groupId, concurrency, maxWaitMs]),
+        [
+          ["billing", 3, 2_000],
+          ["billing", 5, 1_000]
+        ]
+      )
+    })
+  )
+
+  it.effect(
+    "a sequence of hostile files is refused in bounded time, each with one mistake that says what is wrong",
+    () =>
+      Effect.gen(function* () {
+        const bomb = ["a: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+        for (let level = 1; level < 12; level++) {
+          bomb.push(`l${level}: &l${level} [${Array.from({ length: 10 }, () => `*l${level - 1}`).join(", ")}]`)
+        }
+        assert.match(yield* refusal(bomb.join("\n")), /^5:\d+ more than 200000 values, those behind aliases included/)
+        const merges = Array.from(
+          { length: 40 },
+          (_, n) => `l${n + 1}: &l${n + 1} { <<: [*l${n}, *l${n}], k${n}: *l${n} }`
+        )
+        assert.include(yield* refusal(["l0: &l0 { a: 1 }", ...merges].join("\n")), "more than 200000 values")
+        assert.include(yield* refusal("a: &a [*a]"), "an alias of a value that contains it")
+        assert.include(yield* refusal("a: *b"), "an alias without an anchor")
+        assert.include(yield* refusal("[".repeat(100_000)), "nesting exceeded")
+        assert.include(yield* refusal(`${"- ".repeat(100_000)}a`), "nesting exceeded")
+        assert.include(yield* refusal(`${"{a: ".repeat(100_000)}`), "nesting exceeded")
+        assert.include(yield* refusal("a: !!js/function 'x'"), "a tag; a value without a tag")
+        assert.include(yield* refusal("? [a, b]\n: c"), "a key that is a collection")
+        assert.include(yield* refusal("a: 1\n---\nb: 2"), "a second document; one document in a file")
+        assert.include(yield* refusal("a: 'b"), "1:")
+        assert.include(yield* refusal("a:\n\t- b"), "tab")
+        assert.include(yield* refusal(""), "an empty file")
+        assert.include(yield* refusal("# nothing\n"), "an empty file")
+      })
+  )
+
+  it.effect("files that are no text, or too large, are refused before they are read as YAML", () =>
+    Effect.gen(function* () {
+      assert.include(
+        yield* refusal(new Uint8Array([0x61, 0x3a, 0x00, 0x01])),
+        "a binary file: byte 2 is 0; text in UTF-8"
+      )
+      assert.include(yield* refusal(new Uint8Array([0x61, 0x3a, 0x20, 0xff, 0xfe])), "bytes that are not UTF-8")
+      assert.include(
+        yield* refusal(new Uint8Array(10 * 1024 * 1024).fill(0x61)),
+        "a file of 10485760 bytes; at most 4194304 bytes"
+      )
+      // A megabyte of each: one long text, a long list, many keys.
+      const size = 1024 * 1024
+      for (const part of ["a", "- a\n", "a,", "a: b\n", '"\\n', "&a ", "'", "\n", "# ", "? ", "${", "a: |\n", "<<: "]) {
+        const path = join(yield* folder({ "app.yaml": part.repeat(Math.floor(size / part.length)) }), "app.yaml")
+        const error = yield* Effect.flip(load(path))
+        assert.isAbove(error.issues.length, 0, JSON.stringify(part))
+      }
+    })
+  )
+
+  it.effect("JSON is JSON: comments, trailing commas and bare words are refused, with the place", () =>
+    Effect.gen(function* () {
+      assert.include(
+        yield* refusal('{\n  "eventbus": { "bindings": {}, }\n}', "app.json"),
+        "2:33 something that is not JSON"
+      )
+      assert.include(yield* refusal("eventbus: {}", "app.json"), "something that is not JSON")
+      assert.include(yield* refusal('{"eventbus": ', "app.json"), "something that is not JSON")
+    })
+  )
+
+  it.effect("CFG-01 a file that is something else, or whose root is misspelled, is refused", () =>
+    Effect.gen(function* () {
+      assert.include(yield* refusal("- a"), "1:1 a list; a section with keys out of include, eventbus")
+      assert.include(yield* refusal("eventbus: { bindings: [a] }"), "a list; a section of names")
+      assert.include(yield* refusal("eventbus: {}"), "1:11 nothing; a section of names")
+      const app = join(
+        yield* folder({ "app.yaml": "evntbus: { bindings: {} }\nserver: { port: 1 }\nx-mine: 1" }),
+        "app.yaml"
+      )
+      const { issues } = yield* Effect.flip(load(app))
+      assert.deepStrictEqual(
+        issues.map(({ path, allowed }) => `${path} ${allowed}`),
+        [
+          "evntbus eventbus (did you mean that?)",
+          "eventbus a section with keys out of clusters, defaults, bindings",
+          "server one of the keys include, eventbus"
+        ]
+      )
+    })
+  )
+
+  it.effect("a byte order mark, and lines that end in the Windows way, move no place", () =>
+    Effect.gen(function* () {
+      const text = `\uFEFF${withOrders("concurrency: x").replaceAll("\n", "\r\n")}`
+      const { issues } = yield* Effect.flip(Configuration.parse(text))
+      assert.deepInclude(issues[0]!.at, { line: 6, column: 20 })
+    })
+  )
+
+  it.effect("files that cannot be read", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({})
+      assert.include((yield* Effect.flip(load(join(path, "none.yaml")))).message, "none.yaml: found no such file")
+      assert.include((yield* Effect.flip(load(path))).message, "regular file")
+      assert.include((yield* Effect.flip(load("/dev/zero"))).message, "something that is not a regular file")
+      const app = `include: none.yaml\n${withOrders()}`
+      const included = yield* folder({ "app.yaml": app })
+      assert.include((yield* Effect.flip(load(join(included, "app.yaml")))).message, "none.yaml: found no such file")
+    })
+  )
+})
+
+describe("secrets in files", () => {
+  const withPassword = (line: string) =>
+    `${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: { mechanism: plain, username: app, ${line} } } }`
+
+  it.effect("SEC-01 a secret comes from a file beside the configuration, without its line break", () =>
+    Effect.gen(function* () {
+      const path = yield* folder({ "app.yaml": withPassword('password-file: "${NAME:secret}"'), secret: "hunter2\n" })
+      const { clusters } = yield* load(join(path, "app.yaml"))
+      const { sasl } = clusters[0]!
+      const password = sasl?.mechanism === "plain" ? sasl.password : undefined
+      assert.isTrue(Effect.isEffect(password))
+      const read = Effect.map(password as Effect.Effect<Redacted.Redacted<string>>, Redacted.value)
+      assert.strictEqual(yield* read, "hunter2")
+      // It is rotated.
+      writeFileSync(join(path, "secret"), "hunter3\r\n")
+      assert.strictEqual(yield* read, "hunter3")
+      rmSync(join(path, "secret"))
+      const error = yield* Effect.flip(read)
+      assert.include(String(error), "secret' cannot be read (ENOENT)")
+      assert.notInclude(JSON.stringify(clusters), "hunter")
+    })
+  )
+
+  it.effect("what a client adapter needs for mutual TLS and OAuth comes from a file as it is", () =>
+    Effect.gen(function* () {
+      const tls =
+        "ssl: { ca-file: ca.pem, cert-file: cert.pem, key-file: key.pem, passphrase: hunter2, servername: kafka }"
+      const oauth =
+        '{ mechanism: oauthbearer, token-endpoint: "https://id/token", client-id: app, client-secret: hunter2, scope: kafka }'
+      const text = `${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: ${oauth}, ${tls} } }`
+      const path = yield* folder({ "app.yaml": text, "ca.pem": "CA", "cert.pem": "CERT", "key.pem": "KEY" })
+      const { clusters } = yield* load(join(path, "app.yaml"))
+      const options: KafkaJs.Options = clusters[0]!
+      assert.deepInclude(options.sasl, {
+        mechanism: "oauthbearer",
+        tokenEndpoint: "https://id/token",
+        clientId: "app",
+        scope: "kafka"
+      })
+      const { ssl } = clusters[0]!
+      assert.isObject(ssl)
+      const { ca, key, passphrase, servername, rejectUnauthorized } = ssl as ClusterSettings.SslSettings
+      assert.strictEqual(Redacted.value(passphrase as Redacted.Redacted<string>), "hunter2")
+      assert.deepStrictEqual([servername, rejectUnauthorized], ["kafka", true])
+      const texts = yield* Effect.forEach([ca, key], (each) => each as Effect.Effect<Redacted.Redacted<string>>)
+      assert.deepStrictEqual(texts.map(Redacted.value), ["CA", "KEY"])
+    })
+  )
+
+  it.effect("a mechanism has the keys that it needs, and no others", () =>
+    Effect.gen(function* () {
+      const issues = (sasl: string) =>
+        issuesOf(Configuration.parse(`${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: { ${sasl} } } }`))
+      const path = "eventbus.clusters.default.sasl"
+      assert.deepStrictEqual(yield* issues("mechanism: plain, username: app, scope: x"), [
+        `${path}.password: nothing; a text, which mechanism plain needs, or passwordFile`,
+        `${path}.scope: "x"; no such key with mechanism plain`
+      ])
+      assert.deepStrictEqual(
+        yield* issues("mechanism: oauthbearer, tokenEndpoint: x, clientId: y, password: hunter2"),
+        [
+          `${path}.clientSecret: nothing; a text, which mechanism oauthbearer needs, or clientSecretFile`,
+          `${path}.password: a string (not shown); no such key with mechanism oauthbearer`
+        ]
+      )
+    })
+  )
+
+  it.effect("a secret whose file is missing or empty, or that is there twice, is refused", () =>
+    Effect.gen(function* () {
+      const message = Effect.fnUntraced(function* (line: string) {
+        const path = yield* folder({ "app.yaml": withPassword(line), empty: "\n", secret: "hunter2" })
+        const error = yield* Effect.flip(load(join(path, "app.yaml")))
+        assert.notInclude(error.message, "hunter2")
+        return error.issues.map((issue) => `${issue.path}: ${issue.found}`).join("\n")
+      })
+      const sasl = "eventbus.clusters.default.sasl"
+      assert.include(yield* message("passwordFile: none"), `${sasl}.passwordFile: "none": no such file`)
+      assert.include(yield* message("passwordFile: empty"), `${sasl}.password`)
+      assert.include(
+        yield* message("passwordFile: secret, password: hunter2"),
+        `${sasl}.passwordFile: passwordFile beside password`
+      )
+    })
+  )
+})

@@ -1,0 +1,87 @@
+/** What a binding needs to be allowed, against what the cluster says. */
+import { assert, describe, it } from "@effect/vitest"
+import { Binding, type Broker, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Data, Effect } from "effect"
+import * as Rights from "../../src/internal/checks/acls.ts"
+
+class Down extends Data.TaggedError("Down") {}
+
+const definitionOf = (options: {
+  readonly deadLetter?: DeadLetter.DeadLetter<never>
+  readonly consumer?: "shared" | "separate"
+  readonly missingTopics?: "create" | "wait"
+}) =>
+  Binding.make("orders", {
+    topic: "orders",
+    groupId: "billing",
+    value: Serde.string,
+    handler: () => Effect.fail(new Down()),
+    onError: { Down: Route.retry },
+    retry: RetryPolicy.tiered({ tiers: ["1 second"], consumer: options.consumer ?? "shared" }),
+    ...(options.deadLetter !== undefined && { deadLetter: options.deadLetter }),
+    ...(options.missingTopics !== undefined && { missingTopics: options.missingTopics })
+  }).definition
+
+type Grants = Readonly<Record<string, ReadonlyArray<Broker.AclOperation>>>
+
+const sets = (grants: Grants) =>
+  new Map(Object.entries(grants).map(([name, operations]) => [name, new Set(operations)] as const))
+
+const missing = (
+  options: Parameters<typeof definitionOf>[0],
+  topics: Grants,
+  groups: Grants,
+  cluster?: ReadonlyArray<Broker.AclOperation>
+) => {
+  const definition = definitionOf(options)
+  const told = {
+    topics: sets(topics),
+    groups: sets(groups),
+    cluster: cluster === undefined ? undefined : new Set(cluster)
+  }
+  return Rights.missing(Rights.topicsOf(definition), Rights.groupsOf(definition), told).map(Rights.describe)
+}
+
+const all: Grants = { orders: ["Read"], "orders.retry-1": ["Read", "Write"], "orders.DLT": ["Write"] }
+
+describe("rights", () => {
+  it("nothing is missing when topics may be read and written as the binding does", () => {
+    assert.deepStrictEqual(missing({}, all, { billing: ["Read"] }), [])
+  })
+
+  it("each right that is missing is named with its thing", () => {
+    const denied = { orders: ["Describe"], "orders.retry-1": ["Read"], "orders.DLT": [] } as const
+    assert.deepStrictEqual(missing({}, denied, { billing: ["Describe"] }), [
+      "Read on topic 'orders'",
+      "Write on topic 'orders.retry-1'",
+      "Write on topic 'orders.DLT'",
+      "Read on group 'billing'"
+    ])
+  })
+
+  it("a topic that is to be made needs Create, where the cluster says that it may not make any", () => {
+    const { "orders.DLT": _, ...some } = all
+    const create = ["Create on topic 'orders.DLT' (unless it is granted for this name)"]
+    assert.deepStrictEqual(missing({}, some, {}, ["Describe"]), create)
+    assert.deepStrictEqual(missing({}, some, {}, ["Create"]), [])
+    assert.deepStrictEqual(missing({}, some, {}), [])
+    assert.deepStrictEqual(missing({ missingTopics: "wait" }, some, {}, ["Describe"]), [])
+  })
+
+  it("a strategy that reads the dead letter topic needs to, in its own group", () => {
+    const deadLetter = DeadLetter.scheduledReplay({})
+    assert.deepStrictEqual(missing({ deadLetter }, all, { billing: ["Read"], "billing.dlt": [] }, ["Create"]), [
+      "Read on topic 'orders.DLT'",
+      "Read on group 'billing.dlt'"
+    ])
+  })
+
+  it("tiers that are consumed apart need their group", () => {
+    const groups: Grants = { billing: ["Read"], "billing.retry": [] }
+    assert.deepStrictEqual(missing({ consumer: "separate" }, all, groups), ["Read on group 'billing.retry'"])
+  })
+
+  it("what the cluster does not say is not missing", () => {
+    assert.deepStrictEqual(missing({}, {}, {}), [])
+  })
+})

@@ -1,0 +1,123 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import type { OffsetCommit } from "../../src/Broker.ts"
+import { type BrokerError, RequestTimedOut, StaleAssignment } from "../../src/BrokerError.ts"
+import * as Committer from "../../src/internal/partition/committer.ts"
+
+interface TestPartition extends Committer.Committable {
+  finished: bigint
+  over: boolean
+  stopping: boolean
+}
+
+const partition = (number: number): TestPartition => {
+  const made: TestPartition = {
+    topic: "orders",
+    partition: number,
+    generation: 1,
+    committed: -1n,
+    finished: 0n,
+    over: false,
+    stopping: false,
+    position: () => made.finished,
+    owned: () => !made.over
+  }
+  return made
+}
+
+/** A committer whose requests are answered by `answer`, and all requests that it sent. */
+const committer = Effect.fnUntraced(function* (
+  answer: (offsets: ReadonlyArray<OffsetCommit>) => Effect.Effect<void, BrokerError>
+) {
+  const sent: Array<string> = []
+  const made = yield* Committer.make(
+    {
+      commit: (offsets) =>
+        Effect.suspend(() => {
+          sent.push(offsets.map((entry) => `${entry.partition}:${entry.offset}`).join(" "))
+          return answer(offsets)
+        })
+    },
+    { commitIntervalMillis: 100, onCommitted: () => {}, onFailed: () => {} }
+  )
+  return { ...made, sent }
+})
+
+const refusing = (number: number) => (offsets: ReadonlyArray<OffsetCommit>) =>
+  offsets.some((entry) => entry.partition === number)
+    ? Effect.fail(new StaleAssignment({ groupId: "billing", partitions: [`orders/${number}`] }))
+    : Effect.void
+
+describe("committer", () => {
+  it.effect("OFF-08 a partition that is no longer ours does not hold up the commits of the others", () =>
+    Effect.gen(function* () {
+      const [gone, kept] = [partition(0), partition(1)]
+      const { commit, mark, sent } = yield* committer(refusing(0))
+      gone.finished = 5n
+      kept.finished = 7n
+      mark(gone)
+      const waiting = yield* Effect.forkChild(commit(kept), { startImmediately: true })
+      yield* TestClock.adjust("50 millis")
+      assert.isDefined(waiting.pollUnsafe())
+      assert.deepStrictEqual([gone.committed, kept.committed], [-1n, 7n])
+      assert.deepStrictEqual(sent.slice(0, 2), ["0:5 1:7", "1:7"])
+    })
+  )
+
+  it.effect("OFF-09 whoever waits for a commit of a lost partition is let go", () =>
+    Effect.gen(function* () {
+      const lost = partition(0)
+      const { commit } = yield* committer(refusing(0))
+      lost.finished = 5n
+      const waiting = yield* Effect.forkChild(commit(lost), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined(waiting.pollUnsafe())
+      lost.over = true
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(waiting)
+      assert.strictEqual(lost.committed, -1n)
+    })
+  )
+
+  it.effect("LIF-12 nobody waits for a commit of a partition that is being given up, except for its last one", () =>
+    Effect.gen(function* () {
+      const one = partition(0)
+      const broken = Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 }))
+      const { commit, commitLast, release } = yield* committer(() =>
+        one.committed < 0n && !one.stopping ? broken : Effect.void
+      )
+      one.finished = 5n
+      const waiting = yield* Effect.forkChild(commit(one), { startImmediately: true })
+      yield* TestClock.adjust("10 millis")
+      one.stopping = true
+      release()
+      yield* Fiber.join(waiting)
+      yield* commit(one)
+      assert.strictEqual(one.committed, -1n)
+      const last = yield* Effect.forkChild(commitLast(one), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(last)
+      assert.strictEqual(one.committed, 5n)
+    })
+  )
+
+  it.effect("OFF-04 OFF-08 what finishes while a request is refused joins its repetition", () =>
+    Effect.gen(function* () {
+      const one = partition(0)
+      let failures = 2
+      const { mark, sent } = yield* committer(() =>
+        failures-- > 0 ? Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 })) : Effect.void
+      )
+      one.finished = 1n
+      mark(one)
+      yield* TestClock.adjust("100 millis")
+      one.finished = 2n
+      yield* TestClock.adjust("50 millis")
+      one.finished = 3n
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(sent, ["0:1", "0:2", "0:3"])
+      assert.strictEqual(one.committed, 3n)
+    })
+  )
+})

@@ -1,0 +1,111 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import * as Places from "../../src/internal/slots/concurrencySlots.ts"
+
+const mostly = fc.constantFrom(true, true, true, false)
+
+/** Who handles records one after the other, each for so many milliseconds: with places of two bounds, or only with the inner one. */
+const party = fc.record({
+  handlerMillis: fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 4 }),
+  isTier: mostly,
+  keepsItsPlace: mostly,
+  beginsMillis: fc.nat({ max: 3 }),
+  stopsMillis: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat({ max: 10 }) })
+})
+type Party = typeof party extends fc.Arbitrary<infer A> ? A : never
+
+/** What can be stopped, and tells who waits. */
+const makeGate = () => {
+  const listeners = new Set<() => void>()
+  return {
+    ...{ stopping: false, ending: false, open: true, patient: true, runnable: Effect.void },
+    onStop(listener: () => void) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    stop() {
+      this.stopping = this.ending = true
+      this.open = false
+      for (const listener of Array.from(listeners)) listener()
+    }
+  }
+}
+
+/** Runs all parties; answers how many records each has handled, once nothing can happen any more. */
+const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; readonly all: number }) =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const inner = Places.make(most.all, clock)
+    const tier = Places.nested(Places.make(most.tier, clock), inner)
+    const running = { tier: 0, all: 0 }
+    const start = ({ handlerMillis, isTier, keepsItsPlace, beginsMillis, stopsMillis }: Party) => {
+      const places = isTier ? tier : inner
+      const gate = makeGate()
+      const turn = places.turn(gate)
+      let handled = 0
+      const handle = (millis: number) =>
+        Effect.gen(function* () {
+          running.all++
+          if (isTier) running.tier++
+          assert.isAtMost(running.all, most.all)
+          assert.isAtMost(running.tier, most.tier)
+          if (millis > 0) yield* Effect.sleep(millis)
+          handled++
+        }).pipe(
+          Effect.onExit(() =>
+            Effect.sync(() => {
+              running.all--
+              if (isTier) running.tier--
+            })
+          )
+        )
+      const one = (millis: number) =>
+        Effect.suspend(() => {
+          const timer = Places.timerFrom(clock.currentTimeMillisUnsafe())
+          if (!keepsItsPlace) return places.within(gate, timer, () => handle(millis))
+          return turn.takes(timer) ? handle(millis) : turn.within(timer, () => handle(millis))
+        })
+      const handling = Effect.ensuring(Effect.forEach(handlerMillis, one, { discard: true }), Effect.sync(turn.leave))
+      const stopping =
+        stopsMillis === undefined
+          ? Effect.void
+          : Effect.delay(
+              Effect.sync(() => gate.stop()),
+              stopsMillis
+            )
+      return Effect.gen(function* () {
+        yield* Effect.forkChild(stopping)
+        const fiber = yield* Effect.forkChild(Effect.delay(handling, beginsMillis))
+        return { fiber, handled: () => handled }
+      })
+    }
+    const started = yield* Effect.forEach(parties, start)
+    for (let millis = 0; millis < 55; millis++) {
+      yield* Effect.repeat(Effect.yieldNow, { times: 10 })
+      yield* TestClock.adjust("1 millis")
+    }
+    return started.map(({ fiber, handled }) => ({ exit: fiber.pollUnsafe(), handled: handled() }))
+  })
+
+describe("places, nested and kept, whatever runs in them", () => {
+  it("none has more handlers than places, and all are handled but those of who stops", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(party, { minLength: 1, maxLength: 4 }),
+        fc.record({ tier: fc.integer({ min: 1, max: 2 }), all: fc.integer({ min: 1, max: 3 }) }),
+        async (parties, most) => {
+          const ends = await Effect.runPromise(Effect.provide(Effect.scoped(runAll(parties, most)), TestClock.layer()))
+          ends.forEach(({ exit, handled }, index) => {
+            const { handlerMillis, stopsMillis } = parties[index]!
+            if (exit === undefined) assert.fail(`party ${index} waits for ever`)
+            if (stopsMillis === undefined)
+              assert.deepStrictEqual([exit._tag, handled], ["Success", handlerMillis.length])
+            else assert.isTrue(Exit.isSuccess(exit) || Exit.hasInterrupts(exit))
+          })
+        }
+      ),
+      { numRuns: 300 }
+    ))
+})

@@ -1,0 +1,117 @@
+/** Where secrets come from, and where they must not go. */
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { KafkaJs, Secret } from "@eventbus/kafkajs"
+import { Config, ConfigProvider, Effect, Fiber, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { Options } from "../../src/internal/connection/options.ts"
+import { portErrors } from "../../src/internal/connection/portErrors.ts"
+import { makeSecrets } from "../../src/internal/connection/secrets.ts"
+import { secure } from "../../src/internal/connection/security.ts"
+import { failure } from "../../src/internal/wire/errors.ts"
+
+const temporaryFile = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "secret-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true }))
+).pipe(Effect.map((folder) => join(folder, "password")))
+
+const options: Options = {
+  brokers: ["a:1"],
+  ssl: { key: Redacted.make("PRIVATE-KEY"), passphrase: Redacted.make("OPEN-SESAME") },
+  sasl: { mechanism: "plain", username: "app", password: Redacted.make("hunter2") }
+}
+
+describe("SEC-01 a secret", () => {
+  it("is in no print of the options or of the service", () => {
+    for (const value of [options, secure(options), KafkaJs.make(options)]) {
+      for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
+        for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)
+      }
+    }
+  })
+
+  it.effect("that was read is taken out of an error, whatever the client or a provider says", () =>
+    Effect.gen(function* () {
+      const secrets = makeSecrets()
+      for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
+      const secured = { ...options, security: { ...secure(options).security, scrub: secrets.scrub } }
+      const error = portErrors(secured).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
+        operation: "connect"
+      })
+      for (const text of [error.message, String(error), JSON.stringify(error), inspect(error)]) {
+        assert.notInclude(text, "hunter2")
+        assert.notInclude(text, "PRIVATE-KEY")
+      }
+      assert.strictEqual(secrets.scrub("hunter2 hunter2"), "<redacted> <redacted>")
+    })
+  )
+
+  it.effect("stays known over many rotations, and the empty one matches nothing", () =>
+    Effect.gen(function* () {
+      const secrets = makeSecrets()
+      for (let n = 0; n < 1000; n++) {
+        yield* secrets.read("it", Redacted.make(`rotated-${n}.`))
+        yield* secrets.read("it", Redacted.make("always"))
+      }
+      yield* secrets.read("it", Redacted.make(""))
+      assert.strictEqual(
+        secrets.scrub("always rotated-999. rotated-990. free"),
+        "<redacted> <redacted> <redacted> free"
+      )
+    })
+  )
+})
+
+describe("Secret", () => {
+  it.effect("fromFile is read each time, without the line break at its end", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFile
+      const secrets = makeSecrets()
+      const read = secrets.read("the password", Secret.fromFile(path))
+      yield* Effect.promise(() => writeFile(path, "old\r\n"))
+      assert.strictEqual(yield* read, "old")
+      yield* Effect.promise(() => writeFile(`${path}.new`, " new \n").then(() => rename(`${path}.new`, path)))
+      assert.strictEqual(yield* read, " new ")
+    })
+  )
+
+  it.effect("a file that is missing is a failure that names it", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Secret.fromFile("/nowhere/password"))
+      assert.strictEqual(error.message, "the file '/nowhere/password' cannot be read (ENOENT)")
+      const failed = yield* Effect.flip(makeSecrets().read("the password", Secret.fromFile("/nowhere/password")))
+      const port = portErrors(secure(options)).of(failed, { operation: "connect" })
+      assert.strictEqual(port._tag, "CredentialsUnavailable")
+      assert.isTrue(port.retryable)
+      assert.include(port.message, "the password: the file '/nowhere/password' cannot be read (ENOENT)")
+    })
+  )
+
+  it.effect("a variable is a Config", () =>
+    Effect.gen(function* () {
+      const secret: Secret.Secret = Config.Redacted("KAFKA_PASSWORD")
+      assert.strictEqual(yield* makeSecrets().read("the password", secret), "from-env")
+    }).pipe(
+      Effect.provideService(
+        ConfigProvider.ConfigProvider,
+        ConfigProvider.fromEnv({ env: { KAFKA_PASSWORD: "from-env" } })
+      )
+    )
+  )
+
+  it.effect("one that dies, or is not there within 10 seconds, is a failure", () =>
+    Effect.gen(function* () {
+      const { read } = makeSecrets()
+      const died = yield* Effect.flip(read("the password", Effect.die(new Error("vault sealed"))))
+      assert.strictEqual(died.detail, "the password: vault sealed")
+      const waiting = yield* Effect.forkChild(Effect.flip(read("the password", Effect.never)))
+      yield* TestClock.adjust("9999 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual((yield* Fiber.join(waiting)).detail, "the password: not there within 10000 ms")
+    })
+  )
+})

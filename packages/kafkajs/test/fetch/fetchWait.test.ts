@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import { fetchWaitMillis } from "../../src/internal/fetch/fetchWait.ts"
+import { Ownership } from "../../src/internal/group/ownership.ts"
+
+const at = (partition: number) => ({ topic: "t", partition })
+
+/** What a fetch of two partitions waits 1,000 ms after partition 0 has begun to be fetched, with 100 ms as the most. */
+const waitAfter = (change: (ownership: Ownership) => void, maxMillis = 100) => {
+  const ownership = new Ownership()
+  for (const owned of ownership.assign(1, [at(0), at(1)]).added) owned.phase = "waiting"
+  ownership.seek(at(0), 0n)
+  ownership.seek(at(1), 0n)
+  change(ownership)
+  return fetchWaitMillis(ownership.all(), maxMillis, 1_000)
+}
+
+describe("what a fetch waits for data", () => {
+  it("as long as Kafka's default, or more where that is asked for, while nothing can be resumed", () => {
+    assert.strictEqual(
+      waitAfter(() => {}),
+      500
+    )
+    assert.strictEqual(
+      waitAfter(() => {}, 2_000),
+      2_000
+    )
+  })
+
+  it("no longer than asked for while a partition is new, or to be given up", () => {
+    assert.strictEqual(
+      waitAfter((ownership) => ownership.assign(2, [at(0), at(1), at(2)])),
+      100
+    )
+    assert.strictEqual(
+      waitAfter((ownership) => ownership.assign(2, [at(0)])),
+      100
+    )
+  })
+
+  it("no longer than the last one that was paused has been so", () => {
+    for (const [since, wait] of [
+      [1_000, 5],
+      [997.5, 5],
+      [979.5, 20],
+      [500, 100]
+    ] as const) {
+      assert.strictEqual(
+        waitAfter((ownership) => {
+          ownership.pause([at(0)], 100)
+          ownership.pause([at(1)], since)
+        }),
+        wait
+      )
+    }
+    assert.strictEqual(
+      waitAfter((ownership) => ownership.pause([at(0)], 1_000), 0),
+      0
+    )
+  })
+
+  it("a pause that is repeated is as old as it was, and one that is over is none", () => {
+    assert.strictEqual(
+      waitAfter((ownership) => {
+        ownership.pause([at(0)], 970)
+        ownership.pause([at(0)], 1_000)
+      }),
+      30
+    )
+    assert.strictEqual(
+      waitAfter((ownership) => {
+        ownership.pause([at(0)], 970)
+        ownership.resume([at(0)])
+      }),
+      500
+    )
+  })
+})

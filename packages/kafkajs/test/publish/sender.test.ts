@@ -1,0 +1,135 @@
+/** What becomes of records when the cluster's view of their topic changes while they wait: a cluster that is made of its answers. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { Cluster } from "../../src/internal/connection/cluster.ts"
+import { portErrors } from "../../src/internal/connection/portErrors.ts"
+import { secure } from "../../src/internal/connection/security.ts"
+import { makeSender } from "../../src/internal/publish/sender.ts"
+import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
+import { failure, Local } from "../../src/internal/wire/errors.ts"
+
+const away = failure(Local.connection, "not here")
+
+/** Its one node takes no request. Topic `t` has as many partitions as it is told, led by that node or by nobody. */
+const cluster = () => {
+  let partitions = 0
+  let leader = 1
+  let looks = 0
+  const topic = (): TopicMetadata => ({
+    ...{ topic: "t", topicErrorCode: 0, isInternal: false },
+    partitionMetadata: Array.from({ length: partitions }, (_, partitionId) => ({
+      ...{ partitionId, partitionErrorCode: 0, leader, replicas: [1], isr: [1], offlineReplicas: [] }
+    }))
+  })
+  const self: Cluster = {
+    node: () => Effect.fail(away),
+    anyNode: Effect.fail(away),
+    metadata: () =>
+      Effect.sync(() => {
+        looks++
+        return new Map([["t", topic()]])
+      }),
+    allTopics: Effect.succeed(["t"]),
+    nodes: Effect.succeed([1]),
+    coordinator: () => Effect.fail(away)
+  }
+  return {
+    self,
+    looks: () => looks,
+    has: (count: number, leaderId = 1) => {
+      partitions = count
+      leader = leaderId
+    }
+  }
+}
+
+const errors = portErrors(secure({ brokers: ["k:1"] }))
+
+const settings = {
+  ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),
+  ...{ lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
+  ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
+  identify: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
+  enlist: () => Effect.void
+}
+
+/** Sends one record to each partition, and tells what became of it. */
+const sendTo = Effect.fnUntraced(function* (
+  on: Cluster,
+  partitions: ReadonlyArray<number>,
+  deliveryTimeoutMillis = 120_000
+) {
+  const options = { ...settings, deliveryTimeoutMillis }
+  const { send } = yield* makeSender(on, options, errors, yield* Effect.scope)
+  const outcomes = new Map<number, string>()
+  for (const partition of partitions) {
+    send({ topic: "t", partition, key: null, value: Buffer.from("x") }, (outcome) => {
+      outcomes.set(partition, "_tag" in outcome ? outcome._tag : "written")
+    })
+  }
+  return outcomes
+})
+
+describe("sender", () => {
+  it.effect(
+    "a record for a partition that the topic lost when it was made anew is refused, one that a node does not know yet waits",
+    () =>
+      Effect.gen(function* () {
+        const { self, has } = cluster()
+        has(3)
+        const outcomes = yield* sendTo(self, [0, 2])
+        yield* TestClock.adjust("1 second")
+        has(1)
+        yield* TestClock.adjust("200 millis")
+        has(3)
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual([...outcomes], [])
+        has(1)
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual([...outcomes], [[2, "RecordRejected"]])
+      })
+  )
+
+  it.effect("a record that timed out without a leader is the last reason to ask for one", () =>
+    Effect.gen(function* () {
+      const { self, has, looks } = cluster()
+      has(1, -1)
+      // Deadlines are on the real clock: this one is over when it is looked at.
+      const outcomes = yield* sendTo(self, [0], 0)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([...outcomes], [[0, "RequestTimedOut"]])
+      const before = looks()
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(looks(), before)
+    })
+  )
+
+  it.effect(
+    "OFF-17 in a transaction, sequence numbers of a partition are not used again after a record that may have been written was given up",
+    () =>
+      Effect.gen(function* () {
+        const { self, has } = cluster()
+        has(1)
+        const identity = { producerId: 1n, producerEpoch: 0 }
+        const options = {
+          ...settings,
+          kind: "transactional",
+          transactionalId: "x",
+          identify: Effect.succeed(identity)
+        } as const
+        const { send } = yield* makeSender(self, options, errors, yield* Effect.scope)
+        const outcomes: Array<string> = []
+        const one = (name: string) =>
+          send({ topic: "t", partition: 0, key: null, value: Buffer.from(name) }, (outcome) => {
+            outcomes.push(`${name}: ${"_tag" in outcome ? outcome._tag : "written"}`)
+          })
+        const first = one("first")
+        yield* TestClock.adjust("50 millis")
+        first.giveUp()
+        one("second")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(outcomes, ["second: UnexpectedBrokerError"])
+      })
+  )
+})

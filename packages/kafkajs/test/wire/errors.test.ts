@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  brokerError,
+  type ClientFailure,
+  clientFailure,
+  failure,
+  failureOfCode
+} from "../../src/internal/wire/errors.ts"
+
+const connection = { brokers: ["a:1"], mechanism: "PLAIN", requestTimeoutMillis: 30_000 }
+const subject = {
+  operation: "do",
+  topic: "t",
+  partition: 2,
+  bytes: 7,
+  groupId: "g",
+  groupInstanceId: "i",
+  transactionalId: "x"
+}
+const tagOf = (failed: ClientFailure) => brokerError(failed, subject, connection)._tag
+
+const thrown = (name: string, fields: object, cause?: unknown) =>
+  Object.assign(new Error(`${name} happened`, { cause }), { name, ...fields })
+
+describe("errors", () => {
+  it.each([
+    ["REBALANCE_IN_PROGRESS", "RebalanceInProgress", true],
+    ["FENCED_INSTANCE_ID", "InstanceFenced", false],
+    ["PRODUCER_FENCED", "ProducerFenced", false],
+    ["INVALID_PRODUCER_EPOCH", "ProducerFenced", false],
+    ["UNKNOWN_TOPIC_OR_PARTITION", "UnknownTopic", true],
+    ["INVALID_TOPIC_EXCEPTION", "InvalidTopic", false],
+    ["TOPIC_ALREADY_EXISTS", "TopicExists", false],
+    ["MESSAGE_TOO_LARGE", "RecordTooLarge", false],
+    ["INVALID_RECORD", "RecordRejected", false],
+    ["TOPIC_AUTHORIZATION_FAILED", "AuthorizationFailed", false],
+    ["GROUP_AUTHORIZATION_FAILED", "AuthorizationFailed", false],
+    ["NOT_COORDINATOR_FOR_GROUP", "CoordinatorUnavailable", true],
+    ["GROUP_LOAD_IN_PROGRESS", "CoordinatorUnavailable", true],
+    ["REQUEST_TIMED_OUT", "RequestTimedOut", true],
+    ["LEADER_NOT_AVAILABLE", "UnexpectedBrokerError", true],
+    ["POLICY_VIOLATION", "UnexpectedBrokerError", false]
+  ])("%s is %s at the port", (type, tag, retryable) => {
+    const error = brokerError(failure(type, "why"), subject, connection)
+    assert.deepStrictEqual([error._tag, error.retryable], [tag, retryable])
+  })
+
+  it("the reason is found below what kafkajs wraps around it", () => {
+    const tls = thrown("KafkaJSConnectionError", { code: "SELF_SIGNED_CERT_IN_CHAIN" })
+    assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSNumberOfRetriesExceeded", {}, tls))), "TlsFailed")
+    const refused = thrown("KafkaJSConnectionError", { code: "ECONNREFUSED" })
+    assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSNonRetriableError", {}, refused))), "BrokerUnavailable")
+    const wrong = thrown("KafkaJSSASLAuthenticationError", {})
+    assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSNonRetriableError", {}, wrong))), "AuthenticationFailed")
+    assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSRequestTimeoutError", {}))), "RequestTimedOut")
+  })
+
+  it("anything may be thrown, also what is no error or names itself as its cause", () => {
+    assert.strictEqual(tagOf(clientFailure("text")), "UnexpectedBrokerError")
+    assert.strictEqual(tagOf(clientFailure(undefined)), "UnexpectedBrokerError")
+    const circular = new Error("round")
+    circular.cause = circular
+    assert.strictEqual(tagOf(clientFailure(circular)), "UnexpectedBrokerError")
+  })
+
+  it("code 0 is success, and an unknown code is named by its number", () => {
+    assert.isUndefined(failureOfCode(0))
+    assert.strictEqual(failureOfCode(9999)?.type, "KAFKA_ERROR_9999")
+  })
+})

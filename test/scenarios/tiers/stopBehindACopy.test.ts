@@ -1,0 +1,165 @@
+import { assert, describe } from "@effect/vitest"
+import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Data, Effect } from "effect"
+import { type App, advance, append, bytes, orders, scenario, settle, start, until, valuesOf } from "../bus.ts"
+
+class Down extends Data.TaggedError("Down")<object> {}
+
+describe("a stop right behind a record that left for a retry topic", () => {
+  for (const processingOrder of ["partition", "key", "unordered"] as const) {
+    scenario(
+      `ruling 6 LIF-12 ${processingOrder}: its copy is published, and what was handled behind it is committed with it`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* memory.createTopic("orders.retry-1")
+          const calls: Array<string> = []
+          const stop = (): Effect.Effect<void> => Effect.orDie(app.connector.stop("orders"))
+          const app: App = yield* start(
+            Binding.make("orders", {
+              ...orders,
+              processingOrder,
+              maxInFlight: 1,
+              retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 hour"] }),
+              onError: { Down: Route.retry },
+              handler: ({ value }) =>
+                Effect.gen(function* () {
+                  calls.push(value)
+                  if (value === "bad") return yield* new Down()
+                  // Before the copy of the first record can have left.
+                  yield* stop()
+                  yield* Effect.sleep("2 seconds")
+                })
+            })
+          )
+          yield* append("orders", 0, ["bad", "slow", "later"])
+          yield* until(() => calls.length === 2)
+          yield* advance("3 seconds")
+          assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+          assert.deepStrictEqual(calls, ["bad", "slow"])
+          assert.strictEqual((yield* memory.log("orders.retry-1", 0)).length, 1)
+          assert.strictEqual(yield* memory.committed("billing", "orders", 0), 2n)
+        })
+    )
+  }
+})
+
+describe("a stop between a failure and the copy that it leads to", () => {
+  for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
+    scenario(
+      `RTY-24 ruling 17 ${orderingMode}: a listener that stops the binding at the failure is in time, and the next owner handles the record`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* memory.createTopic("orders.DLT")
+          let isDown = true
+          const handled: Array<string> = []
+          const app = yield* start(
+            Binding.make("orders", {
+              ...orders,
+              orderingMode,
+              retry: RetryPolicy.none,
+              onError: { Down: Route.retry },
+              handler: ({ value }) => (isDown ? Effect.fail(new Down()) : Effect.sync(() => handled.push(value)))
+            })
+          )
+          const fork = Effect.runForkWith(yield* Effect.context())
+          yield* app.connector.subscribe(({ _tag }) => {
+            if (_tag === "AttemptFailed") fork(Effect.orDie(app.connector.stop("orders")))
+          })
+          yield* append("orders", 0, ["a"])
+          yield* settle
+          assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+          assert.deepStrictEqual(yield* valuesOf("orders.DLT"), [])
+          isDown = false
+          yield* app.connector.start("orders")
+          yield* settle
+          assert.deepStrictEqual(handled, ["a"])
+        })
+    )
+  }
+
+  for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
+    scenario(
+      `RTY-24 REB-06 ruling 17 ${orderingMode}: while the broker refuses the copy: it is not repeated, nor is a topic made for it`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* memory.createTopic("orders.DLT")
+          const app = yield* start(
+            Binding.make("orders", {
+              ...orders,
+              orderingMode,
+              retry: RetryPolicy.none,
+              onError: { Down: Route.retry },
+              handler: () => Effect.fail(new Down())
+            })
+          )
+          yield* append("orders", 0, ["a"])
+          yield* advance("1 second")
+          yield* deleteTopic("orders.DLT")
+          yield* Effect.forkChild(app.connector.stop("orders"))
+          yield* advance("10 seconds")
+          assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+          assert.strictEqual(yield* memory.partitionCount("orders.DLT"), 0)
+          assert.notStrictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+        }),
+      { latency: { produce: "2 seconds" } }
+    )
+  }
+})
+
+describe("a stop while the broker refuses the copy of a record that others are behind", () => {
+  scenario(
+    "ruling 6 OFF-11 key: no record begins that only a prefix needs which cannot come: the next owner has them all",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const calls: Array<string> = []
+        let isDown = true
+        const binding = Binding.make("orders", {
+          ...orders,
+          processingOrder: "key",
+          missingTopics: "wait",
+          retry: RetryPolicy.none,
+          onError: { Down: Route.retry },
+          handler: ({ value }) =>
+            Effect.gen(function* () {
+              calls.push(value)
+              if (value === "a0" && isDown) return yield* new Down()
+              yield* Effect.sleep("2 seconds")
+            })
+        })
+        const app = yield* start(binding)
+        yield* memory.append(
+          "orders",
+          0,
+          ["a0", "a1", "a2", "b3"].map((value) => ({ key: bytes(value.slice(0, 1)), value: bytes(value) }))
+        )
+        yield* settle
+        assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
+        yield* Effect.forkChild(app.connector.stop("orders"))
+        yield* advance("10 seconds")
+        assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+        assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
+        isDown = false
+        yield* app.connector.start("orders")
+        for (let second = 0; second < 10; second++) yield* advance("1 second")
+        assert.deepStrictEqual(
+          calls.slice(3).filter((value) => value.startsWith("a")),
+          ["a0", "a1", "a2"]
+        )
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 4n)
+      })
+  )
+})
+
+const deleteTopic = (topic: string) =>
+  Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
+    Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.deleteTopics([topic])))
+  )
