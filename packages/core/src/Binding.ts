@@ -5,7 +5,7 @@
  * commits and leaves the group.
  */
 import { Effect, Layer } from "effect"
-import type { BatchOptions, Options, Protected, TransactionalOptions } from "./BindingOptions.ts"
+import type { BatchOptions, FailureOptions, Options, TransactionalOptions } from "./BindingOptions.ts"
 import type * as Broker from "./Broker.ts"
 import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
@@ -40,16 +40,16 @@ export function make<
   I extends IdempotencyOptions<K, V> | undefined = IdempotencyOptions<K, V> | undefined
 >(
   name: string,
-  options: Options<K, V, E, R> & Protected<P, D> & Once<I>
+  options: Options<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<I>
 ): Binding<R | P | D | (undefined extends I ? never : IdempotencyStore)>
 export function make<K, V, E, R, P, D>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P, D> & Once<IdempotencyOptions<K, V> | undefined>
+  options: Options<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<IdempotencyOptions<K, V> | undefined>
 ): Binding<R | P | D | IdempotencyStore> {
   return { name, definition: definePerRecord(name, options) }
 }
 
-interface Once<I> {
+interface IdempotencyOption<I> {
   /**
    * Remembers which records were handled, in an `IdempotencyStore`, and skips those that are delivered again: `{}` takes its defaults. Default:
    * nothing is remembered.
@@ -60,7 +60,7 @@ interface Once<I> {
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
 export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
   name: string,
-  options: BatchOptions<K, V, E, R> & Protected<P, D>
+  options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
 ): Binding<R | P | D> => ({
   name,
   definition: definePerBatch(name, options)
@@ -73,7 +73,7 @@ export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = ne
  */
 export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
   name: string,
-  options: TransactionalOptions<K, V, E, R> & Protected<P, D>
+  options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })
 
 /**

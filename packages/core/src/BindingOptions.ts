@@ -108,7 +108,7 @@ export interface Settings<K, V> {
 }
 
 /** Settings with code of the user's in them, whose requirements `P` and `D` become the binding's. */
-export interface Protected<P, D> {
+export interface FailureOptions<P, D> {
   /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
   readonly circuitBreaker?: CircuitBreaker.Options<P>
   /** What becomes of dead letters, and how they look. Default `DeadLetter.storeOnly`. */

@@ -16,10 +16,14 @@ export interface TopicPartition {
   readonly partition: number
 }
 
-/** A record fetched from a partition. */
-export interface ConsumerRecord extends TopicPartition {
+/** The coordinates of one record. */
+export interface RecordPosition extends TopicPartition {
   /** Position in the partition, 0 or more. */
   readonly offset: bigint
+}
+
+/** A record fetched from a partition. */
+export interface ConsumerRecord extends RecordPosition {
   /** Epoch milliseconds; meaning (create or append time) as the topic is configured. */
   readonly timestamp: number
   /** Original bytes; null is "no key", which differs from an empty key. */
@@ -43,10 +47,8 @@ export interface ProducerRecord {
   readonly timestamp?: number
 }
 
-/** Where an acknowledged record ended up. */
-export interface RecordMetadata extends TopicPartition {
-  readonly offset: bigint
-}
+/** Where an acknowledged record is stored. */
+export interface RecordMetadata extends RecordPosition {}
 
 /**
  * A text key for maps of per-partition state. Unambiguous, since a topic name cannot contain a slash.

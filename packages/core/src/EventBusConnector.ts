@@ -50,19 +50,19 @@ export type { BindingSnapshot } from "./Snapshot.ts"
 export type StateChanged = Extract<EventBusEvent, { readonly _tag: "StateChanged" }>
 
 /** What a name may fail at: no binding has it, or bindings of several clusters do, and then their keys, `{cluster}:{binding}`, name them. */
-export type NotNamed = BindingNotFound | AmbiguousBinding
+export type BindingLookupError = BindingNotFound | AmbiguousBinding
 
 /**
  * Commands take a binding's name, or `{cluster}:{binding}`. They fail with `BindingNotFound`, with `AmbiguousBinding` when bindings of several clusters
  * have the name, and with `InvalidContainerState` when the binding's state does not allow them.
  */
-export type Command = (name: string) => Effect.Effect<void, NotNamed | InvalidContainerState>
+export type Command = (name: string) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
 /** A command for the whole binding, or for one of its retry tiers (from 1). */
 export type TierCommand = (
   name: string,
   options?: { readonly tier?: number }
-) => Effect.Effect<void, NotNamed | InvalidContainerState>
+) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
 export class EventBusConnector extends Context.Service<
   EventBusConnector,
@@ -72,7 +72,7 @@ export class EventBusConnector extends Context.Service<
       binding: Described<R>
     ) => Effect.Effect<void, BindingAlreadyExists | ConfigurationValidation | ConnectorClosed, R | Broker>
     /** Removes a binding that is CREATED or STOPPED, and answers what it was; its name is free afterwards. */
-    readonly unregister: (name: string) => Effect.Effect<BindingSnapshot, NotNamed | InvalidContainerState>
+    readonly unregister: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError | InvalidContainerState>
     /** CREATED or STOPPED to RUNNING. */
     readonly start: Command
     /** RUNNING or PAUSED to STOPPED: waits for running handlers up to `shutdownTimeout`, commits, leaves the group. Inside a handler of the binding it returns at once. */
@@ -83,13 +83,13 @@ export class EventBusConnector extends Context.Service<
     readonly resume: TierCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
-    readonly getState: (name: string) => Effect.Effect<ContainerState, NotNamed>
+    readonly getState: (name: string) => Effect.Effect<ContainerState, BindingLookupError>
     /** Every binding as it is now, its partitions with their lag included. Asks no broker. */
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
-    readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, NotNamed>
+    readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
     /** The commands of operators on a binding's dead letter topic: replays, statistics, purge. */
-    readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, NotNamed>
+    readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
     /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
     readonly getByTopic: (topic: string) => Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** How all bindings are, and why not better. Costs no I/O. */

@@ -34,11 +34,6 @@ export interface Target {
   readonly reason?: DeadLetterReason
 }
 
-/** A record of a partition, by its coordinates. */
-export interface RecordPosition extends TopicPartition {
-  readonly offset: bigint
-}
-
 interface OfBinding {
   /** The alias of the binding's cluster. */
   readonly cluster: string

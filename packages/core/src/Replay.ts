@@ -3,6 +3,7 @@
  */
 import { type Effect, Schema } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
+import type { RecordPosition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 
 /**
@@ -17,26 +18,23 @@ export interface DeadLetters {
   /** The next `count` records, to the retry topic of a tier, from 1. */
   readonly replayToTier: (tier: number, count: number) => Effect.Effect<Report, BrokerError | UnknownTier>
   /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
-  readonly replayRecords: (places: ReadonlyArray<Place>) => Effect.Effect<Report, BrokerError>
+  readonly replayRecords: (records: ReadonlyArray<Omit<RecordPosition, "topic">>) => Effect.Effect<Report, BrokerError>
   /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
-  readonly discard: (places: ReadonlyArray<Place>, reason: string) => Effect.Effect<number, BrokerError>
+  readonly discard: (
+    records: ReadonlyArray<Omit<RecordPosition, "topic">>,
+    reason: string
+  ) => Effect.Effect<number, BrokerError>
   /** The records that were given up, with the reasons. */
   readonly discarded: Effect.Effect<ReadonlyArray<Discarded>, BrokerError>
   /** Reads the whole topic. */
   readonly stats: Effect.Effect<Stats, BrokerError>
   /** Records of one partition, in order. None when there is no such partition. */
-  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<Listed>, BrokerError>
+  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError>
   /** Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. */
   readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable>
 }
 
-/** A record of the dead letter topic. */
-export interface Place {
-  readonly partition: number
-  readonly offset: bigint
-}
-
-export interface Listed {
+export interface ListedDeadLetter {
   readonly letter: DeadLetterRecord
   /** `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. */
   readonly state: "waiting" | "dealt-with"

@@ -71,7 +71,9 @@ export class TestBus extends Context.Service<
     readonly handled: (binding?: string) => Effect.Effect<ReadonlyArray<Handled>>
     /** Everything that the connector reported, in order. */
     readonly events: Effect.Effect<ReadonlyArray<TimedEvent>>
-    readonly state: (binding: string) => Effect.Effect<EventBusError.ContainerState, EventBusConnector.NotNamed>
+    readonly state: (
+      binding: string
+    ) => Effect.Effect<EventBusError.ContainerState, EventBusConnector.BindingLookupError>
     /** A second process with the same bindings joins the groups, gets its share of the partitions, and leaves again. */
     readonly rebalance: Effect.Effect<void>
     /**

@@ -135,7 +135,7 @@ const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.R
 const breakerOf = <R>(
   { circuitBreaker }: BindingSettings,
   probe: CircuitBreaker.Options<R>["probe"]
-): Pick<BindingOptions.Protected<R, R>, "circuitBreaker"> => {
+): Pick<BindingOptions.FailureOptions<R, R>, "circuitBreaker"> => {
   const { enabled, slowCallDurationMs, waitDurationInOpenStateMs, openBackoff, probeTimeoutMs, ...plain } =
     circuitBreaker
   if (!enabled) return {}

@@ -7,8 +7,9 @@
  */
 import { Clock, Effect, type Scope, Semaphore } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
+import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
-import { type DeadLetters, type Place, type Report, UnknownTier } from "../../Replay.ts"
+import { type DeadLetters, type Report, UnknownTier } from "../../Replay.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Journal from "./replayJournal.ts"
 import { keyOf, type Options, Refused, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
@@ -59,9 +60,9 @@ export const make = (options: Options): Replays => {
       Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
         ? run({ count, tier, inOrder: true, judge: () => "take" })
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
-    replayRecords: (places) => run(these(places)),
-    discard: (places, reason) =>
-      Effect.map(run({ ...these(places), discardedBecause: reason }), ({ replayed }) => replayed),
+    replayRecords: (records) => run(these(records)),
+    discard: (records, reason) =>
+      Effect.map(run({ ...these(records), discardedBecause: reason }), ({ replayed }) => replayed),
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis
       let nextDueMillis: number | undefined
@@ -78,8 +79,8 @@ export const make = (options: Options): Replays => {
   }
 }
 
-const these = (places: ReadonlyArray<Place>): Selection => {
-  const wanted = new Set(places.map(({ partition, offset }) => `${partition}/${offset}`))
+const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection => {
+  const wanted = new Set(records.map(({ partition, offset }) => `${partition}/${offset}`))
   return {
     count: wanted.size,
     inOrder: false,

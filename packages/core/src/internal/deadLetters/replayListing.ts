@@ -4,12 +4,12 @@
 import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import type { Discarded, Listed, Page } from "../../Replay.ts"
+import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as Journal from "./replayJournal.ts"
 import * as Survey from "./replaySurvey.ts"
 
 /** Records of one partition, in order. None when there is no such partition. */
-export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyArray<Listed>, BrokerError> =>
+export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const { partitions, scan } = yield* Survey.take(target, admin)
@@ -19,7 +19,7 @@ export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyA
     const from = page.from === undefined || page.from < logStart ? logStart : page.from
     return yield* scan.read({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
       Stream.take(page.count),
-      Stream.map((record): Listed => {
+      Stream.map((record): ListedDeadLetter => {
         const isDone = record.offset < position || Survey.isTaken(found, record)
         return { letter: DeadLetterRecord.read(record), state: isDone ? "dealt-with" : "waiting" }
       }),

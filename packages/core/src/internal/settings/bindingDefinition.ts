@@ -2,7 +2,7 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 import { Duration, Effect } from "effect"
-import type { BatchOptions, Options, Protected, Settings, TransactionalOptions } from "../../BindingOptions.ts"
+import type { BatchOptions, FailureOptions, Options, Settings, TransactionalOptions } from "../../BindingOptions.ts"
 import type { Producer } from "../../Broker.ts"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ExceptionLists } from "../../Classifier.ts"
@@ -116,7 +116,8 @@ export const budgetMillis = (definition: BindingDefinition<unknown>): number => 
 
 export const definePerRecord = <K, V, E, R, P, D>(
   name: string,
-  options: Options<K, V, E, R> & Protected<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+  options: Options<K, V, E, R> &
+    FailureOptions<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
   const key = keySerde(options)
   const handler = onceHandler(options)
@@ -141,7 +142,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
 }
 
 const protection = <P, D>(
-  options: Protected<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
+  options: FailureOptions<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
 ): Pick<BindingDefinition<P | D>, "circuitBreaker" | "deadLetter" | "deadLetterTopic"> => {
   const { topic, groupId, naming = TopicName.standard, deadLetter = DeadLetter.storeOnly } = options
   const { topicSuffix } = deadLetter.settings
@@ -170,7 +171,7 @@ const onceHandler = <K, V, E, R>(
 
 export const defineTransactional = <K, V, E, R, P, D>(
   name: string,
-  options: TransactionalOptions<K, V, E, R> & Protected<P, D>
+  options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): BindingDefinition<Exclude<R, CurrentTransaction> | P | D> => {
   const key = keySerde(options)
   return {
@@ -195,7 +196,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
 
 export const definePerBatch = <K, V, E, R, P, D>(
   name: string,
-  options: BatchOptions<K, V, E, R> & Protected<P, D>
+  options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
 ): BindingDefinition<R | P | D> => {
   const key = keySerde(options)
   return {
