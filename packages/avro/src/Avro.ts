@@ -64,7 +64,7 @@ export const serde = Effect.fnUntraced(function* <A, I>(
   }
 })
 
-/** Avro by the registry at the URL; JSON where there is no URL (resilient consumer seed, "Message Formats"). */
+/** Avro by the registry at the URL; JSON where there is no URL (resilient consumer seed "Message Formats"). */
 export const orJson = <A, I>(
   url: string | undefined,
   schema: Schema.Codec<A, I>,

@@ -1,5 +1,5 @@
 /**
- * Bindings and clusters from files, environment variables and plain data (connector seed §4.1, §7, appendix).
+ * Bindings and clusters from files, environment variables and plain data (connector seed §4.1, §7 and appendix).
  *
  * ```ts
  * const config = yield* Configuration.load("app.yaml", { profile: "prod" })

@@ -1,5 +1,5 @@
 /**
- * When a figure is worth an alert: pure, for whoever evaluates the figures (error handling seed, "Consumer Lag Alerting"; ruling 69). The same limits as rules for
+ * When a figure is worth an alert: pure, for whoever evaluates the figures (error handling seed "Consumer Lag Alerting", ruling 69). The same limits as rules for
  * Prometheus are in `@eventbus/observability`.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What the connector itself refuses or reports, as tagged errors (the `EventBusException` family of the connector seed, §11).
+ * What the connector itself refuses or reports, as tagged errors (the `EventBusException` family, connector seed §11).
  */
 import { Schema } from "effect"
 import type { ConsumerRecord } from "./ConsumerRecord.ts"

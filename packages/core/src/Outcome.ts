@@ -1,5 +1,5 @@
 /**
- * Results instead of errors: a handler may succeed with one of these, and its record goes where the result says (resilient consumer seed, §2).
+ * Results instead of errors: a handler may succeed with one of these, and its record goes where the result says (resilient consumer seed §2).
  *
  * Any other success is a success, and an error that is raised instead keeps its route (ruling 68). What can be failed with is failed with: both results
  * are errors as well, and mean the same as an error of the handler.

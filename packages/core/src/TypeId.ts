@@ -1,5 +1,5 @@
 /**
- * Records of several types in one topic: header `__TypeId__` of each names the type of its value, as Spring's JSON serializer writes it (brokers seed,
+ * Records of several types in one topic: header `__TypeId__` of each names the type of its value, as Spring's JSON serializer writes it (brokers seed
  * "KafkaProducerConfig", "KafkaConsumerConfig").
  *
  * ```ts

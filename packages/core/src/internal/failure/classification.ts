@@ -166,7 +166,7 @@ const matchesAny = (
   levels: ReadonlyArray<Failure.ErrorSummary>
 ): boolean => levels.some((level) => patterns.some((pattern) => ErrorPattern.matches(pattern, level)))
 
-/** The attempts in place come first: only the one that exhausts them skips (connector seed, appendix). */
+/** The attempts in place come first: only the one that exhausts them skips (connector seed appendix). */
 const skipTo = (tier: number): Decision => ({ inPlace: true, destination: { _tag: "Tier", tier }, permanent: false })
 
 const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)
