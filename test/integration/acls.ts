@@ -1,4 +1,4 @@
-/** Grants rights on a cluster with ACLs. The port has no such request, so this is the client underneath the adapter. */
+/** Grants ACLs on a cluster. The port has no such request, so this is the client underneath the adapter. */
 import { createRequire } from "node:module"
 import type { RealKafka } from "@eventbus/kafka-runner"
 import { Effect } from "effect"
@@ -22,14 +22,14 @@ interface ClientModule {
 const client: ClientModule = createRequire(new URL("../../packages/kafkajs/package.json", import.meta.url))("kafkajs")
 
 /** What the user `app` may do. */
-export interface Right {
+export interface Acl {
   readonly resource: "TOPIC" | "GROUP"
   readonly name: string
   readonly operation: "READ" | "WRITE" | "DESCRIBE"
 }
 
 /** Lets the user `app` do this. */
-export const grant = (cluster: RealKafka.Cluster, ...rights: ReadonlyArray<Right>): Effect.Effect<void> =>
+export const grant = (cluster: RealKafka.Cluster, ...acls: ReadonlyArray<Acl>): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { username, password } = cluster.users.admin
     const admin = new client.Kafka({
@@ -40,7 +40,7 @@ export const grant = (cluster: RealKafka.Cluster, ...rights: ReadonlyArray<Right
     }).admin()
     await admin.connect()
     await admin.createAcls({
-      acl: rights.map(({ resource, name, operation }) => ({
+      acl: acls.map(({ resource, name, operation }) => ({
         principal: `User:${cluster.users.app.username}`,
         host: "*",
         resourceName: name,

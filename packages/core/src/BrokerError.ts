@@ -68,7 +68,7 @@ export class AuthorizationFailed extends Schema.TaggedError<AuthorizationFailed>
 }) {
   readonly retryable = false
   override get message(): string {
-    return `Not allowed to ${this.operation} ${this.resource} '${this.name}'. Grant the right (ACL) to this user.`
+    return `Not allowed to ${this.operation} ${this.resource} '${this.name}'. Grant the ACL to this user.`
   }
 }
 

@@ -6,7 +6,7 @@
  */
 import { type Cause, Clock, Duration, Effect, MutableRef, Option, Queue, Ref, Schema, type Scope, Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
-import { bounded } from "./internal/base/awaitAtMost.ts"
+import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import * as BreakerState from "./internal/breaker/breakerState.ts"
 import * as CallWindow from "./internal/breaker/callWindow.ts"
 import * as Listeners from "./internal/breaker/listeners.ts"
@@ -234,7 +234,8 @@ export const make = Effect.fnUntraced(function* <R = never>(
     },
     // One that cannot be interrupted does not keep the breaker open for ever.
     probe:
-      options.probe && Effect.flatMap(bounded(options.probe, options.probeTimeout ?? "10 seconds"), Effect.fromOption),
+      options.probe &&
+      Effect.flatMap(awaitAtMost(options.probe, options.probeTimeout ?? "10 seconds"), Effect.fromOption),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())
   })

@@ -28,13 +28,13 @@ import {
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
-import { bounded } from "./internal/base/awaitAtMost.ts"
+import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import * as Validation from "./internal/checks/validation.ts"
 import { CurrentHandler } from "./internal/group/currentHandler.ts"
 import * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
-import * as Assessment from "./internal/lifecycle/health.ts"
-import * as Watch from "./internal/lifecycle/lagPoller.ts"
+import * as HealthReport from "./internal/lifecycle/health.ts"
+import * as LagPoller from "./internal/lifecycle/lagPoller.ts"
 import * as Registry from "./internal/lifecycle/registry.ts"
 import * as DeadLetterDepth from "./internal/observe/deadLetterDepth.ts"
 import * as EventHub from "./internal/observe/eventHub.ts"
@@ -129,7 +129,7 @@ const make = Effect.gen(function* () {
   /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
   const remove = Effect.fnUntraced(function* (registered: Registry.Registered) {
     const key = BindingKey.of(registered.container.definition)
-    yield* bounded(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
+    yield* awaitAtMost(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
       Effect.andThen(Effect.sync(() => registry.remove(registered))),
       Effect.andThen(Deferred.succeed(registered.removed, undefined)),
       Effect.uninterruptible,
@@ -227,7 +227,7 @@ const make = Effect.gen(function* () {
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
   const interval = Duration.fromInputUnsafe(yield* WatchInterval)
-  yield* Effect.forkScoped(Watch.run(containers, Duration.toMillis(interval)))
+  yield* Effect.forkScoped(LagPoller.run(containers, Duration.toMillis(interval)))
   yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 
   return EventBusConnector.of({
@@ -249,7 +249,7 @@ const make = Effect.gen(function* () {
       ),
     health: Effect.gen(function* () {
       const nowMillis = yield* Clock.currentTimeMillis
-      return Assessment.assess(yield* listBindings, { nowMillis, isClosing: closed })
+      return HealthReport.fromSnapshots(yield* listBindings, { nowMillis, isClosing: closed })
     }),
     snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
     changes: Stream.filter(eventsOf("rare"), (event) => event._tag === "StateChanged"),

@@ -7,7 +7,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { Right } from "./internal/checks/acls.ts"
+import type { RequiredAcl } from "./internal/checks/acls.ts"
 import type { StrategyEvent } from "./internal/deadLetters/strategyEvents.ts"
 import type { Failure } from "./internal/failure/failure.ts"
 import type { PauseReason } from "./internal/partition/pauseReasons.ts"
@@ -80,7 +80,7 @@ export type EventBusEvent =
   /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
   | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
   /** ACLs deny what the binding will need, as far as the cluster says. It goes on without, until it needs it; granting heals it. */
-  | (OfConsumer & { readonly _tag: "RightsMissing"; readonly rights: ReadonlyArray<Right> })
+  | (OfConsumer & { readonly _tag: "AclsMissing"; readonly acls: ReadonlyArray<RequiredAcl> })
   /** More consumers than partitions: the rest get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"

@@ -40,9 +40,9 @@ export interface BindingSnapshot {
   /** Set while copies for a retry or dead letter topic cannot be published. */
   readonly unpublished: Unpublished | undefined
   /** Set while no broker of the cluster answers, as it was asked last. */
-  readonly unreachable: Trouble | undefined
+  readonly unreachable: OngoingFailure | undefined
   /** Set while no consumer has a partition, and the topic does not exist or may not be read. */
-  readonly unreadable: Trouble | undefined
+  readonly unreadable: OngoingFailure | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
 }
@@ -100,7 +100,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly preparingMillis: number
 }
 
-export interface Trouble {
+export interface OngoingFailure {
   readonly error: BrokerError
   readonly sinceMillis: number
 }

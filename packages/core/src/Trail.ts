@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as DeadLetterRecord from "./DeadLetterRecord.ts"
-import { counted } from "./internal/base/counted.ts"
+import { pluralize } from "./internal/base/pluralize.ts"
 import { type Copy, find, type Selector, type Topics } from "./internal/deadLetters/trailSearch.ts"
 import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
 import * as Names from "./internal/record/headerNames.ts"
@@ -132,7 +132,7 @@ const storyOf = (hop: Hop): string => {
       return [`attempt ${attempt}`, ...cause, ...state].join(", ")
     case "dead-letter": {
       const message = exceptionMessage === undefined || exceptionMessage === "" ? "" : `: ${oneLine(exceptionMessage)}`
-      return `${reason ?? "unknown reason"} after ${counted(totalAttempts, "attempt")}, ${oneLine(exceptionClass ?? "")}${message}`
+      return `${reason ?? "unknown reason"} after ${pluralize(totalAttempts, "attempt")}, ${oneLine(exceptionClass ?? "")}${message}`
     }
   }
 }

@@ -4,7 +4,7 @@ import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
 import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
-import * as OtherHeaders from "../src/internal/record/deadLetterRecordHeaders.ts"
+import * as DeadLetterRecordHeaders from "../src/internal/record/deadLetterRecordHeaders.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
 import * as ReplayHeaders from "../src/internal/record/replayHeaders.ts"
 
@@ -144,7 +144,7 @@ describe("DeadLetterRecord", () => {
 
 describe("headers of others", () => {
   it("DLT-14 ruling 60 Spring's plain form: names, int32 and int64 big-endian, text in UTF-8", () => {
-    const all = OtherHeaders.make(letter, "billing", { spring: "plain" })
+    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain" })
     expect(textOf(all, "kafka_dlt-original-topic")).toBe("orders")
     expect(bytesOf(all, "kafka_dlt-original-partition")).toEqual([0, 0, 1, 2])
     expect(bytesOf(all, "kafka_dlt-original-offset")).toEqual([0x40, 0, 0, 0, 0, 0, 0, 1])
@@ -160,7 +160,7 @@ describe("headers of others", () => {
   })
 
   it("DLT-14 ruling 60 Spring's form with retry topics: integers of minimal length", () => {
-    const all = OtherHeaders.make(letter, "billing", { spring: "retry-topic" })
+    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "retry-topic" })
     expect(textOf(all, "kafka_original-topic")).toBe("orders")
     expect(bytesOf(all, "kafka_original-partition")).toEqual([0, 0, 1, 2])
     expect(textOf(all, "kafka_dlt-original-consumer-group")).toBe("billing")
@@ -169,7 +169,9 @@ describe("headers of others", () => {
     expect(bytesOf(all, "retry_topic-original-timestamp")).toEqual([0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b])
     const at = (timestamp: number) =>
       bytesOf(
-        OtherHeaders.make({ ...letter, origin: { ...letter.origin, timestamp } }, "g", { spring: "retry-topic" }),
+        DeadLetterRecordHeaders.make({ ...letter, origin: { ...letter.origin, timestamp } }, "g", {
+          spring: "retry-topic"
+        }),
         "retry_topic-original-timestamp"
       )
     expect([0, 127, 128, 255, 256, 32768].map(at)).toEqual([[0], [127], [0, 128], [0, 255], [1, 0], [0, 128, 0]])
@@ -179,11 +181,15 @@ describe("headers of others", () => {
   it("DLT-14 ruling 25 what Spring dead-lettered is read, in both forms; ours goes first, and of repeats what came first", () => {
     for (const spring of ["plain", "retry-topic"] as const) {
       const isOurs = ({ key }: Header) => key.startsWith(Names.prefix)
-      const all = OtherHeaders.make(letter, "billing", { spring })
+      const all = DeadLetterRecordHeaders.make(letter, "billing", { spring })
       const theirs = all.filter((each) => !isOurs(each))
-      const again = OtherHeaders.make({ ...letter, origin: { ...letter.origin, topic: "later" } }, "billing", {
-        spring
-      })
+      const again = DeadLetterRecordHeaders.make(
+        { ...letter, origin: { ...letter.origin, topic: "later" } },
+        "billing",
+        {
+          spring
+        }
+      )
       const read = DeadLetterRecord.read(record([...theirs, ...again.filter((each) => !isOurs(each))]))
       expect(read).toMatchObject({
         ...{ originFrom: "spring", originalTopic: "orders", originalPartition: 258 },
@@ -195,7 +201,7 @@ describe("headers of others", () => {
   })
 
   it("DLT-15 the five headers of the brokers package", () => {
-    const all = OtherHeaders.make(letter, "billing", { brokers: true })
+    const all = DeadLetterRecordHeaders.make(letter, "billing", { brokers: true })
     expect(
       ["original-topic", "exception-message", "exception-class", "failure-timestamp", "retry-count"].map((name) =>
         textOf(all, name)
@@ -204,7 +210,7 @@ describe("headers of others", () => {
   })
 
   it("DLT-08 the trail as one JSON header", () => {
-    const all = OtherHeaders.make(letter, "billing", { trailJson: true })
+    const all = DeadLetterRecordHeaders.make(letter, "billing", { trailJson: true })
     expect(JSON.parse(String(textOf(all, "x-eventbus-trail")))).toEqual([
       { tier: 0, exceptionClass: "Down", exhaustedAt: 10, attempts: 3 },
       { tier: 2, exceptionClass: 'Quo"te', exhaustedAt: 20, attempts: 9 }
@@ -221,8 +227,8 @@ describe("headers of others", () => {
           trailJson: fc.boolean()
         }),
         (given, sets) => {
-          const all = OtherHeaders.make({ ...letter, record: record(given) }, "billing", sets)
-          const written = OtherHeaders.make(letter, "billing", sets).map(({ key }) => key)
+          const all = DeadLetterRecordHeaders.make({ ...letter, record: record(given) }, "billing", sets)
+          const written = DeadLetterRecordHeaders.make(letter, "billing", sets).map(({ key }) => key)
           for (const key of written) expect(all.filter((each) => each.key === key)).toHaveLength(1)
           const isFree = ({ key }: Header) =>
             !(key.startsWith("x-eventbus-") || written.includes(key)) &&
@@ -234,8 +240,8 @@ describe("headers of others", () => {
   })
 
   it("DLT-10 without forensics what a replay needs is still there, of every set", () => {
-    const all = OtherHeaders.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
-    const smaller = OtherHeaders.slimmer(all, 1).map(({ key }) => key)
+    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
+    const smaller = DeadLetterRecordHeaders.trim(all, 1).map(({ key }) => key)
     expect(smaller).not.toContain("kafka_dlt-exception-stacktrace")
     expect(smaller).not.toContain("kafka_dlt-exception-message")
     expect(smaller).not.toContain("x-eventbus-trail")
@@ -244,7 +250,11 @@ describe("headers of others", () => {
   })
 
   it("DLT-27 a replayed copy carries none of the accounts; words that only look like one of them stay", () => {
-    const all = OtherHeaders.make(letter, "billing", { spring: "retry-topic", brokers: true, trailJson: true })
+    const all = DeadLetterRecordHeaders.make(letter, "billing", {
+      spring: "retry-topic",
+      brokers: true,
+      trailJson: true
+    })
     const copy = ReplayHeaders.forSource(DeadLetterRecord.read(record([header("mine", null), ...all])), "billing")
     expect(copy.map(({ key }) => key)).toEqual([
       ...["mine", Names.originalTopic, Names.originalPartition, Names.originalOffset, Names.originalTimestamp],

@@ -1,6 +1,6 @@
 /** An assigned partition without a session: its log ends at `logEnd`. */
 import { Effect } from "effect"
-import * as Distribution from "../src/internal/observe/distribution.ts"
+import * as Histogram from "../src/internal/observe/histogram.ts"
 import * as Partition from "../src/internal/partition/partition.ts"
 
 export const onePartition = (logEnd: bigint) =>
@@ -12,7 +12,7 @@ export const onePartition = (logEnd: bigint) =>
     committed: -1n,
     logEnd,
     tier: undefined,
-    tally: { processed: 0, otherwise: 0, retries: Distribution.make([]) },
+    tally: { processed: 0, notHandled: 0, retries: Histogram.make([]) },
     highWater: () => ({ records: 10, bytes: 10 }),
     session: { pause: () => Effect.void, resume: () => Effect.void },
     onGuarded: () => {},

@@ -1,4 +1,4 @@
-/** Rights (ACL) that the cluster says are missing are told when a binding starts, before a record needs them. */
+/** The connector reports missing ACLs when a binding starts, before a record needs them. */
 import { assert } from "@effect/vitest"
 import { Binding, Broker, Plan, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
@@ -32,35 +32,35 @@ const withDenied = <A, E, R>(denied: Partial<Broker.AuthorizedOperations>, use: 
 
 const denied = { topics: new Map([["orders.DLT", new Set(["Describe"] as const)]]), groups: new Map() }
 
-Bus.scenario("a right that is missing is an event and one line of the log, also when the session is made again", () =>
+Bus.scenario("a missing ACL is an event and one line of the log, also when the session is made again", () =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     yield* memory.createTopic("orders", { partitions: 1 })
     const lines: Array<string> = []
     const capture = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
     const app = yield* withDenied(denied, Bus.start(orders)).pipe(Effect.provide(capture))
-    yield* Bus.until(() => app.of("RightsMissing").length === 1)
-    const right = { resource: "topic", name: "orders.DLT", operation: "Write" } as const
-    assert.deepStrictEqual(app.of("RightsMissing")[0]?.rights, [right])
+    yield* Bus.until(() => app.of("AclsMissing").length === 1)
+    const acl = { resource: "topic", name: "orders.DLT", operation: "Write" } as const
+    assert.deepStrictEqual(app.of("AclsMissing")[0]?.acls, [acl])
     yield* app.connector.stop("orders")
     yield* app.connector.start("orders")
-    yield* Bus.until(() => app.of("RightsMissing").length === 2, "1 second")
+    yield* Bus.until(() => app.of("AclsMissing").length === 2, "1 second")
     assert.deepStrictEqual(
-      lines.filter((line) => line.includes("Rights")),
-      ["Rights (ACL) are missing: Write on topic 'orders.DLT'. What needs them fails until they are granted"]
+      lines.filter((line) => line.includes("ACLs")),
+      ["ACLs are missing: Write on topic 'orders.DLT'. Requests that need them fail until they are granted"]
     )
   })
 )
 
-Bus.scenario("a plan says which rights are missing, and nothing where none is", () =>
+Bus.scenario("a plan lists missing ACLs, and nothing where none is missing", () =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     for (const topic of ["orders", "orders.retry-1", "orders.DLT"]) yield* memory.createTopic(topic, { partitions: 1 })
     const plan = Plan.make(orders)
-    const message = "The right (ACL) is missing: Write on topic 'orders.DLT'."
-    const finding = { severity: "error", code: "right-missing", subject: "orders.DLT", message }
-    const rightsOf = Effect.map(Plan.check(plan), (all) => all.filter(({ code }) => code === "right-missing"))
-    assert.deepStrictEqual(yield* withDenied(denied, rightsOf), [finding])
-    assert.deepStrictEqual(yield* rightsOf, [])
+    const message = "An ACL is missing: Write on topic 'orders.DLT'."
+    const finding = { severity: "error", code: "acl-missing", subject: "orders.DLT", message }
+    const findings = Effect.map(Plan.check(plan), (all) => all.filter(({ code }) => code === "acl-missing"))
+    assert.deepStrictEqual(yield* withDenied(denied, findings), [finding])
+    assert.deepStrictEqual(yield* findings, [])
   })
 )

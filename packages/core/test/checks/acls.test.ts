@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type Broker, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Data, Effect } from "effect"
-import * as Rights from "../../src/internal/checks/acls.ts"
+import * as Acls from "../../src/internal/checks/acls.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -39,17 +39,17 @@ const missing = (
     groups: sets(groups),
     cluster: cluster === undefined ? undefined : new Set(cluster)
   }
-  return Rights.missing(Rights.topicsOf(definition), Rights.groupsOf(definition), told).map(Rights.describe)
+  return Acls.missing(Acls.topicsOf(definition), Acls.groupsOf(definition), told).map(Acls.describe)
 }
 
 const all: Grants = { orders: ["Read"], "orders.retry-1": ["Read", "Write"], "orders.DLT": ["Write"] }
 
-describe("rights", () => {
+describe("ACLs", () => {
   it("nothing is missing when topics may be read and written as the binding does", () => {
     assert.deepStrictEqual(missing({}, all, { billing: ["Read"] }), [])
   })
 
-  it("each right that is missing is named with its thing", () => {
+  it("each missing ACL names its topic or group", () => {
     const denied = { orders: ["Describe"], "orders.retry-1": ["Read"], "orders.DLT": [] } as const
     assert.deepStrictEqual(missing({}, denied, { billing: ["Describe"] }), [
       "Read on topic 'orders'",

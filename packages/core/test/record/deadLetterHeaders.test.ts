@@ -170,7 +170,7 @@ describe("deadLetterHeaders", () => {
 
   it("DLT-10 without forensics, what a replay and an operator need is still there", () => {
     const headers = withHeaders([{ key: "traceparent", value: utf8("00-1") }])
-    const smaller = DeadLetterHeaders.withoutForensics(headers)
+    const smaller = DeadLetterHeaders.withoutDiagnostics(headers)
     expect(keys(smaller)).toEqual([
       "traceparent",
       "x-eventbus-original-topic",

@@ -2,7 +2,13 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord } from "../../src/ConsumerRecord.ts"
 import * as Names from "../../src/internal/record/headerNames.ts"
-import { attemptsInTier, headersFor, ofMain, ofTier, publishedMillis } from "../../src/internal/record/retryState.ts"
+import {
+  attemptsInTier,
+  headersFor,
+  ofMainTopic,
+  ofRetryTopic,
+  publishedMillis
+} from "../../src/internal/record/retryState.ts"
 import { make } from "../../src/internal/retry/tiers.ts"
 import * as RetryPolicy from "../../src/RetryPolicy.ts"
 import * as TopicName from "../../src/TopicName.ts"
@@ -19,7 +25,7 @@ const record = (headers: ReadonlyArray<readonly [string, string | Uint8Array | n
   headers: headers.map(([key, value]) => ({ key, value: typeof value === "string" ? encoder.encode(value) : value }))
 })
 const read = (headers: Parameters<typeof record>[0], tier = 1) =>
-  ofTier(record(headers), tiers.topicOf(tier), tiers.deliveries)
+  ofRetryTopic(record(headers), tiers.topicOf(tier), tiers.deliveries)
 
 describe("what a record says about itself", () => {
   it("RTY-13 RTY-14 RTY-15 what is written is read again", () => {
@@ -36,7 +42,7 @@ describe("what a record says about itself", () => {
       ]
     }
     const copy = { ...record([]), headers: headersFor(record([["mine", "1"]]), state) }
-    expect(ofTier(copy, tiers.topicOf(2), tiers.deliveries)).toEqual(state)
+    expect(ofRetryTopic(copy, tiers.topicOf(2), tiers.deliveries)).toEqual(state)
     expect(attemptsInTier(state)).toBe(3)
     const again = headersFor(copy, state)
     expect(again).toEqual(copy.headers)
@@ -48,7 +54,7 @@ describe("what a record says about itself", () => {
       [Names.totalAttempts, "1000"],
       [Names.originalTopic, "else"]
     ])
-    expect(ofMain(forged)).toMatchObject({
+    expect(ofMainTopic(forged)).toMatchObject({
       tier: 0,
       attempt: 1,
       totalAttempts: 0,

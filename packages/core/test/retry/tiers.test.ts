@@ -62,31 +62,33 @@ describe("tiers of a binding", () => {
   })
 
   it("RTY-06 RTY-07 each delivery is used before the next tier", () => {
-    expect(three.hop(0, 1, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 1 })
-    expect(three.hop(1, 2, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 3 })
-    expect(three.hop(1, 3, { _tag: "NextTier" })).toEqual({ tier: 2, attempt: 1 })
-    expect(three.hop(3, 3, { _tag: "NextTier" })).toBe("exhausted")
-    expect(tiersOf(RetryPolicy.none).hop(0, 1, { _tag: "NextTier" })).toBe("exhausted")
+    expect(three.nextDestination(0, 1, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 1 })
+    expect(three.nextDestination(1, 2, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 3 })
+    expect(three.nextDestination(1, 3, { _tag: "NextTier" })).toEqual({ tier: 2, attempt: 1 })
+    expect(three.nextDestination(3, 3, { _tag: "NextTier" })).toBe("exhausted")
+    expect(tiersOf(RetryPolicy.none).nextDestination(0, 1, { _tag: "NextTier" })).toBe("exhausted")
   })
 
   it("CLS-09 ruling 15 a target only goes forward; one that does not exist is said", () => {
     const to = (tier: number) => ({ _tag: "Tier", tier }) as const
-    expect(three.hop(0, 1, to(2))).toEqual({ tier: 2, attempt: 1 })
-    expect(three.hop(2, 3, to(2))).toEqual({ tier: 3, attempt: 1 })
-    expect(three.hop(2, 1, to(1))).toEqual({ tier: 2, attempt: 2 })
-    for (const missing of [4, 1.5, Number.POSITIVE_INFINITY]) expect(three.hop(0, 1, to(missing))).toBe("no-such-tier")
-    for (const nonsense of [0, -1, Number.NaN]) expect(three.hop(0, 1, to(nonsense))).toEqual({ tier: 1, attempt: 1 })
+    expect(three.nextDestination(0, 1, to(2))).toEqual({ tier: 2, attempt: 1 })
+    expect(three.nextDestination(2, 3, to(2))).toEqual({ tier: 3, attempt: 1 })
+    expect(three.nextDestination(2, 1, to(1))).toEqual({ tier: 2, attempt: 2 })
+    for (const missing of [4, 1.5, Number.POSITIVE_INFINITY])
+      expect(three.nextDestination(0, 1, to(missing))).toBe("no-such-tier")
+    for (const nonsense of [0, -1, Number.NaN])
+      expect(three.nextDestination(0, 1, to(nonsense))).toEqual({ tier: 1, attempt: 1 })
   })
 
   it("a route by time takes the first tier that waits long enough, or the last", () => {
     const after = (millis: number) => Route.after(millis) as Extract<Route.Route, { _tag: "After" }>
-    expect(three.hop(0, 1, after(1))).toEqual({ tier: 1, attempt: 1 })
-    expect(three.hop(0, 1, after(10_000))).toEqual({ tier: 1, attempt: 1 })
-    expect(three.hop(0, 1, after(10_001))).toEqual({ tier: 2, attempt: 1 })
-    expect(three.hop(0, 1, after(30_000))).toEqual({ tier: 2, attempt: 1 })
-    expect(three.hop(0, 1, after(3_000_000))).toEqual({ tier: 3, attempt: 1 })
-    expect(three.hop(2, 1, after(30_000))).toEqual({ tier: 2, attempt: 2 })
-    expect(tiersOf(RetryPolicy.none).hop(0, 1, after(1))).toBe("exhausted")
+    expect(three.nextDestination(0, 1, after(1))).toEqual({ tier: 1, attempt: 1 })
+    expect(three.nextDestination(0, 1, after(10_000))).toEqual({ tier: 1, attempt: 1 })
+    expect(three.nextDestination(0, 1, after(10_001))).toEqual({ tier: 2, attempt: 1 })
+    expect(three.nextDestination(0, 1, after(30_000))).toEqual({ tier: 2, attempt: 1 })
+    expect(three.nextDestination(0, 1, after(3_000_000))).toEqual({ tier: 3, attempt: 1 })
+    expect(three.nextDestination(2, 1, after(30_000))).toEqual({ tier: 2, attempt: 2 })
+    expect(tiersOf(RetryPolicy.none).nextDestination(0, 1, after(1))).toBe("exhausted")
   })
 
   it("every way through the tiers ends: no more hops than there are deliveries", () => {
@@ -99,7 +101,7 @@ describe("tiers of a binding", () => {
       fc.property(fc.infiniteStream(destination), (destinations) => {
         let at = { tier: 0, attempt: 1 }
         for (let hops = 0; hops <= 9; hops++) {
-          const hop = three.hop(at.tier, at.attempt, destinations.next().value)
+          const hop = three.nextDestination(at.tier, at.attempt, destinations.next().value)
           if (typeof hop === "string") return true
           if (hop.tier < at.tier || (hop.tier === at.tier && hop.attempt <= at.attempt)) return false
           at = hop

@@ -4,7 +4,7 @@
 import { type Duration, Effect, Fiber, Option } from "effect"
 
 /** Runs the effect in a fiber of its own; None when it did not end in time. It is told to stop then, but what resists interruption is not waited for. */
-export const bounded = <A, E, R>(
+export const awaitAtMost = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   bound: Duration.Input
 ): Effect.Effect<Option.Option<A>, E, R> =>

@@ -3,7 +3,7 @@
  * open, and none after the scope is closed.
  */
 import { Clock, Effect, Exit, type Fiber, type Scope } from "effect"
-import * as Timepieces from "../base/clocks.ts"
+import * as Clocks from "../base/clocks.ts"
 
 export interface OpenWaitOptions<R> {
   /** When the wait is over, epoch milliseconds by the clock of its beginning; undefined while the breaker is not open. */
@@ -39,7 +39,7 @@ export const make = Effect.fnUntraced(function* <R>({
   /** A wall clock that is set neither prolongs nor shortens the wait. */
   const countdown = (): (() => number) => {
     const total = (untilMillis() ?? 0) - clock.currentTimeMillisUnsafe()
-    const elapsedMillis = Timepieces.stopwatch(clock)
+    const elapsedMillis = Clocks.stopwatch(clock)
     return () => total - elapsedMillis()
   }
 

@@ -6,14 +6,14 @@ import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { PlannedTopic } from "./planned.ts"
 
-export interface Right {
+export interface RequiredAcl {
   readonly resource: "topic" | "group"
   readonly name: string
   readonly operation: AclOperation
 }
 
 /** What is done with a topic. */
-export interface Topic {
+export interface TopicAccess {
   readonly topic: string
   readonly operations: ReadonlyArray<AclOperation>
   /** Whether it is made when it is missing. */
@@ -27,15 +27,19 @@ const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>
   "replay-journal": ["Read", "Write"]
 }
 
-export const ofPlanned = ({ topic, role, isMade }: PlannedTopic): Topic => ({ topic, operations: byRole[role], isMade })
+export const ofPlanned = ({ topic, role, isMade }: PlannedTopic): TopicAccess => ({
+  topic,
+  operations: byRole[role],
+  isMade
+})
 
 /** In the order of topics and groups. */
 export const missing = (
-  topics: ReadonlyArray<Topic>,
+  topics: ReadonlyArray<TopicAccess>,
   groupIds: ReadonlyArray<string>,
   told: AuthorizedOperations
-): ReadonlyArray<Right> => {
-  const ofTopic = ({ topic, operations, isMade }: Topic): ReadonlyArray<AclOperation> => {
+): ReadonlyArray<RequiredAcl> => {
+  const ofTopic = ({ topic, operations, isMade }: TopicAccess): ReadonlyArray<AclOperation> => {
     const allowed = told.topics.get(topic)
     if (allowed !== undefined) return operations.filter((operation) => !allowed.has(operation))
     // It does not exist, so only the right to make any topic can be seen.
@@ -52,15 +56,15 @@ export const missing = (
 }
 
 /** `Write on topic 'orders.DLT'`; a right that could be there unseen says so. */
-export const describe = ({ resource, name, operation }: Right): string =>
+export const describe = ({ resource, name, operation }: RequiredAcl): string =>
   `${operation} on ${resource} '${name}'${operation === "Create" ? " (unless it is granted for this name)" : ""}`
 
 /** None when the cluster, or the adapter, does not say. */
-export const ask = (
+export const findMissing = (
   admin: Admin,
-  topics: ReadonlyArray<Topic>,
+  topics: ReadonlyArray<TopicAccess>,
   groupIds: ReadonlyArray<string>
-): Effect.Effect<ReadonlyArray<Right>> =>
+): Effect.Effect<ReadonlyArray<RequiredAcl>> =>
   admin.authorizedOperations === undefined
     ? Effect.succeed([])
     : admin
@@ -75,7 +79,7 @@ export const ask = (
         )
 
 /** What a binding does with its topics; the dead letter topic is read by some strategies. */
-export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<Topic> => {
+export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
   const { topic, tiers, deadLetter, deadLetterTopic } = definition
   const isMade = definition.missingTopics === "create"
   const ofDeadLetters = readsDeadLetters(definition) ? (["Read", "Write"] as const) : byRole["dead-letter"]

@@ -4,8 +4,8 @@
 import { Effect } from "effect"
 import type { Admin, TopicDescription } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import { counted } from "../base/counted.ts"
-import * as Rights from "./acls.ts"
+import { pluralize } from "../base/pluralize.ts"
+import * as Acls from "./acls.ts"
 import type { Finding, Plan, PlannedTopic } from "./planned.ts"
 
 interface Found extends TopicDescription {
@@ -33,23 +33,23 @@ export const inspect = Effect.fnUntraced(function* (
       return there === undefined ? missing(topic, sourceFound) : misfits(topic, there, sourceFound)
     }),
     ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
-    ...(yield* rights(plan, admin))
+    ...(yield* missingAcls(plan, admin))
   ]
 })
 
-const rights = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
+const missingAcls = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
   Effect.map(
-    Rights.ask(
+    Acls.findMissing(
       admin,
-      plan.topics.map(Rights.ofPlanned),
+      plan.topics.map(Acls.ofPlanned),
       plan.consumers.map(({ groupId }) => groupId)
     ),
     (missing) =>
-      missing.map((right) => ({
-        severity: right.operation === "Create" ? "warning" : "error",
-        code: "right-missing",
-        subject: right.name,
-        message: `The right (ACL) is missing: ${Rights.describe(right)}.`
+      missing.map((acl) => ({
+        severity: acl.operation === "Create" ? "warning" : "error",
+        code: "acl-missing",
+        subject: acl.name,
+        message: `An ACL is missing: ${Acls.describe(acl)}.`
       }))
   )
 
@@ -68,7 +68,7 @@ const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArra
   const size =
     partitions === undefined
       ? "with the source's partitions"
-      : `with ${counted(partitions, "partition")}, replication ${replication ?? "of the source"}`
+      : `with ${pluralize(partitions, "partition")}, replication ${replication ?? "of the source"}`
   return [
     { severity: "info", code: "topic-is-made", subject: topic, message: `Topic '${topic}' will be made ${size}.` }
   ]
@@ -84,7 +84,7 @@ const misfits = (
   const warn = (code: Finding["code"], message: string) =>
     findings.push({ severity: "warning", code, subject: topic, message })
   if (source !== undefined && there.partitions < source.partitions) {
-    const narrower = `Topic '${topic}' has ${counted(there.partitions, "partition")}, its source ${source.partitions}`
+    const narrower = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
     warn("narrower", `${narrower}: copies are placed by key, and less of them is handled at once.`)
   }
   const [most, mostOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
@@ -110,7 +110,7 @@ const idleConsumers = (plan: Plan, source: Found): ReadonlyArray<Finding> =>
       severity: "warning",
       code: "idle-consumers",
       subject: groupId,
-      message: `concurrency is ${members}, topic '${source.topic}' has ${counted(source.partitions, "partition")}: ${counted(members - source.partitions, "consumer")} of each process will be idle.`
+      message: `concurrency is ${members}, topic '${source.topic}' has ${pluralize(source.partitions, "partition")}: ${pluralize(members - source.partitions, "consumer")} of each process will be idle.`
     }))
 
 const bytesOf = ({ config }: Found): number | undefined => {

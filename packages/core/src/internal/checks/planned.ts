@@ -80,7 +80,7 @@ export interface Finding {
     | "smaller-messages"
     | "compacted"
     | "short-retention"
-    | "right-missing"
+    | "acl-missing"
   /** The topic or group that it is about. */
   readonly subject: string
   readonly message: string

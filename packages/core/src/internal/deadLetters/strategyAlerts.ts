@@ -4,7 +4,7 @@
 import { type Cause, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Failure from "../failure/failure.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
@@ -36,7 +36,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const alerts = Stream.runForEach(Stream.fromQueue(waiting), (record) => alert(options, DeadLetterRecord.read(record)))
   const worker = yield* Effect.forkScoped(alerts)
   // Runs before the worker is interrupted.
-  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(waiting), bounded(Fiber.await(worker), closeMillis)))
+  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(waiting), awaitAtMost(Fiber.await(worker), closeMillis)))
   return (record) => {
     if (!Queue.offerUnsafe(waiting, record)) options.onEvent({ _tag: "AlertDropped" })
   }

@@ -8,7 +8,7 @@ import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Failure from "../failure/failure.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import type { OnEvent } from "./strategyEvents.ts"
@@ -106,7 +106,7 @@ interface Reader {
 const drain = (reader: Reader): Effect.Effect<void> => {
   reader.stopping = true
   const ended = reader.fiber === undefined ? Effect.void : Effect.asVoid(Fiber.await(reader.fiber))
-  return Queue.end(reader.chunks).pipe(Effect.andThen(bounded(ended, drainMillis)), Effect.andThen(cutOff(reader)))
+  return Queue.end(reader.chunks).pipe(Effect.andThen(awaitAtMost(ended, drainMillis)), Effect.andThen(cutOff(reader)))
 }
 
 const cutOff = (reader: Reader): Effect.Effect<void> => {

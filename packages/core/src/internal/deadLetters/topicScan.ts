@@ -3,13 +3,13 @@
  * end.
  *
  * A range ends by position, never by waiting for a record that may not come (ruling 31): transaction markers and compacted records move the position too.
- * When nothing moves for `patience`, the scan fails.
+ * When nothing moves for `idleTimeout`, the scan fails.
  */
 import { Duration, Effect, Option, Queue, Random, Scope, Stream } from "effect"
 import type { Broker, ConsumerEvent, ConsumerSession } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 
 export interface Options {
   readonly broker: Broker["Service"]
@@ -18,7 +18,7 @@ export interface Options {
   /** The group is `{groupId}.scan-{random}`, so that a right to a prefix covers it. */
   readonly groupId: string
   /** How long nothing may move. Default 30 seconds. */
-  readonly patience?: Duration.Input
+  readonly idleTimeout?: Duration.Input
 }
 
 /** Offsets `from` (inclusive) to `to` (exclusive) of a partition. */
@@ -54,7 +54,7 @@ const deleteMillis = 5_000
 /** Nothing happens at the cluster before the first range with something in it is read. */
 export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<TopicScan, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const patience = Duration.fromInputUnsafe(options.patience ?? "30 seconds")
+  const idleTimeout = Duration.fromInputUnsafe(options.idleTimeout ?? "30 seconds")
   const join = Scope.provide(connect(options), scope)
   let reader: Reader | undefined
 
@@ -64,10 +64,10 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     let at = yield* begin(range, from)
     while (at !== undefined) {
       const event = yield* Effect.timeoutOrElse(Queue.take(session.events), {
-        duration: patience,
+        duration: idleTimeout,
         orElse: () =>
           Effect.fail(
-            new RequestTimedOut({ operation: `Reading topic '${range.topic}'`, millis: Duration.toMillis(patience) })
+            new RequestTimedOut({ operation: `Reading topic '${range.topic}'`, millis: Duration.toMillis(idleTimeout) })
           )
       })
       const { page, position }: Step = yield* react(event, range, at)
@@ -89,7 +89,7 @@ const connect = Effect.fnUntraced(function* ({ broker, groupId, topics }: Option
   const group = `${groupId}.scan-${(yield* Random.nextIntBetween(0, 2 ** 48)).toString(36)}`
   // Before the session, so that it runs when the group has no member any more. One that stays has no offsets: the broker forgets it by itself.
   yield* Effect.addFinalizer(() =>
-    bounded(
+    awaitAtMost(
       Effect.ignore(Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.deleteGroups([group])))),
       deleteMillis
     )

@@ -7,7 +7,7 @@
 import { type Cause, Duration, Effect, Exit, Pull, Schedule } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { ProcessingBudgetExceeded } from "../../EventBusError.ts"
-import * as Timepieces from "../base/clocks.ts"
+import * as Clocks from "../base/clocks.ts"
 import type { Decision } from "../failure/classification.ts"
 import * as Failure from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -18,7 +18,7 @@ import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinit
 import { isAlreadyHandled } from "../settings/idempotent.ts"
 import { type Timer, timerFrom } from "../slots/concurrencySlots.ts"
 import { attemptFailed, called, type Handling, report, spentMillis } from "./consumerContext.ts"
-import { bookkeepingOf, deadLetter, type Story, takeRoute } from "./routing.ts"
+import { deadLetter, retryStateOf, type Story, takeRoute } from "./routing.ts"
 
 /** One failed run: why, the timer of its delivery, and whether the processing budget cut it off. */
 export interface FailedRun {
@@ -96,7 +96,7 @@ const judge = (
   }
   const failure = Failure.fromCause(cause)
   if (failure === undefined) return undefined
-  const tier = partition.tier === undefined ? 0 : bookkeepingOf(handling, partition, record).tier
+  const tier = partition.tier === undefined ? 0 : retryStateOf(handling, partition, record).tier
   return { failure, decision: definition.classify(cause, tier, failure) }
 }
 
@@ -188,7 +188,7 @@ export const backOff = (
   millis: number
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const clockWasSet = Timepieces.adjustments(clock)
+    const clockWasSet = Clocks.adjustments(clock)
     return Effect.map(partition.sleep(millis), () => {
       timer.startedMillis += clockWasSet()
     })

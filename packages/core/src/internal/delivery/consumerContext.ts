@@ -88,8 +88,8 @@ export const spentMillis = (handling: Handling<unknown>, timer: Timer): number =
 
 /** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
 export const called = (handling: Handling<unknown>, timer: Timer, beforeMillis = 0): void => {
-  if (!handling.metrics.isOn) return
-  handling.metrics.called(spentMillis(handling, timer) - beforeMillis)
+  if (!handling.metrics.enabled) return
+  handling.metrics.handlerReturned(spentMillis(handling, timer) - beforeMillis)
 }
 
 export const attemptFailed = (
@@ -140,6 +140,6 @@ export const report = (
   event: Details<RareEvent>
 ): void => {
   if (event._tag === "ProcessingBudgetReached") handling.metrics.budgetReached()
-  if (event._tag === "RecordsGone" && event.gone !== undefined) handling.metrics.gone(at, Number(event.gone))
+  if (event._tag === "RecordsGone" && event.gone !== undefined) handling.metrics.recordsGone(at, Number(event.gone))
   handling.hub.emit({ ...ofPartition(handling, at), ...event })
 }

@@ -7,10 +7,10 @@
 import { Effect } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import * as Timepieces from "../base/clocks.ts"
+import * as Clocks from "../base/clocks.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
-import * as Bookkeeping from "../record/retryState.ts"
+import * as RetryState from "../record/retryState.ts"
 import type { Handling } from "./consumerContext.ts"
 
 /** A wait looks at the clock so often: one that was set meanwhile is noticed, and no timer gets too long for the platform. */
@@ -51,9 +51,9 @@ export const eachDue = Effect.fnUntraced(function* <R>(
  * longer than the delay from then on, and the waits of many do not add up.
  */
 const countdown = <R>({ clock, setBackMillis }: Handling<R>, delayMillis: number) => {
-  const hereMillis = Timepieces.stopwatch(clock)
+  const hereMillis = Clocks.stopwatch(clock)
   return (record: ConsumerRecord): number => {
-    const published = Bookkeeping.publishedMillis(record)
+    const published = RetryState.publishedMillis(record)
     const now = clock.currentTimeMillisUnsafe()
     const beforeSetting = published > now + skewMillis ? setBackMillis() : 0
     const rest = published + delayMillis - now - beforeSetting

@@ -3,7 +3,7 @@
  * nothing is armed per record.
  */
 import { Effect, type Latch } from "effect"
-import * as Timepieces from "../base/clocks.ts"
+import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
 import { type Handling, report } from "./consumerContext.ts"
@@ -19,15 +19,15 @@ export const run = (
 ): Effect.Effect<never> => {
   const { clock } = handling
   const budget = budgetMillis(handling.definition)
-  const clockWasSet = Timepieces.adjustments(clock)
-  let elapsedMillis = Timepieces.stopwatch(clock)
+  const clockWasSet = Clocks.adjustments(clock)
+  let elapsedMillis = Clocks.stopwatch(clock)
 
   /** Milliseconds until the next look; undefined when nothing runs. */
   const look = (): number | undefined => {
     const now = clock.currentTimeMillisUnsafe()
     const setMillis = clockWasSet()
     const lookedMillis = now - elapsedMillis() - 1
-    elapsedMillis = Timepieces.stopwatch(clock)
+    elapsedMillis = Clocks.stopwatch(clock)
     let next: number | undefined
     for (const partition of partitions()) {
       // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.

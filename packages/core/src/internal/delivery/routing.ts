@@ -9,11 +9,11 @@ import type { Failure } from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
-import * as OtherHeaders from "../record/deadLetterRecordHeaders.ts"
+import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
 import type { Parked, Settled } from "../record/deliveryResult.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
-import * as Bookkeeping from "../record/retryState.ts"
+import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { type Handling, publishFailed } from "./consumerContext.ts"
 
@@ -28,16 +28,16 @@ export interface Story {
 }
 
 /** What a record's headers say about the way here; on the main topic only what a replay for this group has kept (ruling 30). */
-export const bookkeepingOf = (
+export const retryStateOf = (
   { definition }: Handling<unknown>,
   partition: Partition,
   record: ConsumerRecord
-): Bookkeeping.Bookkeeping => {
-  if (partition.tier !== undefined) return Bookkeeping.ofTier(record, partition.tier, definition.tiers.deliveries)
+): RetryState.RetryState => {
+  if (partition.tier !== undefined) return RetryState.ofRetryTopic(record, partition.tier, definition.tiers.deliveries)
   const replayed = ReplayHeaders.read(record, definition.groupId)
-  if (replayed === undefined) return Bookkeeping.ofMain(record)
+  if (replayed === undefined) return RetryState.ofMainTopic(record)
   const { origin, firstFailureMillis } = replayed
-  return { ...Bookkeeping.ofMain(record), origin, firstFailureMillis }
+  return { ...RetryState.ofMainTopic(record), origin, firstFailureMillis }
 }
 
 /** Takes the record where the decision says, by an effect only where that takes one. A copy that the result has is still to be published. */
@@ -72,8 +72,8 @@ const onward = <R>(
   const { definition } = handling
   // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
   const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
-  const state = bookkeepingOf(handling, partition, record)
-  const hop = skipsTiers ? "exhausted" : definition.tiers.hop(state.tier, state.attempt, destination)
+  const state = retryStateOf(handling, partition, record)
+  const hop = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
   if (hop === "no-such-tier") {
     return deadLetter(handling, partition, record, story, "NON_RETRYABLE")
   }
@@ -90,7 +90,7 @@ const onward = <R>(
   const nowMillis = handling.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = hop
   const { topic } = definition.tiers.topicOf(tier)
-  const headers = Bookkeeping.headersFor(record, {
+  const headers = RetryState.headersFor(record, {
     origin: state.origin,
     tier,
     attempt,
@@ -117,7 +117,7 @@ export const deadLetter = <R>(
   reason: DeadLetterHeaders.DeadLetterReason,
   detail?: string
 ): Parked => {
-  const state = bookkeepingOf(handling, partition, record)
+  const state = retryStateOf(handling, partition, record)
   const nowMillis = handling.clock.currentTimeMillisUnsafe()
   const { deadLetter: options } = handling.definition
   const letter: DeadLetterHeaders.DeadLetter = {
@@ -134,7 +134,7 @@ export const deadLetter = <R>(
     nowMillis
   }
   const topic = targetOf(handling.definition, letter)
-  const headers = OtherHeaders.make(letter, handling.definition.groupId, options.settings.headers ?? {})
+  const headers = DeadLetterRecordHeaders.make(letter, handling.definition.groupId, options.settings.headers ?? {})
   return {
     ...story,
     settlement: "DeadLettered",
@@ -168,14 +168,14 @@ const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): b
 
 /** How the tier that the record is in gave it up. */
 const given = (
-  state: Bookkeeping.Bookkeeping,
+  state: RetryState.RetryState,
   { failure, attempts }: Story,
   nowMillis: number
 ): DeadLetterHeaders.TierFailure => ({
   tier: state.tier,
   exceptionClass: failure.className,
   exhaustedAtMillis: nowMillis,
-  attempts: Bookkeeping.attemptsInTier(state) + attempts
+  attempts: RetryState.attemptsInTier(state) + attempts
 })
 
 const copy = <R>(
@@ -186,7 +186,7 @@ const copy = <R>(
   partition,
   record,
   topic,
-  headers: handling.tracing?.continued(record, headers) ?? headers,
+  headers: handling.tracing?.withTraceHeaders(record, headers) ?? headers,
   onStored,
   onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
 })

@@ -69,7 +69,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
   /** A call ends where the next record begins, so that the clock is read once for both: it costs more than all the rest that is counted. */
   const measure = (nowMillis: number) => {
     if (unmeasuredMillis === undefined) return
-    handling.metrics.called(nowMillis - unmeasuredMillis)
+    handling.metrics.handlerReturned(nowMillis - unmeasuredMillis)
     unmeasuredMillis = undefined
   }
   const invoke = (record: ConsumerRecord): Effect.Effect<unknown, unknown, R> => {

@@ -5,7 +5,7 @@ import { type Cause, Effect, Exit, Fiber, Result } from "effect"
 import type { Producer, Transaction, TransactionalProducer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import * as Timepieces from "../base/clocks.ts"
+import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
@@ -90,7 +90,7 @@ export const inTransaction = <R>(
     })
   const body = Effect.fnUntraced(function* (transaction: Transaction) {
     const current = watched(transaction)
-    const openMillis = Timepieces.stopwatch(handling.clock)
+    const openMillis = Clocks.stopwatch(handling.clock)
     for (; progress.index < records.length && partition.open; progress.index++) {
       if (progress.index > 0 && openMillis() >= longestMillis) break
       const record = records[progress.index]!

@@ -7,7 +7,7 @@
 import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type Handling, report } from "../delivery/consumerContext.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import * as Processing from "../delivery/processing.ts"
@@ -205,7 +205,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const entries = () => Array.from(running.values())
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(closeAll(entries()), () =>
-      bounded(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
+      awaitAtMost(Effect.forEach(Array.from(ending.values()), Fiber.await, { discard: true }), interruptBoundMillis)
     )
   )
 
@@ -240,7 +240,12 @@ const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partiti
   const { session, broker } = options
   const handling = partition.tier === undefined ? options.handling : options.inTier(partition.tier)
   const processing = Processing.processPartition({ handling, partition, session, broker, reopen })
-  return LogAnnotations.annotated(Tracing.silent(handling, processing), handling, partition, () => partition.current)
+  return LogAnnotations.annotated(
+    Tracing.withoutTracing(handling, processing),
+    handling,
+    partition,
+    () => partition.current
+  )
 }
 
 /** A gap as a chunk without records: the position passes it when what was fetched before it is finished. */
@@ -298,11 +303,11 @@ const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: R
   const { partition, fiber } = entry
   giveUp(entry)
   handling.committer.release()
-  const ended = yield* bounded(Fiber.await(fiber), boundMillis)
+  const ended = yield* awaitAtMost(Fiber.await(fiber), boundMillis)
   if (Option.isNone(ended)) {
     report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
   }
-  yield* bounded(handling.committer.commitLast(partition), finalCommitMillis)
+  yield* awaitAtMost(handling.committer.commitLast(partition), finalCommitMillis)
 })
 
 /** A final commit is awaited, but a broker that does not answer must not hold up a stop for ever. */

@@ -7,10 +7,10 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { Interceptors } from "../../Interceptor.ts"
 import * as TopicName from "../../TopicName.ts"
-import * as Timepieces from "../base/clocks.ts"
-import * as Rights from "../checks/acls.ts"
+import * as Clocks from "../base/clocks.ts"
+import * as Acls from "../checks/acls.ts"
 import type { Handling } from "../delivery/consumerContext.ts"
-import * as BudgetWatch from "../delivery/handlerTimeouts.ts"
+import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as Tracing from "../observe/tracing.ts"
@@ -18,7 +18,7 @@ import * as Committer from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { PauseReason, PauseReasons } from "../partition/pauseReasons.ts"
 import type { Parking } from "../publish/copyPublisher.ts"
-import * as Bookkeeping from "../record/retryState.ts"
+import * as RetryState from "../record/retryState.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -67,8 +67,8 @@ export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyA
 export interface Consumer {
   readonly partitions: () => ReadonlyArray<Partition>
   /** Adds or removes a reason on the partitions of this consumer; without `which`, on all. */
-  readonly hold: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
-  readonly letGo: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  readonly pause: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  readonly resume: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
   /** Commits what is finished, of all partitions. */
   readonly flush: Effect.Effect<void>
   /** Stops, drains and commits every partition within the bound. The session stays open. */
@@ -99,7 +99,7 @@ export const make = Effect.fnUntraced(function* <R>(
     announce: options.announce,
     onDefect: (defect) => Deferred.die(broken, defect)
   })
-  yield* Effect.forkScoped(BudgetWatch.run(handling, assignments.partitions, guarded))
+  yield* Effect.forkScoped(HandlerTimeouts.run(handling, assignments.partitions, guarded))
   yield* Effect.forkScoped(watchEventLoop(handling))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
@@ -113,8 +113,8 @@ export const make = Effect.fnUntraced(function* <R>(
 
   return {
     partitions: assignments.partitions,
-    hold: (reason, which) => onEach((partition) => partition.addReason(reason), which),
-    letGo: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
+    pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
+    resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
     flush: Effect.suspend(() =>
       Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
         concurrency: "unbounded",
@@ -140,7 +140,7 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
   )
 }
 
-/** Says what would otherwise only show as silence: a topic that is not there, consumers that cannot get a partition, rights that are missing. */
+/** Reports what would otherwise only show as silence: a missing topic, consumers without a partition, missing ACLs. */
 const inspectTopic = ({
   broker,
   definition,
@@ -156,8 +156,8 @@ const inspectTopic = ({
     const { partitions } = yield* admin.describeTopic(topic)
     if (index > 0) return
     if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
-    const rights = yield* Rights.ask(admin, Rights.topicsOf(definition), Rights.groupsOf(definition))
-    if (rights.length > 0) hub.emit({ _tag: "RightsMissing", ...of, rights })
+    const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
+    if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
   })
   return Effect.catch(Effect.scoped(inspect), (error) =>
     Effect.sync(() => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }))
@@ -204,7 +204,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
       bindingName: definition.name,
       consumerInstance: `${options.hostname}-${index}`,
       enrich: definition.enrich,
-      progress: Bookkeeping.ofMain
+      progress: RetryState.ofMainTopic
     },
     consumer: index,
     hub,
@@ -212,7 +212,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     tracing: yield* Tracing.make,
     interceptors: [...(yield* Interceptors), ...definition.interceptors],
     clock,
-    setBackMillis: Timepieces.setBack(clock),
+    setBackMillis: Clocks.setBack(clock),
     committer,
     parking: options.parking,
     onDeadLetter: options.onDeadLetter,
@@ -230,7 +230,7 @@ const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
   return (tier: TierTopic): Handling<R> => {
     const known = made.get(tier)
     if (known !== undefined) return known
-    const progress = (record: ConsumerRecord) => Bookkeeping.ofTier(record, tier, main.definition.tiers.deliveries)
+    const progress = (record: ConsumerRecord) => RetryState.ofRetryTopic(record, tier, main.definition.tiers.deliveries)
     const handling = { ...main, places: options.placesOf(tier), receiver: { ...main.receiver, progress } }
     made.set(tier, handling)
     return handling
@@ -242,7 +242,7 @@ const watchEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>)
   const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
   return Effect.forever(
     Effect.suspend(() => {
-      const elapsedMillis = Timepieces.stopwatch(clock)
+      const elapsedMillis = Clocks.stopwatch(clock)
       return Effect.map(Effect.sleep(heartbeatIntervalMillis), () => {
         const blockedMillis = elapsedMillis() - heartbeatIntervalMillis
         if (blockedMillis < sessionTimeoutMillis / 2) return

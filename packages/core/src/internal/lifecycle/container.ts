@@ -11,7 +11,7 @@ import type { ContainerState, InvalidContainerState } from "../../EventBusError.
 import { Hostname } from "../../Hostname.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
 import * as DeadLetterStrategy from "../deadLetters/strategy.ts"
 import type { OnEvent } from "../deadLetters/strategyEvents.ts"
@@ -27,8 +27,8 @@ import type * as RetryTopics from "../publish/retryTopics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerGate from "../slots/breakerGate.ts"
-import * as Bounds from "../slots/concurrencyLimits.ts"
-import type * as Watch from "./lagPoller.ts"
+import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
+import type * as LagPoller from "./lagPoller.ts"
 import * as Pausing from "./pausing.ts"
 import * as Snapshots from "./snapshots.ts"
 
@@ -42,7 +42,7 @@ export interface Container {
   readonly broker: Broker["Service"]
   readonly hostname: string
   readonly deadLetterDepth: DeadLetterDepth
-  readonly outlook: Watch.Outlook
+  readonly clusterStatus: LagPoller.ClusterStatus
   readonly deadLetters: DeadLetters
   readonly state: () => ContainerState
   /** The partitions that its consumers own. */
@@ -87,7 +87,7 @@ const onDeadLetters = <R>(
 /** Leaves the group and closes the sessions. Not in the binding's scope, which may be closing already. */
 const close = Effect.fnUntraced(function* (ending: Run) {
   const closing = yield* Effect.forkDetach(Scope.close(ending.scope, Exit.void), { startImmediately: true })
-  yield* bounded(Fiber.await(closing), closeBoundMillis)
+  yield* awaitAtMost(Fiber.await(closing), closeBoundMillis)
 })
 
 /** A command that comes from inside a handler of its own binding must not wait for that handler. */
@@ -112,8 +112,8 @@ export const make = Effect.fnUntraced(function* <R>(
       ? undefined
       : yield* Effect.orDie(CircuitBreaker.make(definition.circuitBreaker))
   const gate = breaker === undefined ? undefined : BreakerGate.make(breaker, clock)
-  const { places, placesOf } = Bounds.make(definition, gate, clock)
-  const outlook: Watch.Outlook = { unreachable: undefined, unreadable: undefined }
+  const { places, placesOf } = ConcurrencyLimits.make(definition, gate, clock)
+  const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
   let run: Run | undefined
@@ -171,7 +171,7 @@ export const make = Effect.fnUntraced(function* <R>(
           bindingReasons: pausing.reasonsFor,
           onHalted: pausing.halt,
           announce,
-          pauseBinding: pausing.hold,
+          pauseBinding: pausing.pauseByOperator,
           places,
           placesOf
         },
@@ -238,10 +238,10 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   return {
-    ...{ definition, broker, hostname, outlook, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
+    ...{ definition, broker, hostname, clusterStatus, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
-      ...{ definition, pausing, parking, outlook, breaker, statuses, state },
+      ...{ definition, pausing, parking, clusterStatus, breaker, statuses, state },
       sinceMillis: () => shownSinceMillis
     }),
     start,

@@ -1,14 +1,14 @@
 /**
- * Writes what an operator must know into Effect's log: once when it happens, not once per attempt, and not a line for each record of a flood.
+ * Writes what an operator must know into Effect's log: once when it happens, not once per attempt, and not a line for each record of a rateLimit.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
-import { counted } from "../base/counted.ts"
-import * as Rights from "../checks/acls.ts"
+import { pluralize } from "../base/pluralize.ts"
+import * as Acls from "../checks/acls.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
-import * as Flood from "./logRateLimit.ts"
+import * as LogRateLimit from "./logRateLimit.ts"
 
 /** Logs the hub's events with the loggers of the fiber that calls this, until the scope closes. */
 export const attach = (
@@ -17,8 +17,8 @@ export const attach = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
-    const said: Said = { crashes: new Map(), rights: new Map(), refusals: new Map() }
-    const flood = Flood.make(
+    const said: Said = { crashes: new Map(), acls: new Map(), refusals: new Map() }
+    const rateLimit = LogRateLimit.make(
       ({ cluster, binding }, count) => {
         const more = `${count} more records were routed, dead-lettered or skipped within a second`
         run(Effect.annotateLogs(Effect.logWarning(more), { cluster, bindingName: binding }))
@@ -30,14 +30,14 @@ export const attach = (
         if (said.refusals.size > 0) said.refusals.delete(topicKey(event, event.target.topic))
       }
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
-      if (event._tag === "Settled" && !flood.admits(event)) return
+      if (event._tag === "Settled" && !rateLimit.allows(event)) return
       const log = describe(event, said)
       if (log !== undefined) run(Effect.annotateLogs(log, LogAnnotations.ofEvent(event, bindingOf(event))))
     }, "rare")
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         unsubscribe()
-        flood.end()
+        rateLimit.flush()
       })
     )
   })
@@ -46,8 +46,8 @@ export const attach = (
 interface Said {
   /** By consumer: the last crash. */
   readonly crashes: Map<string, string>
-  /** By binding: the rights that were missing. */
-  readonly rights: Map<string, string>
+  /** By binding: the ACLs that were missing. */
+  readonly acls: Map<string, string>
   /** By target topic: how it refused copies since it last took one. All records that wait for it would say the same. */
   readonly refusals: Map<string, Set<string>>
 }
@@ -93,11 +93,11 @@ const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undef
       )
     case "TopicUnavailable":
       return Effect.logError(`Nothing can be read yet: ${event.error.message}`)
-    case "RightsMissing": {
-      const rights = event.rights.map(Rights.describe).join(", ")
-      if (said.rights.get(keyOf(event)) === rights) return undefined
-      said.rights.set(keyOf(event), rights)
-      return Effect.logWarning(`Rights (ACL) are missing: ${rights}. What needs them fails until they are granted`)
+    case "AclsMissing": {
+      const acls = event.acls.map(Acls.describe).join(", ")
+      if (said.acls.get(keyOf(event)) === acls) return undefined
+      said.acls.set(keyOf(event), acls)
+      return Effect.logWarning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
     }
     case "ConsumersIdle":
       return Effect.logWarning(
@@ -118,7 +118,7 @@ const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undef
     case "Settled":
       if (isQuiet(event.settlement)) return undefined
       return Effect.logWarning(
-        `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${counted(event.attempts, "attempt")}: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
+        `Record ${settlements[event.settlement]}${event.target === undefined ? "" : ` ${event.target.topic}`} after ${pluralize(event.attempts, "attempt")}: ${event.failure?.className ?? ""} ${event.failure?.message ?? ""}`
       )
     case "AlertFailed":
       return Effect.logWarning(`The alert handler failed: ${event.failure.className} ${event.failure.message}`)

@@ -1,13 +1,14 @@
 /**
- * Partitions that a record halted (`onExhausted: "halt"`), over rebalances, until the binding is resumed. Owns their offsets.
+ * Partitions that a record halted (`onExhausted: "halt"`). A halt survives rebalances; resuming the binding ends it.
  */
 import { Effect } from "effect"
 import type { Partition } from "../partition/partition.ts"
 
 export interface Halts {
   readonly add: (partition: Partition) => Effect.Effect<void>
-  /** Whether a partition that was just assigned is still at the record that halted it: somebody else may have settled that meanwhile. */
-  readonly hold: (partition: Partition) => boolean
+  /** Whether the partition is still at the record that halted it. Another consumer may have settled that record meanwhile. */
+  readonly isStillHalted: (partition: Partition) => boolean
+  readonly remove: (partition: Partition) => void
   readonly clear: () => void
 }
 
@@ -15,11 +16,8 @@ export const make = (): Halts => {
   const offsets = new Map<string, bigint>()
   return {
     add: (partition) => Effect.sync(() => offsets.set(partition.key, partition.position())),
-    hold: (partition) => {
-      if (offsets.get(partition.key) === partition.position()) return true
-      offsets.delete(partition.key)
-      return false
-    },
+    isStillHalted: (partition) => offsets.get(partition.key) === partition.position(),
+    remove: (partition) => offsets.delete(partition.key),
     clear: () => offsets.clear()
   }
 }

@@ -4,7 +4,7 @@
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { type Health, type Reason, severity } from "../../Health.ts"
 import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
-import { isAway } from "./lagPoller.ts"
+import { isUnreachable } from "./lagPoller.ts"
 
 /** A copy that is refused now and then is published at the next attempt. */
 const unpublishedMillis = 5_000
@@ -20,7 +20,7 @@ export interface Now {
   readonly isClosing: boolean
 }
 
-export const assess = (bindings: ReadonlyArray<BindingSnapshot>, now: Now): Health => {
+export const fromSnapshots = (bindings: ReadonlyArray<BindingSnapshot>, now: Now): Health => {
   const started = bindings.filter(({ state }) => state === "RUNNING" || state === "PAUSED")
   const reasons: ReadonlyArray<Reason> = [
     ...unreachable(started),
@@ -39,7 +39,7 @@ export const assess = (bindings: ReadonlyArray<BindingSnapshot>, now: Now): Heal
 
 /** Since when the cluster of a binding does not answer: as it was asked, or as its consumers found. */
 const awayOf = ({ unreachable, consumers }: BindingSnapshot) =>
-  unreachable ?? consumers.find(({ error }) => error !== undefined && isAway(error))
+  unreachable ?? consumers.find(({ error }) => error !== undefined && isUnreachable(error))
 
 /** One for each cluster. */
 const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Reason> =>
@@ -90,7 +90,9 @@ const ofBreaker = (of: OfBinding, breaker: CircuitBreaker.Snapshot): ReadonlyArr
 const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Reason> => {
   const { index, status, sinceMillis, hasRun, error, crashes } = consumer
   if (error !== undefined) {
-    return isAway(error) ? [] : [{ _tag: "ConsumerCrashed", ...of, consumer: index, error, crashes, sinceMillis }]
+    return isUnreachable(error)
+      ? []
+      : [{ _tag: "ConsumerCrashed", ...of, consumer: index, error, crashes, sinceMillis }]
   }
   return status === "connecting" && !hasRun ? [{ _tag: "Starting", ...of, consumer: index, sinceMillis }] : []
 }

@@ -7,49 +7,49 @@ import { Clock, Effect, Option, Result } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { ContainerState } from "../../EventBusError.ts"
-import type { Trouble } from "../../Snapshot.ts"
+import type { OngoingFailure } from "../../Snapshot.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
 /** What is watched of a binding. */
-export interface Watched {
+export interface PolledBinding {
   readonly definition: Pick<BindingDefinition<unknown>, "isolation" | "topic">
   readonly broker: Broker["Service"]
   readonly state: () => ContainerState
   readonly partitions: () => ReadonlyArray<Partition>
-  readonly outlook: Outlook
+  readonly clusterStatus: ClusterStatus
 }
 
 /** What the cluster said of a binding when it was asked last. Written here only. */
-export interface Outlook {
+export interface ClusterStatus {
   /** It said nothing. */
-  unreachable: Trouble | undefined
+  unreachable: OngoingFailure | undefined
   /** Nothing can be read from the main topic. Asked only while no partition of it is ours. */
-  unreadable: Trouble | undefined
+  unreadable: OngoingFailure | undefined
 }
 
 /** How many topics one cluster is asked about at a time. */
 const topicsAtOnce = 8
 
 /** Looks every `roundMillis` until it is interrupted. */
-export const run = (bindings: () => ReadonlyArray<Watched>, roundMillis: number): Effect.Effect<never> => {
-  const heard = new WeakMap<Partition, number>()
+export const run = (bindings: () => ReadonlyArray<PolledBinding>, roundMillis: number): Effect.Effect<never> => {
+  const chunksSeen = new WeakMap<Partition, number>()
   /** Whether no fetch has said anything since the last round. A new partition knows its log end from its assignment. */
-  const isSilent = (partition: Partition): boolean => {
-    const before = heard.get(partition)
-    heard.set(partition, partition.chunksTaken)
+  const hasNoNewChunk = (partition: Partition): boolean => {
+    const before = chunksSeen.get(partition)
+    chunksSeen.set(partition, partition.chunksTaken)
     return before === partition.chunksTaken
   }
-  const questionsOf = (binding: Watched, nowMillis: number): ReadonlyArray<Question> => {
+  const queriesOf = (binding: PolledBinding, nowMillis: number): ReadonlyArray<LogEndQuery> => {
     const { state, definition, partitions } = binding
     if (state() !== "RUNNING" && state() !== "PAUSED") return []
     const owned = partitions()
     for (const partition of owned) partition.waitingMillis(nowMillis)
-    if (owned.length === 0) return [{ binding, topic: definition.topic, partition: undefined, heard: 0 }]
+    if (owned.length === 0) return [{ binding, topic: definition.topic, partition: undefined, chunksSeen: 0 }]
     return owned
-      .filter(isSilent)
-      .map((partition) => ({ binding, topic: partition.topic, partition, heard: partition.chunksTaken }))
+      .filter(hasNoNewChunk)
+      .map((partition) => ({ binding, topic: partition.topic, partition, chunksSeen: partition.chunksTaken }))
   }
   const round = Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
@@ -57,9 +57,10 @@ export const run = (bindings: () => ReadonlyArray<Watched>, roundMillis: number)
     yield* Effect.forEach(
       Map.groupBy(bindings(), ({ broker }) => broker),
       ([broker, served]) => {
-        const questions = served.flatMap((binding) => questionsOf(binding, nowMillis))
-        return Effect.map(ask(broker, questions, { nowMillis, roundMillis }), (silence) => {
-          for (const { outlook } of served) outlook.unreachable = begun(outlook.unreachable, silence, nowMillis)
+        const queries = served.flatMap((binding) => queriesOf(binding, nowMillis))
+        return Effect.map(queryLogEnds(broker, queries, { nowMillis, roundMillis }), (failure) => {
+          for (const { clusterStatus } of served)
+            clusterStatus.unreachable = ongoing(clusterStatus.unreachable, failure, nowMillis)
         })
       },
       { concurrency: "unbounded", discard: true }
@@ -68,78 +69,86 @@ export const run = (bindings: () => ReadonlyArray<Watched>, roundMillis: number)
   return Effect.forever(Effect.andThen(Effect.sleep(roundMillis), round))
 }
 
-interface Question {
-  readonly binding: Watched
+interface LogEndQuery {
+  readonly binding: PolledBinding
   readonly topic: string
   /** Undefined where only the topic is asked about. */
   readonly partition: Partition | undefined
   /** Chunks that had been taken when it was asked. */
-  readonly heard: number
+  readonly chunksSeen: number
 }
 
 /** Asks once for each topic; answers why nobody of the cluster did. */
-const ask = (
+const queryLogEnds = (
   broker: Broker["Service"],
-  questions: ReadonlyArray<Question>,
+  queries: ReadonlyArray<LogEndQuery>,
   { nowMillis, roundMillis }: { readonly nowMillis: number; readonly roundMillis: number }
 ): Effect.Effect<BrokerError | undefined> => {
-  if (questions.length === 0) return Effect.succeed(undefined)
-  let silence: BrokerError | undefined
+  if (queries.length === 0) return Effect.succeed(undefined)
+  let failure: BrokerError | undefined
   let answered = false
-  const askOfTopic = (admin: Admin, asked: ReadonlyArray<Question>, { topic, binding }: Question) =>
+  const queryTopic = (admin: Admin, asked: ReadonlyArray<LogEndQuery>, { topic, binding }: LogEndQuery) =>
     Effect.match(admin.topicOffsets(topic, binding.definition.isolation), {
       onSuccess: (ends) => {
         answered = true
-        for (const question of asked) tell(question, ends, nowMillis)
+        for (const query of asked) applyLogEnds(query, ends, nowMillis)
       },
       onFailure: (error) => {
-        if (isAway(error)) silence = error
+        if (isUnreachable(error)) failure = error
         else answered = true
-        for (const question of asked) tellNot(question, error, nowMillis)
+        for (const query of asked) applyFailure(query, error, nowMillis)
       }
     })
-  const askAll = Effect.scoped(
+  const queryAll = Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
-        Map.groupBy(questions, ({ topic, binding }) => `${binding.definition.isolation} ${topic}`).values(),
-        (asked) => askOfTopic(admin, asked, asked[0]!),
+        Map.groupBy(queries, ({ topic, binding }) => `${binding.definition.isolation} ${topic}`).values(),
+        (asked) => queryTopic(admin, asked, asked[0]!),
         { concurrency: topicsAtOnce, discard: true }
       )
     )
   )
-  return Effect.timeoutOption(Effect.result(askAll), roundMillis).pipe(
+  return Effect.timeoutOption(Effect.result(queryAll), roundMillis).pipe(
     Effect.map((asked) => {
       if (answered) return undefined
       if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: roundMillis })
-      return Result.isFailure(asked.value) ? asked.value.failure : silence
+      return Result.isFailure(asked.value) ? asked.value.failure : failure
     })
   )
 }
 
 /** Nobody answered. */
-export const isAway = (error: BrokerError): boolean =>
+export const isUnreachable = (error: BrokerError): boolean =>
   error._tag === "BrokerUnavailable" || error._tag === "RequestTimedOut"
 
-/** A trouble goes on, begins or is over. */
-const begun = (before: Trouble | undefined, error: BrokerError | undefined, nowMillis: number): Trouble | undefined =>
+/** A failure continues, begins or is over. */
+const ongoing = (
+  before: OngoingFailure | undefined,
+  error: BrokerError | undefined,
+  nowMillis: number
+): OngoingFailure | undefined =>
   error === undefined ? undefined : { error, sinceMillis: before?.sinceMillis ?? nowMillis }
 
-const tell = (
-  { binding, partition, heard }: Question,
+const applyLogEnds = (
+  { binding, partition, chunksSeen }: LogEndQuery,
   ends: ReadonlyArray<PartitionOffsets>,
   nowMillis: number
 ): void => {
-  binding.outlook.unreadable = undefined
+  binding.clusterStatus.unreadable = undefined
   const found = ends.find((end) => end.partition === partition?.partition)
   // What a fetch said meanwhile is newer.
-  if (partition === undefined || found === undefined || partition.chunksTaken !== heard) return
+  if (partition === undefined || found === undefined || partition.chunksTaken !== chunksSeen) return
   partition.logEnd = found.logEnd
   const isStarved = PauseReasons.fetchAllowed(partition.reasons) && partition.held.records === 0 && partition.lag() > 0n
   partition.unfetchedSinceMillis = isStarved ? (partition.unfetchedSinceMillis ?? nowMillis) : undefined
 }
 
 /** A log end that cannot be had stays what it was, and says nothing against the fetches. */
-const tellNot = ({ binding: { outlook }, partition }: Question, error: BrokerError, nowMillis: number): void => {
+const applyFailure = (
+  { binding: { clusterStatus }, partition }: LogEndQuery,
+  error: BrokerError,
+  nowMillis: number
+): void => {
   if (partition !== undefined) partition.unfetchedSinceMillis = undefined
-  else if (!isAway(error)) outlook.unreadable = begun(outlook.unreadable, error, nowMillis)
+  else if (!isUnreachable(error)) clusterStatus.unreadable = ongoing(clusterStatus.unreadable, error, nowMillis)
 }

@@ -7,11 +7,11 @@ import * as BindingKey from "../settings/bindingKey.ts"
 /** Whose lines they are, as its events say it. */
 type Source = ReturnType<typeof BindingKey.onEvent>
 
-export interface Flood {
+export interface LogRateLimit {
   /** Whether one more line is to be written. */
-  readonly admits: (source: Source) => boolean
+  readonly allows: (source: Source) => boolean
   /** Says what is still to be said. */
-  readonly end: () => void
+  readonly flush: () => void
 }
 
 const linesPerSecond = 20
@@ -24,7 +24,7 @@ interface Second {
 }
 
 /** `summary` is told how many lines were held back, when the next one is admitted or at the end. */
-export const make = (summary: (source: Source, count: number) => void, clock: Clock.Clock): Flood => {
+export const make = (summary: (source: Source, count: number) => void, clock: Clock.Clock): LogRateLimit => {
   const seconds = new Map<string, Second>()
   let last: Second | undefined
   const close = (key: string) => {
@@ -40,7 +40,7 @@ export const make = (summary: (source: Source, count: number) => void, clock: Cl
     return second
   }
   return {
-    admits: (source) => {
+    allows: (source) => {
       const now = clock.currentTimeMillisUnsafe()
       // Mostly the record before is of the same binding.
       if (last?.source.binding !== source.binding || last.source.cluster !== source.cluster) {
@@ -54,7 +54,7 @@ export const make = (summary: (source: Source, count: number) => void, clock: Cl
       last.held++
       return false
     },
-    end: () => {
+    flush: () => {
       for (const key of Array.from(seconds.keys())) close(key)
     }
   }

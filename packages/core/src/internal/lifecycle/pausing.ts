@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { type ContainerState, InvalidContainerState } from "../../EventBusError.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -14,7 +14,7 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Halts from "./halts.ts"
-import * as TierHolds from "./tierHolds.ts"
+import * as PausedTiers from "./pausedTiers.ts"
 
 type Command = Effect.Effect<void, InvalidContainerState>
 
@@ -46,7 +46,7 @@ export interface Pausing {
   /** A record halted its partition, which keeps it over rebalances. */
   readonly halt: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
-  readonly hold: Effect.Effect<void>
+  readonly pauseByOperator: Effect.Effect<void>
   /** The refusal of a command, which says who holds the binding. */
   readonly refuse: (operation: string, required: ReadonlyArray<ContainerState>, detail?: string) => Command
   /** A fresh start: only an open breaker still holds. */
@@ -61,7 +61,7 @@ const flushBoundMillis = 5_000
 export const make = (options: PausingOptions): Pausing => {
   const { definition, breaker, hub, live, announce } = options
   const halts = Halts.make()
-  const tierHolds = TierHolds.make(definition.tiers)
+  const pausedTiers = PausedTiers.make(definition.tiers)
   let reasons = PauseReasons.empty
 
   const onLive = (each: (consumer: Consumer) => Effect.Effect<void>) =>
@@ -69,7 +69,7 @@ export const make = (options: PausingOptions): Pausing => {
 
   const pausedBy = () => {
     if (!options.isStarted()) return []
-    const partitions = live().flatMap((consumer) => consumer.partitions().filter((at) => !tierHolds.holds(at)))
+    const partitions = live().flatMap((consumer) => consumer.partitions().filter((at) => !pausedTiers.includes(at)))
     const union = partitions.reduce((all, partition) => all | partition.reasons, reasons)
     return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
   }
@@ -86,7 +86,7 @@ export const make = (options: PausingOptions): Pausing => {
   const hold = Effect.suspend(() => {
     reasons = PauseReasons.add(reasons, "operator")
     return Effect.andThen(
-      onLive((consumer) => consumer.hold("operator")),
+      onLive((consumer) => consumer.pause("operator")),
       announce
     )
   })
@@ -100,7 +100,7 @@ export const make = (options: PausingOptions): Pausing => {
         const exists = Number.isInteger(tier) && tier >= 1 && tier <= count
         const changed = exists && options.isStarted() ? change(topicOf(tier)) : undefined
         if (changed !== undefined) return changed
-        const held = tierHolds.list()
+        const held = pausedTiers.list()
         const detail = exists ? `tiers paused by themselves: ${held.join(", ") || "none"}` : `it has ${count} tiers`
         return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], detail)
       })
@@ -109,7 +109,7 @@ export const make = (options: PausingOptions): Pausing => {
   /** It holds at once; it lets go when everybody is told, unless it has opened again by then. */
   const followBreaker = Effect.suspend(() => {
     const isHeld = PauseReasons.has(reasons, "breaker")
-    const change = onLive((consumer) => (isHeld ? consumer.hold("breaker") : consumer.letGo("breaker")))
+    const change = onLive((consumer) => (isHeld ? consumer.pause("breaker") : consumer.resume("breaker")))
     return Effect.andThen(change, announce)
   })
 
@@ -123,12 +123,15 @@ export const make = (options: PausingOptions): Pausing => {
 
   return {
     pausedBy,
-    pausedTiers: tierHolds.list,
-    hold,
+    pausedTiers: pausedTiers.list,
+    pauseByOperator: hold,
     refuse,
     halt: (partition) => Effect.andThen(halts.add(partition), announce),
-    reasonsFor: (partition) =>
-      halts.hold(partition) || tierHolds.holds(partition) ? PauseReasons.add(reasons, "operator") : reasons,
+    reasonsFor: (partition) => {
+      const isHalted = halts.isStillHalted(partition)
+      if (!isHalted) halts.remove(partition)
+      return isHalted || pausedTiers.includes(partition) ? PauseReasons.add(reasons, "operator") : reasons
+    },
     begin: () => {
       reasons = breakerReasons(definition, breaker)
       halts.clear()
@@ -138,7 +141,7 @@ export const make = (options: PausingOptions): Pausing => {
     },
     pause: Effect.suspend(() => {
       if (!options.isStarted() || PauseReasons.has(reasons, "operator")) return refuse("pause", ["RUNNING"])
-      const flush = bounded(
+      const flush = awaitAtMost(
         onLive((consumer) => consumer.flush),
         flushBoundMillis
       )
@@ -149,19 +152,19 @@ export const make = (options: PausingOptions): Pausing => {
       reasons = PauseReasons.remove(reasons, "operator")
       halts.clear()
       return Effect.andThen(
-        onLive((consumer) => consumer.letGo("operator", (partition) => !tierHolds.holds(partition))),
+        onLive((consumer) => consumer.resume("operator", (partition) => !pausedTiers.includes(partition))),
         announce
       )
     }),
     pauseTier: onTier("pause", (tier) =>
-      tierHolds.hold(tier) ? onLive((consumer) => consumer.hold("operator", inTier(tier))) : undefined
+      pausedTiers.pause(tier) ? onLive((consumer) => consumer.pause("operator", inTier(tier))) : undefined
     ),
     resumeTier: onTier("resume", (tier) =>
-      !tierHolds.letGo(tier)
+      !pausedTiers.resume(tier)
         ? undefined
         : PauseReasons.has(reasons, "operator")
           ? Effect.void
-          : onLive((consumer) => consumer.letGo("operator", inTier(tier)))
+          : onLive((consumer) => consumer.resume("operator", inTier(tier)))
     )
   }
 }

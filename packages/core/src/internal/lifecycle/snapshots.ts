@@ -10,7 +10,7 @@ import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { Parking } from "../publish/copyPublisher.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import type { Outlook } from "./lagPoller.ts"
+import type { ClusterStatus } from "./lagPoller.ts"
 import type { Pausing } from "./pausing.ts"
 
 export interface Parts {
@@ -19,7 +19,7 @@ export interface Parts {
   readonly sinceMillis: () => number
   readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
   readonly parking: Pick<Parking, "unpublished">
-  readonly outlook: Outlook
+  readonly clusterStatus: ClusterStatus
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   /** By index. */
   readonly statuses: ReadonlyMap<number, ConsumerStatus>
@@ -47,8 +47,8 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
         .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
       breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
       unpublished: parking.unpublished(),
-      unreachable: parts.outlook.unreachable,
-      unreadable: parts.outlook.unreadable,
+      unreachable: parts.clusterStatus.unreachable,
+      unreadable: parts.clusterStatus.unreadable,
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })

@@ -13,7 +13,7 @@ import type { DeadLetterReason } from "../record/deadLetterHeaders.ts"
 import type { Settled } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DeadLetterDepth from "./deadLetterDepth.ts"
-import * as Distribution from "./distribution.ts"
+import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
 
@@ -21,8 +21,8 @@ import * as PartitionGauges from "./partitionGauges.ts"
 export interface Tally {
   processed: number
   /** Deliveries that ended otherwise. */
-  otherwise: number
-  readonly retries: Distribution.Distribution
+  notHandled: number
+  readonly retries: Histogram.Histogram
 }
 
 /** What the gauges of a binding read. */
@@ -34,23 +34,23 @@ export interface Sources {
 
 export interface BindingMetrics {
   /** Without it, nobody need take the time of anything. */
-  readonly isOn: boolean
+  readonly enabled: boolean
   readonly tally: (at: TopicPartition) => Tally
   /** A record was handled at the first attempt. */
   readonly handledAtOnce: (tally: Tally) => void
   /** A delivery ended, for now or for good. */
   readonly settled: (at: TopicPartition & { readonly tally: Tally }, outcome: Outcome) => void
   /** A call of the handler has returned. */
-  readonly called: (millis: number) => void
+  readonly handlerReturned: (millis: number) => void
   readonly attemptFailed: (topic: string, failure: Failure) => void
   readonly batch: (records: number) => void
   readonly budgetReached: () => void
   readonly publishFailed: (topic: string) => void
-  readonly gone: (at: TopicPartition, records: number) => void
+  readonly recordsGone: (at: TopicPartition, records: number) => void
   readonly deadLetterDepth: DeadLetterDepth.DeadLetterDepth
   /** A partition is ours, or no longer. */
-  readonly opened: (partition: PartitionGauges.Watched) => void
-  readonly closed: (partition: PartitionGauges.Watched) => void
+  readonly opened: (partition: PartitionGauges.MeasuredPartition) => void
+  readonly closed: (partition: PartitionGauges.MeasuredPartition) => void
   /** The binding starts: everything counts from 0. */
   readonly begin: () => void
   /** The binding has stopped: only its state is left. */
@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
   )
 
   return {
-    isOn: true,
+    enabled: true,
     tally: (at) => run.tally(at),
     handledAtOnce: (tally) => {
       tally.processed++
@@ -97,7 +97,7 @@ export const make = Effect.fnUntraced(function* (
       run.settled(at, outcome)
     },
     deadLetterDepth,
-    called: (millis) => {
+    handlerReturned: (millis) => {
       // Not so when a clock was set back, or when the record never left the queue in front of its handler.
       if (millis >= 0) run.duration.observe(millis)
     },
@@ -105,7 +105,7 @@ export const make = Effect.fnUntraced(function* (
     batch: (records) => run.batches.observe(records),
     budgetReached: () => run.budgetReached(1),
     publishFailed: (topic) => run.publishFailed(1, topic),
-    gone: ({ topic, partition }, records) => run.gone(records, topic, String(partition)),
+    recordsGone: ({ topic, partition }, records) => run.gone(records, topic, String(partition)),
     opened: (partition) => run.gauges.opened(partition),
     closed: (partition) => run.gauges.closed(partition),
     begin: () => {
@@ -118,19 +118,19 @@ export const make = Effect.fnUntraced(function* (
 })
 
 const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics => {
-  const tally: Tally = { processed: 0, otherwise: 0, retries: Distribution.make([]) }
+  const tally: Tally = { processed: 0, notHandled: 0, retries: Histogram.make([]) }
   return {
-    isOn: false,
+    enabled: false,
     tally: () => tally,
     deadLetterDepth,
     handledAtOnce: ignored,
     settled: ignored,
-    called: ignored,
+    handlerReturned: ignored,
     attemptFailed: ignored,
     batch: ignored,
     budgetReached: ignored,
     publishFailed: ignored,
-    gone: ignored,
+    recordsGone: ignored,
     opened: ignored,
     closed: ignored,
     begin: ignored,
@@ -156,10 +156,10 @@ const makeRun = (
   const series = MetricSeries.make(context)
   const gauges = PartitionGauges.make(definition, context, clock)
   const tallies = new Map<string, Tally>()
-  const byTier = new Map<string, Distribution.Distribution>()
+  const byTier = new Map<string, Histogram.Histogram>()
   const exceptions = new Set<string>()
-  const duration = Distribution.make(durationMillis, 1_000)
-  const batches = Distribution.make(batchSizes)
+  const duration = Histogram.make(durationMillis, 1_000)
+  const batches = Histogram.make(batchSizes)
   const convention = {
     "messaging.system": "kafka",
     "messaging.consumer.group.name": definition.groupId,
@@ -180,21 +180,21 @@ const makeRun = (
     "messaging.destination.name": target
   }))
 
-  const retriesIn = (topic: string): Distribution.Distribution => {
+  const retriesIn = (topic: string): Histogram.Histogram => {
     const tier = tierLabel(definition, topic)
     const known = byTier.get(tier)
     if (known !== undefined) return known
-    const distribution = Distribution.make(retries)
-    byTier.set(tier, distribution)
-    series.histogram(Metrics.retryCount, { ...of, tier }, distribution.state)
-    return distribution
+    const histogram = Histogram.make(retries)
+    byTier.set(tier, histogram)
+    series.histogram(Metrics.retryCount, { ...of, tier }, histogram.state)
+    return histogram
   }
 
   const tally = (at: TopicPartition): Tally => {
     const key = partitionKey(at.topic, at.partition)
     const known = tallies.get(key)
     if (known !== undefined) return known
-    const counted: Tally = { processed: 0, otherwise: 0, retries: retriesIn(at.topic) }
+    const counted: Tally = { processed: 0, notHandled: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
     gone(0, at.topic, partition)
@@ -207,14 +207,14 @@ const makeRun = (
         "messaging.destination.name": at.topic,
         "messaging.destination.partition.id": partition
       },
-      () => counted.processed + counted.otherwise
+      () => counted.processed + counted.notHandled
     )
     return counted
   }
 
   const consumed = () => {
     let sum = 0
-    for (const { processed, otherwise } of tallies.values()) sum += processed + otherwise
+    for (const { processed, notHandled: otherwise } of tallies.values()) sum += processed + otherwise
     return sum
   }
 
@@ -230,7 +230,7 @@ const makeRun = (
         at.tally.processed++
         return
       }
-      at.tally.otherwise++
+      at.tally.notHandled++
       const { topic } = at
       if (settlement === "Skipped") return skipped(1, topic)
       if (target === undefined) return

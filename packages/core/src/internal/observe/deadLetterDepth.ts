@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as TopicName from "../../TopicName.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
 export interface DeadLetterDepth {
@@ -55,7 +55,7 @@ export const run = (bindings: () => ReadonlyArray<Measured>): Effect.Effect<neve
     const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
     yield* Effect.forEach(
       Map.groupBy(read, ({ broker }) => broker),
-      ([broker, measured]) => bounded(Effect.ignore(askAll(broker, measured)), roundMillis),
+      ([broker, measured]) => awaitAtMost(Effect.ignore(askAll(broker, measured)), roundMillis),
       { concurrency: "unbounded", discard: true }
     )
     yield* Effect.sleep(roundMillis)

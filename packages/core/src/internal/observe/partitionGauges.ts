@@ -8,15 +8,15 @@ import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.t
 import * as MetricSeries from "./metricSeries.ts"
 
 /** What they need of an assigned partition. */
-export interface Watched extends TopicPartition {
+export interface MeasuredPartition extends TopicPartition {
   readonly lag: () => bigint
   readonly waitingMillis: (nowMillis: number) => number
   readonly tracker: { readonly oldest: () => ConsumerRecord | undefined }
 }
 
 export interface PartitionGauges {
-  readonly opened: (partition: Watched) => void
-  readonly closed: (partition: Watched) => void
+  readonly opened: (partition: MeasuredPartition) => void
+  readonly closed: (partition: MeasuredPartition) => void
   /** The greatest lag of all that are open. */
   readonly mostLag: () => number
   /** Of a retry topic. */
@@ -29,7 +29,7 @@ export const make = (
   context: Context.Context<never>,
   clock: Clock.Clock
 ): PartitionGauges => {
-  const open = new Map<Watched, MetricSeries.Series>()
+  const open = new Map<MeasuredPartition, MetricSeries.Series>()
   return {
     opened: (watched) => {
       const series = MetricSeries.make(context)
@@ -62,10 +62,10 @@ export const make = (
 }
 
 /** From the position of what is finished, which may be ahead of the committed offset by one commit interval. */
-const lagOf = (watched: Watched): number => Number(watched.lag())
+const lagOf = (watched: MeasuredPartition): number => Number(watched.lag())
 
 const oldestAge =
-  ({ tracker }: Watched, clock: Clock.Clock) =>
+  ({ tracker }: MeasuredPartition, clock: Clock.Clock) =>
   (): number => {
     const oldest = tracker.oldest()
     return oldest === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - oldest.timestamp) / 1_000

@@ -32,7 +32,7 @@ export interface BindingTracing {
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
   /** Headers of a copy of the record: they name the span of the call that failed. */
-  readonly continued: (record: ConsumerRecord, headers: ReadonlyArray<Header>) => ReadonlyArray<Header>
+  readonly withTraceHeaders: (record: ConsumerRecord, headers: ReadonlyArray<Header>) => ReadonlyArray<Header>
 }
 
 /** Links of one span: what OpenTelemetry's SDKs keep by default. */
@@ -81,7 +81,7 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
       const attributes = { ...ofBatch(caller, first), "messaging.batch.message_count": records.length }
       return inSpan(`process ${first.topic}`, { root: true, links, attributes }, () => effect)
     },
-    continued: (record, headers) => {
+    withTraceHeaders: (record, headers) => {
       const span = calls.get(record)
       return span === undefined ? headers : TraceContext.write(headers, span)
     }
@@ -92,12 +92,14 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
  * Nothing that runs in a partition makes spans, except for the calls that are sampled. The program's tracer is not even there for the others: it may have to do something at
  * each step of a fiber.
  */
-export const silent = <A, E, R>(
+export const withoutTracing = <A, E, R>(
   { tracing }: { readonly tracing: BindingTracing | undefined },
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => (tracing === undefined ? effect : Effect.provideContext(effect, silence))
+): Effect.Effect<A, E, R> => (tracing === undefined ? effect : Effect.provideContext(effect, tracingDisabled))
 
-const silence = Context.make(Tracer.Tracer, Tracer.nativeTracer).pipe(Context.add(References.TracerEnabled, false))
+const tracingDisabled = Context.make(Tracer.Tracer, Tracer.nativeTracer).pipe(
+  Context.add(References.TracerEnabled, false)
+)
 
 const related = (
   parent: Tracer.ExternalSpan | undefined,

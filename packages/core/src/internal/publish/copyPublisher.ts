@@ -9,7 +9,7 @@ import type { ProducerRecord, RecordMetadata } from "../../ConsumerRecord.ts"
 import type { Unpublished } from "../../Snapshot.ts"
 import * as SingleFlight from "../base/singleFlight.ts"
 import type { Copy } from "../record/copy.ts"
-import * as OtherHeaders from "../record/deadLetterRecordHeaders.ts"
+import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type * as RetryTopics from "./retryTopics.ts"
 import * as TargetTopics from "./targetTopics.ts"
@@ -121,7 +121,7 @@ export const make = Effect.fnUntraced(function* (
           const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
-          if (error._tag === "RecordTooLarge") headers = OtherHeaders.slimmer(copy.headers, ++tooLarge)
+          if (error._tag === "RecordTooLarge") headers = DeadLetterRecordHeaders.trim(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
           yield* partition.until(Effect.sleep(wait))
           if (partition.stopping) return false

@@ -82,7 +82,7 @@ export const carried = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =
   if (!headers.some(({ key }) => key.startsWith(Names.prefix))) return headers
   const lastIndex = new Map(headers.map((header, index) => [header.key, index]))
   return headers.filter(
-    ({ key }, index) => !key.startsWith(Names.prefix) || (!Names.isBookkeeping(key) && lastIndex.get(key) === index)
+    ({ key }, index) => !key.startsWith(Names.prefix) || (!Names.isRewritten(key) && lastIndex.get(key) === index)
   )
 }
 
@@ -96,7 +96,7 @@ export const addTierFailure = (headers: Array<Header>, failure: TierFailure): vo
 }
 
 /** For a record that is too large for the topic: drops message, stack trace and trail. What it takes to replay the record stays. */
-export const withoutForensics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
+export const withoutDiagnostics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
   headers.filter(
     ({ key }) => key !== Names.lastExceptionMessage && key !== Names.lastExceptionStacktrace && !Names.isTrail(key)
   )

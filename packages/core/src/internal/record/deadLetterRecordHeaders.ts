@@ -47,10 +47,10 @@ export const make = (
  * The headers of a copy that was too large for its topic `times` times (ruling 22): first without message, stack trace and trail of every set; then with no
  * more than where it comes from and where it is; then with what bounds its way through the tiers only. The user's own headers, and the value, stay.
  */
-export const slimmer = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
-  if (times === 1) return DeadLetterHeaders.withoutForensics(headers).filter(({ key }) => !Spring.isForensic(key))
+export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
+  if (times === 1) return DeadLetterHeaders.withoutDiagnostics(headers).filter(({ key }) => !Spring.isDiagnostic(key))
   const kept = times === 2 ? essential : bounding
-  return withoutOthers(headers).filter(({ key }) => kept.has(key) || !Names.isBookkeeping(key))
+  return withoutOtherFormats(headers).filter(({ key }) => kept.has(key) || !Names.isRewritten(key))
 }
 
 /** Without its delivery number, a record would begin its tier anew each time. */
@@ -68,7 +68,7 @@ const essential: ReadonlySet<string> = new Set([
  * For a record that starts anew: without what a dead letter says of itself. The five names of the brokers package are common words; they are taken away
  * only when all of them are there.
  */
-export const withoutOthers = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
+export const withoutOtherFormats = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   const keys = new Set(headers.map(({ key }) => key))
   const fromBrokers = Array.from(brokersNames).every((name) => keys.has(name))
   return headers.filter(({ key }) => !Spring.isSpring(key) && !(fromBrokers && brokersNames.has(key)))

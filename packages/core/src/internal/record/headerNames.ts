@@ -57,7 +57,7 @@ export const decodePath = "x-eventbus-decode-path"
 export const replayCount = "x-eventbus-replay-count"
 export const replayGroup = "x-eventbus-replay-group"
 
-const bookkeeping: ReadonlySet<string> = new Set([
+const rewritten: ReadonlySet<string> = new Set([
   originalTopic,
   originalPartition,
   originalOffset,
@@ -86,4 +86,4 @@ const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/
 export const isTrail = (key: string): boolean => trail.test(key)
 
 /** A header that the connector writes anew on every hop, and never takes over from an incoming record. */
-export const isBookkeeping = (key: string): boolean => bookkeeping.has(key) || isTrail(key)
+export const isRewritten = (key: string): boolean => rewritten.has(key) || isTrail(key)

@@ -5,7 +5,7 @@
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import { addOrigin, carried, number, type Origin, text } from "./deadLetterHeaders.ts"
-import { withoutOthers } from "./deadLetterRecordHeaders.ts"
+import { withoutOtherFormats } from "./deadLetterRecordHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
@@ -75,7 +75,9 @@ const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
 }
 
 const usersOwn = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  withoutOthers(carried(letter.headers)).filter(({ key }) => key !== Names.replayCount && key !== Names.replayGroup)
+  withoutOtherFormats(carried(letter.headers)).filter(
+    ({ key }) => key !== Names.replayCount && key !== Names.replayGroup
+  )
 
 const originOf = (letter: DeadLetterRecord.DeadLetterRecord): Origin => ({
   topic: letter.originalTopic,

@@ -12,7 +12,7 @@ import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
 import { lastValues, type OwnHeaders, readOrigin } from "./origin.ts"
 
-export interface Bookkeeping {
+export interface RetryState {
   readonly origin: Origin
   /** 0 is the main topic. */
   readonly tier: number
@@ -29,7 +29,7 @@ export interface Bookkeeping {
 }
 
 /** A record of the main topic: it starts at Tier 0, whatever its headers claim. */
-export const ofMain = (record: ConsumerRecord): Bookkeeping => ({
+export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   origin: record,
   tier: 0,
   attempt: 1,
@@ -40,7 +40,11 @@ export const ofMain = (record: ConsumerRecord): Bookkeeping => ({
 })
 
 /** A record of a retry topic. `deliveries` says how many a tier has. */
-export const ofTier = (record: ConsumerRecord, topic: TierTopic, deliveries: (tier: number) => number): Bookkeeping => {
+export const ofRetryTopic = (
+  record: ConsumerRecord,
+  topic: TierTopic,
+  deliveries: (tier: number) => number
+): RetryState => {
   const headers = lastValues(record.headers)
   const tier = wholeNumber(headers.get(Names.retryTier), topic.first, topic.last) ?? topic.first
   return {
@@ -59,7 +63,7 @@ export const publishedMillis = (record: ConsumerRecord): number =>
   plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
-export const headersFor = (record: ConsumerRecord, state: Bookkeeping): ReadonlyArray<Header> => {
+export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyArray<Header> => {
   const headers = [...carried(record.headers)]
   addOrigin(headers, state.origin)
   headers.push(number(Names.totalAttempts, state.totalAttempts))
@@ -76,7 +80,7 @@ export const headersFor = (record: ConsumerRecord, state: Bookkeeping): Readonly
 }
 
 /** Handler calls that the current tier has had before this delivery. */
-export const attemptsInTier = ({ totalAttempts, trail }: Bookkeeping): number =>
+export const attemptsInTier = ({ totalAttempts, trail }: RetryState): number =>
   Math.max(0, totalAttempts - trail.reduce((sum, { attempts }) => sum + attempts, 0))
 
 /** A copy cannot be published later than it was stored. An hour is what Kafka itself allows clocks to differ by (`message.timestamp.after.max.ms`). */

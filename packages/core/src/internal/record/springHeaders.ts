@@ -66,7 +66,7 @@ const forensic: ReadonlySet<string> = new Set(
 export const isSpring = (key: string): boolean => all.has(key)
 
 /** What a record that is too large can do without. */
-export const isForensic = (key: string): boolean => forensic.has(key)
+export const isDiagnostic = (key: string): boolean => forensic.has(key)
 
 const maxStackBytes = 2048
 

@@ -27,13 +27,13 @@ export interface Tiers {
   /** Deliveries in tier `n`. */
   readonly deliveries: (n: number) => number
   /** Where a record goes that tier `tier` (0 is the main topic) cannot handle in its delivery `attempt`. */
-  readonly hop: (tier: number, attempt: number, destination: Onward) => Hop
+  readonly nextDestination: (tier: number, attempt: number, destination: Onward) => NextDestination
 }
 
 type Onward = Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>
 
 /** A delivery to come, or none: all tiers are used up, or the one that was asked for does not exist. */
-export type Hop = { readonly tier: number; readonly attempt: number } | "exhausted" | "no-such-tier"
+export type NextDestination = { readonly tier: number; readonly attempt: number } | "exhausted" | "no-such-tier"
 
 export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy, tiers: ReadonlyArray<Tier>): Tiers => {
   const topics: Array<TierTopic> = []
@@ -51,7 +51,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
   }
   for (const topic of topics) for (let n = topic.first; n <= topic.last; n++) byTier[n] = topic
   const byTopic = new Map(topics.map((topic) => [topic.topic, topic]))
-  const onward = (tier: number, attempt: number): Hop => {
+  const onward = (tier: number, attempt: number): NextDestination => {
     if (tier > 0 && attempt < tiers[tier - 1]!.maxAttempts) return { tier, attempt: attempt + 1 }
     return tier < tiers.length ? { tier: tier + 1, attempt: 1 } : "exhausted"
   }
@@ -60,7 +60,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     const index = tiers.findIndex((each, at) => at >= tier - 1 && each.delayMillis >= delayMillis)
     return index === -1 ? tiers.length : index + 1
   }
-  const hop: Tiers["hop"] = (tier, attempt, destination) => {
+  const hop: Tiers["nextDestination"] = (tier, attempt, destination) => {
     if (destination._tag === "NextTier") return onward(tier, attempt)
     const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
     // Only forward (ruling 15): hops are bounded by the tiers and their deliveries.
@@ -73,6 +73,6 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     ofTopic: (topic) => byTopic.get(topic),
     topicOf: (n) => byTier[n]!,
     deliveries: (n) => tiers[n - 1]!.maxAttempts,
-    hop
+    nextDestination: hop
   }
 }

@@ -13,7 +13,7 @@ import {
   type Options,
   type Token
 } from "../../IdempotencyStore.ts"
-import { bounded } from "../base/awaitAtMost.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 
 /** The record's work is done already: it is settled as skipped, and is no failure. */
 export class AlreadyHandled {
@@ -121,7 +121,7 @@ const withinBound = <A>(
   call: Effect.Effect<A, IdempotencyStoreError>
 ): Effect.Effect<A, IdempotencyStoreError> =>
   Effect.flatMap(
-    bounded(call, storeBound),
+    awaitAtMost(call, storeBound),
     Option.match({
       onNone: () =>
         Effect.fail(

@@ -5,7 +5,7 @@ import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
 import { Data, Effect, Redacted } from "effect"
-import { grant, type Right } from "./acls.ts"
+import { type Acl, grant } from "./acls.ts"
 import * as Bus from "./bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
@@ -46,19 +46,19 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
     })
 
   /** Topics, and a user who may do everything with them but what is denied. */
-  const denied = Effect.fnUntraced(function* (name: string, denies: (right: Right) => boolean) {
+  const denied = Effect.fnUntraced(function* (name: string, denies: (acl: Acl) => boolean) {
     const cluster = yield* RealKafka.RealKafka
-    const rights: ReadonlyArray<Right> = [
+    const acls: ReadonlyArray<Acl> = [
       { resource: "GROUP", name, operation: "READ" },
       { resource: "TOPIC", name, operation: "READ" },
       { resource: "TOPIC", name: `${name}.retry-1`, operation: "READ" },
       { resource: "TOPIC", name: `${name}.retry-1`, operation: "WRITE" },
       { resource: "TOPIC", name: `${name}.DLT`, operation: "WRITE" }
     ]
-    yield* grant(cluster, ...rights.filter((right) => !denies(right)))
+    yield* grant(cluster, ...acls.filter((acl) => !denies(acl)))
     const { made, handled } = binding(name)
     const app = yield* as("app", Bus.start(made))
-    return { app, handled, heal: grant(cluster, ...rights.filter(denies)) }
+    return { app, handled, heal: grant(cluster, ...acls.filter(denies)) }
   })
 
   /** To partitions 0 and 1, in turn. */
@@ -86,11 +86,11 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
       Effect.gen(function* () {
         const name = Bus.fresh("denied-retry")
         for (const topic of [name, `${name}.retry-1`, `${name}.DLT`]) yield* Bus.createTopic(topic, 2)
-        const isDenied = ({ name: topic, operation }: Right) => topic === `${name}.retry-1` && operation === "WRITE"
+        const isDenied = ({ name: topic, operation }: Acl) => topic === `${name}.retry-1` && operation === "WRITE"
         const { app, handled, heal } = yield* denied(name, isDenied)
         yield* publish(name, "first", "first", "once-a", "good", "once-b", "good", "behind", "good")
-        yield* Bus.until("the right is said to be missing", () => app.of("RightsMissing").length > 0)
-        assert.deepStrictEqual(app.of("RightsMissing")[0]?.rights, [
+        yield* Bus.until("the missing ACL is reported", () => app.of("AclsMissing").length > 0)
+        assert.deepStrictEqual(app.of("AclsMissing")[0]?.acls, [
           { resource: "topic", name: `${name}.retry-1`, operation: "Write" }
         ])
         yield* refused(app, `${name}.retry-1`)

@@ -4,22 +4,22 @@
 import type { Partition } from "../partition/partition.ts"
 import type { Tiers, TierTopic } from "../retry/tiers.ts"
 
-export interface TierHolds {
+export interface PausedTiers {
   /** False when it was held already. */
-  readonly hold: (tier: TierTopic) => boolean
+  readonly pause: (tier: TierTopic) => boolean
   /** False when it was not held. */
-  readonly letGo: (tier: TierTopic) => boolean
-  readonly holds: (partition: Partition) => boolean
+  readonly resume: (tier: TierTopic) => boolean
+  readonly includes: (partition: Partition) => boolean
   /** Numbers of the tiers that are held. */
   readonly list: () => ReadonlyArray<number>
 }
 
-export const make = (tiers: Tiers): TierHolds => {
+export const make = (tiers: Tiers): PausedTiers => {
   const held = new Set<TierTopic>()
   return {
-    hold: (tier) => !held.has(tier) && held.add(tier).has(tier),
-    letGo: (tier) => held.delete(tier),
-    holds: ({ tier }) => tier !== undefined && held.has(tier),
+    pause: (tier) => !held.has(tier) && held.add(tier).has(tier),
+    resume: (tier) => held.delete(tier),
+    includes: ({ tier }) => tier !== undefined && held.has(tier),
     list: () => Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => held.has(tiers.topicOf(n)))
   }
 }

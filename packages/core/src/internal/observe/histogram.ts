@@ -3,14 +3,14 @@
  */
 import type { Metric } from "effect"
 
-export interface Distribution {
+export interface Histogram {
   readonly observe: (value: number) => void
   /** As Effect's exporters read it: per boundary how many values are at or below it. */
   readonly state: () => Metric.HistogramState
 }
 
 /** `boundaries` ascend. A value above the last counts only in the total. `scale` turns values and boundaries into the unit that is shown. */
-export const make = (boundaries: ReadonlyArray<number>, scale = 1): Distribution => {
+export const make = (boundaries: ReadonlyArray<number>, scale = 1): Histogram => {
   const counts = new Float64Array(boundaries.length + 1)
   let count = 0
   let sum = 0

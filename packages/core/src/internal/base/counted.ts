@@ -1,2 +1,0 @@
-/** `1 attempt`, `2 attempts`: what lines for people say of a number of things. */
-export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
