@@ -32,6 +32,34 @@ const clients = {
   "@platformatic/kafka": ["platformatic-kafka", "benchmarks"]
 }
 
+/**
+ * The rooms of a package's `src/internal`, top to bottom: a room imports from rooms below it only. A new room gets a place here, and a README.md that says what
+ * it owns.
+ */
+const rooms = {
+  core: [
+    "lifecycle",
+    "group",
+    "checks",
+    "delivery",
+    "deadLetters",
+    "partition",
+    "slots",
+    "publish",
+    "observe",
+    "settings",
+    "record",
+    "breaker",
+    "retry",
+    "failure",
+    "base"
+  ],
+  kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire"],
+  outbox: ["ordered", "dispatch", "store", "base"],
+  testkit: ["bus", "trail", "target", "broker"],
+  config: ["assemble", "files", "environment", "schema", "tree"]
+}
+
 const oneOf = (names) => `(?:${names.join("|")})`
 const moduleOf = (name) => `(?:^|node_modules/)${name}(?:/|$)`
 
@@ -42,6 +70,18 @@ const siblingRules = Object.entries(siblings).map(([name, allowed]) => ({
   from: { path: `^packages/${name}/src/` },
   to: { path: "^packages/", pathNot: `^packages/${oneOf([name, ...allowed])}/` }
 }))
+
+const roomRules = Object.entries(rooms).flatMap(([name, order]) =>
+  order.slice(1).map((room, index) => ({
+    name: `${name}-room-${room}-imports-upwards`,
+    comment: `Room ${room} of ${name} imports only from rooms below it: ${order.slice(index + 2).join(", ") || "none"}.`,
+    severity: "error",
+    from: { path: `^packages/${name}/src/internal/${room}/` },
+    to: { path: `^packages/${name}/src/internal/${oneOf(order.slice(0, index + 1))}/` }
+  }))
+)
+
+const declaredRooms = Object.entries(rooms).map(([name, order]) => `^packages/${name}/src/internal/${oneOf(order)}/`)
 
 const clientRules = Object.entries(clients).map(([client, owners]) => ({
   name: `${client.replace(/\W+/g, "-")}-outside-its-adapter`,
@@ -62,7 +102,15 @@ export default {
       to: { circular: true }
     },
     ...siblingRules,
+    ...roomRules,
     ...clientRules,
+    {
+      name: "room-without-a-place",
+      comment: "A new room gets a place in the order of its package's rooms in scripts/dependencyRules.mjs.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/internal/[^/]+/", pathNot: declaredRooms },
+      to: {}
+    },
     {
       name: "core-imports-more-than-effect",
       comment: "core runs wherever Effect runs: it imports effect and nothing else.",
