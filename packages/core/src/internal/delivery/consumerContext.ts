@@ -77,7 +77,7 @@ export const settled = (
 /** A record that was handled at the first attempt: builds nothing while nobody listens. */
 export const handledAtOnce = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
   if (handling.hub.active) settled(handling, partition, record, firstAttempt)
-  else handling.metrics.handledAtOnce(partition.tally)
+  else handling.metrics.handledAtOnce(partition.counters)
 }
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const

@@ -34,7 +34,7 @@ export const annotated = <A, E, R>(
         consumerInstance: handling.receiver.consumerInstance,
         get retryTier() {
           const record = current()
-          return record === undefined ? (partition.tier?.first ?? 0) : handling.receiver.progress(record).tier
+          return record === undefined ? (partition.tier?.first ?? 0) : handling.receiver.retryPosition(record).tier
         }
       })
   )
