@@ -33,7 +33,7 @@ const run = Effect.fnUntraced(function* (failures: ReadonlyMap<string, number>) 
     })
   )
   yield* until(
-    () => app.of("Settled").filter(({ settlement }) => settlement !== "Unfinished").length === 12,
+    () => app.of("Settled").filter(({ settlement }) => settlement !== "Abandoned").length === 12,
     "10 millis"
   )
   yield* advance("1 second")

@@ -75,7 +75,7 @@ describe("C12 a retry publish after the partition was revoked", () => {
         const old = yield* start(failing)
         for (let step = 0; step < millis; step += 500) yield* advance("500 millis")
         const fresh = yield* start(failing)
-        const settledOf = (app: typeof old) => app.of("Settled").filter(({ settlement }) => settlement !== "Unfinished")
+        const settledOf = (app: typeof old) => app.of("Settled").filter(({ settlement }) => settlement !== "Abandoned")
         const isOver = () =>
           [...settledOf(old), ...settledOf(fresh)].filter(({ settlement }) => settlement === "DeadLettered").length >= 2
         yield* until(isOver, "250 millis")

@@ -7,7 +7,7 @@ import type { Entry } from "./History.ts"
 export interface Breaker {
   state: CircuitBreaker.State
   /** Until when it was not closed; infinite while it is not. */
-  notClosedUntilMillis: number
+  troubledUntilMillis: number
   /** Calls that began since it is half open and run now. */
   readonly running: Set<number>
   /** Deliveries, by partition and offset, that have a permit since it is half open, or have come to an outcome that counts. */
@@ -26,7 +26,7 @@ export class Breakers {
     if (known !== undefined) return known
     const fresh: Breaker = {
       state: "CLOSED",
-      notClosedUntilMillis: -1,
+      troubledUntilMillis: -1,
       running: new Set(),
       trials: new Set()
     }
@@ -64,7 +64,7 @@ export class Breakers {
     const breaker = this.of(process, event.binding)
     if (event._tag === "BreakerChanged") {
       breaker.state = event.to
-      breaker.notClosedUntilMillis = event.to === "CLOSED" ? atMillis : Number.POSITIVE_INFINITY
+      breaker.troubledUntilMillis = event.to === "CLOSED" ? atMillis : Number.POSITIVE_INFINITY
       breaker.running.clear()
       breaker.trials.clear()
       return
@@ -76,7 +76,7 @@ export class Breakers {
       return
     }
     if (!("record" in event) || breaker.state !== "HALF_OPEN") return
-    const isOver = event._tag === "Settled" && (event.settlement === "Unfinished" || event.settlement === "Skipped")
+    const isOver = event._tag === "Settled" && (event.settlement === "Abandoned" || event.settlement === "Skipped")
     const isPermanent = event._tag === "AttemptFailed" && permanentTags.has(event.failure.tag ?? "")
     if (isOver || isPermanent) breaker.trials.delete(trialOf(`${event.topic}/${event.partition}`, event.record.offset))
   }

@@ -3,7 +3,7 @@
  * running. Rules compare the next entry with it.
  */
 import { Assignments } from "./Assignments.ts"
-import type { Assignment, Call, FailedDelivery, LedgerRecord, RecordState } from "./accounts.ts"
+import type { Assignment, Call, Fate, GivenUp, LedgerRecord } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
@@ -24,17 +24,17 @@ export class Ledger {
   readonly records = new Map<PartitionName, Map<bigint, LedgerRecord>>()
   readonly logEnds = new Map<PartitionName, bigint>()
   /** Every record that there is of an id: the first one, and its copies in retry topics. */
-  readonly copiesById = new Map<string, Array<LedgerRecord>>()
+  readonly ways = new Map<string, Array<LedgerRecord>>()
   readonly assignments = new Assignments()
   readonly members = new Members()
-  readonly sources = new Sources(this.copiesById, this.assignments)
+  readonly sources = new Sources(this.ways, this.assignments)
   readonly calls = new Map<number, Call>()
   readonly breakers = new Breakers()
   /** What the last event of a binding in a process gave up. */
-  private lastFailedDelivery: FailedDelivery | undefined
+  private lastGivenUp: GivenUp | undefined
   readonly committed = new Map<PartitionName, bigint>()
   /** When a fault of the cluster struck last. */
-  lastFaultMillis = Number.NEGATIVE_INFINITY
+  struckAtMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
   readonly paused = new Set<string>()
   /** Until when a binding of a process showed PAUSED, whoever held it; infinite while it does. */
@@ -103,7 +103,7 @@ export class Ledger {
         this.call(entry)
         return
       case "Returned":
-        this.returned(entry)
+        this.ret(entry)
         return
       case "CommitSent":
         this.trafficOf(entry.process, entry.groupId).inFlight++
@@ -140,32 +140,32 @@ export class Ledger {
     for (const [index, plan] of entry.records.entries()) {
       const offset = entry.firstOffset + BigInt(index)
       const fresh = {
-        tierAttempt: { tier: 0, attempt: 1 },
+        place: { tier: 0, attempt: 1 },
         totalAttempts: 0,
         firstFailureMillis: undefined,
         storedMillis: 0,
         dueMillis: 0
       }
-      this.add({ ...fresh, plan, binding, partition, offset, state: "open", removed: "no", reportedGone: false })
+      this.add({ ...fresh, plan, binding, partition, offset, fate: "open", removed: "no", accountedFor: false })
     }
     this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
   }
 
   /** What it says of itself was held against the rules when it was sent. */
   private store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
-    const [first] = this.copiesById.get(copy.id) ?? []
+    const [first] = this.ways.get(copy.id) ?? []
     const plan = first && this.planOf(first.binding)
     if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
     const tier = Copies.numberOf(copy, "retry-tier")
     const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
     this.add({
       ...{ plan: first.plan, binding: first.binding, partition, offset },
-      tierAttempt: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
+      place: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
       totalAttempts: Copies.numberOf(copy, "total-attempts"),
       firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
       storedMillis,
       dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
-      ...{ state: "open", removed: "no", reportedGone: false }
+      ...{ fate: "open", removed: "no", accountedFor: false }
     })
     const end = this.logEnds.get(partition) ?? 0n
     if (offset >= end) this.logEnds.set(partition, offset + 1n)
@@ -174,17 +174,15 @@ export class Ledger {
   private add(record: LedgerRecord): void {
     const log = this.records.get(record.partition) ?? new Map<bigint, LedgerRecord>()
     this.records.set(record.partition, log.set(record.offset, record))
-    const copies = this.copiesById.get(record.plan.id)
-    if (copies === undefined) this.copiesById.set(record.plan.id, [record])
-    else copies.push(record)
+    const way = this.ways.get(record.plan.id)
+    if (way === undefined) this.ways.set(record.plan.id, [record])
+    else way.push(record)
   }
 
   /** Whether transactions write there: their markers take offsets. */
   hasMarkers(partition: PartitionName): boolean {
     const [record] = this.records.get(partition)?.values() ?? []
-    return (
-      record !== undefined && record.tierAttempt.tier > 0 && this.planOf(record.binding).listener === "transactional"
-    )
+    return record !== undefined && record.place.tier > 0 && this.planOf(record.binding).listener === "transactional"
   }
 
   planOf(binding: string): BindingPlan {
@@ -223,9 +221,9 @@ export class Ledger {
     }
   }
 
-  private returned(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
+  private ret(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
     // What opens a breaker now is this call.
-    this.lastFailedDelivery = undefined
+    this.lastGivenUp = undefined
     const call = this.calls.get(entry.call)
     if (call === undefined) return
     this.calls.delete(entry.call)
@@ -245,37 +243,32 @@ export class Ledger {
     for (const offset of call.offsets) if (call.assignment?.begun.has(offset)) call.assignment.failed.add(offset)
   }
 
-  private finish(
-    partition: PartitionName,
-    offset: bigint,
-    state: RecordState,
-    assignment: Assignment | undefined
-  ): void {
+  private finish(partition: PartitionName, offset: bigint, fate: Fate, assignment: Assignment | undefined): void {
     const record = this.record(partition, offset)
-    if (record && record.state !== "done") record.state = state
+    if (record && record.fate !== "done") record.fate = fate
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
-    const behindCopy = [...(assignment?.failedDeliveries.keys() ?? [])].some((before) => before < offset)
-    if (state === "dead-lettered" || state === "routed" || behindCopy) assignment?.notAwaited.add(offset)
+    const behindCopy = [...(assignment?.leaving.keys() ?? [])].some((before) => before < offset)
+    if (fate === "dead-lettered" || fate === "routed" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
   /**
    * A group without a committed offset begins at the first record that there is (`auto.offset.reset: earliest`). Nothing tells it what was there before.
    */
-  private markDeletedBeforeStart(partition: PartitionName, position: bigint): void {
+  private excuse(partition: PartitionName, position: bigint): void {
     for (const record of this.records.get(partition)?.values() ?? []) {
-      if (record.offset < position && record.removed !== "no") record.reportedGone = true
+      if (record.offset < position && record.removed !== "no") record.accountedFor = true
     }
   }
 
   private commit(partition: PartitionName, offset: bigint): void {
     const open = this.openUpTo(partition, offset)
-    const assignment = this.assignmentOfTransaction(partition, open)
+    const assignment = this.transactionOf(partition, open)
     this.committed.set(partition, offset)
     for (const record of open) {
-      const state = assignment && this.stateInTransaction(record, assignment)
-      if (state !== undefined) this.finish(partition, record.offset, state, assignment)
+      const fate = assignment && this.fateInTransaction(record, assignment)
+      if (fate !== undefined) this.finish(partition, record.offset, fate, assignment)
     }
   }
 
@@ -283,16 +276,16 @@ export class Ledger {
   openUpTo(partition: PartitionName, offset: bigint): ReadonlyArray<LedgerRecord> {
     const from = this.committed.get(partition) ?? 0n
     return [...(this.records.get(partition)?.values() ?? [])].filter(
-      (record) => record.state === "open" && record.offset >= from && record.offset < offset
+      (record) => record.fate === "open" && record.offset >= from && record.offset < offset
     )
   }
 
   /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
-  assignmentOfTransaction(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
+  transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
     const stillThere = open.filter(({ removed }) => removed === "no")
     const newestFirst = this.assignments.newestFirst(partition)
     const hasFate = (assignment: Assignment) => (record: LedgerRecord) =>
-      this.stateInTransaction(record, assignment) !== undefined
+      this.fateInTransaction(record, assignment) !== undefined
     if (stillThere.length > 0) return newestFirst.find((assignment) => stillThere.every(hasFate(assignment)))
     // Every record of it was deleted since it was read.
     const active = newestFirst.find((assignment) => assignment.state === "active" && open.some(hasFate(assignment)))
@@ -300,10 +293,10 @@ export class Ledger {
   }
 
   /** What the transaction of an assignment makes of a record. */
-  private stateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): RecordState | undefined {
+  private fateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): Fate | undefined {
     if (this.planOf(binding).listener !== "transactional") return undefined
     if (assignment.pending.has(offset)) return "done"
-    if (!assignment.failedDeliveries.has(offset)) return undefined
+    if (!assignment.leaving.has(offset)) return undefined
     if (assignment.sent.has(offset)) return "routed"
     return plan.behaviour._tag === "Ignorable" ? "skipped" : undefined
   }
@@ -311,7 +304,7 @@ export class Ledger {
   private broker(entry: Extract<Entry, { readonly _tag: "Broker" }>): void {
     this.members.broker(entry)
     const { entry: what, atMillis } = entry
-    if (what._tag === "FaultInjected") this.lastFaultMillis = atMillis
+    if (what._tag === "Struck") this.struckAtMillis = atMillis
     if (what._tag !== "Committed") return
     for (const { topic, partition, offset } of what.offsets) this.commit(`${topic}/${partition}`, offset)
   }
@@ -320,11 +313,11 @@ export class Ledger {
     const { process, event, atMillis, fiber } = entry
     this.breakers.connector(entry)
     // Who gave a record up tells the breaker at once, which opens at once.
-    const given = this.lastFailedDelivery
+    const given = this.lastGivenUp
     if (event._tag === "BreakerChanged" && event.to === "OPEN" && given !== undefined && given.fiber === fiber) {
       given.breaker = "opened the breaker"
     }
-    this.lastFailedDelivery = undefined
+    this.lastGivenUp = undefined
     if (event._tag === "SessionClosed") {
       for (const assignment of this.assignments.ofProcess(process)) {
         const ofSession = assignment.consumer === event.consumer && assignment.binding === event.binding
@@ -341,7 +334,7 @@ export class Ledger {
     if (!("partition" in event)) return
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
-      if (!this.committed.has(partition)) this.markDeletedBeforeStart(partition, event.position)
+      if (!this.committed.has(partition)) this.excuse(partition, event.position)
       this.assignments.begin(process, event, this.stopping.get(process))
       return
     }
@@ -371,8 +364,8 @@ export class Ledger {
         if (event.retryInMillis !== undefined) return
         const { state } = this.breakers.of(process, event.binding)
         const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
-        this.lastFailedDelivery = { attempts, failure, atMillis, fiber, budgetReached, breaker }
-        assignment.failedDeliveries.set(event.record.offset, this.lastFailedDelivery)
+        this.lastGivenUp = { attempts, failure, atMillis, fiber, budgetReached, breaker }
+        assignment.leaving.set(event.record.offset, this.lastGivenUp)
         assignment.sent.delete(event.record.offset)
         return
       }
@@ -381,19 +374,19 @@ export class Ledger {
         return
       case "RecordsGone":
         for (const [offset, record] of this.records.get(partition) ?? []) {
-          if (offset >= event.from && offset < event.to) record.reportedGone = true
+          if (offset >= event.from && offset < event.to) record.accountedFor = true
         }
         return
       case "Settled":
-        if (event.target !== undefined) this.sources.reassign(assignment, this.record(partition, event.record.offset))
-        assignment.failedDeliveries.delete(event.record.offset)
+        if (event.target !== undefined) this.sources.claim(assignment, this.record(partition, event.record.offset))
+        assignment.leaving.delete(event.record.offset)
         assignment.attempts.delete(event.record.offset)
         if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)
         if (event.settlement === "DeadLettered")
           this.finish(partition, event.record.offset, "dead-lettered", assignment)
         if (event.settlement === "Skipped") this.finish(partition, event.record.offset, "skipped", assignment)
         // A record that cannot be read, and whose dead letter was not begun before the stop, never saw a handler.
-        if (event.settlement === "Unfinished" && event.failure !== undefined) assignment.failed.add(event.record.offset)
+        if (event.settlement === "Abandoned" && event.failure !== undefined) assignment.failed.add(event.record.offset)
         return
     }
   }

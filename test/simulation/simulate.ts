@@ -6,9 +6,9 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit, Schedule } from "effect"
 import * as Cluster from "./cluster.ts"
 import { type Entry, History } from "./History.ts"
-import { encode, type HandlerContext, headersOf, makeHandlerContext, outputTopic } from "./handlers.ts"
+import { encode, headersOf, makeWorkshop, outputTopic, type Workshop } from "./handlers.ts"
 import { Ledger } from "./Ledger.ts"
-import { type Defect, Machine } from "./Machine.ts"
+import { Machine, type Plant } from "./Machine.ts"
 import { groupOf, retryTopics } from "./retries.ts"
 import { rules } from "./rules.ts"
 import { type Action, isDown, type Scenario } from "./Scenario.ts"
@@ -35,10 +35,10 @@ const quietBoundMillis = 6 * 60_000
 /** After the last planned action; the longest fault of a plan is an isolation of two minutes. */
 const pollMillis = 2_000
 
-export const simulate = (scenario: Scenario, defect?: Defect): Outcome => {
+export const simulate = (scenario: Scenario, plant?: Plant): Outcome => {
   const time = new Timeline({ seed: scenario.seed, interleaving: scenario.interleaving })
   const history = new History(() => time.nowMillis - beginMillis)
-  const stuck = run(time, Effect.scoped(program(scenario, history, defect)))
+  const stuck = run(time, Effect.scoped(story(scenario, history, plant)))
   if (stuck === undefined) history.add({ _tag: "Closed", fibers: time.fibers })
   const { entries } = history
   if (stuck !== undefined) {
@@ -77,14 +77,14 @@ interface World {
   readonly history: History
   readonly memory: Cluster.Memory
   readonly machines: ReadonlyArray<Machine>
-  readonly workshop: HandlerContext
+  readonly workshop: Workshop
   /** What went wrong in the simulation itself. */
-  readonly failures: Array<string>
+  readonly mishaps: Array<string>
   /** Actions that have begun and not ended: a broker that is away takes its time to publish or to grow. */
   acting: number
 }
 
-const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
+const story = Effect.fnUntraced(function* (scenario: Scenario, history: History, plant: Plant | undefined) {
   const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
   const latency = { join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis }
   const storedIn = Cluster.storedCopies()
@@ -100,29 +100,21 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
       if (stored !== undefined) history.add(stored)
     }
   })
-  const handlerContext = makeHandlerContext(history, (binding) => isDown(scenario, binding, history.nowMillis()))
+  const workshop = makeWorkshop(history, (binding) => isDown(scenario, binding, history.nowMillis()))
   const machines = scenario.processes.map(
     ({ concurrency }, index) =>
-      new Machine({
-        name: `p${index + 1}`,
-        concurrency,
-        plans: bindings,
-        memory,
-        history,
-        handlerContext,
-        defect: defect
-      })
+      new Machine({ name: `p${index + 1}`, concurrency, plans: bindings, memory, history, workshop, plant })
   )
-  const world: World = { scenario, history, memory, machines, workshop: handlerContext, failures: [], acting: 0 }
+  const world: World = { scenario, history, memory, machines, workshop, mishaps: [], acting: 0 }
   for (const plan of bindings) {
     yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
     if (plan.listener === "transactional") yield* memory.createTopic(outputTopic(plan))
   }
   // Also when the run gets stuck.
   yield* Effect.addFinalizer(() => Effect.sync(() => Cluster.markAborted(memory, history.entries)))
-  yield* faultPeriod(world)
+  yield* trouble(world)
   yield* settle(world)
-  if (world.failures.length > 0) return yield* Effect.die(new Error(world.failures.join("\n")))
+  if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
   const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
@@ -137,7 +129,7 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, outputs, leftovers } })
 })
 
-const faultPeriod = Effect.fnUntraced(function* (world: World) {
+const trouble = Effect.fnUntraced(function* (world: World) {
   let nowMillis = 0
   for (const action of world.scenario.actions) {
     if (action.atMillis > nowMillis) yield* Effect.sleep(action.atMillis - nowMillis)
@@ -147,12 +139,12 @@ const faultPeriod = Effect.fnUntraced(function* (world: World) {
     const acted = Effect.onExit(act(world, action), (exit) =>
       Effect.sync(() => {
         world.acting--
-        if (Exit.isFailure(exit)) world.failures.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
+        if (Exit.isFailure(exit)) world.mishaps.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
       })
     )
     yield* Effect.forkDetach(acted, { startImmediately: true })
   }
-  const restMillis = world.scenario.faultPeriodMillis - nowMillis
+  const restMillis = world.scenario.troubleMillis - nowMillis
   if (restMillis > 0) yield* Effect.sleep(restMillis)
   world.history.add({ _tag: "TroubleOver" })
 })
@@ -193,7 +185,7 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
   const { name, topic } = scenario.bindings[action.binding]!
   for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
     for (const plan of records) workshop.plans.set(plan.id, plan)
-    yield* awaitPartition(memory, topic, partition)
+    yield* thereIs(memory, topic, partition)
     const { logEnd } = yield* memory.offsets(topic, partition)
     // Before the broker wakes its readers.
     history.add({ _tag: "Published", binding: name, partition: `${topic}/${partition}`, firstOffset: logEnd, records })
@@ -210,7 +202,7 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
 })
 
 /** Waits for a partition that a broker in trouble has not made yet. */
-const awaitPartition = (memory: World["memory"], topic: string, partition: number) =>
+const thereIs = (memory: World["memory"], topic: string, partition: number) =>
   Effect.repeat(memory.partitionCount(topic), {
     until: (partitions) => partitions > partition,
     schedule: Schedule.spaced("1 second")

@@ -19,10 +19,10 @@ import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
  * - `Handled`: the handler succeeded.
  * - `Routed`: a copy is acknowledged in a retry topic. `DeadLettered`: in the dead letter topic.
  * - `Skipped`: dropped on purpose.
- * - `Halted`: kept, until somebody resumes its partition. `Refused`: kept, until the circuit breaker lets it be tried again.
- * - `Unfinished`: the partition was given up first; its next owner delivers the record again.
+ * - `Halted`: kept, until somebody resumes its partition. `HeldByBreaker`: kept, until the circuit breaker lets it be tried again.
+ * - `Abandoned`: the partition was given up first; its next owner delivers the record again.
  */
-export type Settlement = "Handled" | "Routed" | "DeadLettered" | "Skipped" | "Halted" | "Refused" | "Unfinished"
+export type Settlement = "Handled" | "Routed" | "DeadLettered" | "Skipped" | "Halted" | "HeldByBreaker" | "Abandoned"
 
 /** Where the copy of a record went. */
 export interface Target {

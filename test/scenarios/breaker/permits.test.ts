@@ -89,7 +89,7 @@ describe("the permit of a trial call between two of its attempts", () => {
       yield* until(() => app.of("BreakerChanged").at(-1)?.to === "OPEN", "1 second")
       isDown = false
       for (let second = 0; second < 30; second++) yield* advance("1 second")
-      const settled = app.of("Settled").filter(({ settlement }) => settlement !== "Refused")
+      const settled = app.of("Settled").filter(({ settlement }) => settlement !== "HeldByBreaker")
       assert.deepStrictEqual(
         settled.map(({ settlement, partition }) => `${settlement} ${partition}`),
         ["DeadLettered 0", "DeadLettered 1", "Handled 2"]

@@ -34,7 +34,7 @@ describe("records that cannot be read (TST-06: decode failure)", () => {
         )
         assert.strictEqual(headers[2]?.get("x-eventbus-decode-path"), '["state"]')
         assert.strictEqual(headers[0]?.get("x-eventbus-last-exception-class"), "DecodeFailure")
-        assert.isTrue(app.of("Settled").every(({ settlement }) => settlement !== "Unfinished"))
+        assert.isTrue(app.of("Settled").every(({ settlement }) => settlement !== "Abandoned"))
       })
   )
 

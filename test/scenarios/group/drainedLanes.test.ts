@@ -59,9 +59,9 @@ describe("a drain of records that run side by side", () => {
       assert.deepStrictEqual(handled, ["b2"])
       yield* app.connector.stop("orders")
       assert.deepStrictEqual(handled, ["b2"])
-      const unfinished = app.of("Settled").filter(({ settlement }) => settlement === "Unfinished")
+      const abandoned = app.of("Settled").filter(({ settlement }) => settlement === "Abandoned")
       assert.deepStrictEqual(
-        unfinished.map(({ record, attempts }) => [record.offset, attempts]),
+        abandoned.map(({ record, attempts }) => [record.offset, attempts]),
         [[0n, 1]]
       )
       isDown = false

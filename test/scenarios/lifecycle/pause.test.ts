@@ -272,7 +272,7 @@ describe("STRICT with onExhausted halt", () => {
         yield* until(() => handled.length === 1, "1 second")
         assert.deepStrictEqual(
           app.of("Settled").map(({ settlement }) => settlement),
-          ["Unfinished", "Handled"]
+          ["Abandoned", "Handled"]
         )
       })
   )

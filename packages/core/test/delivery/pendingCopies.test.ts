@@ -3,11 +3,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../src/ConsumerRecord.ts"
 import type { EventBusEvent } from "../../src/EventBusEvent.ts"
-import type { Handling } from "../../src/internal/delivery/consumerContext.ts"
-import * as Outstanding from "../../src/internal/delivery/pendingCopies.ts"
+import type { ConsumerContext } from "../../src/internal/delivery/consumerContext.ts"
+import * as PendingCopies from "../../src/internal/delivery/pendingCopies.ts"
 import type { Partition } from "../../src/internal/partition/partition.ts"
 import type { Copy } from "../../src/internal/record/copy.ts"
-import type { Parked } from "../../src/internal/record/deliveryResult.ts"
+import type { ResultWithCopy } from "../../src/internal/record/deliveryResult.ts"
 import { onePartition } from "../onePartition.ts"
 
 const record: ConsumerRecord = {
@@ -19,11 +19,11 @@ const record: ConsumerRecord = {
 const consumer = () => {
   const published: Array<Copy> = []
   const told: Array<EventBusEvent> = []
-  const handling = {
+  const context = {
     ...{ consumer: 0, metrics: { settled: () => {} }, committer: { mark: () => {} } },
     definition: { cluster: "default", name: "orders", listenerType: "SINGLE", ackMode: "MANUAL" },
     hub: { active: true, emit: (event: EventBusEvent) => told.push(event) },
-    parking: {
+    copyPublisher: {
       publishEach: (copies: ReadonlyArray<Copy>, onAnswer: (index: number, stored: boolean) => void) =>
         Effect.sync(() => {
           published.push(...copies)
@@ -31,11 +31,11 @@ const consumer = () => {
         })
     }
     // The rest of a consumer has no part in it.
-  } as unknown as Handling<unknown>
-  return { handling, published, told }
+  } as unknown as ConsumerContext<unknown>
+  return { context, published, told }
 }
 
-const parked = (partition: Partition): Parked => ({
+const withCopy = (partition: Partition): ResultWithCopy => ({
   settlement: "Routed",
   attempts: 1,
   failure: undefined,
@@ -45,11 +45,11 @@ const parked = (partition: Partition): Parked => ({
 
 /** A record that failed was taken over a moment ago: its copy is not published yet. */
 const takenOver = Effect.gen(function* () {
-  const { handling, published, told } = consumer()
+  const { context, published, told } = consumer()
   const partition = yield* onePartition(10n)
-  const outstanding = yield* Outstanding.make(handling, partition)
-  yield* outstanding.add(record, partition.begin(record), parked(partition))
-  return { partition, outstanding, published, told }
+  const pendingCopies = yield* PendingCopies.make(context, partition)
+  yield* pendingCopies.add(record, partition.begin(record), withCopy(partition))
+  return { partition, pendingCopies, published, told }
 })
 
 const settlements = (told: ReadonlyArray<EventBusEvent>) =>
@@ -60,20 +60,20 @@ describe("copies on their way", () => {
     "ruling 6 RTY-24 one that was not published when its partition was lost never is: another owner has the record",
     () =>
       Effect.gen(function* () {
-        const { partition, outstanding, published, told } = yield* takenOver
+        const { partition, pendingCopies, published, told } = yield* takenOver
         partition.end()
-        yield* outstanding.idle
+        yield* pendingCopies.idle
         expect(published).toEqual([])
-        expect(settlements(told)).toEqual(["Unfinished"])
+        expect(settlements(told)).toEqual(["Abandoned"])
         expect(partition.position()).toBe(0n)
       }).pipe(Effect.scoped)
   )
 
   it.effect("RTY-24 one that was taken over before a stop is published: records behind it may be handled already", () =>
     Effect.gen(function* () {
-      const { partition, outstanding, published, told } = yield* takenOver
+      const { partition, pendingCopies, published, told } = yield* takenOver
       partition.stop()
-      yield* outstanding.idle
+      yield* pendingCopies.idle
       expect(published.map(({ topic }) => topic)).toEqual(["orders.retry-1"])
       expect(settlements(told)).toEqual(["Routed"])
       expect(partition.position()).toBe(1n)

@@ -3,7 +3,7 @@ import { Clock, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import * as CircuitBreaker from "../../src/CircuitBreaker.ts"
 import * as BreakerGate from "../../src/internal/slots/breakerGate.ts"
-import * as Places from "../../src/internal/slots/concurrencySlots.ts"
+import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
 
 /** A gate that nothing holds. What happens between the look of a fiber and its wait, since it yielded there, is `meanwhile`. */
 const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => void = () => {}) => {
@@ -11,7 +11,7 @@ const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => voi
     stopping: false,
     ending: false,
     open: true,
-    patient: true,
+    mayWait: true,
     runnable: Effect.void,
     onStop: () => {
       meanwhile(gate)
@@ -24,16 +24,16 @@ const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => voi
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
 describe("who begins to wait looks again", () => {
-  const places = Effect.gen(function* () {
-    const made = Places.make(1, yield* Clock.Clock)
+  const slots = Effect.gen(function* () {
+    const made = ConcurrencySlots.make(1, yield* Clock.Clock)
     const leaves = Latch.makeUnsafe(false)
     yield* Effect.forkChild(
-      made.within(gateOf(), Places.timerFrom(0), () => leaves.await),
+      made.within(gateOf(), ConcurrencySlots.deliveryFrom(0), () => leaves.await),
       { startImmediately: true }
     )
-    const enter = (gate: Places.Gate) =>
+    const enter = (gate: ConcurrencySlots.StartGate) =>
       Effect.gen(function* () {
-        const fiber = yield* Effect.forkChild(made.within(gate, Places.timerFrom(0), () => Effect.void))
+        const fiber = yield* Effect.forkChild(made.within(gate, ConcurrencySlots.deliveryFrom(0), () => Effect.void))
         yield* settle
         return fiber.pollUnsafe()?._tag
       })
@@ -42,7 +42,7 @@ describe("who begins to wait looks again", () => {
 
   it.effect("a place that became free meanwhile is taken", () =>
     Effect.gen(function* () {
-      const { leaves, enter } = yield* places
+      const { leaves, enter } = yield* slots
       expect(yield* enter(gateOf())).toBe(undefined)
       expect(yield* enter(gateOf(() => leaves.openUnsafe()))).toBe("Success")
     })
@@ -50,14 +50,14 @@ describe("who begins to wait looks again", () => {
 
   it.effect("a stop meanwhile sends away who begins to wait for a place", () =>
     Effect.gen(function* () {
-      const { enter } = yield* places
+      const { enter } = yield* slots
       expect(yield* enter(gateOf((gate) => (gate.stopping = gate.ending = true)))).toBe("Failure")
     })
   )
 
   it.effect("who is called while its partition is paused leaves the place to the next", () =>
     Effect.gen(function* () {
-      const { leaves, enter } = yield* places
+      const { leaves, enter } = yield* slots
       const paused = { ...gateOf(), runnable: Effect.never }
       expect(yield* enter(paused)).toBe(undefined)
       expect(yield* enter(gateOf(() => (paused.open = false)))).toBe(undefined)
@@ -80,7 +80,7 @@ describe("who begins to wait looks again", () => {
           if (meanwhile === "reset") Effect.runSync(breaker.reset)
           if (meanwhile === "stop") own.stopping = own.ending = true
         })
-        const fiber = yield* Effect.forkChild(permits.within(gate, Places.timerFrom(0), () => Effect.void))
+        const fiber = yield* Effect.forkChild(permits.within(gate, ConcurrencySlots.deliveryFrom(0), () => Effect.void))
         yield* settle
         expect(fiber.pollUnsafe()?._tag).toBe(outcome)
       }).pipe(Effect.scoped)
@@ -93,12 +93,12 @@ describe("who begins to wait looks again", () => {
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
         const permits = BreakerGate.make(breaker, yield* Clock.Clock)
-        const timer = Places.timerFrom(0)
-        const fails = permits.within(gateOf(), timer, () => Effect.fail("down"))
+        const delivery = ConcurrencySlots.deliveryFrom(0)
+        const fails = permits.within(gateOf(), delivery, () => Effect.fail("down"))
         expect(yield* Effect.flip(fails)).toBe("down")
         yield* breaker.forceOpen
         let calls = 0
-        const again = permits.within({ ...gateOf(), patient: false }, timer, () => Effect.sync(() => calls++))
+        const again = permits.within({ ...gateOf(), mayWait: false }, delivery, () => Effect.sync(() => calls++))
         expect((yield* Effect.exit(again))._tag).toBe("Failure")
         expect(calls).toBe(0)
       }).pipe(Effect.scoped)
@@ -106,10 +106,10 @@ describe("who begins to wait looks again", () => {
 })
 
 describe("a turn: a place that is kept from handler to handler", () => {
-  const timerAt = Places.timerFrom
+  const deliveryAt = ConcurrencySlots.deliveryFrom
 
   const turns = Effect.gen(function* () {
-    const made = Places.make(1, yield* Clock.Clock)
+    const made = ConcurrencySlots.make(1, yield* Clock.Clock)
     const calls: Array<string> = []
     /** Somebody who waits for the place, and has it until told to leave. */
     const waiter = (name: string) =>
@@ -120,21 +120,21 @@ describe("a turn: a place that is kept from handler to handler", () => {
             Effect.sync(() => calls.push(name)),
             leaves.await
           )
-        yield* Effect.forkChild(made.within(gateOf(), timerAt(0), run), { startImmediately: true })
+        yield* Effect.forkChild(made.within(gateOf(), deliveryAt(0), run), { startImmediately: true })
         return leaves
       })
-    return { made, turn: made.turn(gateOf()), waiter, calls }
+    return { made, lease: made.lease(gateOf()), waiter, calls }
   })
 
   it.effect("it lasts a millisecond while somebody waits, whichever way the clock is set then", () =>
     Effect.gen(function* () {
       for (const laterMillis of [101, 50]) {
-        const { turn, waiter, calls } = yield* turns
-        expect(turn.takes(timerAt(100))).toBe(true)
+        const { lease, waiter, calls } = yield* turns
+        expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
         yield* waiter("other")
-        expect(turn.takes(timerAt(100))).toBe(true)
+        expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
         expect(calls).toEqual([])
-        expect(turn.takes(timerAt(laterMillis))).toBe(false)
+        expect(lease.tryAcquire(deliveryAt(laterMillis))).toBe(false)
         yield* settle
         expect(calls).toEqual(["other"])
       }
@@ -143,10 +143,10 @@ describe("a turn: a place that is kept from handler to handler", () => {
 
   it.effect("it goes on as long as nobody waits", () =>
     Effect.gen(function* () {
-      const { turn, waiter, calls } = yield* turns
-      for (let millis = 0; millis < 5; millis++) expect(turn.takes(timerAt(millis))).toBe(true)
-      turn.leave()
-      turn.leave()
+      const { lease, waiter, calls } = yield* turns
+      for (let millis = 0; millis < 5; millis++) expect(lease.tryAcquire(deliveryAt(millis))).toBe(true)
+      lease.release()
+      lease.release()
       yield* waiter("first")
       yield* waiter("second")
       expect(calls).toEqual(["first"])
@@ -155,10 +155,10 @@ describe("a turn: a place that is kept from handler to handler", () => {
 
   it.effect("who waited for its place keeps it as well, from when it got it", () =>
     Effect.gen(function* () {
-      const { made, turn, waiter, calls } = yield* turns
+      const { made, lease, waiter, calls } = yield* turns
       const leaves = yield* waiter("first")
       const fiber = yield* Effect.forkChild(
-        turn.within(timerAt(0), () => Effect.sync(() => calls.push("turn"))),
+        lease.within(deliveryAt(0), () => Effect.sync(() => calls.push("turn"))),
         { startImmediately: true }
       )
       yield* TestClock.adjust("20 millis")
@@ -166,10 +166,10 @@ describe("a turn: a place that is kept from handler to handler", () => {
       leaves.openUnsafe()
       yield* settle
       yield* waiter("last")
-      expect(made.turn(gateOf()).takes(timerAt(20))).toBe(false)
-      expect(turn.takes(timerAt(20))).toBe(true)
+      expect(made.lease(gateOf()).tryAcquire(deliveryAt(20))).toBe(false)
+      expect(lease.tryAcquire(deliveryAt(20))).toBe(true)
       expect(calls).toEqual(["first", "turn"])
-      expect(turn.takes(timerAt(21))).toBe(false)
+      expect(lease.tryAcquire(deliveryAt(21))).toBe(false)
       yield* settle
       expect(calls).toEqual(["first", "turn", "last"])
     })
@@ -178,24 +178,24 @@ describe("a turn: a place that is kept from handler to handler", () => {
   it.effect("what the next one does in its place is not its own time, nor longer than a turn", () =>
     Effect.gen(function* () {
       let nowMillis = 100
-      const made = Places.make(1, { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis })
+      const made = ConcurrencySlots.make(1, { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis })
       const calls: Array<string> = []
       /** Handlers that keep the event loop for 50 milliseconds each, until there are no more. */
       const handles = (name: string, count: number) => {
-        const turn = made.turn(gateOf())
+        const lease = made.lease(gateOf())
         const once = Effect.suspend(() => {
-          const timer = timerAt(nowMillis)
+          const delivery = deliveryAt(nowMillis)
           const run = () =>
             Effect.sync(() => {
               nowMillis += 50
-              calls.push(`${name} ${nowMillis - timer.startedMillis}`)
+              calls.push(`${name} ${nowMillis - delivery.startedMillis}`)
             })
-          return turn.takes(timer) ? run() : turn.within(timer, run)
+          return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
         })
-        return { turn, all: Effect.ensuring(Effect.repeat(once, { times: count - 1 }), Effect.sync(turn.leave)) }
+        return { lease, all: Effect.ensuring(Effect.repeat(once, { times: count - 1 }), Effect.sync(lease.release)) }
       }
       const first = handles("a", 2)
-      expect(first.turn.takes(timerAt(nowMillis))).toBe(true)
+      expect(first.lease.tryAcquire(deliveryAt(nowMillis))).toBe(true)
       yield* Effect.forkChild(handles("b", 3).all, { startImmediately: true })
       nowMillis++
       yield* first.all
@@ -206,10 +206,10 @@ describe("a turn: a place that is kept from handler to handler", () => {
 
   it.effect("who leaves goes on first: how its record ended is told before the next one runs", () =>
     Effect.gen(function* () {
-      const { turn, waiter, calls } = yield* turns
-      expect(turn.takes(timerAt(100))).toBe(true)
+      const { lease, waiter, calls } = yield* turns
+      expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
       yield* waiter("other")
-      turn.leave()
+      lease.release()
       expect(calls).toEqual([])
       yield* settle
       expect(calls).toEqual(["other"])
@@ -220,35 +220,35 @@ describe("a turn: a place that is kept from handler to handler", () => {
     Effect.gen(function* () {
       const { made } = yield* turns
       const gate = gateOf()
-      const turn = made.turn(gate)
-      expect(turn.takes(timerAt(0))).toBe(true)
+      const lease = made.lease(gate)
+      expect(lease.tryAcquire(deliveryAt(0))).toBe(true)
       gate.open = false
-      expect(turn.takes(timerAt(0))).toBe(false)
+      expect(lease.tryAcquire(deliveryAt(0))).toBe(false)
       gate.open = true
-      expect(turn.takes(timerAt(0))).toBe(true)
+      expect(lease.tryAcquire(deliveryAt(0))).toBe(true)
       gate.stopping = true
-      expect(turn.takes(timerAt(0))).toBe(false)
+      expect(lease.tryAcquire(deliveryAt(0))).toBe(false)
     })
   )
 
   it.effect("who waits for the outer place of two holds no inner one: who has the outer one may wait for it", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const both = Places.nested(Places.make(1, clock), Places.make(1, clock))
+      const both = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), ConcurrencySlots.make(1, clock))
       const calls: Array<string> = []
       /** One handler after the other, which takes a millisecond each. */
       const runsTwice = (name: string) => {
-        const turn = both.turn(gateOf())
+        const lease = both.lease(gateOf())
         const once = Effect.suspend(() => {
-          const timer = timerAt(clock.currentTimeMillisUnsafe())
+          const delivery = deliveryAt(clock.currentTimeMillisUnsafe())
           const run = () =>
             Effect.delay(
               Effect.sync(() => calls.push(name)),
               "1 millis"
             )
-          return turn.takes(timer) ? run() : turn.within(timer, run)
+          return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
         })
-        return Effect.ensuring(Effect.andThen(once, once), Effect.sync(turn.leave))
+        return Effect.ensuring(Effect.andThen(once, once), Effect.sync(lease.release))
       }
       yield* Effect.forkChild(runsTwice("a"))
       yield* Effect.forkChild(runsTwice("b"))
@@ -263,20 +263,20 @@ describe("a turn: a place that is kept from handler to handler", () => {
   it.effect("who waits out a pause has no place, whichever it waited for when that began", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const all = Places.make(1, clock)
-      const tier = Places.nested(Places.make(1, clock), all)
+      const all = ConcurrencySlots.make(1, clock)
+      const tier = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), all)
       const calls: Array<string> = []
       const called = (name: string) => () => Effect.sync(() => calls.push(name))
       const leaves = Latch.makeUnsafe(false)
       yield* Effect.forkChild(
-        all.within(gateOf(), timerAt(0), () => leaves.await),
+        all.within(gateOf(), deliveryAt(0), () => leaves.await),
         { startImmediately: true }
       )
       const resumed = Latch.makeUnsafe(false)
       const paused = { ...gateOf(), runnable: resumed.await }
-      yield* Effect.forkChild(tier.within(paused, timerAt(0), called("paused")), { startImmediately: true })
+      yield* Effect.forkChild(tier.within(paused, deliveryAt(0), called("paused")), { startImmediately: true })
       paused.open = false
-      yield* Effect.forkChild(tier.within(gateOf(), timerAt(0), called("other")), { startImmediately: true })
+      yield* Effect.forkChild(tier.within(gateOf(), deliveryAt(0), called("other")), { startImmediately: true })
       leaves.openUnsafe()
       yield* settle
       expect(calls).toEqual(["other"])
@@ -291,18 +291,18 @@ describe("a turn: a place that is kept from handler to handler", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const breaker = yield* CircuitBreaker.make()
-      const permits = BreakerGate.permits(BreakerGate.make(breaker, clock))
-      const all = Places.nested(Places.make(1, clock), permits)
+      const permits = BreakerGate.permitsAsSlots(BreakerGate.make(breaker, clock))
+      const all = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), permits)
       const calls: Array<string> = []
       const called = (name: string) => () => Effect.sync(() => calls.push(name))
       yield* breaker.forceOpen
       const resumed = Latch.makeUnsafe(false)
       const paused = { ...gateOf(), runnable: resumed.await }
-      yield* Effect.forkChild(all.within(paused, timerAt(0), called("paused")), { startImmediately: true })
+      yield* Effect.forkChild(all.within(paused, deliveryAt(0), called("paused")), { startImmediately: true })
       paused.open = false
       yield* breaker.reset
       yield* settle
-      yield* all.within(gateOf(), timerAt(0), called("other"))
+      yield* all.within(gateOf(), deliveryAt(0), called("other"))
       expect(calls).toEqual(["other"])
       paused.open = true
       resumed.openUnsafe()

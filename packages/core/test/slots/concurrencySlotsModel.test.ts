@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import * as Places from "../../src/internal/slots/concurrencySlots.ts"
+import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
 
 const mostly = fc.constantFrom(true, true, true, false)
 
@@ -20,7 +20,7 @@ type Party = typeof party extends fc.Arbitrary<infer A> ? A : never
 const makeGate = () => {
   const listeners = new Set<() => void>()
   return {
-    ...{ stopping: false, ending: false, open: true, patient: true, runnable: Effect.void },
+    ...{ stopping: false, ending: false, open: true, mayWait: true, runnable: Effect.void },
     onStop(listener: () => void) {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -37,13 +37,13 @@ const makeGate = () => {
 const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; readonly all: number }) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
-    const inner = Places.make(most.all, clock)
-    const tier = Places.nested(Places.make(most.tier, clock), inner)
+    const inner = ConcurrencySlots.make(most.all, clock)
+    const tier = ConcurrencySlots.nested(ConcurrencySlots.make(most.tier, clock), inner)
     const running = { tier: 0, all: 0 }
     const start = ({ handlerMillis, isTier, keepsItsPlace, beginsMillis, stopsMillis }: Party) => {
-      const places = isTier ? tier : inner
+      const slots = isTier ? tier : inner
       const gate = makeGate()
-      const turn = places.turn(gate)
+      const lease = slots.lease(gate)
       let handled = 0
       const handle = (millis: number) =>
         Effect.gen(function* () {
@@ -63,11 +63,11 @@ const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; re
         )
       const one = (millis: number) =>
         Effect.suspend(() => {
-          const timer = Places.timerFrom(clock.currentTimeMillisUnsafe())
-          if (!keepsItsPlace) return places.within(gate, timer, () => handle(millis))
-          return turn.takes(timer) ? handle(millis) : turn.within(timer, () => handle(millis))
+          const delivery = ConcurrencySlots.deliveryFrom(clock.currentTimeMillisUnsafe())
+          if (!keepsItsPlace) return slots.within(gate, delivery, () => handle(millis))
+          return lease.tryAcquire(delivery) ? handle(millis) : lease.within(delivery, () => handle(millis))
         })
-      const handling = Effect.ensuring(Effect.forEach(handlerMillis, one, { discard: true }), Effect.sync(turn.leave))
+      const context = Effect.ensuring(Effect.forEach(handlerMillis, one, { discard: true }), Effect.sync(lease.release))
       const stopping =
         stopsMillis === undefined
           ? Effect.void
@@ -77,7 +77,7 @@ const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; re
             )
       return Effect.gen(function* () {
         yield* Effect.forkChild(stopping)
-        const fiber = yield* Effect.forkChild(Effect.delay(handling, beginsMillis))
+        const fiber = yield* Effect.forkChild(Effect.delay(context, beginsMillis))
         return { fiber, handled: () => handled }
       })
     }

@@ -132,7 +132,7 @@ const followTiers = (
   event: Extract<Event, { readonly _tag: "Settled" }>,
   nowMillis: number
 ): void => {
-  const kept = event.settlement === "Unfinished" || event.settlement === "Refused" || event.settlement === "Halted"
+  const kept = event.settlement === "Abandoned" || event.settlement === "HeldByBreaker" || event.settlement === "Halted"
   if (!kept) tiers[tierOf(event.topic) - 1]?.dueMillis.shift()
   const next = tiers[(event.target?.tier ?? 0) - 1]
   if (event.settlement === "Routed") next?.dueMillis.push(nowMillis + next.delayMillis)

@@ -11,9 +11,9 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { BatchProcessing } from "../../EventBusError.ts"
 import * as Failure from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
-import { isParked, type Settled, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
 import type { Handler, OpenBatch } from "../settings/bindingDefinition.ts"
-import { type Timer, timerFrom } from "../slots/concurrencySlots.ts"
+import { type DeliveryContext, deliveryFrom } from "../slots/concurrencySlots.ts"
 import {
   backOff,
   type FailedRun,
@@ -21,55 +21,55 @@ import {
   selfInterruptedMillis,
   settleFailed,
   settleUndecodable,
+  slotForUndecodable,
   stepper,
-  turnOfUndecodable,
   withinBudget
 } from "./attempts.ts"
-import { called, type Handling, settled, spentMillis, started } from "./consumerContext.ts"
-import type { Outstanding } from "./pendingCopies.ts"
+import { type ConsumerContext, reportCall, reportSettled, reportStarted, spentMillis } from "./consumerContext.ts"
+import type { PendingCopies } from "./pendingCopies.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
 interface BatchRun<R> {
-  readonly handling: Handling<R>
+  readonly context: ConsumerContext<R>
   readonly partition: Partition
-  readonly outstanding: Outstanding
+  readonly pendingCopies: PendingCopies
   readonly records: ReadonlyArray<ConsumerRecord>
-  readonly slots: ReadonlyArray<number>
+  readonly sequences: ReadonlyArray<number>
   readonly open: OpenBatch<R>
 }
 
 /** Handles a chunk in batches until it is done or the partition stops. */
 export const handleChunk = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   handler: PerBatch<R>,
   partition: Partition,
-  outstanding: Outstanding,
+  pendingCopies: PendingCopies,
   chunk: RecordChunk
 ) {
-  const receivedMillis = handling.clock.currentTimeMillisUnsafe()
-  const size = handling.definition.maxPollRecords
+  const receivedMillis = context.clock.currentTimeMillisUnsafe()
+  const size = context.definition.maxPollRecords
   for (let from = 0; from < chunk.records.length; from += size) {
     yield* partition.runnable
     if (partition.stopping) return
     const records = chunk.records.slice(from, from + size)
-    const open = handler.open(records, handling.receiver, receivedMillis)
-    const slots = records.map((record) => partition.begin(record))
-    handling.metrics.batch(records.length)
+    const open = handler.open(records, context.receiver, receivedMillis)
+    const sequences = records.map((record) => partition.begin(record))
+    context.metrics.batch(records.length)
     partition.current = records[0]
-    yield* handleBatch({ handling, partition, outstanding, records, slots, open })
-    yield* outstanding.idle
-    if (handling.definition.ackMode === "MANUAL_IMMEDIATE") yield* handling.committer.commit(partition)
-    else handling.committer.mark(partition)
+    yield* handleBatch({ context, partition, pendingCopies, records, sequences, open })
+    yield* pendingCopies.idle
+    if (context.definition.ackMode === "MANUAL_IMMEDIATE") yield* context.committer.commit(partition)
+    else context.committer.mark(partition)
   }
 })
 
 /** A record that cannot be read ends the run before it: the batch is finished in order, and a stop in its middle leaves no gap. */
 const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
-  const { handling, partition, records, open } = batch
+  const { context, partition, records, open } = batch
   let run: Array<number> = []
   for (const [index, record] of records.entries()) {
-    started(handling, partition, record)
+    reportStarted(context, partition, record)
     if (open.skipped.has(index)) {
       finish(batch, index, skipped)
       continue
@@ -81,52 +81,52 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: BatchRun<R>) {
     }
     if (!(yield* handleRun(batch, run))) return
     run = []
-    if (!(yield* turnOfUndecodable(handling, partition))) return
-    if (!(yield* settle(batch, index, settleUndecodable(handling, partition, record, undecodable)))) return
+    if (!(yield* slotForUndecodable(context, partition))) return
+    if (!(yield* settle(batch, index, settleUndecodable(context, partition, record, undecodable)))) return
   }
   yield* handleRun(batch, run)
 })
 
 /** Hands readable records over in one call, and what is left of them when part of them failed; false when the partition stopped first. */
 const handleRun = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
-  const { handling, partition } = batch
-  const { clock, breaker } = handling
-  const nextDelay = yield* stepper(handling.definition)
-  const begin = () => timerFrom(clock.currentTimeMillisUnsafe())
+  const { context, partition } = batch
+  const { clock, breaker } = context
+  const nextDelay = yield* stepper(context.definition)
+  const begin = () => deliveryFrom(clock.currentTimeMillisUnsafe())
   let pending = indices
-  let timer = begin()
+  let delivery = begin()
   while (pending.length > 0) {
-    timer.startedMillis += yield* pausedMillis(handling, partition)
+    delivery.startedMillis += yield* pausedMillis(context, partition)
     if (partition.stopping) return false
-    const beforeMillis = spentMillis(handling, timer)
-    const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, timer), timer)
-    called(handling, timer, beforeMillis)
+    const beforeMillis = spentMillis(context, delivery)
+    const { exit, cutOff } = yield* partition.guard(runWithin(batch, pending, delivery), delivery)
+    reportCall(context, delivery, beforeMillis)
     if (Exit.isSuccess(exit)) {
-      tellDone(handling, timer, pending.length)
+      tellDone(context, delivery, pending.length)
       for (const index of pending) finish(batch, index, handled)
       return true
     }
     const verdict = readVerdict(exit.cause, pending)
     if (verdict !== undefined) {
-      if (!(yield* follow(batch, verdict, timer))) return false
+      if (!(yield* follow(batch, verdict, delivery))) return false
       pending = verdict.rest
-      timer = begin()
+      delivery = begin()
       continue
     }
     let delay: number | undefined = selfInterruptedMillis
     // One that interrupted itself, or never began, as its partition stops, is neither success nor failure (ruling 16).
     if (cutOff || Failure.fromCause(exit.cause) !== undefined) {
-      const { inPlace, permanent } = cutOff ? cutShort : handling.definition.classify(exit.cause, tierOf(partition))
+      const { inPlace, permanent } = cutOff ? cutShort : context.definition.classify(exit.cause, tierOf(partition))
       const next = inPlace ? yield* nextDelay(clock.currentTimeMillisUnsafe()) : undefined
-      delay = withinBudget(handling, partition, timer, next)
+      delay = withinBudget(context, partition, delivery, next)
       if (delay === undefined) {
-        if (!breaker?.failed(timer, permanent)) return yield* oneByOne(batch, pending)
-        timer = begin()
+        if (!breaker?.failed(delivery, permanent)) return yield* oneByOne(batch, pending)
+        delivery = begin()
         continue
       }
     }
-    breaker?.release(timer)
-    yield* backOff(handling, partition, timer, delay)
+    breaker?.release(delivery)
+    yield* backOff(context, partition, delivery, delay)
   }
   return true
 })
@@ -136,100 +136,108 @@ const cutShort = { inPlace: false, permanent: false }
 const tierOf = ({ tier }: Partition): number => tier?.first ?? 0
 
 /** Does what the handler says of its records; false when the partition stopped first. */
-const follow = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, { done, failed }: Verdict, timer: Timer) {
-  const { handling } = batch
-  const spent = spentMillis(handling, timer)
-  tellDone(handling, timer, done.length)
+const follow = Effect.fnUntraced(function* <R>(
+  batch: BatchRun<R>,
+  { done, failed }: Verdict,
+  delivery: DeliveryContext
+) {
+  const { context } = batch
+  const spent = spentMillis(context, delivery)
+  tellDone(context, delivery, done.length)
   for (const index of done) finish(batch, index, handled)
   for (const [index, error] of failed) {
     // What the ones before it took, a pause of the binding included, is not its own.
-    const ownTimer = timerFrom(handling.clock.currentTimeMillisUnsafe() - spent)
-    if (!(yield* settleAlone(batch, index, { cause: Cause.fail(error), cutOff: false, timer: ownTimer }))) return false
+    const ownDelivery = deliveryFrom(context.clock.currentTimeMillisUnsafe() - spent)
+    if (!(yield* settleAlone(batch, index, { cause: Cause.fail(error), cutOff: false, delivery: ownDelivery })))
+      return false
   }
   return true
 })
 
 /** The breaker counts records, in a batch as elsewhere. What the call itself has told it, or holds of it, is the first one's. */
-const tellDone = <R>({ breaker }: Handling<R>, timer: Timer, count: number): void => {
+const tellDone = <R>({ breaker }: ConsumerContext<R>, delivery: DeliveryContext, count: number): void => {
   if (breaker === undefined) return
-  if (count === 0) breaker.release(timer)
-  else breaker.succeeded(timer)
+  if (count === 0) breaker.release(delivery)
+  else breaker.succeeded(delivery)
   for (let told = 1; told < count; told++) {
-    const own = timerFrom(timer.startedMillis)
+    const own = deliveryFrom(delivery.startedMillis)
     if (!breaker.admit(own)) return
     breaker.succeeded(own)
   }
 }
 
 /** One call of the user's code. */
-const runWithin = <R>({ handling, partition, open }: BatchRun<R>, indices: ReadonlyArray<number>, timer: Timer) =>
-  handling.places.within(partition, timer, () => Effect.suspend(() => open.run(indices)))
+const runWithin = <R>(
+  { context, partition, open }: BatchRun<R>,
+  indices: ReadonlyArray<number>,
+  delivery: DeliveryContext
+) => context.slots.within(partition, delivery, () => Effect.suspend(() => open.run(indices)))
 
 /** One call for a single record. What its verdict says about a batch of one is the failure of that record, and routed as such. */
-const runAlone = <R>(batch: BatchRun<R>, index: number, timer: Timer) =>
-  Effect.catchCause(runWithin(batch, [index], timer), (cause) => {
+const runAlone = <R>(batch: BatchRun<R>, index: number, delivery: DeliveryContext) =>
+  Effect.catchCause(runWithin(batch, [index], delivery), (cause) => {
     const failed = readVerdict(cause, [index])?.failed[0]
     return Effect.failCause(failed === undefined ? cause : Cause.fail(failed[1]))
   })
 
-const skipped: Settled = { settlement: "Skipped", attempts: 0, failure: undefined }
+const skipped: DeliveryResult = { settlement: "Skipped", attempts: 0, failure: undefined }
 
-const handled: Settled = { settlement: "Handled", attempts: 1, failure: undefined }
+const handled: DeliveryResult = { settlement: "Handled", attempts: 1, failure: undefined }
 
-const finish = <R>(batch: BatchRun<R>, index: number, outcome: Settled): void => {
-  settled(batch.handling, batch.partition, batch.records[index]!, outcome)
-  batch.partition.tracker.finish(batch.slots[index]!)
+const finish = <R>(batch: BatchRun<R>, index: number, outcome: DeliveryResult): void => {
+  reportSettled(batch.context, batch.partition, batch.records[index]!, outcome)
+  batch.partition.tracker.finish(batch.sequences[index]!)
 }
 
 /** Books an outcome; false when the record is not finished, nor on its way to be. */
-const settle = <R>(batch: BatchRun<R>, index: number, outcome: Settled): Effect.Effect<boolean> => {
-  const { handling, partition, outstanding, records, slots } = batch
-  if (isParked(outcome)) return outstanding.add(records[index]!, slots[index]!, outcome)
+const settle = <R>(batch: BatchRun<R>, index: number, outcome: DeliveryResult): Effect.Effect<boolean> => {
+  const { context, partition, pendingCopies, records, sequences } = batch
+  if (awaitsPublish(outcome)) return pendingCopies.add(records[index]!, sequences[index]!, outcome)
   return Effect.sync(() => {
-    if (outcome.settlement !== "Unfinished" && !staysInPlace(outcome)) {
+    if (outcome.settlement !== "Abandoned" && !staysInPlace(outcome)) {
       finish(batch, index, outcome)
       return true
     }
-    settled(handling, partition, records[index]!, outcome)
+    reportSettled(context, partition, records[index]!, outcome)
     return false
   })
 }
 
 /** Hands records over as batches of one; false when the partition stopped first. */
 const oneByOne = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, indices: ReadonlyArray<number>) {
-  const { handling, partition } = batch
+  const { context, partition } = batch
   for (const index of indices) {
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
-    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
-    called(handling, timer)
+    const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
+    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, delivery), delivery)
+    reportCall(context, delivery)
     if (Exit.isSuccess(exit)) finish(batch, index, handled)
-    else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, timer }))) return false
+    else if (!(yield* settleAlone(batch, index, { cause: exit.cause, cutOff, delivery }))) return false
   }
   return true
 })
 
 /** Settles one failed record by itself, again where it stayed in its place; false when the partition stopped first. */
 const settleAlone = Effect.fnUntraced(function* <R>(batch: BatchRun<R>, index: number, failed: FailedRun) {
-  const { handling, partition, records } = batch
+  const { context, partition, records } = batch
   let run = failed
   while (true) {
-    const outcome = yield* settleFailed(handling, partition, records[index]!, run, (timer) =>
-      runAlone(batch, index, timer)
+    const outcome = yield* settleFailed(context, partition, records[index]!, run, (delivery) =>
+      runAlone(batch, index, delivery)
     )
     if (yield* settle(batch, index, outcome)) return true
     if (!staysInPlace(outcome)) return false
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
-    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, timer), timer)
-    called(handling, timer)
+    const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
+    const { exit, cutOff } = yield* partition.guard(runAlone(batch, index, delivery), delivery)
+    reportCall(context, delivery)
     if (Exit.isSuccess(exit)) {
       finish(batch, index, handled)
       return true
     }
-    run = { cause: exit.cause, cutOff, timer }
+    run = { cause: exit.cause, cutOff, delivery }
   }
 })
 

@@ -12,14 +12,14 @@ import type { EventHub } from "../observe/eventHub.ts"
 import type { BindingTracing } from "../observe/tracing.ts"
 import type { Committer } from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
-import type { Parking } from "../publish/copyPublisher.ts"
+import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { Receiver } from "../record/decoding.ts"
-import type { Settled } from "../record/deliveryResult.ts"
+import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { BreakerGate } from "../slots/breakerGate.ts"
-import type { Places, Timer } from "../slots/concurrencySlots.ts"
+import type { ConcurrencySlots, DeliveryContext } from "../slots/concurrencySlots.ts"
 
-export interface Handling<R> {
+export interface ConsumerContext<R> {
   readonly definition: BindingDefinition<R>
   readonly receiver: Receiver
   /** Index of the consumer in its binding. */
@@ -34,7 +34,7 @@ export interface Handling<R> {
   /** How far the wall clock was set back while this consumer ran, in milliseconds. */
   readonly setBackMillis: () => number
   readonly committer: Committer
-  readonly parking: Parking
+  readonly copyPublisher: CopyPublisher
   /** Told of each dead letter that is stored; undefined when nobody wants to know. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
@@ -45,65 +45,76 @@ export interface Handling<R> {
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
   /** The binding's `maxInFlight`, and a tier's `concurrency`. */
-  readonly places: Places
+  readonly slots: ConcurrencySlots
 }
 
 /** Stands first in the events: engines copy an object by far the fastest into an empty one. */
-const ofPartition = (handling: Handling<unknown>, partition: TopicPartition & { readonly generation: number }) => ({
-  cluster: handling.definition.cluster,
-  binding: handling.definition.name,
-  consumer: handling.consumer,
+const ofPartition = (
+  context: ConsumerContext<unknown>,
+  partition: TopicPartition & { readonly generation: number }
+) => ({
+  cluster: context.definition.cluster,
+  binding: context.definition.name,
+  consumer: context.consumer,
   topic: partition.topic,
   partition: partition.partition,
   generation: partition.generation
 })
 
-export const started = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
-  if (handling.hub.active) handling.hub.emit({ ...ofPartition(handling, partition), _tag: "Started", record })
+export const reportStarted = (
+  context: ConsumerContext<unknown>,
+  partition: Partition,
+  record: ConsumerRecord
+): void => {
+  if (context.hub.active) context.hub.emit({ ...ofPartition(context, partition), _tag: "Started", record })
 }
 
-export const settled = (
-  handling: Handling<unknown>,
+export const reportSettled = (
+  context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
-  { settlement, attempts, failure, target }: Pick<Settled, "settlement" | "attempts" | "failure" | "target">
+  { settlement, attempts, failure, target }: Pick<DeliveryResult, "settlement" | "attempts" | "failure" | "target">
 ): void => {
-  handling.metrics.settled(partition, { settlement, attempts, target })
-  if (settlement === "Handled" && !handling.hub.active) return
-  const at = ofPartition(handling, partition)
-  handling.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
+  context.metrics.settled(partition, { settlement, attempts, target })
+  if (settlement === "Handled" && !context.hub.active) return
+  const at = ofPartition(context, partition)
+  context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
 }
 
 /** A record that was handled at the first attempt: builds nothing while nobody listens. */
-export const handledAtOnce = (handling: Handling<unknown>, partition: Partition, record: ConsumerRecord): void => {
-  if (handling.hub.active) settled(handling, partition, record, firstAttempt)
-  else handling.metrics.handledAtOnce(partition.counters)
+export const reportHandledAtOnce = (
+  context: ConsumerContext<unknown>,
+  partition: Partition,
+  record: ConsumerRecord
+): void => {
+  if (context.hub.active) reportSettled(context, partition, record, firstAttempt)
+  else context.metrics.handledAtOnce(partition.tally)
 }
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
 
 /** What a delivery has used up of its processing budget. Not finite while it waits for something that is not handling. */
-export const spentMillis = (handling: Handling<unknown>, timer: Timer): number =>
-  handling.clock.currentTimeMillisUnsafe() - timer.startedMillis
+export const spentMillis = (context: ConsumerContext<unknown>, delivery: DeliveryContext): number =>
+  context.clock.currentTimeMillisUnsafe() - delivery.startedMillis
 
 /** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
-export const called = (handling: Handling<unknown>, timer: Timer, beforeMillis = 0): void => {
-  if (!handling.metrics.enabled) return
-  handling.metrics.handlerReturned(spentMillis(handling, timer) - beforeMillis)
+export const reportCall = (context: ConsumerContext<unknown>, delivery: DeliveryContext, beforeMillis = 0): void => {
+  if (!context.metrics.enabled) return
+  context.metrics.handlerReturned(spentMillis(context, delivery) - beforeMillis)
 }
 
-export const attemptFailed = (
-  handling: Handling<unknown>,
+export const reportAttemptFailed = (
+  context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
   attempt: number,
   failure: Failure,
   retryInMillis: number | undefined
 ): void => {
-  handling.metrics.attemptFailed(partition.topic, failure)
-  if (!handling.hub.active) return
-  handling.hub.emit({
-    ...ofPartition(handling, partition),
+  context.metrics.attemptFailed(partition.topic, failure)
+  if (!context.hub.active) return
+  context.hub.emit({
+    ...ofPartition(context, partition),
     _tag: "AttemptFailed",
     record,
     attempt,
@@ -112,21 +123,21 @@ export const attemptFailed = (
   })
 }
 
-export const committed = (handling: Handling<unknown>, partition: Partition): void => {
-  if (!handling.hub.active) return
-  handling.hub.emit({ ...ofPartition(handling, partition), _tag: "Committed", offset: partition.committed })
+export const reportCommitted = (context: ConsumerContext<unknown>, partition: Partition): void => {
+  if (!context.hub.active) return
+  context.hub.emit({ ...ofPartition(context, partition), _tag: "Committed", offset: partition.committed })
 }
 
-export const publishFailed = (
-  handling: Handling<unknown>,
+export const reportPublishFailed = (
+  context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
   topic: string,
   error: BrokerError,
   attempt: number
 ): void => {
-  handling.metrics.publishFailed(topic)
-  handling.hub.emit({ ...ofPartition(handling, partition), _tag: "PublishFailed", record, topic, error, attempt })
+  context.metrics.publishFailed(topic)
+  context.hub.emit({ ...ofPartition(context, partition), _tag: "PublishFailed", record, topic, error, attempt })
 }
 
 /** What concerns a partition, and only happens to it now and then. */
@@ -135,11 +146,11 @@ type RareEvent = Exclude<PartitionEvent, { readonly record: ConsumerRecord } | {
 type Details<Event> = Event extends unknown ? Omit<Event, keyof ReturnType<typeof ofPartition>> : never
 
 export const report = (
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   at: TopicPartition & { readonly generation: number },
   event: Details<RareEvent>
 ): void => {
-  if (event._tag === "ProcessingBudgetReached") handling.metrics.budgetReached()
-  if (event._tag === "RecordsGone" && event.gone !== undefined) handling.metrics.recordsGone(at, Number(event.gone))
-  handling.hub.emit({ ...ofPartition(handling, at), ...event })
+  if (event._tag === "ProcessingBudgetReached") context.metrics.budgetReached()
+  if (event._tag === "RecordsGone" && event.gone !== undefined) context.metrics.recordsGone(at, Number(event.gone))
+  context.hub.emit({ ...ofPartition(context, at), ...event })
 }

@@ -11,7 +11,7 @@ import * as Clocks from "../base/clocks.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as RetryState from "../record/retryState.ts"
-import type { Handling } from "./consumerContext.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
 
 /** A wait looks at the clock so often: one that was set meanwhile is noticed, and no timer gets too long for the platform. */
 const lookMillis = 60_000
@@ -23,11 +23,11 @@ const skewMillis = 60_000
  * So long before a record is due, its partition is fetched from again: a fetch that waits for data elsewhere holds the next one up for `fetch.max.wait.ms`,
  * and what is due together with the record is to be here by then.
  */
-const leadMillis = ({ definition }: Handling<unknown>): number => definition.maxWaitMillis + 100
+const leadMillis = ({ definition }: ConsumerContext<unknown>): number => definition.maxWaitMillis + 100
 
 /** Hands a chunk over in the parts that are due together, waiting in between. Ends early when the partition stops. */
 export const eachDue = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   partition: Partition,
   delayMillis: number,
   chunk: RecordChunk,
@@ -35,9 +35,9 @@ export const eachDue = Effect.fnUntraced(function* <R>(
 ) {
   const { records } = chunk
   if (records.length === 0) return yield* handle(chunk)
-  const restMillis = countdown(handling, delayMillis)
+  const restMillis = countdown(context, delayMillis)
   for (let from = 0; from < records.length; ) {
-    yield* waitFor(partition, leadMillis(handling), () => restMillis(records[from]!))
+    yield* waitFor(partition, leadMillis(context), () => restMillis(records[from]!))
     if (partition.stopping) return
     let to = from + 1
     while (to < records.length && restMillis(records[to]!) <= 0) to++
@@ -50,7 +50,7 @@ export const eachDue = Effect.fnUntraced(function* <R>(
  * How long a record of a chunk that is here now has to wait. Whatever its headers and the clock say, it was in its topic when the chunk came: none waits
  * longer than the delay from then on, and the waits of many do not add up.
  */
-const countdown = <R>({ clock, setBackMillis }: Handling<R>, delayMillis: number) => {
+const countdown = <R>({ clock, setBackMillis }: ConsumerContext<R>, delayMillis: number) => {
   const hereMillis = Clocks.stopwatch(clock)
   return (record: ConsumerRecord): number => {
     const published = RetryState.publishedMillis(record)

@@ -6,19 +6,19 @@ import { Effect, type Latch } from "effect"
 import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
-import { type Handling, report } from "./consumerContext.ts"
+import { type ConsumerContext, report } from "./consumerContext.ts"
 
 /** A wall clock that is set is noticed within so long. */
 const longestLookMillis = 1_000
 
 /** `guarded` is opened when a handler begins. */
 export const run = (
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   partitions: () => ReadonlyArray<Partition>,
   guarded: Latch.Latch
 ): Effect.Effect<never> => {
-  const { clock } = handling
-  const budget = budgetMillis(handling.definition)
+  const { clock } = context
+  const budget = budgetMillis(context.definition)
   const clockWasSet = Clocks.adjustments(clock)
   let elapsedMillis = Clocks.stopwatch(clock)
 
@@ -31,15 +31,15 @@ export const run = (
     let next: number | undefined
     for (const partition of partitions()) {
       // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
-      for (const { timer, interrupt } of Array.from(partition.guarded)) {
+      for (const { delivery, interrupt } of Array.from(partition.guarded)) {
         // What has begun since the last look did so, most likely, by the clock as it is now.
-        if (timer.startedMillis < lookedMillis || timer.startedMillis > now) timer.startedMillis += setMillis
-        const rest = timer.startedMillis + budget - now
+        if (delivery.startedMillis < lookedMillis || delivery.startedMillis > now) delivery.startedMillis += setMillis
+        const rest = delivery.startedMillis + budget - now
         if (rest > 0) {
           next = Math.min(next ?? Math.min(budget, longestLookMillis), rest)
           continue
         }
-        report(handling, partition, { _tag: "ProcessingBudgetReached" })
+        report(context, partition, { _tag: "ProcessingBudgetReached" })
         interrupt()
       }
     }

@@ -11,13 +11,13 @@ import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
-import { isParked, type Settled, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
-import { type Gate, type Timer, timerFrom } from "../slots/concurrencySlots.ts"
-import { missedTurn, settleFailed, settleUndecodable, waitsForTurn } from "./attempts.ts"
-import { called, type Handling, settled, started } from "./consumerContext.ts"
+import { type DeliveryContext, deliveryFrom, type StartGate } from "../slots/concurrencySlots.ts"
+import { missedSlot, settleFailed, settleUndecodable, waitsForSlot } from "./attempts.ts"
+import { type ConsumerContext, reportCall, reportSettled, reportStarted } from "./consumerContext.ts"
 import { annotated } from "./logAnnotations.ts"
-import * as Outstanding from "./pendingCopies.ts"
+import * as PendingCopies from "./pendingCopies.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -25,7 +25,7 @@ interface Task {
   readonly record: ConsumerRecord
   /** Its share of the chunk that it came with. */
   readonly bytes: number
-  readonly slot: number
+  readonly sequence: number
   readonly receivedMillis: number
 }
 
@@ -39,25 +39,25 @@ export interface Lanes<R> {
 const bytesAsText = new TextDecoder("latin1")
 
 export const make = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   handler: PerRecord<R>,
   partition: Partition
 ): Effect.fn.Return<Lanes<R>, never, Scope.Scope> {
   const fibers = yield* FiberSet.make<void>()
   const lanes = new Map<string, Array<Task>>()
   const room = Latch.makeUnsafe(true)
-  const keyed = handling.definition.processingOrder === "key"
+  const keyed = context.definition.processingOrder === "key"
 
   let lastStarted = -1
   let firstGivenUp = Number.POSITIVE_INFINITY
 
   /** Whether the prefix can come to cover what has started behind it. */
-  const isInPrefix = ({ slot }: Task) => slot < lastStarted && slot < firstGivenUp
-  const onGivenUp = (slot: number) => {
-    firstGivenUp = Math.min(firstGivenUp, slot)
+  const isInPrefix = ({ sequence }: Task) => sequence < lastStarted && sequence < firstGivenUp
+  const onGivenUp = (sequence: number) => {
+    firstGivenUp = Math.min(firstGivenUp, sequence)
   }
 
-  const gateOf = (task: Task): Gate => ({
+  const gateOf = (task: Task): StartGate => ({
     get stopping() {
       return partition.stopping && !(partition.drainable && isInPrefix(task))
     },
@@ -67,27 +67,27 @@ export const make = Effect.fnUntraced(function* <R>(
     get open() {
       return partition.open || partition.stopping
     },
-    patient: true,
+    mayWait: true,
     get runnable() {
       return partition.runnable
     },
     onStop: (listener) => partition.onStop(listener)
   })
   const onStarted = (task: Task) => {
-    lastStarted = Math.max(lastStarted, task.slot)
-    started(handling, partition, task.record)
+    lastStarted = Math.max(lastStarted, task.sequence)
+    reportStarted(context, partition, task.record)
   }
 
   const makeRoom = () => {
     if (!partition.tracker.isFull()) room.openUnsafe()
   }
-  const outstanding = yield* Outstanding.make(handling, partition, { onFinished: makeRoom, onGivenUp })
+  const pendingCopies = yield* PendingCopies.make(context, partition, { onFinished: makeRoom, onGivenUp })
 
   const finish = (task: Task) => {
-    partition.tracker.finish(task.slot)
+    partition.tracker.finish(task.sequence)
     makeRoom()
-    if (handling.definition.ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
-    else handling.committer.mark(partition)
+    if (context.definition.ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
+    else context.committer.mark(partition)
   }
 
   /** Handles one record until it is settled; false when the partition stopped first. */
@@ -97,15 +97,15 @@ export const make = Effect.fnUntraced(function* <R>(
     while (true) {
       yield* partition.runnable
       if (gate.stopping) break
-      const outcome = yield* run(handling, handler, partition, task, gate, () => onStarted(task))
-      if (isParked(outcome)) return yield* outstanding.add(record, task.slot, outcome)
-      settled(handling, partition, record, outcome)
-      if (outcome.settlement === "Unfinished") break
+      const outcome = yield* run(context, handler, partition, task, gate, () => onStarted(task))
+      if (awaitsPublish(outcome)) return yield* pendingCopies.add(record, task.sequence, outcome)
+      reportSettled(context, partition, record, outcome)
+      if (outcome.settlement === "Abandoned") break
       if (staysInPlace(outcome)) continue
       finish(task)
       return true
     }
-    onGivenUp(task.slot)
+    onGivenUp(task.sequence)
     return false
   })
 
@@ -127,15 +127,15 @@ export const make = Effect.fnUntraced(function* <R>(
     }
     const fresh = [task]
     if (key !== undefined) lanes.set(key, fresh)
-    const running = annotated(runLane(fresh, key), handling, partition, () => fresh[0]?.record)
+    const running = annotated(runLane(fresh, key), context, partition, () => fresh[0]?.record)
     return Effect.asVoid(FiberSet.run(fibers, running))
   }
 
   return {
     take: Effect.fnUntraced(function* (chunk) {
-      const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+      const receivedMillis = context.clock.currentTimeMillisUnsafe()
       const bytes = chunk.bytes / chunk.records.length
-      handling.metrics.batch(chunk.records.length)
+      context.metrics.batch(chunk.records.length)
       for (const record of chunk.records) {
         yield* partition.runnable
         if (partition.tracker.isFull()) {
@@ -143,10 +143,10 @@ export const make = Effect.fnUntraced(function* <R>(
           yield* partition.until(room.await)
         }
         if (partition.stopping) return
-        yield* enqueue({ record, bytes, slot: partition.begin(record), receivedMillis })
+        yield* enqueue({ record, bytes, sequence: partition.begin(record), receivedMillis })
       }
     }),
-    idle: Effect.andThen(FiberSet.awaitEmpty(fibers), outstanding.idle)
+    idle: Effect.andThen(FiberSet.awaitEmpty(fibers), pendingCopies.idle)
   }
 })
 
@@ -154,31 +154,31 @@ const laneKey = (record: ConsumerRecord): string => (record.key === null ? "-" :
 
 /** One delivery: the first run, and the slow path when it fails. */
 const run = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   handler: PerRecord<R>,
   partition: Partition,
   task: Task,
-  gate: Gate,
+  gate: StartGate,
   onStarted: () => void
-): Effect.fn.Return<Settled, never, R> {
+): Effect.fn.Return<DeliveryResult, never, R> {
   const { record } = task
-  const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
+  const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
   let undecodable: Undecodable | undefined
   const invoke = (): Effect.Effect<unknown, unknown, R> => {
-    const invoked = handler.invoke(record, handling.receiver, task.receivedMillis)
+    const invoked = handler.invoke(record, context.receiver, task.receivedMillis)
     if (!(invoked instanceof Undecodable)) return invoked
     undecodable = invoked
     return Effect.fail(invoked)
   }
-  const again = (timer: Timer) => handling.places.within(gate, timer, invoke)
-  const first = handling.places.within(gate, timer, () => {
+  const again = (delivery: DeliveryContext) => context.slots.within(gate, delivery, invoke)
+  const first = context.slots.within(gate, delivery, () => {
     onStarted()
     return invoke()
   })
-  const { exit, cutOff } = yield* partition.guard(first, timer)
-  if (undecodable === undefined) called(handling, timer)
+  const { exit, cutOff } = yield* partition.guard(first, delivery)
+  if (undecodable === undefined) reportCall(context, delivery)
   if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
   if (undecodable === undefined)
-    return yield* settleFailed(handling, partition, record, { cause: exit.cause, cutOff, timer }, again)
-  return missedTurn(handling, timer) ? waitsForTurn : settleUndecodable(handling, partition, record, undecodable)
+    return yield* settleFailed(context, partition, record, { cause: exit.cause, cutOff, delivery }, again)
+  return missedSlot(context, delivery) ? waitsForSlot : settleUndecodable(context, partition, record, undecodable)
 })

@@ -7,14 +7,14 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { Partition } from "../partition/partition.ts"
 import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
-import type { Handling } from "./consumerContext.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
 
 type Annotations = Readonly<Record<string, unknown>>
 
 /** Annotates what runs in the effect with the record that `current` names at the time. */
 export const annotated = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   partition: Partition,
   current: () => ConsumerRecord | undefined
 ): Effect.Effect<A, E, R> =>
@@ -24,17 +24,17 @@ export const annotated = <A, E, R>(
     (outer): Annotations =>
       printable({
         ...outer,
-        ...ofBinding(handling.definition.cluster, handling.definition.name),
+        ...ofBinding(context.definition.cluster, context.definition.name),
         topic: partition.topic,
         partition: partition.partition,
         get offset() {
           return current()?.offset
         },
-        consumerGroup: handling.groupId,
-        consumerInstance: handling.receiver.consumerInstance,
+        consumerGroup: context.groupId,
+        consumerInstance: context.receiver.consumerInstance,
         get retryTier() {
           const record = current()
-          return record === undefined ? (partition.tier?.first ?? 0) : handling.receiver.retryPosition(record).tier
+          return record === undefined ? (partition.tier?.first ?? 0) : context.receiver.progress(record).tier
         }
       })
   )

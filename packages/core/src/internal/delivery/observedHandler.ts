@@ -7,24 +7,24 @@ import type * as Interceptor from "../../Interceptor.ts"
 import * as Tracing from "../../Tracing.ts"
 import { Undecodable } from "../record/decoding.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
-import type { Handling } from "./consumerContext.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
 
 type Call<R> = Effect.Effect<unknown, unknown, R>
 
-export const observed = <R>(handling: Handling<R>): Handler<R> => {
-  const { definition, tracing, interceptors } = handling
+export const observed = <R>(context: ConsumerContext<R>): Handler<R> => {
+  const { definition, tracing, interceptors } = context
   const { handler } = definition
   if (tracing === undefined && interceptors.length === 0) return handler
 
   const isIntercepted = interceptors.length > 0
   const traced = (record: ConsumerRecord, call: Call<R> | Undecodable) => {
     if (call instanceof Undecodable) return call
-    const within = isIntercepted ? intercepted(handling, [record], call) : call
-    return tracing === undefined ? within : tracing.call(handling, record, within)
+    const within = isIntercepted ? intercepted(context, [record], call) : call
+    return tracing === undefined ? within : tracing.call(context, record, within)
   }
   const tracedBatch = (records: ReadonlyArray<ConsumerRecord>, call: Call<R>) => {
-    const within = isIntercepted ? intercepted(handling, records, call) : call
-    return tracing === undefined ? within : tracing.callBatch(handling, records, within)
+    const within = isIntercepted ? intercepted(context, records, call) : call
+    return tracing === undefined ? within : tracing.callBatch(context, records, within)
   }
 
   switch (handler._tag) {
@@ -67,7 +67,7 @@ export const observed = <R>(handling: Handling<R>): Handler<R> => {
 
 /** An interceptor that throws is a defect of the call. */
 const intercepted = <R>(
-  { definition, interceptors }: Handling<R>,
+  { definition, interceptors }: ConsumerContext<R>,
   records: ReadonlyArray<ConsumerRecord>,
   call: Call<R>
 ): Call<R> => {

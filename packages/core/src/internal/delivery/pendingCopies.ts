@@ -6,17 +6,17 @@
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
-import type { Parked } from "../record/deliveryResult.ts"
-import { type Handling, settled } from "./consumerContext.ts"
+import type { ResultWithCopy } from "../record/deliveryResult.ts"
+import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
 
-export interface Outstanding {
+export interface PendingCopies {
   /**
    * Takes a record over, to publish its copy. Returns when there is room for another, or, where order is kept, when it is acknowledged; false
    * when it is not going to be, since the partition stopped.
    */
-  readonly add: (record: ConsumerRecord, slot: number, outcome: Parked) => Effect.Effect<boolean>
+  readonly add: (record: ConsumerRecord, sequence: number, outcome: ResultWithCopy) => Effect.Effect<boolean>
   /** Whether something is on its way: nothing behind it can be committed. */
-  readonly isOpen: () => boolean
+  readonly hasPending: () => boolean
   /** Returns when nothing is on its way. */
   readonly idle: Effect.Effect<void>
 }
@@ -24,8 +24,8 @@ export interface Outstanding {
 interface Entry {
   readonly record: ConsumerRecord
   readonly bytes: number
-  readonly slot: number
-  readonly outcome: Parked
+  readonly sequence: number
+  readonly outcome: ResultWithCopy
 }
 
 const most = { records: 1_000, bytes: 4 * 1024 * 1024 }
@@ -35,102 +35,102 @@ export interface Listener {
   /** One became free. */
   readonly onFinished: () => void
   /** One stays unfinished: the partition stops, and no copy takes the record's place. */
-  readonly onGivenUp: (slot: number) => void
+  readonly onGivenUp: (sequence: number) => void
 }
 
 const nobody: Listener = { onFinished: () => {}, onGivenUp: () => {} }
 
 export const make = Effect.fnUntraced(function* (
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   partition: Partition,
   { onFinished, onGivenUp }: Listener = nobody
-): Effect.fn.Return<Outstanding, never, Scope.Scope> {
+): Effect.fn.Return<PendingCopies, never, Scope.Scope> {
   const fibers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(fibers)()
   const room = Latch.makeUnsafe(true)
-  const inOrder = handling.definition.orderingMode === "STRICT"
-  const { listenerType, ackMode } = handling.definition
+  const inOrder = context.definition.orderingMode === "STRICT"
+  const { listenerType, ackMode } = context.definition
   /** What the next flight takes along. */
-  let boarding: Array<Entry> = []
+  let batch: Array<Entry> = []
   let records = 0
   let bytes = 0
-  let opening = false
+  let openingRoom = false
 
   const hasRoom = () => records < most.records && bytes < most.bytes
   /** After all that one answer of the broker makes room for: what goes on then fails together, too. */
-  const open = Effect.map(Effect.yieldNow, () => {
-    opening = false
+  const openRoom = Effect.map(Effect.yieldNow, () => {
+    openingRoom = false
     if (hasRoom()) room.openUnsafe()
   })
 
-  const finish = ({ record, slot, outcome }: Entry, acknowledged: boolean): boolean => {
-    settled(handling, partition, record, acknowledged ? outcome : { ...outcome, settlement: "Unfinished" })
+  const finish = ({ record, sequence, outcome }: Entry, acknowledged: boolean): boolean => {
+    reportSettled(context, partition, record, acknowledged ? outcome : { ...outcome, settlement: "Abandoned" })
     if (!acknowledged) {
-      onGivenUp(slot)
+      onGivenUp(sequence)
       return false
     }
-    partition.tracker.finish(slot)
+    partition.tracker.finish(sequence)
     onFinished()
     // A batch is acknowledged as a whole, by who handles it.
-    if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") handling.committer.hasten(partition)
-    else if (listenerType === "SINGLE") handling.committer.mark(partition)
+    if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
+    else if (listenerType === "SINGLE") context.committer.mark(partition)
     return true
   }
 
-  const land = (entry: Entry, acknowledged: boolean): void => {
+  const onAnswered = (entry: Entry, acknowledged: boolean): void => {
     finish(entry, acknowledged)
     records--
     bytes -= entry.bytes
-    if (opening || Latch.isOpen(room) || !hasRoom()) return
-    opening = true
-    fork(open)
+    if (openingRoom || Latch.isOpen(room) || !hasRoom()) return
+    openingRoom = true
+    fork(openRoom)
   }
 
   /** Starts once the partition's loop has let go of the event loop. */
   const take = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.flatMap(Effect.yieldNow, () => {
-      if (boarding === entries) boarding = []
+      if (batch === entries) batch = []
       // Another owner may have the records by now.
       if (!partition.owned())
         return Effect.sync(() => {
-          for (const entry of entries) land(entry, false)
+          for (const entry of entries) onAnswered(entry, false)
         })
-      return handling.parking.publishEach(
+      return context.copyPublisher.publishEach(
         entries.map(({ outcome }) => outcome.copy),
         (index, answer) => {
           const entry = entries[index]!
-          if (typeof answer === "boolean") land(entry, answer)
-          else fork(Effect.map(answer, (acknowledged) => land(entry, acknowledged)))
+          if (typeof answer === "boolean") onAnswered(entry, answer)
+          else fork(Effect.map(answer, (acknowledged) => onAnswered(entry, acknowledged)))
         }
       )
     })
 
   /** Copies keep their order: one for another topic begins another flight. */
-  const board = (entry: Entry): void => {
-    const last = boarding.at(-1)
+  const addToBatch = (entry: Entry): void => {
+    const last = batch.at(-1)
     if (last !== undefined && last.outcome.copy.topic === entry.outcome.copy.topic) {
-      boarding.push(entry)
+      batch.push(entry)
       return
     }
-    boarding = [entry]
-    fork(take(boarding))
+    batch = [entry]
+    fork(take(batch))
   }
 
   return {
-    add: (record, slot, outcome) => {
-      const entry = { record, bytes: sizeOf(record), slot, outcome }
+    add: (record, sequence, outcome) => {
+      const entry = { record, bytes: sizeOf(record), sequence, outcome }
       if (inOrder)
-        return Effect.map(handling.parking.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
+        return Effect.map(context.copyPublisher.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
       // A stop never leads to a copy (ruling 17). One that was taken over before it is published: more may be handled behind it.
       if (partition.stopping) return Effect.sync(() => finish(entry, false))
       records++
       bytes += entry.bytes
-      board(entry)
+      addToBatch(entry)
       if (hasRoom()) return accepted
       room.closeUnsafe()
       return Effect.as(partition.until(room.await), true)
     },
-    isOpen: () => records > 0,
+    hasPending: () => records > 0,
     idle: FiberSet.awaitEmpty(fibers)
   }
 })

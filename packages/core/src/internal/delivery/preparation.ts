@@ -10,13 +10,13 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as Serde from "../../Serde.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
-import type { Handling } from "./consumerContext.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
 
 type Handle<R> = (part: RecordChunk) => Effect.Effect<void, never, R>
 
 /** `handle` itself where no serde of the binding prepares anything. Ends early when the partition stops. */
-export const whenPrepared = <R>(handling: Handling<R>, partition: Partition, handle: Handle<R>): Handle<R> => {
-  const { key, value } = handling.definition.serdes
+export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partition, handle: Handle<R>): Handle<R> => {
+  const { key, value } = context.definition.serdes
   if (key.prepare === undefined && value.prepare === undefined) return handle
   const missingFor = (record: ConsumerRecord): ReadonlyArray<Effect.Effect<void>> => [
     ...missing(key, record.key, record),
@@ -31,7 +31,7 @@ export const whenPrepared = <R>(handling: Handling<R>, partition: Partition, han
       if (index > from) yield* handle(partOf(chunk, from, index))
       from = index
       partition.current = record
-      partition.preparingSinceMillis = handling.clock.currentTimeMillisUnsafe()
+      partition.preparingSinceMillis = context.clock.currentTimeMillisUnsafe()
       for (const each of awaited) yield* partition.until(each)
       partition.preparingSinceMillis = undefined
       if (partition.stopping) return

@@ -7,17 +7,17 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import * as Batches from "./batches.ts"
-import { type Handling, report } from "./consumerContext.ts"
+import { type ConsumerContext, report } from "./consumerContext.ts"
 import * as DueTimes from "./dueTimes.ts"
 import * as Lanes from "./lanes.ts"
 import { observed } from "./observedHandler.ts"
-import * as Outstanding from "./pendingCopies.ts"
+import * as PendingCopies from "./pendingCopies.ts"
 import { whenPrepared } from "./preparation.ts"
 import * as Sequential from "./sequential.ts"
 import * as Transactional from "./transactional.ts"
 
 export interface Processing<R> {
-  readonly handling: Handling<R>
+  readonly context: ConsumerContext<R>
   readonly partition: Partition
   readonly session: Pick<ConsumerSession, "seek">
   readonly broker: Broker["Service"]
@@ -29,20 +29,20 @@ type HandlerOf<R, Tag> = Extract<Handler<R>, { readonly _tag: Tag }>
 
 /** Handles what is fetched until the partition stops. */
 export const processPartition = <R>(processing: Processing<R>): Effect.Effect<void, never, R> => {
-  const { handling, partition } = processing
-  const { processingOrder } = handling.definition
-  const handler = observed(handling)
+  const { context, partition } = processing
+  const { processingOrder } = context.definition
+  const handler = observed(context)
   switch (handler._tag) {
     case "Transactional":
       return inTransactions(processing, handler)
     case "PerBatch":
-      return inOrder(processing, (outstanding, chunk) =>
-        Batches.handleChunk(handling, handler, partition, outstanding, chunk)
+      return inOrder(processing, (pendingCopies, chunk) =>
+        Batches.handleChunk(context, handler, partition, pendingCopies, chunk)
       )
     case "PerRecord":
       return processingOrder === "partition"
-        ? inOrder(processing, (outstanding, chunk) =>
-            Sequential.handleChunk(handling, handler, partition, outstanding, chunk)
+        ? inOrder(processing, (pendingCopies, chunk) =>
+            Sequential.handleChunk(context, handler, partition, pendingCopies, chunk)
           )
         : inLanes(processing, handler)
   }
@@ -51,22 +51,22 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
 type HandleChunk<R> = (chunk: RecordChunk) => Effect.Effect<void, never, R>
 
 /** Records are handed over when they can be decoded, those of a retry topic when they are due. */
-const whenReady = <R>({ handling, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
-  const prepared = whenPrepared(handling, partition, handle)
+const whenReady = <R>({ context, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
+  const prepared = whenPrepared(context, partition, handle)
   const { tier } = partition
   return tier === undefined
     ? prepared
-    : (chunk) => DueTimes.eachDue(handling, partition, tier.delayMillis, chunk, prepared)
+    : (chunk) => DueTimes.eachDue(context, partition, tier.delayMillis, chunk, prepared)
 }
 
 const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect.Effect<void, never, R> => {
-  const { handling, partition } = processing
+  const { context, partition } = processing
   const handleReady = whenReady(processing, handle)
   const takenIn = (chunk: RecordChunk) =>
     Effect.sync(() => {
       if (partition.stopping) return
       partition.tracker.endOfChunk(chunk.nextOffset)
-      handling.committer.mark(partition)
+      context.committer.mark(partition)
     })
   return Stream.runForEach(partition.chunks, (chunk) => Effect.andThen(handleReady(chunk), takenIn(chunk)))
 }
@@ -74,19 +74,19 @@ const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect
 /** Handles whole chunks, one after the other. */
 const inOrder = <R>(
   processing: Processing<R>,
-  handle: (outstanding: Outstanding.Outstanding, chunk: RecordChunk) => Effect.Effect<void, never, R>
+  handle: (pendingCopies: PendingCopies.PendingCopies, chunk: RecordChunk) => Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { handling, partition } = processing
-      const outstanding = yield* Outstanding.make(handling, partition)
+      const { context, partition } = processing
+      const pendingCopies = yield* PendingCopies.make(context, partition)
       yield* eachChunk(processing, (chunk) =>
         Effect.andThen(
-          handle(outstanding, chunk),
+          handle(pendingCopies, chunk),
           Effect.suspend(() => letGo(partition, chunk))
         )
       )
-      yield* outstanding.idle
+      yield* pendingCopies.idle
     })
   )
 
@@ -97,7 +97,7 @@ const letGo = (partition: Partition, chunk: RecordChunk): Effect.Effect<void> =>
 const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord">): Effect.Effect<void, never, R> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const lanes = yield* Lanes.make(processing.handling, handler, processing.partition)
+      const lanes = yield* Lanes.make(processing.context, handler, processing.partition)
       yield* eachChunk(processing, lanes.take)
       yield* lanes.idle
     })
@@ -106,10 +106,10 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
 /** When the machinery of a transaction fails, the partition begins anew with a new producer: only that can tell what was committed. */
 const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
   Effect.gen(function* () {
-    const { handling, partition, session, broker, reopen } = processing
-    const producer = yield* Transactional.acquire(broker, handling, partition)
+    const { context, partition, session, broker, reopen } = processing
+    const producer = yield* Transactional.acquire(broker, context, partition)
     if (producer === undefined) return
-    const offset = yield* Transactional.committedOffset(broker, handling.groupId, partition)
+    const offset = yield* Transactional.committedOffset(broker, context.groupId, partition)
     // A fiber that has just yielded does not do it again between two steps: no chunk comes in between.
     yield* Effect.yieldNow
     yield* Effect.suspend(() => {
@@ -119,13 +119,13 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     const fork = Effect.runForkWith(yield* Effect.context())
     const onBroken = (error: BrokerError) => {
       if (partition.stopping) return
-      report(handling, partition, { _tag: "TransactionFailed", error })
+      report(context, partition, { _tag: "TransactionFailed", error })
       partition.stop()
-      fork(Effect.delay(reopen, reopenMillis(handling.definition, error)))
+      fork(Effect.delay(reopen, reopenMillis(context.definition, error)))
     }
     const handle = whenReady(processing, (chunk) => {
-      const receivedMillis = handling.clock.currentTimeMillisUnsafe()
-      return Transactional.handleChunk({ handling, handler, partition, producer, receivedMillis, onBroken }, chunk)
+      const receivedMillis = context.clock.currentTimeMillisUnsafe()
+      return Transactional.handleChunk({ context, handler, partition, producer, receivedMillis, onBroken }, chunk)
     })
     yield* Stream.runForEach(partition.chunks, (chunk) =>
       Effect.andThen(
@@ -139,5 +139,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
  * Before a partition whose transaction failed begins anew. Where the producer was fenced, another member has the partition, most likely, and a heartbeat is
  * going to say so: who began anew before that would fence the owner.
  */
-const reopenMillis = ({ heartbeatIntervalMillis }: Handling<unknown>["definition"], error: BrokerError): number =>
-  500 + (error._tag === "ProducerFenced" ? heartbeatIntervalMillis : 0)
+const reopenMillis = (
+  { heartbeatIntervalMillis }: ConsumerContext<unknown>["definition"],
+  error: BrokerError
+): number => 500 + (error._tag === "ProducerFenced" ? heartbeatIntervalMillis : 0)

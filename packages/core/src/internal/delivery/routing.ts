@@ -11,14 +11,14 @@ import type { Copy } from "../record/copy.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
-import type { Parked, Settled } from "../record/deliveryResult.ts"
+import type { DeliveryResult, ResultWithCopy } from "../record/deliveryResult.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import { type Handling, publishFailed } from "./consumerContext.ts"
+import { type ConsumerContext, reportPublishFailed } from "./consumerContext.ts"
 
 /** How the delivery went. */
-export interface Story {
+export interface FailedDelivery {
   /** Handler calls in this delivery. */
   readonly attempts: number
   readonly failure: Failure
@@ -29,7 +29,7 @@ export interface Story {
 
 /** What a record's headers say about the way here; on the main topic only what a replay for this group has kept (ruling 30). */
 export const retryStateOf = (
-  { definition }: Handling<unknown>,
+  { definition }: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord
 ): RetryState.RetryState => {
@@ -42,104 +42,104 @@ export const retryStateOf = (
 
 /** Takes the record where the decision says, by an effect only where that takes one. A copy that the result has is still to be published. */
 export const takeRoute = <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   partition: Partition,
   record: ConsumerRecord,
   destination: Destination,
-  story: Story
-): Settled | Effect.Effect<Settled> => {
+  failed: FailedDelivery
+): DeliveryResult | Effect.Effect<DeliveryResult> => {
   switch (destination._tag) {
     case "DeadLetter":
-      return deadLetter(handling, partition, record, story, "NON_RETRYABLE", destination.reason)
+      return deadLetter(context, partition, record, failed, "NON_RETRYABLE", destination.reason)
     case "Pause":
-      return Effect.as(handling.pauseBinding, { settlement: "Halted", ...story } as const)
+      return Effect.as(context.pauseBinding, { settlement: "Halted", ...failed } as const)
     case "Skip":
-      return { settlement: "Skipped", ...story }
+      return { settlement: "Skipped", ...failed }
     case "NextTier":
     case "Tier":
     case "After":
-      return onward(handling, partition, record, destination, story)
+      return toNextTier(context, partition, record, destination, failed)
   }
 }
 
-const onward = <R>(
-  handling: Handling<R>,
+const toNextTier = <R>(
+  context: ConsumerContext<R>,
   partition: Partition,
   record: ConsumerRecord,
   destination: Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>,
-  story: Story
-): Settled | Effect.Effect<Settled> => {
-  const { definition } = handling
+  failed: FailedDelivery
+): DeliveryResult | Effect.Effect<DeliveryResult> => {
+  const { definition } = context
   // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
   const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
-  const state = retryStateOf(handling, partition, record)
-  const hop = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
-  if (hop === "no-such-tier") {
-    return deadLetter(handling, partition, record, story, "NON_RETRYABLE")
+  const state = retryStateOf(context, partition, record)
+  const next = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
+  if (next === "no-such-tier") {
+    return deadLetter(context, partition, record, failed, "NON_RETRYABLE")
   }
-  if (hop === "exhausted") {
+  if (next === "exhausted") {
     if (definition.onExhausted === "dead-letter") {
-      return deadLetter(handling, partition, record, story, "RETRIES_EXHAUSTED")
+      return deadLetter(context, partition, record, failed, "RETRIES_EXHAUSTED")
     }
     partition.addReason("operator")
-    return Effect.as(Effect.andThen(partition.syncFetch, handling.onHalted(partition)), {
+    return Effect.as(Effect.andThen(partition.syncFetch, context.onHalted(partition)), {
       settlement: "Halted",
-      ...story
+      ...failed
     } as const)
   }
-  const nowMillis = handling.clock.currentTimeMillisUnsafe()
-  const { tier, attempt } = hop
+  const nowMillis = context.clock.currentTimeMillisUnsafe()
+  const { tier, attempt } = next
   const { topic } = definition.tiers.topicOf(tier)
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
     tier,
     attempt,
     publishedMillis: nowMillis,
-    totalAttempts: state.totalAttempts + story.attempts,
-    firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
-    trail: tier === state.tier ? state.trail : [...state.trail, given(state, story, nowMillis)]
+    totalAttempts: state.totalAttempts + failed.attempts,
+    firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
+    trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)]
   })
   return {
     settlement: "Routed",
-    attempts: story.attempts,
-    failure: story.failure,
+    attempts: failed.attempts,
+    failure: failed.failure,
     target: { topic, tier, attempt },
-    copy: copy(handling, partition, { record, topic, headers, onStored: undefined })
+    copy: copy(context, partition, { record, topic, headers, onStored: undefined })
   }
 }
 
 /** To the dead letter topic. */
 export const deadLetter = <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   partition: Partition,
   record: ConsumerRecord,
-  story: Story,
+  failed: FailedDelivery,
   reason: DeadLetterHeaders.DeadLetterReason,
   detail?: string
-): Parked => {
-  const state = retryStateOf(handling, partition, record)
-  const nowMillis = handling.clock.currentTimeMillisUnsafe()
-  const { deadLetter: options } = handling.definition
+): ResultWithCopy => {
+  const state = retryStateOf(context, partition, record)
+  const nowMillis = context.clock.currentTimeMillisUnsafe()
+  const { deadLetter: options } = context.definition
   const letter: DeadLetterHeaders.DeadLetter = {
     record,
     origin: state.origin,
-    failure: story.failure,
-    undecodable: story.undecodable,
+    failure: failed.failure,
+    undecodable: failed.undecodable,
     reason,
     detail,
     tier: state.tier,
-    totalAttempts: state.totalAttempts + story.attempts,
-    firstFailureMillis: state.firstFailureMillis ?? story.firstFailureMillis,
-    trail: [...state.trail, given(state, story, nowMillis)],
+    totalAttempts: state.totalAttempts + failed.attempts,
+    firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
+    trail: [...state.trail, tierFailure(state, failed, nowMillis)],
     nowMillis
   }
-  const topic = targetOf(handling.definition, letter)
-  const headers = DeadLetterRecordHeaders.make(letter, handling.definition.groupId, options.settings.headers ?? {})
+  const topic = targetOf(context.definition, letter)
+  const headers = DeadLetterRecordHeaders.make(letter, context.definition.groupId, options.settings.headers ?? {})
   return {
-    ...story,
+    ...failed,
     settlement: "DeadLettered",
     target: { topic, reason },
-    copy: copy(handling, partition, { record, topic, headers, onStored: handling.onDeadLetter })
+    copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter })
   }
 }
 
@@ -167,9 +167,9 @@ const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): b
   [topic, ...tiers.topics.map((tier) => tier.topic)].some((read) => read === target || TopicName.collide(read, target))
 
 /** How the tier that the record is in gave it up. */
-const given = (
+const tierFailure = (
   state: RetryState.RetryState,
-  { failure, attempts }: Story,
+  { failure, attempts }: FailedDelivery,
   nowMillis: number
 ): DeadLetterHeaders.TierFailure => ({
   tier: state.tier,
@@ -179,14 +179,14 @@ const given = (
 })
 
 const copy = <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   partition: Partition,
   { record, topic, headers, onStored }: Omit<Copy, "partition" | "onRefused">
 ): Copy => ({
   partition,
   record,
   topic,
-  headers: handling.tracing?.withTraceHeaders(record, headers) ?? headers,
+  headers: context.tracing?.withTraceHeaders(record, headers) ?? headers,
   onStored,
-  onRefused: (error, attempt) => publishFailed(handling, partition, record, topic, error, attempt)
+  onRefused: (error, attempt) => reportPublishFailed(context, partition, record, topic, error, attempt)
 })

@@ -10,33 +10,40 @@ import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
-import { isParked, type Settled, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis, type Handler } from "../settings/bindingDefinition.ts"
-import { timerFrom } from "../slots/concurrencySlots.ts"
-import { missedTurn, pausedMillis, type Settling, settleAtOnce, settleUndecodable, waitsForTurn } from "./attempts.ts"
-import { called, type Handling, handledAtOnce, report, settled, started } from "./consumerContext.ts"
-import type { Outstanding } from "./pendingCopies.ts"
+import { deliveryFrom } from "../slots/concurrencySlots.ts"
+import { missedSlot, pausedMillis, type Settling, settleAtOnce, settleUndecodable, waitsForSlot } from "./attempts.ts"
+import {
+  type ConsumerContext,
+  report,
+  reportCall,
+  reportHandledAtOnce,
+  reportSettled,
+  reportStarted
+} from "./consumerContext.ts"
+import type { PendingCopies } from "./pendingCopies.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
 /** Handles the chunks of a partition until it stops. */
 export const handleChunk = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   handler: PerRecord<R>,
   partition: Partition,
-  outstanding: Outstanding,
+  pendingCopies: PendingCopies,
   chunk: RecordChunk
 ) {
-  const receivedMillis = handling.clock.currentTimeMillisUnsafe()
+  const receivedMillis = context.clock.currentTimeMillisUnsafe()
   const batchSize =
-    handling.definition.listenerType === "BATCH" ? handling.definition.maxPollRecords : chunk.records.length
+    context.definition.listenerType === "BATCH" ? context.definition.maxPollRecords : chunk.records.length
   for (let from = 0; from < chunk.records.length && !partition.stopping; ) {
     const records = chunk.records.slice(from, from + batchSize)
-    handling.metrics.batch(records.length)
-    from += yield* handleRecords(handling, handler, partition, outstanding, records, receivedMillis)
-    if (handling.definition.listenerType === "BATCH") {
-      yield* outstanding.idle
-      yield* acknowledge(handling, partition)
+    context.metrics.batch(records.length)
+    from += yield* handleRecords(context, handler, partition, pendingCopies, records, receivedMillis)
+    if (context.definition.listenerType === "BATCH") {
+      yield* pendingCopies.idle
+      yield* acknowledge(context, partition)
     }
   }
 })
@@ -46,30 +53,30 @@ export const handleChunk = Effect.fnUntraced(function* <R>(
  * valve), and behind a record of a batch that had to be routed (`SEEK_TO_FAILED`); the rest then forms the next batch.
  */
 const handleRecords = Effect.fnUntraced(function* <R>(
-  handling: Handling<R>,
+  context: ConsumerContext<R>,
   handler: PerRecord<R>,
   partition: Partition,
-  outstanding: Outstanding,
+  pendingCopies: PendingCopies,
   records: ReadonlyArray<ConsumerRecord>,
   receivedMillis: number
 ) {
-  const { clock, receiver, places, breaker } = handling
-  const perBatch = handling.definition.listenerType === "BATCH"
-  const commitsEach = !perBatch && handling.definition.ackMode === "MANUAL_IMMEDIATE"
+  const { clock, receiver, slots, breaker } = context
+  const perBatch = context.definition.listenerType === "BATCH"
+  const commitsEach = !perBatch && context.definition.ackMode === "MANUAL_IMMEDIATE"
   let batchDeadline =
-    clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(handling.definition) : Number.POSITIVE_INFINITY)
-  const seeksToFailed = handling.definition.batchFailureStrategy === "SEEK_TO_FAILED"
-  const timer = timerFrom(0)
-  const turn = places.turn(partition)
+    clock.currentTimeMillisUnsafe() + (perBatch ? budgetMillis(context.definition) : Number.POSITIVE_INFINITY)
+  const seeksToFailed = context.definition.batchFailureStrategy === "SEEK_TO_FAILED"
+  const delivery = deliveryFrom(0)
+  const lease = slots.lease(partition)
   let index = 0
-  let slot = -1
+  let sequence = -1
   let undecodable: Undecodable | undefined
   let unmeasuredMillis: number | undefined
 
   /** A call ends where the next record begins, so that the clock is read once for both: it costs more than all the rest that is counted. */
   const measure = (nowMillis: number) => {
     if (unmeasuredMillis === undefined) return
-    handling.metrics.handlerReturned(nowMillis - unmeasuredMillis)
+    context.metrics.handlerReturned(nowMillis - unmeasuredMillis)
     unmeasuredMillis = undefined
   }
   const invoke = (record: ConsumerRecord): Effect.Effect<unknown, unknown, R> => {
@@ -79,47 +86,47 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     return Effect.fail(invoked)
   }
   const start = (record: ConsumerRecord) => {
-    started(handling, partition, record)
+    reportStarted(context, partition, record)
     return invoke(record)
   }
   const begin = (record: ConsumerRecord) => {
     // A record that was halted is already in flight: it is tried again in its slot.
-    if (slot === -1) slot = partition.begin(record)
+    if (sequence === -1) sequence = partition.begin(record)
     partition.current = record
-    timer.startedMillis = clock.currentTimeMillisUnsafe()
-    measure(timer.startedMillis)
-    timer.permit = undefined
-    return turn.takes(timer) ? start(record) : turn.within(timer, () => start(record))
+    delivery.startedMillis = clock.currentTimeMillisUnsafe()
+    measure(delivery.startedMillis)
+    delivery.permit = undefined
+    return lease.tryAcquire(delivery) ? start(record) : lease.within(delivery, () => start(record))
   }
   /** The record is done with here: finished, or another one's to finish. */
   const next = () => {
-    slot = -1
+    sequence = -1
     index++
     // Waiting for a commit is not handling: the budget has nothing to cut off.
-    timer.startedMillis = Number.POSITIVE_INFINITY
+    delivery.startedMillis = Number.POSITIVE_INFINITY
   }
   const finish = () => {
-    partition.tracker.finish(slot)
+    partition.tracker.finish(sequence)
     next()
   }
   const finishHandled = () => {
     const record = records[index]
-    if (commitsEach) called(handling, timer)
-    else unmeasuredMillis = timer.startedMillis
-    breaker?.succeeded(timer)
+    if (commitsEach) reportCall(context, delivery)
+    else unmeasuredMillis = delivery.startedMillis
+    breaker?.succeeded(delivery)
     finish()
-    if (record !== undefined) handledAtOnce(handling, partition, record)
+    if (record !== undefined) reportHandledAtOnce(context, partition, record)
   }
   const finishAndCommit = Effect.suspend(() => {
     finishHandled()
-    turn.leave()
-    return outstanding.isOpen() ? Effect.void : handling.committer.commit(partition)
+    lease.release()
+    return pendingCopies.hasPending() ? Effect.void : context.committer.commit(partition)
   })
   const current = (): ConsumerRecord => records[index]!
   // A record that was halted is in flight in its slot: it is finished before the batch ends.
-  const isOverdue = () => perBatch && slot === -1 && clock.currentTimeMillisUnsafe() > batchDeadline
+  const isOverdue = () => perBatch && sequence === -1 && clock.currentTimeMillisUnsafe() > batchDeadline
   /** Too much is handled behind a copy that is not acknowledged: a crash would repeat all of it. */
-  const isAhead = () => outstanding.isOpen() && partition.tracker.isFull()
+  const isAhead = () => pendingCopies.hasPending() && partition.tracker.isFull()
   const loop = Effect.whileLoop({
     while: () => index < records.length && partition.open && !isOverdue() && !isAhead(),
     body: commitsEach ? () => Effect.andThen(begin(current()), finishAndCommit) : () => begin(current()),
@@ -127,7 +134,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(
       ? () => {}
       : () => {
           finishHandled()
-          if (!perBatch) handling.committer.mark(partition)
+          if (!perBatch) context.committer.mark(partition)
         }
   })
 
@@ -135,68 +142,68 @@ const handleRecords = Effect.fnUntraced(function* <R>(
     const failed = undecodable
     undecodable = undefined
     if (failed !== undefined)
-      return missedTurn(handling, timer) ? waitsForTurn : settleUndecodable(handling, partition, record, failed)
-    called(handling, timer)
-    return settleAtOnce(handling, partition, record, { cause, cutOff, timer }, (timer) =>
-      places.within(partition, timer, () => invoke(record))
+      return missedSlot(context, delivery) ? waitsForSlot : settleUndecodable(context, partition, record, failed)
+    reportCall(context, delivery)
+    return settleAtOnce(context, partition, record, { cause, cutOff, delivery }, (delivery) =>
+      slots.within(partition, delivery, () => invoke(record))
     )
   }
   /** What settles a record that the loop has stopped at. */
   let unsettled: Settling<R> | undefined
   /** Goes on behind a record that only a copy has to be published of; stops at every other one that failed. */
   const goingOn: Effect.Effect<void, unknown, R> = Effect.catchCause(loop, (cause) => {
-    turn.leave()
+    lease.release()
     const record = current()
     const settling = settle(record, cause, false)
-    if (Effect.isEffect(settling) || !isParked(settling)) {
+    if (Effect.isEffect(settling) || !awaitsPublish(settling)) {
       unsettled = settling
       return Effect.failCause(cause)
     }
-    breaker?.release(timer)
-    const added = outstanding.add(record, slot, settling)
+    breaker?.release(delivery)
+    const added = pendingCopies.add(record, sequence, settling)
     next()
     return Effect.andThen(added, goingOn)
   })
   const inTurn = Effect.ensuring(
-    perBatch || handling.definition.orderingMode === "STRICT" ? loop : goingOn,
-    Effect.sync(turn.leave)
+    perBatch || context.definition.orderingMode === "STRICT" ? loop : goingOn,
+    Effect.sync(lease.release)
   )
   /** Who is cut off gives back what its delivery has of the breaker. */
   const givingBack = <A, E>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    breaker === undefined ? effect : Effect.onInterrupt(effect, () => Effect.sync(() => breaker.release(timer)))
+    breaker === undefined ? effect : Effect.onInterrupt(effect, () => Effect.sync(() => breaker.release(delivery)))
   const guarded = givingBack(inTurn)
 
   while (index < records.length) {
-    batchDeadline += yield* pausedMillis(handling, partition)
+    batchDeadline += yield* pausedMillis(context, partition)
     if (partition.stopping) break
-    if (isAhead()) yield* partition.until(outstanding.idle)
+    if (isAhead()) yield* partition.until(pendingCopies.idle)
     if (isOverdue()) {
-      report(handling, partition, { _tag: "ProcessingBudgetReached" })
+      report(context, partition, { _tag: "ProcessingBudgetReached" })
       break
     }
     unsettled = undefined
     // Another attempt of the record before had a place of its own.
-    timer.leave = turn.leave
-    const { exit, cutOff } = yield* partition.guard(guarded, timer)
+    delivery.releaseSlot = lease.release
+    const { exit, cutOff } = yield* partition.guard(guarded, delivery)
     if (unmeasuredMillis !== undefined) measure(clock.currentTimeMillisUnsafe())
     if (Exit.isSuccess(exit)) continue
-    if (perBatch && seeksToFailed) yield* givingBack(acknowledge(handling, partition))
+    if (perBatch && seeksToFailed) yield* givingBack(acknowledge(context, partition))
     const record = current()
     const settling = unsettled ?? settle(record, exit.cause, cutOff)
-    const outcome: Settled = Effect.isEffect(settling) ? yield* settling : settling
-    breaker?.release(timer)
-    if (isParked(outcome)) {
-      if (!(yield* outstanding.add(record, slot, outcome))) break
+    const outcome: DeliveryResult = Effect.isEffect(settling) ? yield* settling : settling
+    breaker?.release(delivery)
+    if (awaitsPublish(outcome)) {
+      if (!(yield* pendingCopies.add(record, sequence, outcome))) break
       next()
       // In order, it is acknowledged by now.
-      if (commitsEach && handling.definition.orderingMode === "STRICT") yield* handling.committer.commit(partition)
+      if (commitsEach && context.definition.orderingMode === "STRICT") yield* context.committer.commit(partition)
     } else {
-      settled(handling, partition, record, outcome)
-      if (outcome.settlement === "Unfinished") break
+      reportSettled(context, partition, record, outcome)
+      if (outcome.settlement === "Abandoned") break
       if (staysInPlace(outcome)) continue
       finish()
-      if (commitsEach && !outstanding.isOpen()) yield* handling.committer.commit(partition)
-      else if (!perBatch) handling.committer.mark(partition)
+      if (commitsEach && !pendingCopies.hasPending()) yield* context.committer.commit(partition)
+      else if (!perBatch) context.committer.mark(partition)
     }
     if (perBatch && seeksToFailed && outcome.settlement !== "Handled") break
   }
@@ -204,8 +211,8 @@ const handleRecords = Effect.fnUntraced(function* <R>(
 })
 
 /** What the ack mode says about a finished batch. */
-const acknowledge = <R>(handling: Handling<R>, partition: Partition): Effect.Effect<void> => {
-  if (handling.definition.ackMode === "MANUAL_IMMEDIATE") return handling.committer.commit(partition)
-  handling.committer.mark(partition)
+const acknowledge = <R>(context: ConsumerContext<R>, partition: Partition): Effect.Effect<void> => {
+  if (context.definition.ackMode === "MANUAL_IMMEDIATE") return context.committer.commit(partition)
+  context.committer.mark(partition)
   return Effect.void
 }

@@ -9,14 +9,14 @@ import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
-import type { Gate, Timer } from "../slots/concurrencySlots.ts"
-import * as OffTheClock from "../slots/pausedClock.ts"
-import { called, type Handling, spentMillis, started } from "./consumerContext.ts"
+import type { DeliveryContext, StartGate } from "../slots/concurrencySlots.ts"
+import * as PausedClock from "../slots/pausedClock.ts"
+import { type ConsumerContext, reportCall, reportStarted, spentMillis } from "./consumerContext.ts"
 
 export type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
 export interface Run<R> {
-  readonly handling: Handling<R>
+  readonly context: ConsumerContext<R>
   readonly handler: Transactional<R>
   readonly partition: Partition
   readonly producer: TransactionalProducer
@@ -41,10 +41,10 @@ export const inTransaction = <R>(
   run: Run<R>,
   records: ReadonlyArray<ConsumerRecord>,
   progress: Progress,
-  timer: Timer
+  delivery: DeliveryContext
 ): Effect.Effect<void, unknown, R> => {
-  const { partition, handling, handler } = run
-  const offTheClock = OffTheClock.make(handling.clock, timer)
+  const { partition, context, handler } = run
+  const pausedClock = PausedClock.make(context.clock, delivery)
   let failure: Cause.Cause<unknown> | undefined
   let broken: BrokerError | undefined
   const watched = (transaction: Transaction): Producer => {
@@ -52,12 +52,12 @@ export const inTransaction = <R>(
       broken = refusesRecord(error) ? broken : error
     }
     const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
-      offTheClock.within(Effect.tapError(effect, (error) => Effect.sync(() => note(error))))
+      pausedClock.within(Effect.tapError(effect, (error) => Effect.sync(() => note(error))))
     return {
       send: (record) => watch(transaction.send(record)),
       sendAll: (all) => watch(transaction.sendAll(all)),
       sendEach: (each, onAnswer) =>
-        offTheClock.within(
+        pausedClock.within(
           transaction.sendEach(each, (index, answer) => {
             if (Result.isFailure(answer)) note(answer.failure)
             onAnswer(index, answer)
@@ -66,7 +66,7 @@ export const inTransaction = <R>(
     }
   }
   // Where a record would have to wait, for the breaker or a place, those before it are committed first.
-  const hurried: Gate = {
+  const hurried: StartGate = {
     get stopping() {
       return partition.stopping
     },
@@ -76,21 +76,21 @@ export const inTransaction = <R>(
     get open() {
       return partition.open
     },
-    patient: false,
+    mayWait: false,
     runnable: partition.runnable,
     onStop: (listener) => partition.onStop(listener)
   }
-  const call = (gate: Gate, begin: () => Effect.Effect<unknown, unknown, R>) =>
+  const call = (gate: StartGate, begin: () => Effect.Effect<unknown, unknown, R>) =>
     Effect.suspend(() => {
-      const beforeMillis = spentMillis(handling, timer)
-      return Effect.map(Effect.exit(handling.places.within(gate, timer, begin)), (exit) => {
-        if (progress.undecodable === undefined) called(handling, timer, beforeMillis)
+      const beforeMillis = spentMillis(context, delivery)
+      return Effect.map(Effect.exit(context.slots.within(gate, delivery, begin)), (exit) => {
+        if (progress.undecodable === undefined) reportCall(context, delivery, beforeMillis)
         return exit
       })
     })
   const body = Effect.fnUntraced(function* (transaction: Transaction) {
     const current = watched(transaction)
-    const openMillis = Clocks.stopwatch(handling.clock)
+    const openMillis = Clocks.stopwatch(context.clock)
     for (; progress.index < records.length && partition.open; progress.index++) {
       if (progress.index > 0 && openMillis() >= longestMillis) break
       const record = records[progress.index]!
@@ -99,17 +99,17 @@ export const inTransaction = <R>(
       // Within the bounds: whatever the handler's function does itself is handling, too.
       const begin = () => {
         hasBegun = true
-        started(handling, partition, record)
-        const invoked = handler.invoke(current, record, handling.receiver, run.receivedMillis)
+        reportStarted(context, partition, record)
+        const invoked = handler.invoke(current, record, context.receiver, run.receivedMillis)
         if (!(invoked instanceof Undecodable)) return isolated(invoked)
         progress.undecodable = invoked
         return Effect.fail(invoked)
       }
-      const exit = yield* offTheClock.except(call(progress.index === 0 ? partition : hurried, begin))
+      const exit = yield* pausedClock.except(call(progress.index === 0 ? partition : hurried, begin))
       if (!hasBegun && progress.index > 0 && !partition.stopping) break
       if (Exit.isSuccess(exit)) continue
       if (progress.undecodable !== undefined) {
-        handling.breaker?.release(timer)
+        context.breaker?.release(delivery)
         return yield* Effect.fail("undecodable" as const)
       }
       failure = exit.cause
@@ -118,7 +118,7 @@ export const inTransaction = <R>(
     const last = records[progress.index - 1]
     if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
   })
-  return offTheClock.within(run.producer.transaction(body)).pipe(
+  return pausedClock.within(run.producer.transaction(body)).pipe(
     Effect.catch((error) => {
       if (typeof error !== "string") broken = error
       if (broken !== undefined) {
@@ -128,7 +128,7 @@ export const inTransaction = <R>(
       return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
     }),
     // Its handler may have failed before the partition was given up: whoever would settle that may be gone by now.
-    Effect.ensuring(Effect.sync(() => (partition.stopping ? handling.breaker?.release(timer) : undefined)))
+    Effect.ensuring(Effect.sync(() => (partition.stopping ? context.breaker?.release(delivery) : undefined)))
   )
 }
 
@@ -147,6 +147,6 @@ export const refusesRecord = (error: BrokerError): boolean =>
   error._tag === "AuthorizationFailed"
 
 export const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
-  transaction.sendOffsets(run.handling.groupId, [
+  transaction.sendOffsets(run.context.groupId, [
     { topic: run.partition.topic, partition: run.partition.partition, offset }
   ])

@@ -10,12 +10,12 @@ import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Undecodable } from "../record/decoding.ts"
-import { isParked, type Settled, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
-import { type Timer, timerFrom } from "../slots/concurrencySlots.ts"
-import * as OffTheClock from "../slots/pausedClock.ts"
-import { type FailedRun, settleFailed, settleUndecodable, turnOfUndecodable } from "./attempts.ts"
-import { committed, type Handling, settled } from "./consumerContext.ts"
+import { type DeliveryContext, deliveryFrom } from "../slots/concurrencySlots.ts"
+import * as PausedClock from "../slots/pausedClock.ts"
+import { type FailedRun, settleFailed, settleUndecodable, slotForUndecodable } from "./attempts.ts"
+import { type ConsumerContext, reportCommitted, reportSettled } from "./consumerContext.ts"
 import { inTransaction, longestMillis, type Progress, type Run, refusesRecord, sendOffset } from "./transaction.ts"
 
 /** Unique per input partition (Kafka's `transactional.id`). */
@@ -35,7 +35,7 @@ const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.sp
 /** A producer that has fenced whoever had the partition before, for as long as the scope; undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
-  { groupId, definition }: Pick<Handling<unknown>, "groupId" | "definition">,
+  { groupId, definition }: Pick<ConsumerContext<unknown>, "groupId" | "definition">,
   partition: Partition
 ): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
   const attempt = broker.transactionalProducer({
@@ -61,8 +61,8 @@ export const committedOffset = (broker: Broker["Service"], groupId: string, part
 
 /** Handles a chunk in transactions of up to `maxPollRecords` records. */
 export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: RecordChunk) {
-  const { partition, handling } = run
-  const size = handling.definition.maxPollRecords
+  const { partition, context } = run
+  const size = context.definition.maxPollRecords
   for (let from = 0; from < chunk.records.length; ) {
     yield* partition.runnable
     if (partition.stopping) return
@@ -73,30 +73,30 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
   if (!partition.stopping && partition.committed < chunk.nextOffset) {
     if (!(yield* commitOnly(run, chunk.nextOffset))) return
     partition.committed = chunk.nextOffset
-    committed(handling, partition)
+    reportCommitted(context, partition)
   }
 })
 
 /** Handles the records in one transaction, and when one fails, it by itself; answers how many are finished. */
 const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>) {
-  const { partition, handling } = run
-  const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
+  const { partition, context } = run
+  const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
   const progress: Progress = { index: 0, undecodable: undefined }
-  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, timer), timer)
+  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, delivery), delivery)
   if (Exit.isSuccess(exit) || partition.stopping) {
     // One that failed while the partition was given up still has it.
-    handling.breaker?.release(timer)
+    context.breaker?.release(delivery)
     if (Exit.isSuccess(exit))
       book(run, records.slice(0, progress.index), { settlement: "Handled", attempts: 1, failure: undefined })
     return progress.index
   }
   // Those before the failed one were undone with it.
   if (progress.index > 0) {
-    handling.breaker?.release(timer)
+    context.breaker?.release(delivery)
     return yield* handlePrefix(run, records.slice(0, progress.index))
   }
   const record = records[0]!
-  const failed = { cause: exit.cause, cutOff, timer }
+  const failed = { cause: exit.cause, cutOff, delivery }
   return (yield* settleAlone(run, record, failed, progress.undecodable)) ? 1 : 0
 })
 
@@ -110,8 +110,8 @@ const settleAlone = Effect.fnUntraced(function* <R>(
   failed: FailedRun,
   undecodable: Undecodable | undefined
 ) {
-  const { partition, handling } = run
-  const again = (timer: Timer) => alone(run, record, timer)
+  const { partition, context } = run
+  const again = (delivery: DeliveryContext) => alone(run, record, delivery)
   const publish = (copy: ProducerRecord) =>
     run.producer
       .transaction((transaction) =>
@@ -120,31 +120,33 @@ const settleAlone = Effect.fnUntraced(function* <R>(
         )
       )
       .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
-  const via = handling.parking.through(publish)
+  const via = context.copyPublisher.through(publish)
   let current = failed
   while (true) {
-    if (undecodable !== undefined && !(yield* turnOfUndecodable(handling, partition))) return false
-    const settling: Settled =
+    if (undecodable !== undefined && !(yield* slotForUndecodable(context, partition))) return false
+    const settling: DeliveryResult =
       undecodable === undefined
-        ? yield* settleFailed(handling, partition, record, current, again)
-        : settleUndecodable(handling, partition, record, undecodable)
-    handling.breaker?.release(current.timer)
-    const outcome: Settled =
-      isParked(settling) && !(yield* via.publish(settling.copy)) ? { ...settling, settlement: "Unfinished" } : settling
-    if (outcome.settlement === "Unfinished") return false
+        ? yield* settleFailed(context, partition, record, current, again)
+        : settleUndecodable(context, partition, record, undecodable)
+    context.breaker?.release(current.delivery)
+    const outcome: DeliveryResult =
+      awaitsPublish(settling) && !(yield* via.publish(settling.copy))
+        ? { ...settling, settlement: "Abandoned" }
+        : settling
+    if (outcome.settlement === "Abandoned") return false
     if (outcome.settlement === "Skipped" && !(yield* commitOnly(run, record.offset + 1n))) return false
     if (staysInPlace(outcome) && partition.stopping) return false
     book(run, [record], outcome)
     if (!staysInPlace(outcome)) return true
     yield* partition.runnable
     if (partition.stopping) return false
-    const timer = timerFrom(handling.clock.currentTimeMillisUnsafe())
-    const { exit, cutOff } = yield* partition.guard(again(timer), timer)
+    const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
+    const { exit, cutOff } = yield* partition.guard(again(delivery), delivery)
     if (Exit.isSuccess(exit)) {
       book(run, [record], { settlement: "Handled", attempts: 1, failure: undefined })
       return true
     }
-    current = { cause: exit.cause, cutOff, timer }
+    current = { cause: exit.cause, cutOff, delivery }
   }
 })
 
@@ -152,15 +154,15 @@ const settleAlone = Effect.fnUntraced(function* <R>(
 const alone = Effect.fnUntraced(function* <R>(
   run: Run<R>,
   record: ConsumerRecord,
-  timer: Timer
+  delivery: DeliveryContext
 ): Effect.fn.Return<void, unknown, R> {
-  const { partition, handling } = run
+  const { partition, context } = run
   while (true) {
     const progress: Progress = { index: 0, undecodable: undefined }
-    yield* inTransaction(run, [record], progress, timer)
+    yield* inTransaction(run, [record], progress, delivery)
     if (progress.index > 0) return
     if (partition.stopping) return yield* Effect.interrupt
-    yield* OffTheClock.make(handling.clock, timer).within(partition.runnable)
+    yield* PausedClock.make(context.clock, delivery).within(partition.runnable)
   }
 })
 
@@ -177,13 +179,13 @@ const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<boolean> =>
   )
 
 /** Books records whose transaction is committed. */
-const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: Settled): void => {
-  const { partition, handling } = run
+const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: DeliveryResult): void => {
+  const { partition, context } = run
   for (const record of records) {
-    settled(handling, partition, record, outcome)
+    reportSettled(context, partition, record, outcome)
     if (staysInPlace(outcome)) continue
     partition.tracker.finish(partition.begin(record))
     partition.committed = record.offset + 1n
   }
-  committed(handling, partition)
+  reportCommitted(context, partition)
 }

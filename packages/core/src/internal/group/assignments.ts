@@ -8,7 +8,7 @@ import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
-import { type Handling, report } from "../delivery/consumerContext.ts"
+import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import * as Processing from "../delivery/processing.ts"
 import * as Tracing from "../observe/tracing.ts"
@@ -22,9 +22,9 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 
 export interface AssignmentsOptions<R> {
-  readonly handling: Handling<R>
+  readonly context: ConsumerContext<R>
   /** What handles the records of a retry topic: with the tier's own bounds. */
-  readonly inTier: (tier: TierTopic) => Handling<R>
+  readonly inTier: (tier: TierTopic) => ConsumerContext<R>
   readonly session: ConsumerSession
   readonly broker: Broker["Service"]
   /** Reasons that hold the whole binding, now. */
@@ -51,7 +51,7 @@ interface Running {
   readonly scope: Scope.Closeable
   readonly fiber: Fiber.Fiber<void>
   /** Revoked, or its consumer stops: it does not begin anew. */
-  isDraining: boolean
+  givenUp: boolean
 }
 
 type EventOf<Tag> = Extract<ConsumerEvent, { readonly _tag: Tag }>
@@ -60,10 +60,10 @@ type EventOf<Tag> = Extract<ConsumerEvent, { readonly _tag: Tag }>
 export const make = Effect.fnUntraced(function* <R>(
   options: AssignmentsOptions<R>
 ): Effect.fn.Return<Assignments, never, R | Scope.Scope> {
-  const { handling, session } = options
-  const { definition } = handling
+  const { context, session } = options
+  const { definition } = context
   const scope = yield* Effect.scope
-  const context = yield* Effect.context<R>()
+  const services = yield* Effect.context<R>()
   const running = new Map<string, Running>()
   const ending = new Map<string, Fiber.Fiber<unknown>>()
   const entriesOf = (partitions: ReadonlyArray<TopicPartition>) =>
@@ -81,22 +81,22 @@ export const make = Effect.fnUntraced(function* <R>(
     const partition = yield* makePartition(options, {
       ...{ topic: at.topic, partition: at.partition, generation, position, committed, logEnd, highWater }
     })
-    report(handling, partition, { _tag: "PartitionAssigned", position })
+    report(context, partition, { _tag: "PartitionAssigned", position })
     // The session keeps the pauses of a partition for as long as it is assigned; one that begins anew has none yet.
     yield* session.resume([partition])
     const predecessor = ending.get(partition.key)
     const partitionScope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
-      Effect.andThen(anchored ? Effect.void : handling.committer.commit(partition)),
+      Effect.andThen(anchored ? Effect.void : context.committer.commit(partition)),
       Effect.andThen(process(options, partition, reopen(partition))),
       Effect.catchDefect(options.onDefect),
       Effect.provideService(CurrentHandler, BindingKey.of(definition)),
-      Effect.provideContext(context),
+      Effect.provideContext(services),
       Effect.forkIn(partitionScope)
     )
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
-    running.set(partition.key, { partition, scope: partitionScope, fiber, isDraining: false })
-    handling.metrics.partitionOpened(partition)
+    running.set(partition.key, { partition, scope: partitionScope, fiber, givenUp: false })
+    context.metrics.opened(partition)
     partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
     yield* options.announce
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* <R>(
   /** Begins a partition anew under the same assignment, unless that is over or about to be: the next owner goes on. */
   const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
     const entry = running.get(partition.key)
-    if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
+    if (entry?.partition !== partition || entry.givenUp || !partition.owned()) return
     yield* close(entry)
     const start = { position: partition.position(), anchored: true }
     yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const close = Effect.fnUntraced(function* (entry: Running) {
     const { partition } = entry
     partition.end()
-    handling.metrics.partitionClosed(partition)
+    context.metrics.closed(partition)
     if (running.get(partition.key) === entry) running.delete(partition.key)
     const closing = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
     ending.set(partition.key, closing)
@@ -139,17 +139,17 @@ export const make = Effect.fnUntraced(function* <R>(
   const revoke = Effect.fnUntraced(function* (event: EventOf<"Revoked">) {
     const entries = entriesOf(event.partitions)
     for (const entry of entries) {
-      report(handling, entry.partition, { _tag: "PartitionRevoked" })
+      report(context, entry.partition, { _tag: "PartitionRevoked" })
       giveUp(entry)
     }
     const release = Effect.gen(function* () {
-      yield* Effect.forEach(entries, (entry) => drain(handling, entry, drainBoundMillis(definition)), {
+      yield* Effect.forEach(entries, (entry) => drain(context, entry, drainBoundMillis(definition)), {
         concurrency: "unbounded"
       })
       // Lost meanwhile: another owner may have it, and there is nothing to release.
       const ours = entries.filter(({ partition }) => partition.owned())
       for (const { partition } of ours) {
-        report(handling, partition, { _tag: "PartitionReleased", committed: partition.committed })
+        report(context, partition, { _tag: "PartitionReleased", committed: partition.committed })
       }
       yield* closeAll(ours)
       yield* event.release
@@ -163,15 +163,15 @@ export const make = Effect.fnUntraced(function* <R>(
     const start = StartPosition.afterAssignment(assigned, isRetry ? "earliest" : definition.autoOffsetReset)
     return Effect.andThen(
       open(assigned, generation, start, assigned.committed ?? -1n, assigned.logEnd),
-      reportGap(handling, { ...assigned, generation }, start.gap)
+      reportGap(context, { ...assigned, generation }, start.gap)
     )
   }
 
   const resumeFrom = Effect.fnUntraced(function* (event: EventOf<"OutOfRange">) {
     const entry = running.get(partitionKey(event.topic, event.partition))
-    if (entry === undefined || entry.partition.generation !== event.generation || entry.isDraining) return
+    if (entry === undefined || entry.partition.generation !== event.generation || entry.givenUp) return
     const start = StartPosition.afterOutOfRange(event)
-    yield* reportGap(handling, event, start.gap)
+    yield* reportGap(context, event, start.gap)
     if (start.position >= event.position) {
       yield* accept(gapChunk(event, start.position))
       return yield* session.seek(event, start.position)
@@ -196,7 +196,7 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Revoked":
         return revoke(event)
       case "Lost":
-        return lose(handling, entriesOf(event.partitions), closeAll)
+        return lose(context, entriesOf(event.partitions), closeAll)
       case "OutOfRange":
         return resumeFrom(event)
     }
@@ -214,7 +214,7 @@ export const make = Effect.fnUntraced(function* <R>(
     react,
     drain: (boundMillis) =>
       Effect.suspend(() =>
-        Effect.forEach(entries(), (entry) => drain(handling, entry, boundMillis), {
+        Effect.forEach(entries(), (entry) => drain(context, entry, boundMillis), {
           concurrency: "unbounded",
           discard: true
         })
@@ -238,11 +238,11 @@ const shareOf = (
 
 const process = <R>(options: AssignmentsOptions<R>, partition: Partition.Partition, reopen: Effect.Effect<void>) => {
   const { session, broker } = options
-  const handling = partition.tier === undefined ? options.handling : options.inTier(partition.tier)
-  const processing = Processing.processPartition({ handling, partition, session, broker, reopen })
+  const context = partition.tier === undefined ? options.context : options.inTier(partition.tier)
+  const processing = Processing.processPartition({ context, partition, session, broker, reopen })
   return LogAnnotations.annotated(
-    Tracing.withoutTracing(handling, processing),
-    handling,
+    Tracing.withoutTracing(context, processing),
+    context,
     partition,
     () => partition.current
   )
@@ -255,7 +255,7 @@ const gapChunk = (
 ): RecordChunk => ({ topic, partition, generation, records: [], nextOffset, highWatermark: logEnd, bytes: 0 })
 
 const makePartition = (
-  { handling, session, onGuarded }: AssignmentsOptions<unknown>,
+  { context, session, onGuarded }: AssignmentsOptions<unknown>,
   at: Pick<
     Partition.PartitionOptions,
     "topic" | "partition" | "generation" | "position" | "committed" | "logEnd" | "highWater"
@@ -263,51 +263,50 @@ const makePartition = (
 ) =>
   Partition.make({
     ...at,
-    tier: handling.definition.tiers.ofTopic(at.topic),
-    counters: handling.metrics.countersOf(at),
+    tier: context.definition.tiers.ofTopic(at.topic),
+    tally: context.metrics.tally(at),
     // Transactions commit by themselves: the committer must find nothing to do.
-    committed: handling.definition.handler._tag === "Transactional" ? at.position : at.committed,
+    committed: context.definition.handler._tag === "Transactional" ? at.position : at.committed,
     session,
     onGuarded,
-    onFetchPaused: (paused) =>
-      report(handling, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),
-    onFetchResumed: (resumed) => report(handling, resumed, { _tag: "FetchResumed" })
+    onFetchPaused: (paused) => report(context, paused, { _tag: "FetchPaused", reasons: PauseSet.list(paused.reasons) }),
+    onFetchResumed: (resumed) => report(context, resumed, { _tag: "FetchResumed" })
   }).pipe(
     Effect.tap((partition) =>
       Effect.sync(() => {
         // It is told its position when its producer has fenced the one before it.
-        partition.awaitsSeek = handling.definition.handler._tag === "Transactional"
+        partition.awaitsSeek = context.definition.handler._tag === "Transactional"
       })
     )
   )
 
 /** Others may own them already. */
 const lose = (
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   lost: ReadonlyArray<Running>,
   closeAll: (entries: ReadonlyArray<Running>) => Effect.Effect<void>
 ) =>
   Effect.suspend(() => {
-    for (const { partition } of lost) report(handling, partition, { _tag: "PartitionLost" })
+    for (const { partition } of lost) report(context, partition, { _tag: "PartitionLost" })
     return closeAll(lost)
   })
 
 /** No record starts any more, and nobody begins the partition anew. */
 const giveUp = (entry: Running): void => {
-  entry.isDraining = true
+  entry.givenUp = true
   entry.partition.stop()
 }
 
 /** Gives a partition up, waits for what runs, commits what is finished. */
-const drain = Effect.fnUntraced(function* (handling: Handling<unknown>, entry: Running, boundMillis: number) {
+const drain = Effect.fnUntraced(function* (context: ConsumerContext<unknown>, entry: Running, boundMillis: number) {
   const { partition, fiber } = entry
   giveUp(entry)
-  handling.committer.release()
+  context.committer.release()
   const ended = yield* awaitAtMost(Fiber.await(fiber), boundMillis)
   if (Option.isNone(ended)) {
-    report(handling, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
+    report(context, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
   }
-  yield* awaitAtMost(handling.committer.commitLast(partition), finalCommitMillis)
+  yield* awaitAtMost(context.committer.commitLast(partition), finalCommitMillis)
 })
 
 /** A final commit is awaited, but a broker that does not answer must not hold up a stop for ever. */
@@ -321,10 +320,10 @@ const drainBoundMillis = (definition: BindingDefinition<unknown>): number =>
   Math.max(0, Math.min(definition.shutdownTimeoutMillis, definition.rebalanceTimeoutMillis - finalCommitMillis - 1_000))
 
 const reportGap = (
-  handling: Handling<unknown>,
+  context: ConsumerContext<unknown>,
   at: TopicPartition & { readonly generation: number },
   gap: StartPosition.Gap | undefined
 ) =>
   Effect.sync(() => {
-    if (gap !== undefined) report(handling, at, { _tag: "RecordsGone", ...gap })
+    if (gap !== undefined) report(context, at, { _tag: "RecordsGone", ...gap })
   })

@@ -9,7 +9,7 @@ import { Interceptors } from "../../Interceptor.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Clocks from "../base/clocks.ts"
 import * as Acls from "../checks/acls.ts"
-import type { Handling } from "../delivery/consumerContext.ts"
+import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
@@ -17,13 +17,13 @@ import * as Tracing from "../observe/tracing.ts"
 import * as Committer from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { PauseReason, PauseReasons } from "../partition/pauseReasons.ts"
-import type { Parking } from "../publish/copyPublisher.ts"
+import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { BreakerGate } from "../slots/breakerGate.ts"
-import type { Places } from "../slots/concurrencySlots.ts"
+import type { ConcurrencySlots } from "../slots/concurrencySlots.ts"
 import * as Assignments from "./assignments.ts"
 
 export interface ConsumerOptions<R> {
@@ -33,7 +33,7 @@ export interface ConsumerOptions<R> {
   readonly broker: Broker["Service"]
   readonly hub: EventHub
   readonly metrics: BindingMetrics
-  readonly parking: Parking
+  readonly copyPublisher: CopyPublisher
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
   /** What this consumer reads, and as a member of which group. */
@@ -44,9 +44,9 @@ export interface ConsumerOptions<R> {
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   readonly announce: Effect.Effect<void>
   readonly pauseBinding: Effect.Effect<void>
-  readonly places: Places
+  readonly slots: ConcurrencySlots
   /** The bounds of a tier, within those of the binding. */
-  readonly placesOf: (tier: TierTopic) => Places
+  readonly slotsOf: (tier: TierTopic) => ConcurrencySlots
 }
 
 export interface Subscription {
@@ -83,24 +83,24 @@ export const make = Effect.fnUntraced(function* <R>(
   options: ConsumerOptions<R>
 ): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
   // Before the session, so that a retry topic does not cause a rebalance of its own when it appears.
-  yield* options.parking.prepare
+  yield* options.copyPublisher.prepare
   const session = yield* openSession(options)
-  const handling = yield* makeHandling(options, session)
+  const context = yield* makeContext(options, session)
   const broken = Deferred.makeUnsafe<never>()
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
   const assignments = yield* Assignments.make({
-    handling,
+    context,
     onGuarded: () => guarded.openUnsafe(),
-    inTier: tierHandlings(options, handling),
+    inTier: tierContexts(options, context),
     session,
     broker: options.broker,
     bindingReasons: options.bindingReasons,
     announce: options.announce,
     onDefect: (defect) => Deferred.die(broken, defect)
   })
-  yield* Effect.forkScoped(HandlerTimeouts.run(handling, assignments.partitions, guarded))
-  yield* Effect.forkScoped(monitorEventLoop(handling))
+  yield* Effect.forkScoped(HandlerTimeouts.run(context, assignments.partitions, guarded))
+  yield* Effect.forkScoped(watchEventLoop(context))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
 
@@ -116,7 +116,7 @@ export const make = Effect.fnUntraced(function* <R>(
     pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
     resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
     flush: Effect.suspend(() =>
-      Effect.forEach(assignments.partitions(), (partition) => handling.committer.commit(partition), {
+      Effect.forEach(assignments.partitions(), (partition) => context.committer.commit(partition), {
         concurrency: "unbounded",
         discard: true
       })
@@ -184,7 +184,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
   })
 }
 
-const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
+const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
   const { definition, hub, index } = options
   const clock = yield* Clock.Clock
   const committer = yield* Committer.make(session, {
@@ -204,7 +204,7 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
       bindingName: definition.name,
       consumerInstance: `${options.hostname}-${index}`,
       enrich: definition.enrich,
-      retryPosition: RetryState.ofMainTopic
+      progress: RetryState.ofMainTopic
     },
     consumer: index,
     hub,
@@ -214,31 +214,31 @@ const makeHandling = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>
     clock,
     setBackMillis: Clocks.setBack(clock),
     committer,
-    parking: options.parking,
+    copyPublisher: options.copyPublisher,
     onDeadLetter: options.onDeadLetter,
     breaker: options.breaker,
     groupId: options.subscription.groupId,
     onHalted: options.onHalted,
     pauseBinding: options.pauseBinding,
-    places: options.places
-  } satisfies Handling<R>
+    slots: options.slots
+  } satisfies ConsumerContext<R>
 })
 
 /** One for each retry topic, made when its first partition comes. */
-const tierHandlings = <R>(options: ConsumerOptions<R>, main: Handling<R>) => {
-  const made = new Map<TierTopic, Handling<R>>()
-  return (tier: TierTopic): Handling<R> => {
+const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) => {
+  const made = new Map<TierTopic, ConsumerContext<R>>()
+  return (tier: TierTopic): ConsumerContext<R> => {
     const known = made.get(tier)
     if (known !== undefined) return known
     const progress = (record: ConsumerRecord) => RetryState.ofRetryTopic(record, tier, main.definition.tiers.deliveries)
-    const handling = { ...main, places: options.placesOf(tier), receiver: { ...main.receiver, progress } }
-    made.set(tier, handling)
-    return handling
+    const context = { ...main, slots: options.slotsOf(tier), receiver: { ...main.receiver, progress } }
+    made.set(tier, context)
+    return context
   }
 }
 
 /** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */
-const monitorEventLoop = ({ definition, hub, consumer, clock }: Handling<unknown>) => {
+const watchEventLoop = ({ definition, hub, consumer, clock }: ConsumerContext<unknown>) => {
   const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
   return Effect.forever(
     Effect.suspend(() => {

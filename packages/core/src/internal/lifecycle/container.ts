@@ -22,7 +22,7 @@ import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { Partition } from "../partition/partition.ts"
-import * as Parking from "../publish/copyPublisher.ts"
+import * as CopyPublisher from "../publish/copyPublisher.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -105,14 +105,14 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* Effect.context<R>()
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
-  const parking = yield* Parking.make(definition, broker, prepareRetryTopics)
+  const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
   const deadLetters = DeadLetterCommands.make(definition, broker)
   const breaker =
     definition.circuitBreaker === undefined
       ? undefined
       : yield* Effect.orDie(CircuitBreaker.make(definition.circuitBreaker))
   const gate = breaker === undefined ? undefined : BreakerGate.make(breaker, clock)
-  const { places, placesOf } = ConcurrencyLimits.make(definition, gate, clock)
+  const { slots, slotsOf } = ConcurrencyLimits.make(definition, gate, clock)
   const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   let lifecycle: "CREATED" | "STARTED" | "STOPPED" | "DESTROYED" = "CREATED"
@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function* <R>(
           broker,
           hub,
           metrics,
-          parking,
+          copyPublisher,
           onDeadLetter,
           breaker: gate,
           subscription,
@@ -172,8 +172,8 @@ export const make = Effect.fnUntraced(function* <R>(
           onHalted: pausing.halt,
           announce,
           pauseBinding: pausing.pauseByOperator,
-          places,
-          placesOf
+          slots,
+          slotsOf
         },
         (status) => statuses.set(index, status)
       )
@@ -241,7 +241,7 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ definition, broker, hostname, clusterStatus, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
     partitions: () => live().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
-      ...{ definition, pausing, parking, clusterStatus, breaker, statuses, state },
+      ...{ definition, pausing, copyPublisher, clusterStatus, breaker, statuses, state },
       sinceMillis: () => shownSinceMillis
     }),
     start,

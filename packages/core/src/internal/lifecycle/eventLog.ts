@@ -26,7 +26,7 @@ export const attach = (
       yield* Clock.Clock
     )
     const unsubscribe = hub.subscribe((event) => {
-      if (event._tag === "Settled" && event.target !== undefined && event.settlement !== "Unfinished") {
+      if (event._tag === "Settled" && event.target !== undefined && event.settlement !== "Abandoned") {
         if (said.refusals.size > 0) said.refusals.delete(topicKey(event, event.target.topic))
       }
       if (event._tag === "Settled" && (isQuiet(event.settlement) || event.failure === undefined)) return
@@ -71,8 +71,8 @@ const isNews = ({ refusals }: Said, event: EventOf<"PublishFailed">): boolean =>
 type EventOf<T extends EventBusEvent["_tag"]> = Extract<EventBusEvent, { readonly _tag: T }>
 
 /** How most records end, or what another consumer goes on with. */
-const isQuiet = (settlement: Settlement): settlement is "Handled" | "Unfinished" =>
-  settlement === "Handled" || settlement === "Unfinished"
+const isQuiet = (settlement: Settlement): settlement is "Handled" | "Abandoned" =>
+  settlement === "Handled" || settlement === "Abandoned"
 
 const describe = (event: EventBusEvent, said: Said): Effect.Effect<void> | undefined => {
   switch (event._tag) {
@@ -162,5 +162,5 @@ const settlements = {
   DeadLettered: "dead-lettered to",
   Skipped: "skipped",
   Halted: "halted its partition",
-  Refused: "waits for the circuit breaker"
+  HeldByBreaker: "waits for the circuit breaker"
 } as const

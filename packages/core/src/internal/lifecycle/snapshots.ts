@@ -8,7 +8,7 @@ import type { BindingSnapshot, ConsumerSnapshot, ContainerSnapshot, PartitionSna
 import type { ConsumerStatus } from "../group/supervisor.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
-import type { Parking } from "../publish/copyPublisher.ts"
+import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { ClusterStatus } from "./lagPoller.ts"
 import type { Pausing } from "./pausing.ts"
@@ -18,7 +18,7 @@ export interface Parts {
   readonly state: () => ContainerState
   readonly sinceMillis: () => number
   readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
-  readonly parking: Pick<Parking, "unpublished">
+  readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   /** By index. */
@@ -27,7 +27,7 @@ export interface Parts {
 
 export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
   Effect.gen(function* () {
-    const { definition, pausing, parking, breaker, statuses } = parts
+    const { definition, pausing, copyPublisher, breaker, statuses } = parts
     const now = yield* Clock.currentTimeMillis
     const state = parts.state()
     const pausedTiers = pausing.pausedTiers()
@@ -46,7 +46,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
         .flatMap(([index, { consumer }]) => (consumer?.partitions() ?? []).map((at) => partitionOf(index, at, now)))
         .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
       breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
-      unpublished: parking.unpublished(),
+      unpublished: copyPublisher.unpublished(),
       unreachable: parts.clusterStatus.unreachable,
       unreadable: parts.clusterStatus.unreadable,
       maxPollIntervalMillis: definition.maxPollIntervalMillis

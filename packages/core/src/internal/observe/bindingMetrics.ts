@@ -10,7 +10,7 @@ import type { ContainerState } from "../../EventBusError.ts"
 import * as Metrics from "../../Metrics.ts"
 import type { Failure } from "../failure/failure.ts"
 import type { DeadLetterReason } from "../record/deadLetterHeaders.ts"
-import type { Settled } from "../record/deliveryResult.ts"
+import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DeadLetterDepth from "./deadLetterDepth.ts"
 import * as Histogram from "./histogram.ts"
@@ -18,7 +18,7 @@ import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
 
 /** What is counted of one partition, over all assignments of a run. */
-export interface PartitionCounters {
+export interface Tally {
   processed: number
   /** Deliveries that ended otherwise. */
   notHandled: number
@@ -35,11 +35,11 @@ export interface Sources {
 export interface BindingMetrics {
   /** Without it, nobody need take the time of anything. */
   readonly enabled: boolean
-  readonly countersOf: (at: TopicPartition) => PartitionCounters
+  readonly tally: (at: TopicPartition) => Tally
   /** A record was handled at the first attempt. */
-  readonly handledAtOnce: (counters: PartitionCounters) => void
+  readonly handledAtOnce: (tally: Tally) => void
   /** A delivery ended, for now or for good. */
-  readonly settled: (at: TopicPartition & { readonly counters: PartitionCounters }, outcome: Outcome) => void
+  readonly settled: (at: TopicPartition & { readonly tally: Tally }, outcome: Outcome) => void
   /** A call of the handler has returned. */
   readonly handlerReturned: (millis: number) => void
   readonly attemptFailed: (topic: string, failure: Failure) => void
@@ -49,15 +49,17 @@ export interface BindingMetrics {
   readonly recordsGone: (at: TopicPartition, records: number) => void
   readonly deadLetterDepth: DeadLetterDepth.DeadLetterDepth
   /** A partition is ours, or no longer. */
-  readonly partitionOpened: (partition: PartitionGauges.MeasuredPartition) => void
-  readonly partitionClosed: (partition: PartitionGauges.MeasuredPartition) => void
+  readonly opened: (partition: PartitionGauges.MeasuredPartition) => void
+  readonly closed: (partition: PartitionGauges.MeasuredPartition) => void
   /** The binding starts: everything counts from 0. */
   readonly begin: () => void
   /** The binding has stopped: only its state is left. */
   readonly end: () => void
 }
 
-type Outcome = Pick<Settled, "settlement" | "attempts"> & { readonly target: Settled["target"] | undefined }
+type Outcome = Pick<DeliveryResult, "settlement" | "attempts"> & {
+  readonly target: DeliveryResult["target"] | undefined
+}
 
 const deadLetterReasons: ReadonlyArray<DeadLetterReason> = ["NON_RETRYABLE", "RETRIES_EXHAUSTED"]
 const durationMillis = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000]
@@ -87,10 +89,10 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     enabled: true,
-    countersOf: (at) => run.counters(at),
-    handledAtOnce: (counters) => {
-      counters.processed++
-      counters.retries.observe(0)
+    tally: (at) => run.tally(at),
+    handledAtOnce: (tally) => {
+      tally.processed++
+      tally.retries.observe(0)
     },
     settled: (at, outcome) => {
       if (outcome.settlement === "DeadLettered") deadLetterDepth.stored()
@@ -106,8 +108,8 @@ export const make = Effect.fnUntraced(function* (
     budgetReached: () => run.budgetReached(1),
     publishFailed: (topic) => run.publishFailed(1, topic),
     recordsGone: ({ topic, partition }, records) => run.gone(records, topic, String(partition)),
-    partitionOpened: (partition) => run.gauges.opened(partition),
-    partitionClosed: (partition) => run.gauges.closed(partition),
+    opened: (partition) => run.gauges.opened(partition),
+    closed: (partition) => run.gauges.closed(partition),
     begin: () => {
       run.end()
       run = makeRun(definition, context, clock, of)
@@ -118,10 +120,10 @@ export const make = Effect.fnUntraced(function* (
 })
 
 const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics => {
-  const counters: PartitionCounters = { processed: 0, notHandled: 0, retries: Histogram.make([]) }
+  const tally: Tally = { processed: 0, notHandled: 0, retries: Histogram.make([]) }
   return {
     enabled: false,
-    countersOf: () => counters,
+    tally: () => tally,
     deadLetterDepth,
     handledAtOnce: ignored,
     settled: ignored,
@@ -131,8 +133,8 @@ const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics =
     budgetReached: ignored,
     publishFailed: ignored,
     recordsGone: ignored,
-    partitionOpened: ignored,
-    partitionClosed: ignored,
+    opened: ignored,
+    closed: ignored,
     begin: ignored,
     end: ignored
   }
@@ -155,7 +157,7 @@ const makeRun = (
 ) => {
   const series = MetricSeries.make(context)
   const gauges = PartitionGauges.make(definition, context, clock)
-  const tallies = new Map<string, PartitionCounters>()
+  const tallies = new Map<string, Tally>()
   const byTier = new Map<string, Histogram.Histogram>()
   const exceptions = new Set<string>()
   const duration = Histogram.make(durationMillis, 1_000)
@@ -190,11 +192,11 @@ const makeRun = (
     return histogram
   }
 
-  const counters = (at: TopicPartition): PartitionCounters => {
+  const tally = (at: TopicPartition): Tally => {
     const key = partitionKey(at.topic, at.partition)
     const known = tallies.get(key)
     if (known !== undefined) return known
-    const counted: PartitionCounters = { processed: 0, notHandled: 0, retries: retriesIn(at.topic) }
+    const counted: Tally = { processed: 0, notHandled: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
     gone(0, at.topic, partition)
@@ -222,18 +224,15 @@ const makeRun = (
     gauges,
     duration,
     batches,
-    counters,
-    settled: (
-      at: TopicPartition & { readonly counters: PartitionCounters },
-      { settlement, attempts, target }: Outcome
-    ) => {
-      if (settlement === "Halted" || settlement === "Refused" || settlement === "Unfinished") return
-      at.counters.retries.observe(Math.max(0, attempts - 1))
+    tally,
+    settled: (at: TopicPartition & { readonly tally: Tally }, { settlement, attempts, target }: Outcome) => {
+      if (settlement === "Halted" || settlement === "HeldByBreaker" || settlement === "Abandoned") return
+      at.tally.retries.observe(Math.max(0, attempts - 1))
       if (settlement === "Handled") {
-        at.counters.processed++
+        at.tally.processed++
         return
       }
-      at.counters.notHandled++
+      at.tally.notHandled++
       const { topic } = at
       if (settlement === "Skipped") return skipped(1, topic)
       if (target === undefined) return

@@ -40,7 +40,7 @@ export const make = (clock: Clock.Clock): DeadLetterDepth => {
 }
 
 /** What is looked at. */
-export interface MeasuredBinding {
+export interface Measured {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly deadLetterDepth: DeadLetterDepth
@@ -49,7 +49,7 @@ export interface MeasuredBinding {
 const roundMillis = 10_000
 
 /** Asks until it is interrupted, with one connection for each cluster at a time. */
-export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effect<never> =>
+export const run = (bindings: () => ReadonlyArray<Measured>): Effect.Effect<never> =>
   Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
     const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
@@ -62,7 +62,7 @@ export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effe
   }).pipe(Effect.forever)
 
 /** A topic that cannot be asked about keeps what was known of it. */
-const askAll = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBinding>) =>
+const askAll = (broker: Broker["Service"], measured: ReadonlyArray<Measured>) =>
   Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(

@@ -7,10 +7,10 @@
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 
 export interface OffsetTracker {
-  /** Registers the next record in offset order as in flight; returns its slot (monotonic sequence number). */
+  /** Registers the next record in offset order as in flight; returns its sequence (monotonic sequence number). */
   readonly begin: (record: ConsumerRecord) => number
   /** Marks a slot finished (handled, routed with acknowledgement, skipped). Idempotent. */
-  readonly finish: (slot: number) => void
+  readonly finish: (sequence: number) => void
   /** All records of a chunk have begun; the position may move to `nextOffset` once they are finished (covers compaction gaps and control records). */
   readonly endOfChunk: (nextOffset: bigint) => void
   /** Offset of the first unfinished record, or the position behind everything finished: what may be committed. */
@@ -45,7 +45,7 @@ export const make = (startPosition: bigint, options?: { readonly maxSpan?: numbe
   const grow = () => {
     const larger = new Array<ConsumerRecord | undefined>(ring.length * 2).fill(undefined)
     const largerMask = larger.length - 1
-    for (let slot = first; slot < next; slot++) larger[slot & largerMask] = ring[slot & mask]
+    for (let sequence = first; sequence < next; sequence++) larger[sequence & largerMask] = ring[sequence & mask]
     ring = larger
     mask = largerMask
   }
@@ -58,9 +58,9 @@ export const make = (startPosition: bigint, options?: { readonly maxSpan?: numbe
       inFlight++
       return next++
     },
-    finish: (slot) => {
-      if (slot < first || slot >= next || ring[slot & mask] === undefined) return
-      ring[slot & mask] = undefined
+    finish: (sequence) => {
+      if (sequence < first || sequence >= next || ring[sequence & mask] === undefined) return
+      ring[sequence & mask] = undefined
       inFlight--
       while (first < next && ring[first & mask] === undefined) first++
     },

@@ -8,9 +8,9 @@ import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effe
 import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
-import type { PartitionCounters } from "../observe/bindingMetrics.ts"
+import type { Tally } from "../observe/bindingMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
-import type { Timer } from "../slots/concurrencySlots.ts"
+import type { DeliveryContext } from "../slots/concurrencySlots.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
@@ -34,7 +34,7 @@ export interface PartitionOptions {
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
-  readonly counters: PartitionCounters
+  readonly tally: Tally
   /** Asked at every chunk, since the share of a partition depends on how many there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
@@ -46,7 +46,7 @@ export interface PartitionOptions {
 
 /** A handler's run that the processing budget may cut off. */
 export interface Guarded {
-  readonly timer: Timer
+  readonly delivery: DeliveryContext
   readonly interrupt: () => void
 }
 
@@ -57,12 +57,12 @@ export class Partition implements Committable {
   readonly key: string
   readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
-  readonly counters: PartitionCounters
+  readonly tally: Tally
   committed: bigint
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
   stopping = false
-  readonly patient = true
+  readonly mayWait = true
   /** Whether the session still has to be told where to read: what comes until then is from a position that nobody asked for. */
   awaitsSeek = false
   /** One past the last offset that can be read, as far as is known. */
@@ -98,7 +98,7 @@ export class Partition implements Committable {
     this.key = partitionKey(options.topic, options.partition)
     this.tier = options.tier
     this.tracker = OffsetTracker.make(options.position)
-    this.counters = options.counters
+    this.tally = options.tally
     this.committed = options.committed
     this.logEnd = options.logEnd
     this.#options = options
@@ -263,21 +263,21 @@ export class Partition implements Committable {
    */
   guard<A, E, R>(
     effect: Effect.Effect<A, E, R>,
-    timer: Timer
+    delivery: DeliveryContext
   ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
     const run = Effect.suspend(() => {
-      timer.cutOff = false
+      delivery.cutOff = false
       return effect
     })
     return Effect.flatMap(Effect.forkChild(run, { startImmediately: true }), (fiber) => {
-      fiber.addObserver(() => timer.leave())
-      const ended = (exit: Exit.Exit<A, E>) => ({ exit, cutOff: timer.cutOff })
+      fiber.addObserver(() => delivery.releaseSlot())
+      const ended = (exit: Exit.Exit<A, E>) => ({ exit, cutOff: delivery.cutOff })
       const done = fiber.pollUnsafe()
       if (done !== undefined) return Effect.succeed(ended(done))
       const guarded: Guarded = {
-        timer,
+        delivery,
         interrupt: () => {
-          timer.cutOff = true
+          delivery.cutOff = true
           fiber.interruptUnsafe()
         }
       }

@@ -24,7 +24,7 @@ export type Publish = (copy: Copy) => Effect.Effect<boolean>
  */
 export type OnAnswer = (index: number, answer: boolean | Effect.Effect<boolean>) => void
 
-export interface Parking {
+export interface CopyPublisher {
   readonly publish: Publish
   /**
    * Publishes copies of records of one partition to one topic, in order; returns when each is answered. Also when the partition has stopped since they were
@@ -53,7 +53,7 @@ export const make = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
   prepareRetryTopics: RetryTopics.Prepare
-): Effect.fn.Return<Parking, never, Scope.Scope> {
+): Effect.fn.Return<CopyPublisher, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const topics = TargetTopics.make(definition, broker, scope)
@@ -156,7 +156,7 @@ export const make = Effect.fnUntraced(function* (
         })
       })
 
-  const publishEach: Parking["publishEach"] = (copies, onAnswer) => {
+  const publishEach: CopyPublisher["publishEach"] = (copies, onAnswer) => {
     const refused = (error: BrokerError) => (copy: Copy, index: number) =>
       onAnswer(index, publishAgain(sendByProducer, copy, error))
     const sendAt = (partition: number | undefined) =>

@@ -5,7 +5,7 @@ import type { Settlement, Target } from "../../EventBusEvent.ts"
 import type { Failure } from "../failure/failure.ts"
 import type { Copy } from "./copy.ts"
 
-export interface Settled {
+export interface DeliveryResult {
   readonly settlement: Settlement
   /** Handler calls in this delivery. */
   readonly attempts: number
@@ -17,9 +17,10 @@ export interface Settled {
 }
 
 /** A record that a copy takes the place of. */
-export type Parked = Settled & Required<Pick<Settled, "target" | "copy">>
+export type ResultWithCopy = DeliveryResult & Required<Pick<DeliveryResult, "target" | "copy">>
 
-export const isParked = (settled: Settled): settled is Parked => settled.copy !== undefined
+export const awaitsPublish = (settled: DeliveryResult): settled is ResultWithCopy => settled.copy !== undefined
 
 /** Whether the record is still to be delivered in this partition, once records may start again. */
-export const staysInPlace = ({ settlement }: Settled): boolean => settlement === "Halted" || settlement === "Refused"
+export const staysInPlace = ({ settlement }: DeliveryResult): boolean =>
+  settlement === "Halted" || settlement === "HeldByBreaker"

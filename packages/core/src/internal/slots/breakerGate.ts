@@ -4,27 +4,34 @@
  */
 import { type Clock, Effect, Exit } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import { type Gate, type Held, type Inside, nothingHeld, type Places, type Timer } from "./concurrencySlots.ts"
+import {
+  type ConcurrencySlots,
+  type DeliveryContext,
+  type HeldSlots,
+  type Inside,
+  noSlots,
+  type StartGate
+} from "./concurrencySlots.ts"
 
 export interface BreakerGate extends Inside {
   /** Takes a permit, if there is one at once, for a delivery that starts now, and callers that tell `succeeded` or `failed`, and `release` when they are interrupted. */
-  readonly admit: (timer: Timer) => boolean
+  readonly admit: (delivery: DeliveryContext) => boolean
   /** The delivery succeeded. Does nothing for one whose success is told already. */
-  readonly succeeded: (timer: Timer) => void
+  readonly succeeded: (delivery: DeliveryContext) => void
   /** Runs an attempt when the breaker lets it; waits in front of it otherwise, which uses up no processing budget. Interrupts itself when the gate stops first. */
   readonly within: <A, E, R>(
-    gate: Gate,
-    timer: Timer,
+    gate: StartGate,
+    delivery: DeliveryContext,
     run: () => Effect.Effect<A, E, R>,
     /** What is left, too, while the partition is paused. */
-    outer?: Held
+    outer?: HeldSlots
   ) => Effect.Effect<A, E, R>
   /** The delivery failed for good. True when the breaker is open now: the record stays where it is. */
-  readonly failed: (timer: Timer, permanent: boolean) => boolean
+  readonly failed: (delivery: DeliveryContext, permanent: boolean) => boolean
   /** Whether the breaker has opened since the delivery began: it makes no further attempt. */
-  readonly hasOpened: (timer: Timer) => boolean
+  readonly hasOpened: (delivery: DeliveryContext) => boolean
   /** Gives the permit of a delivery back that came to nothing. Does nothing for one that has none any more. */
-  readonly release: (timer: Timer) => void
+  readonly release: (delivery: DeliveryContext) => void
 }
 
 export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock): BreakerGate => {
@@ -37,17 +44,21 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
   }
   breaker.onChange(wake)
 
-  const release = (timer: Timer) => {
-    if (timer.permit === undefined) return
-    breaker.releaseUnsafe(timer.permit)
-    timer.permit = undefined
+  const release = (delivery: DeliveryContext) => {
+    if (delivery.permit === undefined) return
+    breaker.releaseUnsafe(delivery.permit)
+    delivery.permit = undefined
     wake()
   }
 
-  const record = (timer: Timer, permit: CircuitBreaker.Permit, outcome: "success" | "failure" | "ignored") => {
+  const record = (
+    delivery: DeliveryContext,
+    permit: CircuitBreaker.Permit,
+    outcome: "success" | "failure" | "ignored"
+  ) => {
     const now = clock.currentTimeMillisUnsafe()
-    timer.permit = undefined
-    breaker.recordUnsafe(permit, outcome, Math.max(0, now - timer.startedMillis), now)
+    delivery.permit = undefined
+    breaker.recordUnsafe(permit, outcome, Math.max(0, now - delivery.startedMillis), now)
     // An outcome that does not count leaves its permit to the next.
     if (outcome === "ignored") wake()
   }
@@ -57,10 +68,10 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
     return state !== "CLOSED" && state !== "DISABLED"
   }
 
-  const hasOpened = ({ permit }: Timer) => permit !== undefined && !breaker.isCurrentUnsafe(permit)
+  const hasOpened = ({ permit }: DeliveryContext) => permit !== undefined && !breaker.isCurrentUnsafe(permit)
 
   /** Returns when a permit may be free, or the gate stops. `seen` is how often that was so when there was none. */
-  const change = (gate: Gate, seen: number) =>
+  const change = (gate: StartGate, seen: number) =>
     Effect.callback<void>((resume) => {
       const done = () => {
         waiting.delete(done)
@@ -78,56 +89,56 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
       })
     })
 
-  const enter = (gate: Gate, timer: Timer, outer: Held): Effect.Effect<void> =>
+  const enter = (gate: StartGate, delivery: DeliveryContext, outer: HeldSlots): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (gate.stopping) return Effect.interrupt
       if (!gate.open) {
-        outer.leave()
-        const again = Effect.andThen(outer.enter(timer), enter(gate, timer, outer))
+        outer.release()
+        const again = Effect.andThen(outer.reacquire(delivery), enter(gate, delivery, outer))
         return Effect.andThen(gate.runnable, again)
       }
-      timer.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
-      if (timer.permit !== undefined) return Effect.void
-      return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, timer, outer))
+      delivery.permit = breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+      if (delivery.permit !== undefined) return Effect.void
+      return gate.ending ? Effect.interrupt : Effect.andThen(change(gate, wakes), enter(gate, delivery, outer))
     })
 
-  const attempt = <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) =>
+  const attempt = <A, E, R>(gate: StartGate, delivery: DeliveryContext, run: () => Effect.Effect<A, E, R>) =>
     Effect.onExit(Effect.suspend(run), (exit) =>
       Effect.sync(() => {
-        if (timer.permit === undefined) return
-        if (Exit.isSuccess(exit)) record(timer, timer.permit, "success")
+        if (delivery.permit === undefined) return
+        if (Exit.isSuccess(exit)) record(delivery, delivery.permit, "success")
         // A failed attempt is not the end of its delivery yet, and one that the processing budget has cut off is a failed one (ruling 18).
-        else if (Exit.hasInterrupts(exit) && (!timer.cutOff || gate.stopping)) release(timer)
+        else if (Exit.hasInterrupts(exit) && (!delivery.cutOff || gate.stopping)) release(delivery)
       })
     )
 
   return {
-    admit: (timer) => {
-      timer.permit = breaker.tryAcquireUnsafe(timer.startedMillis)
-      return timer.permit !== undefined
+    admit: (delivery) => {
+      delivery.permit = breaker.tryAcquireUnsafe(delivery.startedMillis)
+      return delivery.permit !== undefined
     },
-    succeeded: (timer) => {
-      if (timer.permit !== undefined) record(timer, timer.permit, "success")
+    succeeded: (delivery) => {
+      if (delivery.permit !== undefined) record(delivery, delivery.permit, "success")
     },
-    within: (gate, timer, run, outer = nothingHeld) =>
+    within: (gate, delivery, run, outer = noSlots) =>
       Effect.suspend(() => {
         // It may have opened while a later attempt of the delivery waited for its turn.
-        if (hasOpened(timer)) timer.permit = undefined
-        timer.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
-        if (timer.permit !== undefined) return attempt(gate, timer, run)
-        if (!gate.patient) return Effect.interrupt
-        const { startedMillis } = timer
+        if (hasOpened(delivery)) delivery.permit = undefined
+        delivery.permit ??= breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+        if (delivery.permit !== undefined) return attempt(gate, delivery, run)
+        if (!gate.mayWait) return Effect.interrupt
+        const { startedMillis } = delivery
         const sinceMillis = clock.currentTimeMillisUnsafe()
-        timer.startedMillis = Number.POSITIVE_INFINITY
-        return Effect.flatMap(enter(gate, timer, outer), () => {
-          timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
-          return attempt(gate, timer, run)
+        delivery.startedMillis = Number.POSITIVE_INFINITY
+        return Effect.flatMap(enter(gate, delivery, outer), () => {
+          delivery.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
+          return attempt(gate, delivery, run)
         })
       }),
-    failed: (timer, permanent) => {
-      const permit = timer.permit ?? breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
+    failed: (delivery, permanent) => {
+      const permit = delivery.permit ?? breaker.tryAcquireUnsafe(clock.currentTimeMillisUnsafe())
       if (permit === undefined) return true
-      record(timer, permit, permanent ? "ignored" : "failure")
+      record(delivery, permit, permanent ? "ignored" : "failure")
       return !breaker.isCurrentUnsafe(permit)
     },
     hasOpened,
@@ -138,11 +149,11 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, clock: Clock.Clock)
 }
 
 /** The breaker's permits as places. Each is of one delivery: none is kept for the next. */
-export const permits = (gate: BreakerGate): Places => ({
+export const permitsAsSlots = (gate: BreakerGate): ConcurrencySlots => ({
   within: gate.within,
-  turn: (at, outer) => ({
-    ...nothingHeld,
-    takes: gate.admit,
-    within: (timer, run) => gate.within(at, timer, run, outer)
+  lease: (at, outer) => ({
+    ...noSlots,
+    tryAcquire: gate.admit,
+    within: (delivery, run) => gate.within(at, delivery, run, outer)
   })
 })

@@ -4,27 +4,29 @@
 import type { Clock } from "effect"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import { type BreakerGate, permits } from "./breakerGate.ts"
-import * as Places from "./concurrencySlots.ts"
+import { type BreakerGate, permitsAsSlots } from "./breakerGate.ts"
+import * as ConcurrencySlots from "./concurrencySlots.ts"
 
-export interface Bounds {
-  readonly places: Places.Places
-  readonly placesOf: (tier: TierTopic) => Places.Places
+export interface ConcurrencyLimits {
+  readonly slots: ConcurrencySlots.ConcurrencySlots
+  readonly slotsOf: (tier: TierTopic) => ConcurrencySlots.ConcurrencySlots
 }
 
 export const make = (
   { maxInFlight, tiers }: BindingDefinition<unknown>,
   gate: BreakerGate | undefined,
   clock: Clock.Clock
-): Bounds => {
+): ConcurrencyLimits => {
   // A delivery between two attempts keeps its permit. One that waits for a place must not: who has the place may wait for the permit.
-  const inFlight = Number.isFinite(maxInFlight) ? Places.make(maxInFlight, clock, gate) : Places.unbounded
-  const places = gate === undefined ? inFlight : Places.nested(inFlight, permits(gate))
+  const inFlight = Number.isFinite(maxInFlight)
+    ? ConcurrencySlots.make(maxInFlight, clock, gate)
+    : ConcurrencySlots.unbounded
+  const slots = gate === undefined ? inFlight : ConcurrencySlots.nested(inFlight, permitsAsSlots(gate))
   const ofTiers = new Map(
     tiers.topics.map((tier) => {
-      const ofTier = Places.make(tier.concurrency, clock, gate)
-      return [tier, Places.nested(ofTier, places)] as const
+      const ofTier = ConcurrencySlots.make(tier.concurrency, clock, gate)
+      return [tier, ConcurrencySlots.nested(ofTier, slots)] as const
     })
   )
-  return { places, placesOf: (tier) => ofTiers.get(tier) ?? places }
+  return { slots, slotsOf: (tier) => ofTiers.get(tier) ?? slots }
 }

@@ -6,21 +6,21 @@
 import { type Clock, Effect } from "effect"
 
 /** Whether a record may start: a partition, or what it says about one of its records. */
-export interface Gate {
+export interface StartGate {
   /** No record that waits here will start any more. */
   readonly stopping: boolean
   /** The partition is being given up: what may still start waits for handlers that run, not for the circuit breaker (ruling 35). */
   readonly ending: boolean
   readonly open: boolean
   /** Whether a record may wait here, for whatever it is. One that may not is sent away instead. */
-  readonly patient: boolean
+  readonly mayWait: boolean
   /** Returns when it is open, or stopping. */
   readonly runnable: Effect.Effect<void>
   readonly onStop: (listener: () => void) => () => void
 }
 
 /** One delivery. */
-export interface Timer {
+export interface DeliveryContext {
   /** Since when it counts against the processing budget. */
   startedMillis: number
   /** Whether the budget has cut it off. */
@@ -28,88 +28,92 @@ export interface Timer {
   /** The breaker's, while it has one. */
   permit: number | undefined
   /** Gives its place back. */
-  leave: () => void
+  releaseSlot: () => void
 }
 
-export const timerFrom = (startedMillis: number): Timer => ({
+export const deliveryFrom = (startedMillis: number): DeliveryContext => ({
   startedMillis,
   cutOff: false,
   permit: undefined,
-  leave: nothingHeld.leave
+  releaseSlot: noSlots.release
 })
 
-export interface Places {
+export interface ConcurrencySlots {
   /** Runs a handler in a place. When the gate's partition stops before there is one, the effect interrupts itself: nothing has started. */
-  readonly within: <A, E, R>(gate: Gate, timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly within: <A, E, R>(
+    gate: StartGate,
+    delivery: DeliveryContext,
+    run: () => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
   /** `outer`: places that are held meanwhile, and left as well while the partition is paused. */
-  readonly turn: (gate: Gate, outer?: Held) => Turn
+  readonly lease: (gate: StartGate, outer?: HeldSlots) => SlotLease
 }
 
 /** Places that somebody has. */
-export interface Held {
+export interface HeldSlots {
   /** Does nothing without a place. */
-  readonly leave: () => void
+  readonly release: () => void
   /** Waits for them again. Interrupts itself when the partition stops first. */
-  readonly enter: (timer: Timer) => Effect.Effect<void>
+  readonly reacquire: (delivery: DeliveryContext) => Effect.Effect<void>
 }
 
-export const nothingHeld: Held = { leave: () => {}, enter: () => Effect.void }
+export const noSlots: HeldSlots = { release: () => {}, reacquire: () => Effect.void }
 
 /**
  * For handlers that run one after the other: they keep their place as long as they are quick. A place that changes hands costs more than a quick handler,
  * so that it only does in another millisecond.
  */
-export interface Turn extends Held {
+export interface SlotLease extends HeldSlots {
   /** True when the next handler, which starts now, has its place without waiting. Otherwise it needs `within`; where others wait and the turn is over, the place is theirs. */
-  readonly takes: (timer: Timer) => boolean
+  readonly tryAcquire: (delivery: DeliveryContext) => boolean
   /** As that of `Places`, but the place is kept afterwards. */
-  readonly within: <A, E, R>(timer: Timer, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly within: <A, E, R>(delivery: DeliveryContext, run: () => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-const everybodys: Turn = { ...nothingHeld, takes: () => true, within: (_timer, run) => run() }
+const unboundedLease: SlotLease = { ...noSlots, tryAcquire: () => true, within: (_delivery, run) => run() }
 
 /** A place for everybody. */
-export const unbounded: Places = { within: (_gate, _timer, run) => run(), turn: () => everybodys }
+export const unbounded: ConcurrencySlots = { within: (_gate, _delivery, run) => run(), lease: () => unboundedLease }
 
 /** Places in places: the outer ones are taken first. */
-export const nested = (outer: Places, inner: Places): Places => {
+export const nested = (outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots => {
   if (outer === unbounded) return inner
-  const turn: Places["turn"] = (gate, around = nothingHeld) => {
-    const outside = outer.turn(gate, around)
-    const inside = inner.turn(gate, both(around, outside))
+  const lease: ConcurrencySlots["lease"] = (gate, around = noSlots) => {
+    const outside = outer.lease(gate, around)
+    const inside = inner.lease(gate, both(around, outside))
     return {
       ...both(outside, inside),
-      takes: (timer) => {
-        if (outside.takes(timer)) return inside.takes(timer)
+      tryAcquire: (delivery) => {
+        if (outside.tryAcquire(delivery)) return inside.tryAcquire(delivery)
         // Who has got the outer place by that may wait for the inner one.
-        inside.leave()
+        inside.release()
         return false
       },
-      within: (timer, run) => outside.within(timer, () => inside.within(timer, run))
+      within: (delivery, run) => outside.within(delivery, () => inside.within(delivery, run))
     }
   }
-  return { turn, within: turnOfOne(turn) }
+  return { lease, within: leaseOfOne(lease) }
 }
 
 /** A turn that ends with its first handler. */
-const turnOfOne =
-  (turn: Places["turn"]): Places["within"] =>
-  (gate, timer, run) =>
+const leaseOfOne =
+  (lease: ConcurrencySlots["lease"]): ConcurrencySlots["within"] =>
+  (gate, delivery, run) =>
     Effect.suspend(() => {
-      const { within, leave } = turn(gate)
-      timer.leave = leave
-      return Effect.ensuring(within(timer, run), Effect.sync(leave))
+      const { within, release } = lease(gate)
+      delivery.releaseSlot = release
+      return Effect.ensuring(within(delivery, run), Effect.sync(release))
     })
 
-const both = (outside: Held, inside: Held): Held => ({
-  leave: () => {
-    inside.leave()
-    outside.leave()
+const both = (outside: HeldSlots, inside: HeldSlots): HeldSlots => ({
+  release: () => {
+    inside.release()
+    outside.release()
   },
-  enter: (timer) => Effect.andThen(outside.enter(timer), inside.enter(timer))
+  reacquire: (delivery) => Effect.andThen(outside.reacquire(delivery), inside.reacquire(delivery))
 })
 
-interface Ticket {
+interface Holder {
   held: boolean
   /** Since when, by the clock. */
   heldMillis: number
@@ -119,7 +123,7 @@ interface Ticket {
 /** What is in front of the handler within a place: the circuit breaker. */
 export interface Inside {
   /** Gives back what a delivery holds that has to wait for a place: somebody in a place may be waiting for it. */
-  readonly release: (timer: Timer) => void
+  readonly release: (delivery: DeliveryContext) => void
   /** Whether who has a place may be waiting for something else than its handler. */
   readonly holdsUp: () => boolean
   /** Calls the listener when that begins; the result removes it. */
@@ -128,16 +132,16 @@ export interface Inside {
 
 const nothing: Inside = { release: () => {}, holdsUp: () => false, onHeldUp: () => () => {} }
 
-export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing): Places => {
+export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing): ConcurrencySlots => {
   let free = count
-  const waiting = new Set<Ticket>()
+  const waiting = new Set<Holder>()
 
   /** Who is being given up waits for handlers that run: those in the places may themselves be waiting. */
-  const isHeldUp = (gate: Gate) => gate.ending && inside.holdsUp()
+  const isHeldUp = (gate: StartGate) => gate.ending && inside.holdsUp()
 
-  const leave = (ticket: Ticket) => {
-    if (!ticket.held) return
-    ticket.held = false
+  const release = (holder: Holder) => {
+    if (!holder.held) return
+    holder.held = false
     const [next] = waiting
     if (next === undefined) {
       free++
@@ -148,10 +152,10 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
   }
 
   /** Returns when the ticket got a place, or the partition stops. */
-  const queue = (gate: Gate, ticket: Ticket) =>
+  const queue = (gate: StartGate, holder: Holder) =>
     Effect.callback<void>((resume) => {
       const leaveQueue = () => {
-        waiting.delete(ticket)
+        waiting.delete(holder)
         unsubscribe()
         unsubscribeInside()
         // Not at once: who leaves goes on first, to say how its record ended, or to wait again. What is done in its place is not its time.
@@ -159,65 +163,68 @@ export const make = (count: number, clock: Clock.Clock, inside: Inside = nothing
       }
       const unsubscribe = gate.onStop(leaveQueue)
       const unsubscribeInside = gate.ending ? inside.onHeldUp(leaveQueue) : () => {}
-      ticket.call = leaveQueue
-      waiting.add(ticket)
+      holder.call = leaveQueue
+      waiting.add(holder)
       // The fiber may have yielded since it looked.
       if (free > 0 || gate.stopping || isHeldUp(gate)) leaveQueue()
       return Effect.sync(leaveQueue)
     })
 
-  const enter = (gate: Gate, timer: Timer, ticket: Ticket, outer: Held): Effect.Effect<void> =>
+  const enter = (gate: StartGate, delivery: DeliveryContext, holder: Holder, outer: HeldSlots): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (gate.stopping || (!gate.patient && (!gate.open || (free === 0 && !ticket.held)))) return Effect.interrupt
+      if (gate.stopping || (!gate.mayWait && (!gate.open || (free === 0 && !holder.held)))) return Effect.interrupt
       if (!gate.open) {
-        leave(ticket)
-        outer.leave()
-        inside.release(timer)
-        return Effect.andThen(gate.runnable, Effect.andThen(outer.enter(timer), enter(gate, timer, ticket, outer)))
+        release(holder)
+        outer.release()
+        inside.release(delivery)
+        return Effect.andThen(
+          gate.runnable,
+          Effect.andThen(outer.reacquire(delivery), enter(gate, delivery, holder, outer))
+        )
       }
-      if (ticket.held) return Effect.void
+      if (holder.held) return Effect.void
       if (free === 0) {
-        inside.release(timer)
+        inside.release(delivery)
         if (isHeldUp(gate)) return Effect.interrupt
-        return Effect.andThen(queue(gate, ticket), enter(gate, timer, ticket, outer))
+        return Effect.andThen(queue(gate, holder), enter(gate, delivery, holder, outer))
       }
       free--
-      ticket.held = true
+      holder.held = true
       return Effect.void
     })
 
-  const turn: Places["turn"] = (gate, outer = nothingHeld) => {
-    const ticket: Ticket = { held: false, heldMillis: 0, call: () => {} }
+  const lease: ConcurrencySlots["lease"] = (gate, outer = noSlots) => {
+    const holder: Holder = { held: false, heldMillis: 0, call: () => {} }
     return {
-      takes: ({ startedMillis }) => {
+      tryAcquire: ({ startedMillis }) => {
         if (gate.stopping || !gate.open) return false
-        if (ticket.held) {
+        if (holder.held) {
           // Not "later than": a clock may be set back.
-          if (waiting.size > 0 && startedMillis !== ticket.heldMillis) leave(ticket)
-          return ticket.held
+          if (waiting.size > 0 && startedMillis !== holder.heldMillis) release(holder)
+          return holder.held
         }
         if (free === 0) return false
         free--
-        ticket.held = true
-        ticket.heldMillis = startedMillis
+        holder.held = true
+        holder.heldMillis = startedMillis
         return true
       },
-      within: (timer, run) =>
+      within: (delivery, run) =>
         Effect.suspend(() => {
-          const { startedMillis } = timer
+          const { startedMillis } = delivery
           const sinceMillis = clock.currentTimeMillisUnsafe()
-          timer.startedMillis = Number.POSITIVE_INFINITY
+          delivery.startedMillis = Number.POSITIVE_INFINITY
           const running = Effect.suspend(() => {
-            ticket.heldMillis = clock.currentTimeMillisUnsafe()
-            timer.startedMillis = startedMillis + ticket.heldMillis - sinceMillis
+            holder.heldMillis = clock.currentTimeMillisUnsafe()
+            delivery.startedMillis = startedMillis + holder.heldMillis - sinceMillis
             return run()
           })
-          return Effect.andThen(enter(gate, timer, ticket, outer), running)
+          return Effect.andThen(enter(gate, delivery, holder, outer), running)
         }),
-      leave: () => leave(ticket),
-      enter: (timer) => enter(gate, timer, ticket, outer)
+      release: () => release(holder),
+      reacquire: (delivery) => enter(gate, delivery, holder, outer)
     }
   }
 
-  return { turn, within: turnOfOne(turn) }
+  return { lease, within: leaseOfOne(lease) }
 }

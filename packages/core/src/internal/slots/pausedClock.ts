@@ -3,30 +3,30 @@
  * (ruling 18).
  */
 import { type Clock, Effect } from "effect"
-import type { Timer } from "./concurrencySlots.ts"
+import type { DeliveryContext } from "./concurrencySlots.ts"
 
 type Around = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-export interface OffTheClock {
+export interface PausedClock {
   /** Stops the timer for as long as the effect runs. May overlap and nest. */
   readonly within: Around
   /** Work of the handler within that: the timer runs. */
   readonly except: Around
 }
 
-export const make = (clock: Clock.Clock, timer: Timer): OffTheClock => {
+export const make = (clock: Clock.Clock, delivery: DeliveryContext): PausedClock => {
   let running = 0
   let startedMillis = 0
   let sinceMillis = 0
   const stop = () => {
     if (running++ > 0) return
-    startedMillis = timer.startedMillis
+    startedMillis = delivery.startedMillis
     sinceMillis = clock.currentTimeMillisUnsafe()
-    timer.startedMillis = Number.POSITIVE_INFINITY
+    delivery.startedMillis = Number.POSITIVE_INFINITY
   }
   const go = () => {
     if (--running > 0) return
-    timer.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
+    delivery.startedMillis = startedMillis + clock.currentTimeMillisUnsafe() - sinceMillis
   }
   const between =
     (before: () => void, after: () => void): Around =>

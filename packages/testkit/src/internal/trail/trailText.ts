@@ -2,38 +2,37 @@
  * A trail as text: one line for each delivery, the same in every run, so that it can stand in an inline snapshot.
  */
 import { Duration } from "effect"
-import type { DeliveryStep } from "./deliverySteps.ts"
-import type { Position } from "./eventRecorder.ts"
+import type { Position } from "./chronicle.ts"
+import type { Hop } from "./hops.ts"
 
 /** Longer messages are cut: the line says which error it was, not all about it. */
 const mostMessageCharacters = 80
 
 /** A time, such as `1m 300ms`. */
-export const durationText = (millis: number): string =>
-  millis === 0 ? "0ms" : Duration.format(Duration.millis(millis))
+export const time = (millis: number): string => (millis === 0 ? "0ms" : Duration.format(Duration.millis(millis)))
 
 /** Where a record lies, such as `orders-3@17`. */
-export const positionText = ({ topic, partition, offset }: Position): string => `${topic}-${partition}@${offset}`
+export const place = ({ topic, partition, offset }: Position): string => `${topic}-${partition}@${offset}`
 
 /** Times are since the record was published. `deadLetterReason` is what the dead letter itself says. */
 export const lines = (
-  steps: ReadonlyArray<DeliveryStep>,
+  hops: ReadonlyArray<Hop>,
   publishedMillis: number,
   deadLetterReason: string | undefined
 ): ReadonlyArray<string> => {
-  const cells = steps.map((hop) => [
-    `+${durationText(hop.atMillis - publishedMillis)}`,
+  const cells = hops.map((hop) => [
+    `+${time(hop.atMillis - publishedMillis)}`,
     hop.partition === undefined || hop.offset === undefined
       ? hop.topic
-      : positionText({ topic: hop.topic, partition: hop.partition, offset: hop.offset }),
-    outcomeText(hop, deadLetterReason)
+      : place({ topic: hop.topic, partition: hop.partition, offset: hop.offset }),
+    story(hop, deadLetterReason)
   ])
   const width = (column: number) => Math.max(...cells.map((row) => row[column]?.length ?? 0))
   const widths = [width(0), width(1)]
   return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
 }
 
-const outcomeText = (hop: DeliveryStep, deadLetterReason: string | undefined): string => {
+const story = (hop: Hop, deadLetterReason: string | undefined): string => {
   switch (hop.outcome) {
     case "Handled":
       return hop.attempts > 1 ? `handled, attempt ${hop.attempts}` : "handled"
@@ -45,9 +44,9 @@ const outcomeText = (hop: DeliveryStep, deadLetterReason: string | undefined): s
       return hop.failure === undefined ? "skipped" : `${failed(hop)}, skipped`
     case "Halted":
       return `${failed(hop)}, halted its partition`
-    case "Refused":
+    case "HeldByBreaker":
       return "held back by the circuit breaker"
-    case "Unfinished":
+    case "Abandoned":
       return "given up with its partition, to be delivered again"
     case "CutOff":
       return "cut off, to be delivered again"
@@ -58,13 +57,13 @@ const outcomeText = (hop: DeliveryStep, deadLetterReason: string | undefined): s
   }
 }
 
-const failed = ({ attempts, failure }: DeliveryStep): string => {
+const failed = ({ attempts, failure }: Hop): string => {
   const times = attempts === 0 ? "not handled" : attempts === 1 ? "failed" : `failed ${attempts} times`
-  return failure === undefined ? times : `${times}: ${errorText(failure)}`
+  return failure === undefined ? times : `${times}: ${error(failure)}`
 }
 
 /** An error by its class, and its message where that says more. */
-export const errorText = ({ className, message }: { readonly className: string; readonly message: string }): string => {
+export const error = ({ className, message }: { readonly className: string; readonly message: string }): string => {
   const line = message.split("\n", 1)[0]?.trim() ?? ""
   if (line === "" || line === className || line === "An error has occurred") return className
   // An error without a message of its own is shown by its fields, of which the tag is the class once more.

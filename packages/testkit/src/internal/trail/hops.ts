@@ -2,10 +2,10 @@
  * The way of one record through a binding, delivery by delivery, put together from what the connector reported.
  */
 import type { Binding, EventBusEvent } from "@eventbus/core"
-import type { EventRecorder, Position, RecordEvent } from "./eventRecorder.ts"
+import type { Chronicle, Position, RecordEvent } from "./chronicle.ts"
 
 /** One delivery of a record, on the main topic or in a tier; the last one may be yet to come. */
-export interface DeliveryStep {
+export interface Hop {
   readonly binding: string
   /** 0 is the main topic. */
   readonly tier: number
@@ -32,35 +32,31 @@ export interface DeliveryStep {
 type Definition = Binding.Binding<unknown>["definition"]
 
 /** In the order in which they happened. */
-export const ofRecord = (
-  recorder: EventRecorder,
-  definition: Definition,
-  origin: Position
-): ReadonlyArray<DeliveryStep> => {
-  const steps: Array<DeliveryStep> = []
+export const ofRecord = (chronicle: Chronicle, definition: Definition, origin: Position): ReadonlyArray<Hop> => {
+  const hops: Array<Hop> = []
   /** What the last copy said about the next delivery. */
   let next: EventBusEvent.Target | undefined
   /** Of the assignment in which the last delivery began. */
   let generation: number | undefined
-  for (const { atMillis, event } of recorder.ofOrigin(definition.name, origin)) {
-    const last = steps.at(-1)
+  for (const { atMillis, event } of chronicle.ofOrigin(definition.name, origin)) {
+    const last = hops.at(-1)
     const isOpen = last?.outcome === "Running" && isIn(last, event)
     switch (event._tag) {
       case "Started":
         // A transaction begins anew with each attempt, in the same assignment; a new one means that the delivery before came to nothing.
         if (isOpen && event.generation === generation) break
-        if (last?.outcome === "Running") steps[steps.length - 1] = { ...last, outcome: "CutOff" }
-        steps.push(begun(definition, event, atMillis, next))
+        if (last?.outcome === "Running") hops[hops.length - 1] = { ...last, outcome: "CutOff" }
+        hops.push(begun(definition, event, atMillis, next))
         generation = event.generation
         break
       case "AttemptFailed":
-        if (isOpen) steps[steps.length - 1] = { ...last, attempts: event.attempt, failure: event.failure }
+        if (isOpen) hops[hops.length - 1] = { ...last, attempts: event.attempt, failure: event.failure }
         break
       case "Settled": {
         const hop = isOpen ? last : begun(definition, event, atMillis, next)
-        if (isOpen) steps.pop()
+        if (isOpen) hops.pop()
         const { settlement, attempts, failure, target } = event
-        steps.push({
+        hops.push({
           ...hop,
           attempts,
           endedMillis: atMillis,
@@ -72,10 +68,10 @@ export const ofRecord = (
       }
     }
   }
-  return [...steps, ...waiting(definition, steps.at(-1), next)]
+  return [...hops, ...waiting(definition, hops.at(-1), next)]
 }
 
-const isIn = (hop: DeliveryStep, { record }: RecordEvent): boolean =>
+const isIn = (hop: Hop, { record }: RecordEvent): boolean =>
   hop.topic === record.topic && hop.partition === record.partition && hop.offset === record.offset
 
 const begun = (
@@ -83,7 +79,7 @@ const begun = (
   { record }: RecordEvent,
   atMillis: number,
   next: EventBusEvent.Target | undefined
-): DeliveryStep => {
+): Hop => {
   const tier = definition.tiers.ofTopic(record.topic)
   const known = next?.topic === record.topic ? next : undefined
   return {
@@ -105,9 +101,9 @@ const begun = (
 /** The delivery that a copy in a retry topic is to have. */
 const waiting = (
   { name, tiers }: Definition,
-  last: DeliveryStep | undefined,
+  last: Hop | undefined,
   next: EventBusEvent.Target | undefined
-): ReadonlyArray<DeliveryStep> => {
+): ReadonlyArray<Hop> => {
   if (last?.outcome !== "Routed" || next === undefined) return []
   const delayMillis = tiers.ofTopic(next.topic)?.delayMillis ?? 0
   return [

@@ -9,11 +9,11 @@ interface Waiter {
   readonly resume: () => void
 }
 
-export class ConditionVariable {
+export class Waiters {
   readonly #waiting = new Set<Waiter>()
 
   /** Waits until a wake-up that finds `ready`; not at all when it is ready now. */
-  await(ready: () => boolean): Effect.Effect<void> {
+  until(ready: () => boolean): Effect.Effect<void> {
     const waiting = Effect.callback<void>((resume) => {
       if (ready()) return resume(Effect.void)
       const waiter = { ready, resume: () => resume(Effect.void) }
@@ -28,13 +28,13 @@ export class ConditionVariable {
   }
 
   /** Resumes the one that has waited longest. */
-  notifyOne(): void {
+  wakeOne(): void {
     const [first] = this.#waiting
     if (first !== undefined) this.#wake(first)
   }
 
   /** Resumes whoever is ready, oldest first. A resumed fiber runs at once, and may leave nothing to the next or wait anew. */
-  notifyReady(): void {
+  wakeReady(): void {
     for (const waiter of [...this.#waiting]) if (waiter.ready()) this.#wake(waiter)
   }
 

@@ -4,29 +4,29 @@
 import { Effect, type Scope } from "effect"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import type * as MemoryBroker from "../../MemoryBroker.ts"
-import type { ClockDriver } from "../target/clockDriver.ts"
+import type { Pace } from "../target/pace.ts"
 import type { Process } from "./process.ts"
 
 /** A second process joins, gets its share, and leaves again. The leaving goes on as time passes: handlers of its may be running. */
-export const forceRebalance = <E>(
-  clockDriver: ClockDriver,
+export const rebalance = <E>(
+  pace: Pace,
   scope: Scope.Scope,
   another: Effect.Effect<Process, E>,
   areAssigned: Effect.Effect<boolean>
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const second = yield* Effect.orDie(another)
-    yield* clockDriver.waitUntil(second.hasPartitions)
+    yield* pace.comesTrue(second.hasPartitions)
     yield* Effect.forkIn(second.close, scope, { startImmediately: true })
-    yield* clockDriver.waitUntil(areAssigned)
+    yield* pace.comesTrue(areAssigned)
   })
 
 /** Everything that only a cluster in memory can do. */
-export const injectors = (clockDriver: ClockDriver, process: Process, memory: MemoryBroker.Service | undefined) => {
+export const faults = (pace: Pace, process: Process, memory: MemoryBroker.Service | undefined) => {
   const interfere = (what: (memory: MemoryBroker.Service) => Effect.Effect<void>): Effect.Effect<void> =>
     memory === undefined
       ? Effect.die(new Error("Only a cluster in memory can be made to fail; this bus runs on one that was given."))
-      : Effect.andThen(what(memory), clockDriver.untilIdle)
+      : Effect.andThen(what(memory), pace.quiet)
   return {
     crash: (binding: string, consumer?: number) =>
       interfere((memory) => {
