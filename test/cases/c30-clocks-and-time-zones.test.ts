@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { EventEnvelope, Health, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
+import { EventEnvelope, ListenerRegistry, Outbox, OutboxHealth, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { VirtualClock } from "@eventbus/testkit"
 import { Clock, Effect, Layer } from "effect"
@@ -78,7 +78,7 @@ describe("C30 clocks that disagree", () => {
       yield* Effect.gen(function* () {
         const ids = yield* insertTen
         off = -hour
-        const report = yield* Health.OutboxHealth.use((health) => health.check)
+        const report = yield* OutboxHealth.OutboxHealth.use((health) => health.check)
         assert.deepInclude(report, { status: "up", pending: 10, oldestMillis: 0 })
         const store = yield* OutboxStore.OutboxStore
         yield* store.insertNew([yield* EventEnvelope.make({ eventType: "E", eventId: "new", payload: 1 })])
@@ -89,7 +89,7 @@ describe("C30 clocks that disagree", () => {
         assert.deepStrictEqual((yield* due).toSorted(), [...ids, "new"].toSorted())
       }).pipe(
         Effect.provide(
-          Health.layer().pipe(
+          OutboxHealth.layer().pipe(
             Layer.provideMerge(Layer.orDie(OutboxStore.layer())),
             Layer.provideMerge(Layer.fresh(database))
           )
@@ -133,7 +133,7 @@ onDatabases("C30 time zones", (db) => {
         )
         yield* store.insertNew(events)
         const read = yield* store.pollPending({ limit: 10 })
-        const { events: found } = OutboxStore.partition(read)
+        const { events: found } = OutboxStore.separateUndecodable(read)
         assert.deepStrictEqual(
           found.map((event) => event.envelope.occurredAtMillis),
           moments

@@ -25,7 +25,7 @@ KafkaSuite.shared("TestBus on a real Kafka", (bootstrap) => {
       assert.match(message, /retry-1-\d+@0 \(key k\) of binding '.*': it waits in tier 1, due at .* \(in .*\)/)
       yield* bus.rebalance
       assert.strictEqual((yield* handler.nth(1, "60 seconds")).tier, 1)
-      yield* bus.pass("2 seconds")
+      yield* bus.advance("2 seconds")
       yield* bus.settled
       assert.match(yield* bus.trail(name, "k"), /failed: Error: not yet > .*retry-1\n.*handled$/)
       const refused = yield* Effect.exit(bus.crash(name))

@@ -5,11 +5,11 @@ import { assert, describe, it } from "@effect/vitest"
 import {
   DeadEventManager,
   EventEnvelope,
-  Health,
   ListenerRegistry,
   MetricsExporter,
   Outbox,
   OutboxError,
+  OutboxHealth,
   OutboxSchema,
   OutboxStore,
   PurgeScheduler
@@ -477,7 +477,7 @@ onDatabases("the shapes in real time", (db) => {
         Effect.provide(Outbox.orderedNodes({ interval: "200 millis" }).pipe(Layer.provide(deliver))),
         Effect.timeout("15 seconds")
       )
-      const health = yield* Health.OutboxHealth.pipe(
+      const health = yield* OutboxHealth.OutboxHealth.pipe(
         Effect.flatMap((h) => h.check),
         Effect.provide(Outbox.writerOnly())
       )

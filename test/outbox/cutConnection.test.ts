@@ -1,7 +1,7 @@
 /** A connection that breaks between a statement and its answer, with a proxy before a real PostgreSQL. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
-import { Inbox, ListenerRegistry, Outbox, OutboxSchema, RetryPolicy } from "@eventbus/outbox"
+import { EventRetryPolicy, Inbox, ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
 import { Effect, Exit, Layer, Logger, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as CuttingProxy from "./cuttingProxy.ts"
@@ -31,7 +31,7 @@ const scenario = <A, E>(
     })
     const outbox = Outbox.singleNode({
       interval: "200 millis",
-      retryPolicy: RetryPolicy.fixed("50 millis"),
+      retryPolicy: EventRetryPolicy.fixed("50 millis"),
       hook: { afterCommit: () => Effect.sync(() => seen.push("after commit")) }
     }).pipe(
       Layer.provide(

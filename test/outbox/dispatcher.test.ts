@@ -4,6 +4,7 @@ import {
   DispatcherWriterHook,
   EventEnvelope,
   EventInterceptor,
+  EventRetryPolicy,
   EventType,
   InFlightTracker,
   ListenerRegistry,
@@ -14,7 +15,6 @@ import {
   OutboxSchema,
   OutboxStore,
   OutboxWriter,
-  RetryPolicy,
   TxContext
 } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
@@ -315,7 +315,7 @@ describe("OutboxDispatcher", () => {
           dispatcher.enqueueCold(a!, 0)
           yield* dispatcher.awaitIdle
           assert.strictEqual((yield* statuses).a, "DONE 0")
-          for (const event of OutboxStore.partition(read).events)
+          for (const event of OutboxStore.separateUndecodable(read).events)
             assert.isTrue(dispatcher.enqueueCold(event.envelope, 0))
         })
       )
@@ -333,7 +333,7 @@ describe("OutboxDispatcher", () => {
   })
 
   it("OUT-D-15: backoff is finite and within its bounds for every n", () => {
-    const policy = RetryPolicy.defaultPolicy
+    const policy = EventRetryPolicy.defaultPolicy
     assert.deepStrictEqual([policy(1, 0.5), policy(2, 0.5), policy(3, 0)], [200, 400, 400])
     fc.assert(
       fc.property(
@@ -471,7 +471,7 @@ describe("OutboxPoller", () => {
         pollPending: (options) => Effect.andThen(count, real.pollPending(options)),
         nextDue: Effect.andThen(count, real.nextDue)
       })
-      const { poller } = yield* started({ retryPolicy: RetryPolicy.fixed("700 millis") }).pipe(
+      const { poller } = yield* started({ retryPolicy: EventRetryPolicy.fixed("700 millis") }).pipe(
         Effect.provideService(OutboxStore.OutboxStore, counted)
       )
       yield* poller.start
@@ -586,7 +586,7 @@ describe("the hot path", () => {
     const seen: Array<string> = []
     const counts = { dropped: 0, hot: 0, cold: 0, done: 0 }
     const exporter: MetricsExporter.MetricsExporter = {
-      ...MetricsExporter.NOOP,
+      ...MetricsExporter.noop,
       incrementHotDropped: () => void counts.dropped++,
       incrementHotEnqueued: () => void counts.hot++,
       incrementColdEnqueued: () => void counts.cold++,

@@ -1,7 +1,7 @@
 /** kill -9 and broken connections, with real processes on a real PostgreSQL. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
-import { ListenerRegistry, Outbox, OutboxSchema, OutboxStore, RetryPolicy } from "@eventbus/outbox"
+import { EventRetryPolicy, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { onDatabases, pgAddress, pgIn } from "./databases.ts"
@@ -99,7 +99,10 @@ onDatabases("kill -9", () => {
       const breakAll = SqlClient.SqlClient.use(
         (sql) => sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ${schema}`
       ).pipe(Effect.provideContext(admin))
-      const outbox = Outbox.singleNode({ interval: "200 millis", retryPolicy: RetryPolicy.fixed("50 millis") }).pipe(
+      const outbox = Outbox.singleNode({
+        interval: "200 millis",
+        retryPolicy: EventRetryPolicy.fixed("50 millis")
+      }).pipe(
         Layer.provide(ListenerRegistry.layerAll((e) => Effect.sync(() => seen.push(e.eventId)))),
         Layer.provideMerge(Layer.effectDiscard(Effect.orDie(OutboxSchema.migrate()))),
         Layer.provideMerge(client)

@@ -1,6 +1,13 @@
 /** Order per aggregate: on SQLite and the virtual clock, and with real concurrent transactions on PostgreSQL and MariaDB. */
 import { assert, describe, it } from "@effect/vitest"
-import { EventEnvelope, ListenerRegistry, OrderedRelay, OutboxSchema, OutboxStore, RetryPolicy } from "@eventbus/outbox"
+import {
+  EventEnvelope,
+  EventRetryPolicy,
+  ListenerRegistry,
+  OrderedRelay,
+  OutboxSchema,
+  OutboxStore
+} from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -82,7 +89,7 @@ describe("OrderedRelay", () => {
       })
     return Effect.gen(function* () {
       yield* insert(["x/0", "x/1", "y/0", "x/2", "y/1", "x/3"])
-      yield* relay(listener, { retryPolicy: RetryPolicy.fixed("10 seconds") })
+      yield* relay(listener, { retryPolicy: EventRetryPolicy.fixed("10 seconds") })
       yield* pass(1)
       assert.deepStrictEqual(seen.toSorted(), ["x/0", "y/0", "y/1"])
       yield* insert(["x/4", "y/2"])
@@ -109,7 +116,7 @@ describe("OrderedRelay", () => {
       })
     return Effect.gen(function* () {
       yield* insert(["x/0", "x/1", "x/2", "x/3"])
-      yield* relay(listener, { retryPolicy: RetryPolicy.fixed("10 seconds"), afterFailure: "passOver" })
+      yield* relay(listener, { retryPolicy: EventRetryPolicy.fixed("10 seconds"), afterFailure: "passOver" })
       yield* pass(5)
       assert.deepStrictEqual(seen, ["x/0", "x/2", "x/3"])
       yield* pass(10)
@@ -125,7 +132,7 @@ describe("OrderedRelay", () => {
         seen.push(e.eventId)
         return e.eventId === "x/0" ? Effect.fail("never") : Effect.void
       })
-    const options = { maxAttempts: 3, retryPolicy: RetryPolicy.fixed("1 minute") }
+    const options = { maxAttempts: 3, retryPolicy: EventRetryPolicy.fixed("1 minute") }
     return Effect.gen(function* () {
       yield* insert(["x/0", "x/1"])
       const first = yield* Scope.make()
@@ -166,7 +173,7 @@ describe("OrderedRelay", () => {
         yield* relay(listener, {
           maxInMemory: 100,
           batchSize: 20,
-          retryPolicy: RetryPolicy.fixed("50 millis"),
+          retryPolicy: EventRetryPolicy.fixed("50 millis"),
           maxAttempts: 100
         })
         yield* pass(10)

@@ -1,7 +1,7 @@
 /** A client that renames result columns, as applications with camel case names have it, makes no difference to the outbox. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
-import { DeadEventManager, Health, ListenerRegistry, Outbox, OutboxError, OutboxSchema } from "@eventbus/outbox"
+import { DeadEventManager, ListenerRegistry, Outbox, OutboxError, OutboxHealth, OutboxSchema } from "@eventbus/outbox"
 import { Deferred, Effect, Layer, String } from "effect"
 import { SqlClient } from "effect/sql"
 import { onDatabases, pgAddress } from "./databases.ts"
@@ -49,7 +49,7 @@ onDatabases(
           yield* Effect.gen(function* () {
             assert.strictEqual(yield* Deferred.await(delivered), "g of 7")
             const dead = yield* DeadEventManager.DeadEventManager
-            const health = yield* Health.OutboxHealth
+            const health = yield* OutboxHealth.OutboxHealth
             while ((yield* dead.count()) === 0) yield* Effect.sleep("10 millis")
             assert.deepStrictEqual(
               (yield* dead.query()).map((event) => event.eventId),

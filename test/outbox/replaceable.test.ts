@@ -86,7 +86,7 @@ describe("services of the outbox", () => {
     const notes: Array<string> = []
     const counts = { cold: 0, done: 0 }
     const exporter: MetricsExporter.MetricsExporter = {
-      ...MetricsExporter.NOOP,
+      ...MetricsExporter.noop,
       incrementColdEnqueued: () => void counts.cold++,
       incrementDispatchSuccess: () => void counts.done++
     }
@@ -174,7 +174,7 @@ describe("strategies of the outbox", () => {
         (yield* rows).map(({ headers }) => headers),
         ['[["region","eu"]]']
       )
-      const { events } = OutboxStore.partition(yield* store.pollPending({ limit: 1 }))
+      const { events } = OutboxStore.separateUndecodable(yield* store.pollPending({ limit: 1 }))
       assert.strictEqual(events[0]!.envelope.headers.get("region"), "eu")
     }).pipe(Effect.provide(database))
   })

@@ -1,16 +1,16 @@
 /** The database goes away and comes back while events are written and delivered. */
 import { assert, describe, it } from "@effect/vitest"
-import { ListenerRegistry, Outbox, OutboxSchema, RetryPolicy } from "@eventbus/outbox"
+import { EventRetryPolicy, ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
 import { Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as PrivatePostgres from "./privatePostgres.ts"
 import { perAggregate } from "./processes.ts"
 
 const shapes = {
-  singleNode: Outbox.singleNode({ interval: "200 millis", retryPolicy: RetryPolicy.fixed("50 millis") }),
+  singleNode: Outbox.singleNode({ interval: "200 millis", retryPolicy: EventRetryPolicy.fixed("50 millis") }),
   multiNode: Outbox.multiNode({
     interval: "200 millis",
-    retryPolicy: RetryPolicy.fixed("50 millis"),
+    retryPolicy: EventRetryPolicy.fixed("50 millis"),
     claimLocking: { lockTimeout: "3 seconds" }
   }),
   orderedNodes: Outbox.orderedNodes({ interval: "200 millis", leases: { lease: "3 seconds" } })

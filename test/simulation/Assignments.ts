@@ -55,7 +55,7 @@ export class Assignments {
       finished: new Set(),
       failed: new Set(),
       begun: new Set(),
-      leaving: new Map(),
+      failedDeliveries: new Map(),
       sent: new Map(),
       pending: new Set(),
       attempts: new Map(),

@@ -7,7 +7,7 @@ import type { Entry } from "./History.ts"
 export interface Breaker {
   state: CircuitBreaker.State
   /** Until when it was not closed; infinite while it is not. */
-  troubledUntilMillis: number
+  notClosedUntilMillis: number
   /** Calls that began since it is half open and run now. */
   readonly running: Set<number>
   /** Deliveries, by partition and offset, that have a permit since it is half open, or have come to an outcome that counts. */
@@ -26,7 +26,7 @@ export class Breakers {
     if (known !== undefined) return known
     const fresh: Breaker = {
       state: "CLOSED",
-      troubledUntilMillis: -1,
+      notClosedUntilMillis: -1,
       running: new Set(),
       trials: new Set()
     }
@@ -64,7 +64,7 @@ export class Breakers {
     const breaker = this.of(process, event.binding)
     if (event._tag === "BreakerChanged") {
       breaker.state = event.to
-      breaker.troubledUntilMillis = event.to === "CLOSED" ? atMillis : Number.POSITIVE_INFINITY
+      breaker.notClosedUntilMillis = event.to === "CLOSED" ? atMillis : Number.POSITIVE_INFINITY
       breaker.running.clear()
       breaker.trials.clear()
       return

@@ -3,7 +3,7 @@
  * running. Rules compare the next entry with it.
  */
 import { Assignments } from "./Assignments.ts"
-import type { Assignment, Call, Fate, GivenUp, LedgerRecord } from "./accounts.ts"
+import type { Assignment, Call, FailedDelivery, LedgerRecord, RecordState } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
@@ -24,17 +24,17 @@ export class Ledger {
   readonly records = new Map<PartitionName, Map<bigint, LedgerRecord>>()
   readonly logEnds = new Map<PartitionName, bigint>()
   /** Every record that there is of an id: the first one, and its copies in retry topics. */
-  readonly ways = new Map<string, Array<LedgerRecord>>()
+  readonly copiesById = new Map<string, Array<LedgerRecord>>()
   readonly assignments = new Assignments()
   readonly members = new Members()
-  readonly sources = new Sources(this.ways, this.assignments)
+  readonly sources = new Sources(this.copiesById, this.assignments)
   readonly calls = new Map<number, Call>()
   readonly breakers = new Breakers()
   /** What the last event of a binding in a process gave up. */
-  private lastGivenUp: GivenUp | undefined
+  private lastFailedDelivery: FailedDelivery | undefined
   readonly committed = new Map<PartitionName, bigint>()
   /** When a fault of the cluster struck last. */
-  struckAtMillis = Number.NEGATIVE_INFINITY
+  lastFaultMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
   readonly paused = new Set<string>()
   /** Until when a binding of a process showed PAUSED, whoever held it; infinite while it does. */
@@ -103,7 +103,7 @@ export class Ledger {
         this.call(entry)
         return
       case "Returned":
-        this.ret(entry)
+        this.returned(entry)
         return
       case "CommitSent":
         this.trafficOf(entry.process, entry.groupId).inFlight++
@@ -140,32 +140,32 @@ export class Ledger {
     for (const [index, plan] of entry.records.entries()) {
       const offset = entry.firstOffset + BigInt(index)
       const fresh = {
-        place: { tier: 0, attempt: 1 },
+        tierAttempt: { tier: 0, attempt: 1 },
         totalAttempts: 0,
         firstFailureMillis: undefined,
         storedMillis: 0,
         dueMillis: 0
       }
-      this.add({ ...fresh, plan, binding, partition, offset, fate: "open", removed: "no", accountedFor: false })
+      this.add({ ...fresh, plan, binding, partition, offset, state: "open", removed: "no", reportedGone: false })
     }
     this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
   }
 
   /** What it says of itself was held against the rules when it was sent. */
   private store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
-    const [first] = this.ways.get(copy.id) ?? []
+    const [first] = this.copiesById.get(copy.id) ?? []
     const plan = first && this.planOf(first.binding)
     if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
     const tier = Copies.numberOf(copy, "retry-tier")
     const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
     this.add({
       ...{ plan: first.plan, binding: first.binding, partition, offset },
-      place: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
+      tierAttempt: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
       totalAttempts: Copies.numberOf(copy, "total-attempts"),
       firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
       storedMillis,
       dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
-      ...{ fate: "open", removed: "no", accountedFor: false }
+      ...{ state: "open", removed: "no", reportedGone: false }
     })
     const end = this.logEnds.get(partition) ?? 0n
     if (offset >= end) this.logEnds.set(partition, offset + 1n)
@@ -174,15 +174,17 @@ export class Ledger {
   private add(record: LedgerRecord): void {
     const log = this.records.get(record.partition) ?? new Map<bigint, LedgerRecord>()
     this.records.set(record.partition, log.set(record.offset, record))
-    const way = this.ways.get(record.plan.id)
-    if (way === undefined) this.ways.set(record.plan.id, [record])
-    else way.push(record)
+    const copies = this.copiesById.get(record.plan.id)
+    if (copies === undefined) this.copiesById.set(record.plan.id, [record])
+    else copies.push(record)
   }
 
   /** Whether transactions write there: their markers take offsets. */
   hasMarkers(partition: PartitionName): boolean {
     const [record] = this.records.get(partition)?.values() ?? []
-    return record !== undefined && record.place.tier > 0 && this.planOf(record.binding).listener === "transactional"
+    return (
+      record !== undefined && record.tierAttempt.tier > 0 && this.planOf(record.binding).listener === "transactional"
+    )
   }
 
   planOf(binding: string): BindingPlan {
@@ -221,9 +223,9 @@ export class Ledger {
     }
   }
 
-  private ret(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
+  private returned(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
     // What opens a breaker now is this call.
-    this.lastGivenUp = undefined
+    this.lastFailedDelivery = undefined
     const call = this.calls.get(entry.call)
     if (call === undefined) return
     this.calls.delete(entry.call)
@@ -243,32 +245,37 @@ export class Ledger {
     for (const offset of call.offsets) if (call.assignment?.begun.has(offset)) call.assignment.failed.add(offset)
   }
 
-  private finish(partition: PartitionName, offset: bigint, fate: Fate, assignment: Assignment | undefined): void {
+  private finish(
+    partition: PartitionName,
+    offset: bigint,
+    state: RecordState,
+    assignment: Assignment | undefined
+  ): void {
     const record = this.record(partition, offset)
-    if (record && record.fate !== "done") record.fate = fate
+    if (record && record.state !== "done") record.state = state
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
-    const behindCopy = [...(assignment?.leaving.keys() ?? [])].some((before) => before < offset)
-    if (fate === "dead-lettered" || fate === "routed" || behindCopy) assignment?.notAwaited.add(offset)
+    const behindCopy = [...(assignment?.failedDeliveries.keys() ?? [])].some((before) => before < offset)
+    if (state === "dead-lettered" || state === "routed" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
   /**
    * A group without a committed offset begins at the first record that there is (`auto.offset.reset: earliest`). Nothing tells it what was there before.
    */
-  private excuse(partition: PartitionName, position: bigint): void {
+  private markDeletedBeforeStart(partition: PartitionName, position: bigint): void {
     for (const record of this.records.get(partition)?.values() ?? []) {
-      if (record.offset < position && record.removed !== "no") record.accountedFor = true
+      if (record.offset < position && record.removed !== "no") record.reportedGone = true
     }
   }
 
   private commit(partition: PartitionName, offset: bigint): void {
     const open = this.openUpTo(partition, offset)
-    const assignment = this.transactionOf(partition, open)
+    const assignment = this.assignmentOfTransaction(partition, open)
     this.committed.set(partition, offset)
     for (const record of open) {
-      const fate = assignment && this.fateInTransaction(record, assignment)
-      if (fate !== undefined) this.finish(partition, record.offset, fate, assignment)
+      const state = assignment && this.stateInTransaction(record, assignment)
+      if (state !== undefined) this.finish(partition, record.offset, state, assignment)
     }
   }
 
@@ -276,16 +283,16 @@ export class Ledger {
   openUpTo(partition: PartitionName, offset: bigint): ReadonlyArray<LedgerRecord> {
     const from = this.committed.get(partition) ?? 0n
     return [...(this.records.get(partition)?.values() ?? [])].filter(
-      (record) => record.fate === "open" && record.offset >= from && record.offset < offset
+      (record) => record.state === "open" && record.offset >= from && record.offset < offset
     )
   }
 
   /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
-  transactionOf(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
+  assignmentOfTransaction(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
     const stillThere = open.filter(({ removed }) => removed === "no")
     const newestFirst = this.assignments.newestFirst(partition)
     const hasFate = (assignment: Assignment) => (record: LedgerRecord) =>
-      this.fateInTransaction(record, assignment) !== undefined
+      this.stateInTransaction(record, assignment) !== undefined
     if (stillThere.length > 0) return newestFirst.find((assignment) => stillThere.every(hasFate(assignment)))
     // Every record of it was deleted since it was read.
     const active = newestFirst.find((assignment) => assignment.state === "active" && open.some(hasFate(assignment)))
@@ -293,10 +300,10 @@ export class Ledger {
   }
 
   /** What the transaction of an assignment makes of a record. */
-  private fateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): Fate | undefined {
+  private stateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): RecordState | undefined {
     if (this.planOf(binding).listener !== "transactional") return undefined
     if (assignment.pending.has(offset)) return "done"
-    if (!assignment.leaving.has(offset)) return undefined
+    if (!assignment.failedDeliveries.has(offset)) return undefined
     if (assignment.sent.has(offset)) return "routed"
     return plan.behaviour._tag === "Ignorable" ? "skipped" : undefined
   }
@@ -304,7 +311,7 @@ export class Ledger {
   private broker(entry: Extract<Entry, { readonly _tag: "Broker" }>): void {
     this.members.broker(entry)
     const { entry: what, atMillis } = entry
-    if (what._tag === "Struck") this.struckAtMillis = atMillis
+    if (what._tag === "FaultInjected") this.lastFaultMillis = atMillis
     if (what._tag !== "Committed") return
     for (const { topic, partition, offset } of what.offsets) this.commit(`${topic}/${partition}`, offset)
   }
@@ -313,11 +320,11 @@ export class Ledger {
     const { process, event, atMillis, fiber } = entry
     this.breakers.connector(entry)
     // Who gave a record up tells the breaker at once, which opens at once.
-    const given = this.lastGivenUp
+    const given = this.lastFailedDelivery
     if (event._tag === "BreakerChanged" && event.to === "OPEN" && given !== undefined && given.fiber === fiber) {
       given.breaker = "opened the breaker"
     }
-    this.lastGivenUp = undefined
+    this.lastFailedDelivery = undefined
     if (event._tag === "SessionClosed") {
       for (const assignment of this.assignments.ofProcess(process)) {
         const ofSession = assignment.consumer === event.consumer && assignment.binding === event.binding
@@ -334,7 +341,7 @@ export class Ledger {
     if (!("partition" in event)) return
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
-      if (!this.committed.has(partition)) this.excuse(partition, event.position)
+      if (!this.committed.has(partition)) this.markDeletedBeforeStart(partition, event.position)
       this.assignments.begin(process, event, this.stopping.get(process))
       return
     }
@@ -364,8 +371,8 @@ export class Ledger {
         if (event.retryInMillis !== undefined) return
         const { state } = this.breakers.of(process, event.binding)
         const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
-        this.lastGivenUp = { attempts, failure, atMillis, fiber, budgetReached, breaker }
-        assignment.leaving.set(event.record.offset, this.lastGivenUp)
+        this.lastFailedDelivery = { attempts, failure, atMillis, fiber, budgetReached, breaker }
+        assignment.failedDeliveries.set(event.record.offset, this.lastFailedDelivery)
         assignment.sent.delete(event.record.offset)
         return
       }
@@ -374,12 +381,12 @@ export class Ledger {
         return
       case "RecordsGone":
         for (const [offset, record] of this.records.get(partition) ?? []) {
-          if (offset >= event.from && offset < event.to) record.accountedFor = true
+          if (offset >= event.from && offset < event.to) record.reportedGone = true
         }
         return
       case "Settled":
-        if (event.target !== undefined) this.sources.claim(assignment, this.record(partition, event.record.offset))
-        assignment.leaving.delete(event.record.offset)
+        if (event.target !== undefined) this.sources.reassign(assignment, this.record(partition, event.record.offset))
+        assignment.failedDeliveries.delete(event.record.offset)
         assignment.attempts.delete(event.record.offset)
         if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)
         if (event.settlement === "DeadLettered")

@@ -5,7 +5,7 @@ import { type Binding, Broker, EventBusConnector, type EventBusEvent } from "@ev
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { History } from "./History.ts"
-import { makeBinding, type Workshop } from "./handlers.ts"
+import { type HandlerContext, makeBinding } from "./handlers.ts"
 import * as Port from "./port.ts"
 import type { BindingPlan } from "./Scenario.ts"
 
@@ -15,18 +15,18 @@ export interface MachineOptions {
   readonly plans: ReadonlyArray<BindingPlan>
   readonly memory: MemoryBroker.MemoryBroker["Service"]
   readonly history: History
-  readonly workshop: Workshop
-  readonly plant: Plant | undefined
+  readonly handlerContext: HandlerContext
+  readonly defect: Defect | undefined
 }
 
 /** A bug to put between the connector and the world, for proof that the rules see it. */
-export interface Plant {
+export interface Defect {
   readonly sabotage?: Port.Sabotage
   /** What the connector is told to run, in place of what the rules believe it runs. */
-  readonly binding?: (plan: BindingPlan) => BindingPlan
-  readonly runs?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
+  readonly changePlan?: (plan: BindingPlan) => BindingPlan
+  readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
   /** What is told of an event. */
-  readonly tells?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
+  readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
   readonly pause?: "forgotten"
   readonly stop?: "forgotten"
 }
@@ -60,7 +60,7 @@ export class Machine {
   start(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       if (this.running !== undefined) return
-      const { name, history, memory, plans, concurrency, workshop, plant } = this.options
+      const { name, history, memory, plans, concurrency, handlerContext, defect } = this.options
       const process = `${name}.${++this.lives}`
       const scope = yield* Scope.make()
       const listening = yield* Scope.make()
@@ -73,13 +73,14 @@ export class Machine {
       this.running = { process, connector, scope }
       history.add({ _tag: "ProcessStarted", process })
       const listen = connector.subscribe((event) => {
-        for (const told of plant?.tells?.(event) ?? [event]) history.add({ _tag: "Connector", process, event: told })
+        for (const reported of defect?.rewriteEvent?.(event) ?? [event])
+          history.add({ _tag: "Connector", process, event: reported })
       })
       yield* Scope.provide(listen, listening)
-      const port = Port.ofProcess(memory.broker, history, process, plant?.sabotage)
+      const port = Port.ofProcess(memory.broker, history, process, defect?.sabotage)
       for (const plan of plans) {
-        const binding = makeBinding(plant?.binding?.(plan) ?? plan, concurrency, process, workshop)
-        const register = connector.register(plant?.runs?.(binding) ?? binding)
+        const binding = makeBinding(defect?.changePlan?.(plan) ?? plan, concurrency, process, handlerContext)
+        const register = connector.register(defect?.wrapBinding?.(binding) ?? binding)
         yield* Effect.orDie(Effect.provideService(register, Broker.Broker, port))
       }
     })
@@ -90,11 +91,11 @@ export class Machine {
     return Effect.suspend(() => {
       const running = this.takeDown()
       if (running === undefined) return Effect.void
-      const { history, plant } = this.options
+      const { history, defect } = this.options
       const { process, scope } = running
       history.add({ _tag: "ProcessStopping", process })
       const stopped = Effect.sync(() => history.add({ _tag: "ProcessStopped", process }))
-      if (plant?.stop === "forgotten") return Effect.andThen(stopped, this.ended)
+      if (defect?.stop === "forgotten") return Effect.andThen(stopped, this.ended)
       return Effect.andThen(Effect.andThen(Scope.close(scope, Exit.void), stopped), this.ended)
     })
   }
@@ -114,7 +115,7 @@ export class Machine {
     return Effect.suspend(() => {
       if (this.running === undefined) return Effect.void
       const { process, connector } = this.running
-      const command = this.options.plant?.pause === "forgotten" ? Effect.void : connector.pause(binding)
+      const command = this.options.defect?.pause === "forgotten" ? Effect.void : connector.pause(binding)
       const turn = this.resumes
       // A resume that came while the pause was still committing has the last word.
       const note = Effect.sync(() => {

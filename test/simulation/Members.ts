@@ -9,14 +9,14 @@ export interface Member {
 }
 
 export class Members {
-  private readonly holdings = new Map<string, Set<PartitionName>>()
+  private readonly owned = new Map<string, Set<PartitionName>>()
   /** When the broker told a member to give a partition up that it still has. */
   private readonly revokedAtMillis = new Map<string, number>()
   /** Processes by the member id that they have, or had last. */
   private readonly staticOwners = new Map<string, string>()
 
-  held({ groupId, memberId }: Member): Set<PartitionName> {
-    return this.holdings.get(`${groupId} ${memberId}`) ?? new Set()
+  ownedBy({ groupId, memberId }: Member): Set<PartitionName> {
+    return this.owned.get(`${groupId} ${memberId}`) ?? new Set()
   }
 
   /** Since when a member has to give a partition up; undefined when it need not. */
@@ -38,8 +38,8 @@ export class Members {
   broker({ entry, atMillis }: Extract<Entry, { readonly _tag: "Broker" }>): void {
     switch (entry._tag) {
       case "Assigned": {
-        const held = this.held(entry)
-        this.holdings.set(`${entry.groupId} ${entry.memberId}`, held)
+        const held = this.ownedBy(entry)
+        this.owned.set(`${entry.groupId} ${entry.memberId}`, held)
         for (const partition of entry.partitions) held.add(partition)
         return
       }
@@ -51,14 +51,14 @@ export class Members {
       case "Released":
       case "Lost":
         for (const partition of entry.partitions) {
-          this.held(entry).delete(partition)
+          this.ownedBy(entry).delete(partition)
           this.revokedAtMillis.delete(`${entry.groupId} ${entry.memberId} ${partition}`)
         }
         return
       case "Left":
       case "Expired":
       case "Fenced":
-        this.holdings.delete(`${entry.groupId} ${entry.memberId}`)
+        this.owned.delete(`${entry.groupId} ${entry.memberId}`)
     }
   }
 }

@@ -118,7 +118,7 @@ export interface Scenario {
   readonly faults: FaultPlan.FaultPlan
   /** How many faults the plan draws on: none, some or many. */
   readonly intensity: number
-  readonly troubleMillis: number
+  readonly faultPeriodMillis: number
   /** When a dependency is down: a handler that would have succeeded fails. */
   readonly outage: Outage | undefined
 }

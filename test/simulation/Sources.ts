@@ -27,7 +27,7 @@ export class Sources {
     const sources = (this.ways.get(copy.id) ?? []).flatMap((record) =>
       this.assignments
         .ofPartition(process, record.partition)
-        .filter(({ leaving }) => leaving.has(record.offset))
+        .filter(({ failedDeliveries }) => failedDeliveries.has(record.offset))
         .map((assignment): Source => ({ record, assignment }))
     )
     // What was given up before its partition was revoked leaves all the same.
@@ -52,13 +52,13 @@ export class Sources {
   }
 
   /** A copy that was taken for that of a twin, called as often, belongs to the record which its acknowledgement settles. */
-  claim(assignment: Assignment, record: LedgerRecord | undefined): void {
+  reassign(assignment: Assignment, record: LedgerRecord | undefined): void {
     if (record === undefined || assignment.sent.has(record.offset)) return
     const calls = callsOf({ record, assignment })
     for (const twin of this.ways.get(record.plan.id) ?? []) {
       for (const of of this.assignments.ofPartition(assignment.process, twin.partition)) {
         const number = of.sent.get(twin.offset)
-        if (number === undefined || !of.leaving.has(twin.offset)) continue
+        if (number === undefined || !of.failedDeliveries.has(twin.offset)) continue
         if (callsOf({ record: twin, assignment: of }) !== calls) continue
         of.sent.delete(twin.offset)
         assignment.sent.set(record.offset, number)
@@ -70,11 +70,11 @@ export class Sources {
 
 /** Calls of the handler in all, once the record was given up; undefined for one that was not. */
 const callsOf = ({ record, assignment }: Source): number | undefined => {
-  const given = assignment.leaving.get(record.offset)
+  const given = assignment.failedDeliveries.get(record.offset)
   return given === undefined ? undefined : record.totalAttempts + given.attempts
 }
 
-const givenUpAt = ({ record, assignment }: Source): number => assignment.leaving.get(record.offset)!.atMillis
+const givenUpAt = ({ record, assignment }: Source): number => assignment.failedDeliveries.get(record.offset)!.atMillis
 
 /** Copies that leave several partitions at one time may overtake each other; what they say of their attempts and of their time tells them apart. */
 const isTold = (source: Source, copy: Copy): boolean => {

@@ -5,7 +5,7 @@
  * guessing how many yields a chain of fibers needs, and an hour costs what happens in it.
  */
 import { Clock, Context, Duration, Effect, type Exit, Logger, Metric, Random, References, Scheduler } from "effect"
-import * as Chance from "./Chance.ts"
+import * as SeededRandom from "./random.ts"
 
 interface Sleeper {
   readonly atMillis: number
@@ -33,7 +33,7 @@ export class Timeline {
   /** Fibers that have started and not ended. */
   fibers = 0
   nowMillis = beginMillis
-  private readonly chance: Chance.Chance
+  private readonly chance: SeededRandom.Random
   private readonly options: Options
   private ready: Array<() => void> = []
   private sleepers: Array<Sleeper> = []
@@ -43,7 +43,7 @@ export class Timeline {
 
   constructor(options: Options) {
     this.options = options
-    this.chance = Chance.make(options.seed)
+    this.chance = SeededRandom.make(options.seed)
   }
 
   /** Fibers that wait for the clock. */

@@ -3,10 +3,10 @@
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { PartitionName } from "./History.ts"
-import type { Place } from "./retries.ts"
+import type { TierAttempt } from "./retries.ts"
 import type { RecordPlan } from "./Scenario.ts"
 
-export type Fate = "open" | "done" | "routed" | "dead-lettered" | "skipped"
+export type RecordState = "open" | "done" | "routed" | "dead-lettered" | "skipped"
 
 export interface LedgerRecord {
   readonly plan: RecordPlan
@@ -14,22 +14,22 @@ export interface LedgerRecord {
   readonly partition: PartitionName
   readonly offset: bigint
   /** Where it is on its way through the tiers, and what it brings along. Nothing of a record of the main topic is believed. */
-  readonly place: Place
+  readonly tierAttempt: TierAttempt
   readonly totalAttempts: number
   readonly firstFailureMillis: number | undefined
   /** When it was in its topic; 0 for a record of the main topic. */
   readonly storedMillis: number
   /** When it may be handled. */
   readonly dueMillis: number
-  fate: Fate
+  state: RecordState
   /** Removed from the log, by retention or compaction. */
   removed: "no" | "retention" | "compaction"
   /** A connector has said that it is gone, or could not know that it ever was: deleted before the group committed anything. */
-  accountedFor: boolean
+  reportedGone: boolean
 }
 
 /** How a delivery gave a record up. */
-export interface GivenUp {
+export interface FailedDelivery {
   readonly attempts: number
   readonly failure: Failure
   readonly atMillis: number
@@ -75,7 +75,7 @@ export interface Assignment {
   /** Called and not finished. */
   readonly begun: Set<bigint>
   /** Given up by their delivery, and on their way to another topic: what is behind them may begin, and is not committed. */
-  readonly leaving: Map<bigint, GivenUp>
+  readonly failedDeliveries: Map<bigint, FailedDelivery>
   /** Copies that were begun to be published and not refused, by the number of the sending. */
   readonly sent: Map<bigint, number>
   /** Done in a transaction that is not committed yet. */

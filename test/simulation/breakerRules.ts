@@ -46,7 +46,7 @@ const shown: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
 /** Rulings 17 and 59: what fails while it is open, and what opens it, stays where it is. */
 const staying: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
   const source = ledger.sources.of(process, copy)
-  const given = source?.assignment.leaving.get(source.record.offset)
+  const given = source?.assignment.failedDeliveries.get(source.record.offset)
   if (given?.breaker === undefined) return undefined
   return `${source?.record.partition}: the copy of ${source?.record.offset} (${copy.id}) is published, and its failure ${given.breaker}`
 })
@@ -59,7 +59,7 @@ const drains: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (plan.listener === "transactional") return undefined
   const isBusy = [...ledger.calls.values()].some((call) => call.process === process && call.binding === event.binding)
   const assignment = ledger.assignments.current(process, event.consumer, `${event.topic}/${event.partition}`)
-  if (isBusy || assignment === undefined || assignment.leaving.size > 0) return undefined
+  if (isBusy || assignment === undefined || assignment.failedDeliveries.size > 0) return undefined
   const { inFlight } = ledger.trafficOf(process, plan.groupId)
   return inFlight > 0
     ? undefined

@@ -10,11 +10,11 @@ export interface Copy {
   readonly id: string
   readonly key: string | null
   /** What the connector says about it, by header name without `x-eventbus-`. */
-  readonly told: ReadonlyMap<string, string>
+  readonly headers: ReadonlyMap<string, string>
   /** Headers of the connector that occur more than once. */
   readonly repeated: ReadonlyArray<string>
   /** All other headers, in order. */
-  readonly own: ReadonlyArray<string>
+  readonly userHeaders: ReadonlyArray<string>
 }
 
 const prefix = "x-eventbus-"
@@ -23,31 +23,32 @@ const decoder = new TextDecoder()
 type Record = Pick<ConsumerRecord.ProducerRecord, "topic" | "key" | "value" | "headers">
 
 /** Undefined for what is no copy: it does not say where it was first. */
-export const read = ({ topic, key, value, headers = [] }: Record): Copy | undefined => {
-  const told = new Map<string, string>()
+export const read = (record: Record): Copy | undefined => {
+  const { topic, key, value } = record
+  const headers = new Map<string, string>()
   const repeated: Array<string> = []
-  const own: Array<string> = []
-  for (const header of headers) {
+  const userHeaders: Array<string> = []
+  for (const header of record.headers ?? []) {
     const text = decoder.decode(header.value ?? undefined)
     if (!header.key.startsWith(prefix)) {
-      own.push(`${header.key}=${text}`)
+      userHeaders.push(`${header.key}=${text}`)
       continue
     }
     const name = header.key.slice(prefix.length)
-    if (told.has(name)) repeated.push(name)
-    told.set(name, text)
+    if (headers.has(name)) repeated.push(name)
+    headers.set(name, text)
   }
-  if (!told.has("original-topic")) return undefined
+  if (!headers.has("original-topic")) return undefined
   const id = decoder.decode(value ?? undefined).replace(/^!/, "")
-  return { topic, id, key: key == null ? null : decoder.decode(key), told, repeated, own }
+  return { topic, id, key: key == null ? null : decoder.decode(key), headers, repeated, userHeaders }
 }
 
-export const numberOf = ({ told }: Copy, name: string): number => Number(told.get(name) ?? Number.NaN)
+export const numberOf = ({ headers }: Copy, name: string): number => Number(headers.get(name) ?? Number.NaN)
 
 /** When it says that it was made: milliseconds since the scenario began. */
 export const publishedMillis = (copy: Copy): number =>
-  numberOf(copy, copy.told.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
+  numberOf(copy, copy.headers.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
 
 /** Partition and offset of the record that was published first. */
-export const originOf = ({ told }: Copy): string =>
-  `${told.get("original-topic")}/${told.get("original-partition")} at ${told.get("original-offset")}`
+export const originOf = ({ headers }: Copy): string =>
+  `${headers.get("original-topic")}/${headers.get("original-partition")} at ${headers.get("original-offset")}`

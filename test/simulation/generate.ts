@@ -2,7 +2,7 @@
  * Draws a scenario from a seed.
  */
 import { FaultPlan } from "@eventbus/testkit"
-import * as Chance from "./Chance.ts"
+import * as Random from "./random.ts"
 import type {
   Action,
   Behaviour,
@@ -16,169 +16,169 @@ import type {
 } from "./Scenario.ts"
 
 export const generate = (seed: number): Scenario => {
-  const chance = Chance.make(seed)
-  const troubleMillis = chance.between(20, 90) * 1000
-  const intensity = chance.weighted([
+  const random = Random.make(seed)
+  const faultPeriodMillis = random.between(20, 90) * 1000
+  const intensity = random.weighted([
     [4, 0],
     [3, 0.3],
     [3, 1]
   ])
   const bindings = Array.from(
     {
-      length: chance.weighted([
+      length: random.weighted([
         [4, 1],
         [1, 2]
       ])
     },
-    (_, index) => binding(chance, index)
+    (_, index) => binding(random, index)
   )
-  const processes = topology(chance)
+  const processes = topology(random)
   const actions = [
-    ...bindings.flatMap((plan, index) => workload(chance, plan, index, troubleMillis)),
-    ...processes.flatMap((_, index) => lifecycle(chance, index, troubleMillis, bindings.length))
+    ...bindings.flatMap((plan, index) => workload(random, plan, index, faultPeriodMillis)),
+    ...processes.flatMap((_, index) => lifecycle(random, index, faultPeriodMillis, bindings.length))
   ].sort((a, b) => a.atMillis - b.atMillis)
   return {
     seed,
-    interleaving: chance.happens(0.3) ? "shuffled" : "first-come",
-    assignment: chance.happens(0.25) ? "eager" : "cooperative-sticky",
-    latencyMillis: chance.pick([0, 0, 5, 40]),
-    maxRecordsPerChunk: chance.pick([3, 10, 40, 500]),
+    interleaving: random.happens(0.3) ? "shuffled" : "first-come",
+    assignment: random.happens(0.25) ? "eager" : "cooperative-sticky",
+    latencyMillis: random.pick([0, 0, 5, 40]),
+    maxRecordsPerChunk: random.pick([3, 10, 40, 500]),
     bindings,
     processes,
     actions,
-    faults: faults(chance, seed, intensity, troubleMillis),
+    faults: faults(random, seed, intensity, faultPeriodMillis),
     intensity,
-    troubleMillis,
-    outage: outage(chance, bindings.length, troubleMillis)
+    faultPeriodMillis,
+    outage: outage(random, bindings.length, faultPeriodMillis)
   }
 }
 
-const outage = (chance: Chance.Chance, bindings: number, troubleMillis: number): Outage | undefined => {
-  if (!chance.happens(0.35)) return undefined
-  const fromMillis = chance.between(0, troubleMillis / 2)
+const outage = (random: Random.Random, bindings: number, faultPeriodMillis: number): Outage | undefined => {
+  if (!random.happens(0.35)) return undefined
+  const fromMillis = random.between(0, faultPeriodMillis / 2)
   return {
-    binding: chance.between(0, bindings - 1),
+    binding: random.between(0, bindings - 1),
     fromMillis,
-    toMillis: Math.min(troubleMillis, fromMillis + chance.pick([500, 4_000, 20_000]))
+    toMillis: Math.min(faultPeriodMillis, fromMillis + random.pick([500, 4_000, 20_000]))
   }
 }
 
 /** Two to five sessions of each binding, in one to five processes. */
-const topology = (chance: Chance.Chance): Scenario["processes"] => {
-  let left = chance.between(2, 5)
+const topology = (random: Random.Random): Scenario["processes"] => {
+  let left = random.between(2, 5)
   const processes: Array<{ readonly concurrency: number }> = []
   while (left > 0) {
-    const concurrency = left > 1 && chance.happens(0.3) ? 2 : 1
+    const concurrency = left > 1 && random.happens(0.3) ? 2 : 1
     processes.push({ concurrency })
     left -= concurrency
   }
   return processes
 }
 
-const binding = (chance: Chance.Chance, index: number): BindingPlan => {
-  const listener = chance.weighted([
+const binding = (random: Random.Random, index: number): BindingPlan => {
+  const listener = random.weighted([
     [5, "single"],
     [2, "batch"],
     [2, "whole-batch"],
     [2, "transactional"]
   ] as const)
-  const processingOrder = listener === "single" ? chance.pick(["partition", "key", "unordered"] as const) : "partition"
+  const processingOrder = listener === "single" ? random.pick(["partition", "key", "unordered"] as const) : "partition"
   const name = index === 0 ? "orders" : "bills"
-  const halts = listener !== "whole-batch" && processingOrder === "partition" && chance.happens(0.15)
-  const tiers = halts || chance.happens(0.4) ? [] : tiersOf(chance)
+  const halts = listener !== "whole-batch" && processingOrder === "partition" && random.happens(0.15)
+  const tiers = halts || random.happens(0.4) ? [] : tiersOf(random)
   return {
     name,
     topic: name,
     groupId: `${name}-readers`,
-    partitions: chance.between(1, 6),
+    partitions: random.between(1, 6),
     listener,
-    verdict: chance.pick(["from", "these", "none"] as const),
+    verdict: random.pick(["from", "these", "none"] as const),
     processingOrder,
-    ackMode: chance.pick(["MANUAL_IMMEDIATE", "MANUAL"] as const),
-    batchFailureStrategy: chance.pick(["SEEK_TO_FAILED", "DLQ_AND_CONTINUE"] as const),
+    ackMode: random.pick(["MANUAL_IMMEDIATE", "MANUAL"] as const),
+    batchFailureStrategy: random.pick(["SEEK_TO_FAILED", "DLQ_AND_CONTINUE"] as const),
     onExhausted: halts ? "halt" : "dead-letter",
-    membership: chance.happens(0.15) ? "static" : "dynamic",
-    maxAttempts: chance.between(1, 4),
+    membership: random.happens(0.15) ? "static" : "dynamic",
+    maxAttempts: random.between(1, 4),
     tiers,
-    tierConsumer: chance.happens(0.3) ? "separate" : "shared",
-    breaker: chance.happens(0.45) ? breakerOf(chance) : undefined,
-    maxPollRecords: chance.pick([1, 4, 10]),
-    maxInFlight: chance.weighted([
+    tierConsumer: random.happens(0.3) ? "separate" : "shared",
+    breaker: random.happens(0.45) ? breakerOf(random) : undefined,
+    maxPollRecords: random.pick([1, 4, 10]),
+    maxInFlight: random.weighted([
       [3, undefined],
       [1, 1],
       [1, 2],
       [1, 5]
     ] as const),
-    maxBufferedRecords: chance.pick([1, 20, 50_000]),
-    commitIntervalMillis: chance.pick([0, 200, 2000]),
-    maxWaitMillis: chance.pick([100, 1_000, 5_000, 5_000]),
-    shutdownTimeoutMillis: chance.pick([2_000, 10_000])
+    maxBufferedRecords: random.pick([1, 20, 50_000]),
+    commitIntervalMillis: random.pick([0, 200, 2000]),
+    maxWaitMillis: random.pick([100, 1_000, 5_000, 5_000]),
+    shutdownTimeoutMillis: random.pick([2_000, 10_000])
   }
 }
 
 /** One to three tiers: a topic for each, one for all, or one tier alone. */
-const tiersOf = (chance: Chance.Chance): ReadonlyArray<TierPlan> => {
-  const count = chance.between(1, 3)
-  const shares = chance.happens(0.3)
-  let delayMillis = chance.pick([0, 200, 1_000, 5_000])
+const tiersOf = (random: Random.Random): ReadonlyArray<TierPlan> => {
+  const count = random.between(1, 3)
+  const shares = random.happens(0.3)
+  let delayMillis = random.pick([0, 200, 1_000, 5_000])
   return Array.from({ length: count }, (_, index): TierPlan => {
-    if (index > 0 && !shares) delayMillis += chance.pick([1_000, 4_000, 15_000])
-    return { delayMillis, maxAttempts: chance.between(1, 3), concurrency: chance.pick([1, 1, 2, 5]) }
+    if (index > 0 && !shares) delayMillis += random.pick([1_000, 4_000, 15_000])
+    return { delayMillis, maxAttempts: random.between(1, 3), concurrency: random.pick([1, 1, 2, 5]) }
   })
 }
 
-const breakerOf = (chance: Chance.Chance): BreakerPlan => {
-  const windowType = chance.happens(0.7) ? "count" : "time"
-  const windowSize = windowType === "count" ? chance.between(1, 8) : chance.pick([2, 10, 30])
+const breakerOf = (random: Random.Random): BreakerPlan => {
+  const windowType = random.happens(0.7) ? "count" : "time"
+  const windowSize = windowType === "count" ? random.between(1, 8) : random.pick([2, 10, 30])
   return {
     windowType,
     windowSize,
-    minimumCalls: chance.between(1, windowType === "count" ? windowSize : 6),
-    failureRate: chance.pick([20, 50, 50, 100]),
-    permits: chance.between(1, 3),
-    waitMillis: chance.pick([300, 2_000, 8_000]),
-    slowMillis: chance.pick([300, 5_000, 60_000]),
-    automaticPauseOnOpen: chance.happens(0.6),
-    backsOff: chance.happens(0.3),
-    probes: chance.happens(0.3)
+    minimumCalls: random.between(1, windowType === "count" ? windowSize : 6),
+    failureRate: random.pick([20, 50, 50, 100]),
+    permits: random.between(1, 3),
+    waitMillis: random.pick([300, 2_000, 8_000]),
+    slowMillis: random.pick([300, 5_000, 60_000]),
+    automaticPauseOnOpen: random.happens(0.6),
+    backsOff: random.happens(0.3),
+    probes: random.happens(0.3)
   }
 }
 
-const routeOf = (chance: Chance.Chance): Route =>
-  chance.pick<Route>([
+const routeOf = (random: Random.Random): Route =>
+  random.pick<Route>([
     { _tag: "Next" },
-    { _tag: "Tier", tier: chance.between(1, 4) },
-    { _tag: "After", millis: chance.pick([0, 3_000, 100_000]) }
+    { _tag: "Tier", tier: random.between(1, 4) },
+    { _tag: "After", millis: random.pick([0, 3_000, 100_000]) }
   ])
 
-const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
-  const millis = chance.weighted([
+const behaviour = (random: Random.Random, plan: BindingPlan): Behaviour => {
+  const millis = random.weighted([
     [6, 0],
     [3, 20],
     [1, 400],
     [0.3, 4_000]
   ] as const)
-  const how = chance.pick(["fail", "die", "throw", "interrupt"] as const)
+  const how = random.pick(["fail", "die", "throw", "interrupt"] as const)
   // Each such call takes its whole processing budget: with tiers, one that never ends would outlast the run.
   const stuckCalls =
     plan.tiers.length > 0 || plan.breaker !== undefined
-      ? chance.between(1, 3)
-      : chance.pick([1, Number.POSITIVE_INFINITY])
-  return chance.weighted<Behaviour>([
+      ? random.between(1, 3)
+      : random.pick([1, Number.POSITIVE_INFINITY])
+  return random.weighted<Behaviour>([
     [60, { _tag: "Fine", millis }],
-    [6, { _tag: "Flaky", failures: chance.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
+    [6, { _tag: "Flaky", failures: random.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
     // What always fails would keep a breaker open for ever.
     [
       plan.onExhausted === "halt" || plan.breaker !== undefined ? 0 : 3,
       { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }
     ],
-    [4, { _tag: "Busy", failures: chance.between(1, 4), route: routeOf(chance), millis }],
+    [4, { _tag: "Busy", failures: random.between(1, 4), route: routeOf(random), millis }],
     [2, { _tag: "Rejected" }],
     [2, { _tag: "Ignorable" }],
     [0.5, { _tag: "Alarming" }],
     [2, { _tag: "Undecodable" }],
     [plan.onExhausted === "halt" ? 0 : 0.2, { _tag: "Stuck", calls: stuckCalls }],
-    [0.3, { _tag: "Stubborn", millis: chance.pick(stubbornMillis(plan)) }]
+    [0.3, { _tag: "Stubborn", millis: random.pick(stubbornMillis(plan)) }]
   ])
 }
 
@@ -186,63 +186,73 @@ const behaviour = (chance: Chance.Chance, plan: BindingPlan): Behaviour => {
 const stubbornMillis = ({ listener, breaker }: BindingPlan): readonly [number, ...Array<number>] =>
   listener === "whole-batch" && breaker !== undefined ? [1_000, 2_000, 3_000] : [1_000, 12_000, 25_000]
 
-const workload = (chance: Chance.Chance, plan: BindingPlan, index: number, troubleMillis: number): Array<Action> => {
+const workload = (
+  random: Random.Random,
+  plan: BindingPlan,
+  index: number,
+  faultPeriodMillis: number
+): Array<Action> => {
   const actions: Array<Action> = []
-  const keys = chance.pick([1, 3, 20])
+  const keys = random.pick([1, 3, 20])
   let partitions = plan.partitions
-  let left = chance.between(10, 120)
+  let left = random.between(10, 120)
   let serial = 0
-  const at = (): number => chance.between(0, troubleMillis)
-  if (chance.happens(0.25)) {
-    partitions += chance.between(1, 3)
-    actions.push({ _tag: "Grow", atMillis: chance.between(1_000, troubleMillis), binding: index, partitions })
+  const at = (): number => random.between(0, faultPeriodMillis)
+  if (random.happens(0.25)) {
+    partitions += random.between(1, 3)
+    actions.push({ _tag: "Grow", atMillis: random.between(1_000, faultPeriodMillis), binding: index, partitions })
   }
   const grownAt = actions[0]?.atMillis ?? 0
   while (left > 0) {
-    const atMillis = chance.happens(0.4) ? 0 : at()
-    const count = Math.min(left, chance.between(1, 30))
+    const atMillis = random.happens(0.4) ? 0 : at()
+    const count = Math.min(left, random.between(1, 30))
     left -= count
 
     const within = grownAt > 0 && atMillis > grownAt ? partitions : plan.partitions
     const records = Array.from({ length: count }, (): RecordPlan => {
-      const key = chance.happens(0.1) ? null : `k${chance.between(1, keys)}`
-      const partition = chance.between(0, within - 1)
-      const forged = chance.happens(0.05)
-      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: behaviour(chance, plan), forged }
+      const key = random.happens(0.1) ? null : `k${random.between(1, keys)}`
+      const partition = random.between(0, within - 1)
+      const forged = random.happens(0.05)
+      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: behaviour(random, plan), forged }
     })
     actions.push({ _tag: "Publish", atMillis, binding: index, records })
   }
-  const somewhere = (): number => chance.between(0, plan.partitions - 1)
-  for (let holes = chance.pick([0, 0, 1, 4]); holes > 0; holes--) {
-    const kind = chance.pick(["control", "aborted"] as const)
+  const somewhere = (): number => random.between(0, plan.partitions - 1)
+  for (let holes = random.pick([0, 0, 1, 4]); holes > 0; holes--) {
+    const kind = random.pick(["control", "aborted"] as const)
     actions.push({ _tag: "Hole", atMillis: at(), binding: index, partition: somewhere(), kind })
   }
-  if (chance.happens(0.15)) actions.push({ _tag: "Compact", atMillis: at(), binding: index, partition: somewhere() })
-  if (chance.happens(0.1)) actions.push({ _tag: "Truncate", atMillis: at(), binding: index, partition: somewhere() })
+  if (random.happens(0.15)) actions.push({ _tag: "Compact", atMillis: at(), binding: index, partition: somewhere() })
+  if (random.happens(0.1)) actions.push({ _tag: "Truncate", atMillis: at(), binding: index, partition: somewhere() })
   return actions
 }
 
-const lifecycle = (chance: Chance.Chance, process: number, troubleMillis: number, bindings: number): Array<Action> => {
+const lifecycle = (
+  random: Random.Random,
+  process: number,
+  faultPeriodMillis: number,
+  bindings: number
+): Array<Action> => {
   const actions: Array<Action> = []
-  let atMillis = chance.happens(0.6) ? 0 : chance.between(0, troubleMillis / 2)
+  let atMillis = random.happens(0.6) ? 0 : random.between(0, faultPeriodMillis / 2)
   actions.push({ _tag: "Start", atMillis, process })
   for (
-    let turns = chance.weighted([
+    let restarts = random.weighted([
       [4, 0],
       [3, 1],
       [2, 2],
       [1, 4]
     ]);
-    turns > 0;
-    turns--
+    restarts > 0;
+    restarts--
   ) {
-    atMillis += chance.between(1, troubleMillis / 3)
-    actions.push({ _tag: chance.happens(0.4) ? "Kill" : "Stop", atMillis, process })
-    atMillis += chance.between(0, 15_000)
+    atMillis += random.between(1, faultPeriodMillis / 3)
+    actions.push({ _tag: random.happens(0.4) ? "Kill" : "Stop", atMillis, process })
+    atMillis += random.between(0, 15_000)
     actions.push({ _tag: "Start", atMillis, process })
   }
   for (
-    let pauses = chance.weighted([
+    let pauses = random.weighted([
       [5, 0],
       [2, 1],
       [1, 3]
@@ -250,10 +260,10 @@ const lifecycle = (chance: Chance.Chance, process: number, troubleMillis: number
     pauses > 0;
     pauses--
   ) {
-    const from = chance.between(0, troubleMillis)
-    const binding = chance.between(0, bindings - 1)
+    const from = random.between(0, faultPeriodMillis)
+    const binding = random.between(0, bindings - 1)
     actions.push({ _tag: "Pause", atMillis: from, process, binding })
-    actions.push({ _tag: "Resume", atMillis: from + chance.between(1, 30_000), process, binding })
+    actions.push({ _tag: "Resume", atMillis: from + random.between(1, 30_000), process, binding })
   }
   return actions
 }
@@ -262,15 +272,20 @@ const lifecycle = (chance: Chance.Chance, process: number, troubleMillis: number
  * `FaultPlan.random`, squeezed into the time of trouble. Chances become numbered requests, so that every fault is spent at some time: what must settle
  * afterwards then has nothing left against it.
  */
-const faults = (chance: Chance.Chance, seed: number, intensity: number, troubleMillis: number): FaultPlan.FaultPlan => {
+const faults = (
+  random: Random.Random,
+  seed: number,
+  intensity: number,
+  faultPeriodMillis: number
+): FaultPlan.FaultPlan => {
   const drawn = FaultPlan.random(seed, intensity)
   const finite = drawn.faults.flatMap((fault): ReadonlyArray<FaultPlan.Fault> => {
-    if (fault._tag === "At") return [{ ...fault, after: (Number(fault.after) / 600_000) * troubleMillis }]
+    if (fault._tag === "At") return [{ ...fault, after: (Number(fault.after) / 600_000) * faultPeriodMillis }]
     const { trigger, effect } = fault
     if (trigger._tag === "Nth") return [fault]
     const strikes: Array<FaultPlan.Fault> = []
     for (let nth = 1; nth <= 60; nth++) {
-      if (chance.happens(trigger.probability)) strikes.push(FaultPlan.nth(nth, trigger.match, effect))
+      if (random.happens(trigger.probability)) strikes.push(FaultPlan.nth(nth, trigger.match, effect))
     }
     return strikes
   })

@@ -37,7 +37,7 @@ class Busy extends Data.TaggedError("Busy")<{ readonly route: Plan.Route }> {}
 type HandlerError = Transient | Unwanted | Harmless | Alarm | Busy
 
 /** What all handlers of a run share. */
-export interface Workshop {
+export interface HandlerContext {
   readonly history: History
   readonly plans: Map<string, RecordPlan>
   /** Whether the dependency of a binding is down now. */
@@ -49,7 +49,7 @@ export interface Workshop {
   running: number
 }
 
-export const makeWorkshop = (history: History, isDown: Workshop["isDown"]): Workshop => ({
+export const makeHandlerContext = (history: History, isDown: HandlerContext["isDown"]): HandlerContext => ({
   history,
   isDown,
   plans: new Map(),
@@ -99,7 +99,12 @@ const recordId = Serde.make<string>({
 
 type Record = Delivery.Delivery<Uint8Array | null, string>
 
-export const makeBinding = (plan: BindingPlan, concurrency: number, process: string, workshop: Workshop) => {
+export const makeBinding = (
+  plan: BindingPlan,
+  concurrency: number,
+  process: string,
+  handlerContext: HandlerContext
+) => {
   const settings = {
     topic: plan.topic,
     groupId: plan.groupId,
@@ -113,7 +118,7 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
     retry: retryPolicy(plan),
-    ...(plan.breaker === undefined ? {} : { circuitBreaker: circuitBreaker(plan, plan.breaker, workshop) }),
+    ...(plan.breaker === undefined ? {} : { circuitBreaker: circuitBreaker(plan, plan.breaker, handlerContext) }),
     sessionTimeout: sessionTimeoutMillis,
     heartbeatInterval: sessionTimeoutMillis / 4,
     rebalanceTimeout: rebalanceTimeoutMillis,
@@ -132,21 +137,21 @@ export const makeBinding = (plan: BindingPlan, concurrency: number, process: str
   if (plan.listener === "whole-batch") {
     return Binding.makeBatch(plan.name, {
       ...settings,
-      handleBatch: ({ deliveries }) => handleBatch(plan, process, workshop, deliveries)
+      handleBatch: ({ deliveries }) => handleBatch(plan, process, handlerContext, deliveries)
     })
   }
   if (plan.listener === "transactional") {
     const { ackMode, commitInterval, processingOrder, ...others } = settings
     return Binding.makeTransactional(plan.name, {
       ...others,
-      handler: (delivery: Record) => handleOne(plan, process, workshop, delivery, output(plan, delivery))
+      handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery, output(plan, delivery))
     })
   }
   return Binding.make(plan.name, {
     ...settings,
     listenerType: plan.listener === "batch" ? "BATCH" : "SINGLE",
     batchFailureStrategy: plan.batchFailureStrategy,
-    handler: (delivery: Record) => handleOne(plan, process, workshop, delivery)
+    handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery)
   })
 }
 
@@ -161,7 +166,11 @@ const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPo
   })
 }
 
-const circuitBreaker = (binding: BindingPlan, plan: BreakerPlan, { isDown }: Workshop): CircuitBreaker.Options => ({
+const circuitBreaker = (
+  binding: BindingPlan,
+  plan: BreakerPlan,
+  { isDown }: HandlerContext
+): CircuitBreaker.Options => ({
   slidingWindowType: plan.windowType,
   slidingWindowSize: plan.windowSize,
   minimumNumberOfCalls: plan.minimumCalls,
@@ -196,23 +205,28 @@ export const outputTopic = (plan: BindingPlan): string => `${plan.topic}.out`
 const handleOne = <R = never>(
   plan: BindingPlan,
   process: string,
-  workshop: Workshop,
+  handlerContext: HandlerContext,
   delivery: Record,
   also: Effect.Effect<unknown, BrokerError.BrokerError, R> = Effect.void
 ) => {
-  const run = Effect.andThen(work(workshop, plan, delivery.value), Effect.orDie(also))
-  return observed(plan, process, workshop, [delivery], run, (exit) =>
+  const run = Effect.andThen(work(handlerContext, plan, delivery.value), Effect.orDie(also))
+  return observed(plan, process, handlerContext, [delivery], run, (exit) =>
     Exit.isSuccess(exit) ? [delivery.record.offset] : []
   )
 }
 
 /** Handles a batch record by record; what a failure says about the others is the plan's verdict. */
-const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, batch: ReadonlyArray<Record>) => {
+const handleBatch = (
+  plan: BindingPlan,
+  process: string,
+  handlerContext: HandlerContext,
+  batch: ReadonlyArray<Record>
+) => {
   const done: Array<bigint> = []
   const run = Effect.gen(function* () {
     const failures: Array<{ readonly index: number; readonly error: unknown }> = []
     for (const [index, delivery] of batch.entries()) {
-      const exit = yield* Effect.exit(work(workshop, plan, delivery.value))
+      const exit = yield* Effect.exit(work(handlerContext, plan, delivery.value))
       if (Exit.isSuccess(exit)) {
         done.push(delivery.record.offset)
         continue
@@ -226,7 +240,7 @@ const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, bat
     const [first, ...rest] = failures
     if (first !== undefined) return yield* EventBusError.BatchProcessing.these([first, ...rest])
   })
-  return observed(plan, process, workshop, batch, run, (exit) => {
+  return observed(plan, process, handlerContext, batch, run, (exit) => {
     if (Exit.isSuccess(exit)) return done
     const reason = exit.cause.reasons.find(Cause.isFailReason)
     return reason?.error instanceof EventBusError.BatchProcessing ? done : []
@@ -237,17 +251,17 @@ const handleBatch = (plan: BindingPlan, process: string, workshop: Workshop, bat
 const observed = <E, R>(
   plan: BindingPlan,
   process: string,
-  workshop: Workshop,
+  handlerContext: HandlerContext,
   deliveries: ReadonlyArray<Record>,
   run: Effect.Effect<unknown, E, R>,
   doneBy: (exit: Exit.Exit<unknown, E>) => ReadonlyArray<bigint>
 ): Effect.Effect<unknown, E, R> =>
   Effect.suspend(() => {
-    const { history } = workshop
+    const { history } = handlerContext
     const [first] = deliveries
     if (first === undefined || history.isKilled(process)) return Effect.never
-    const call = ++workshop.calls
-    workshop.running++
+    const call = ++handlerContext.calls
+    handlerContext.running++
     history.add({
       _tag: "Called",
       process,
@@ -259,7 +273,7 @@ const observed = <E, R>(
     })
     return Effect.onExit(run, (exit) =>
       Effect.sync(() => {
-        workshop.running--
+        handlerContext.running--
         const outcome = Exit.isSuccess(exit) ? "done" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
         history.add({ _tag: "Returned", call, process, outcome, done: doneBy(exit) })
       })
@@ -272,17 +286,17 @@ const consumerOf = (delivery: Record): number => {
   return Number(/\d+$/.exec(decoder.decode(header?.value ?? encoder.encode("0")))?.[0])
 }
 
-const work = (workshop: Workshop, binding: BindingPlan, id: string): Effect.Effect<void, HandlerError> => {
-  const plan = workshop.plans.get(id)
+const work = (handlerContext: HandlerContext, binding: BindingPlan, id: string): Effect.Effect<void, HandlerError> => {
+  const plan = handlerContext.plans.get(id)
   if (plan === undefined) return Effect.die(new Error(`a handler got '${id}', which nobody published`))
   const worked = behave(plan.behaviour, () => {
-    const before = workshop.failures.get(id) ?? 0
-    workshop.failures.set(id, before + 1)
+    const before = handlerContext.failures.get(id) ?? 0
+    handlerContext.failures.set(id, before + 1)
     return before
   })
   return Effect.andThen(
     worked,
-    Effect.suspend(() => (workshop.isDown(binding.name) ? Effect.fail(new Transient()) : Effect.void))
+    Effect.suspend(() => (handlerContext.isDown(binding.name) ? Effect.fail(new Transient()) : Effect.void))
   )
 }
 

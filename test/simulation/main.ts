@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import { generate } from "./generate.ts"
-import { type Extent, tell } from "./Story.ts"
+import { type Extent, report } from "./report.ts"
 import { simulate } from "./simulate.ts"
 
 /** What a worker reports about one seed. */
@@ -29,7 +29,7 @@ const work = ({ from, seeds, step, extent }: Share): void => {
   Error.stackTraceLimit = 0
   for (let seed = from; seed < from + seeds; seed += step) {
     const outcome = simulate(generate(seed))
-    const story = outcome.violation === undefined ? undefined : tell(outcome, extent)
+    const story = outcome.violation === undefined ? undefined : report(outcome, extent)
     parentPort?.postMessage({ seed, steps: outcome.history.length, story } satisfies Report)
   }
 }

@@ -5,7 +5,7 @@
 import type { BindingPlan, Route } from "./Scenario.ts"
 
 /** One delivery of a record to come, or the end of its tiers. Tier 0 is the main topic. */
-export interface Place {
+export interface TierAttempt {
   readonly tier: number
   readonly attempt: number
 }
@@ -35,7 +35,11 @@ export const groupOf = (plan: BindingPlan, topic: string): string =>
   plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
 
 /** Where a record goes that is given up in a place; `undefined` behind the last tier. */
-export const nextPlace = (plan: BindingPlan, { tier, attempt }: Place, route: Route): Place | undefined => {
+export const nextTierAttempt = (
+  plan: BindingPlan,
+  { tier, attempt }: TierAttempt,
+  route: Route
+): TierAttempt | undefined => {
   // In a batch that goes on, nothing comes back alone (ruling 53).
   if (plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE") return undefined
   const target = targetOf(plan, tier, route)

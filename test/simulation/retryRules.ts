@@ -2,18 +2,18 @@
  * Rules about records that fail: how often they are tried, where they go, what their copies say, and when those are handled.
  */
 
-import type { Assignment, GivenUp, LedgerRecord } from "./accounts.ts"
+import type { Assignment, FailedDelivery, LedgerRecord } from "./accounts.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
 import { ownHeaders } from "./handlers.ts"
 import type { Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
-import { concurrencyOf, deadLetterTopic, nextPlace, topicOf, topicOfTier } from "./retries.ts"
+import { concurrencyOf, deadLetterTopic, nextTierAttempt, topicOf, topicOfTier } from "./retries.ts"
 import type { BindingPlan } from "./Scenario.ts"
 import { beginMillis } from "./Timeline.ts"
 
 /** Errors that are tried again in place; what a handler dies with has no tag. */
-const isTriedInPlace = ({ failure }: Pick<GivenUp, "failure">): boolean =>
+const isTriedInPlace = ({ failure }: Pick<FailedDelivery, "failure">): boolean =>
   failure.tag === undefined || failure.tag === "Transient"
 
 /** Ruling 13: never early. */
@@ -86,7 +86,7 @@ const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledge
   const { state, endingSinceMillis: sinceMillis } = assignment
   const isOver = state !== "active" && state !== "revoked"
   // What was given up before that leaves all the same: more may be handled behind it.
-  const isTooLate = sinceMillis !== undefined && assignment.leaving.get(record.offset)!.atMillis > sinceMillis
+  const isTooLate = sinceMillis !== undefined && assignment.failedDeliveries.get(record.offset)!.atMillis > sinceMillis
   if (isOver || isTooLate) {
     return `${from} is published by ${process}, whose partition is ${isOver ? state : "being given up"}`
   }
@@ -98,25 +98,30 @@ const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledge
 /** Rulings 13, 15 and 56: it goes where its error and its place say. */
 const misdirected = (ledger: Ledger, record: LedgerRecord, assignment: Assignment, copy: Copy): string | undefined => {
   const plan = ledger.planOf(record.binding)
-  const given = assignment.leaving.get(record.offset)!
+  const given = assignment.failedDeliveries.get(record.offset)!
   const { topic, place, reason } = destination(plan, record, given)
   if (copy.topic !== topic) return `went to ${copy.topic}, and belongs into ${topic}`
   if (place === undefined) {
-    const told = copy.told.get("dlt-reason")
-    return told === reason ? undefined : `is a dead letter for ${told}, and is one for ${reason}`
+    const stated = copy.headers.get("dlt-reason")
+    return stated === reason ? undefined : `is a dead letter for ${stated}, and is one for ${reason}`
   }
   const { tier, attempt } = place
-  const told = [Copies.numberOf(copy, "retry-tier"), Copies.numberOf(copy, "retry-attempt")]
-  if (told[0] === tier && told[1] === attempt) return undefined
-  return `says tier ${told[0]}, attempt ${told[1]}, and is for tier ${tier}, attempt ${attempt}`
+  const stated = [Copies.numberOf(copy, "retry-tier"), Copies.numberOf(copy, "retry-attempt")]
+  if (stated[0] === tier && stated[1] === attempt) return undefined
+  return `says tier ${stated[0]}, attempt ${stated[1]}, and is for tier ${tier}, attempt ${attempt}`
 }
 
-const destination = (plan: BindingPlan, { plan: { behaviour }, place: from }: LedgerRecord, { failure }: GivenUp) => {
+const destination = (
+  plan: BindingPlan,
+  { plan: { behaviour }, tierAttempt: from }: LedgerRecord,
+  { failure }: FailedDelivery
+) => {
   const deadLetter = (reason: string) => ({ topic: deadLetterTopic(plan), place: undefined, reason })
   if (behaviour._tag === "Undecodable" || failure.tag === "Unwanted") return deadLetter("NON_RETRYABLE")
   const route = behaviour._tag === "Busy" && failure.tag === "Busy" ? behaviour.route : ({ _tag: "Next" } as const)
-  const place = nextPlace(plan, from, route)
-  if (place !== undefined) return { topic: topicOfTier(plan, place.tier), place, reason: undefined }
+  const tierAttempt = nextTierAttempt(plan, from, route)
+  if (tierAttempt !== undefined)
+    return { topic: topicOfTier(plan, tierAttempt.tier), place: tierAttempt, reason: undefined }
   const isMistaken = route._tag === "Tier" && route.tier > Math.max(from.tier, plan.tiers.length) && !skipsTiers(plan)
   return deadLetter(isMistaken ? "NON_RETRYABLE" : "RETRIES_EXHAUSTED")
 }
@@ -125,16 +130,22 @@ const skipsTiers = (plan: BindingPlan): boolean =>
   plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE"
 
 /** Rulings 14, 20 and 30: what a copy says about its way is true, whatever its source said. */
-const untrue = (record: LedgerRecord, { leaving }: Assignment, copy: Copy, atMillis: number): string | undefined => {
+const untrue = (
+  record: LedgerRecord,
+  { failedDeliveries }: Assignment,
+  copy: Copy,
+  atMillis: number
+): string | undefined => {
   const { id, key } = record.plan
-  const given = leaving.get(record.offset)!
-  const own = Object.entries(ownHeaders(id)).map(([name, value]) => `${name}=${value}`)
+  const given = failedDeliveries.get(record.offset)!
+  const userHeaders = Object.entries(ownHeaders(id)).map(([name, value]) => `${name}=${value}`)
   if (copy.repeated.length > 0) return `has the header ${copy.repeated[0]} twice`
-  if (copy.own.join() !== own.join()) return `has headers ${copy.own.join()}, and its record has ${own.join()}`
+  if (copy.userHeaders.join() !== userHeaders.join())
+    return `has headers ${copy.userHeaders.join()}, and its record has ${userHeaders.join()}`
   if (copy.key !== key) return `has key ${copy.key}, and its record has ${key}`
   const total = record.totalAttempts + given.attempts
-  const told = Copies.numberOf(copy, "total-attempts")
-  if (told !== total) return `says ${told} attempts, and there were ${total}`
+  const stated = Copies.numberOf(copy, "total-attempts")
+  if (stated !== total) return `says ${stated} attempts, and there were ${total}`
   const firstMillis = Copies.numberOf(copy, "first-failure-timestamp") - beginMillis
   const { firstFailureMillis = firstMillis } = record
   if (firstMillis !== firstFailureMillis || !(firstMillis <= given.atMillis && firstMillis >= 0)) {
@@ -148,12 +159,12 @@ const untrue = (record: LedgerRecord, { leaving }: Assignment, copy: Copy, atMil
 
 /** RTY-14, DLT-22: one entry for each tier that gave the record up, and together they have all attempts. */
 const untrueTrail = (record: LedgerRecord, copy: Copy, total: number): string | undefined => {
-  const { tier } = record.place
-  const tiers = [...copy.told.keys()].flatMap((name) => {
+  const { tier } = record.tierAttempt
+  const tiers = [...copy.headers.keys()].flatMap((name) => {
     const passed = /^tier(\d+)-attempts$/.exec(name)
     return passed === null ? [] : [Number(passed[1])]
   })
-  const isGivenUp = copy.told.has("dlt-reason") || Copies.numberOf(copy, "retry-tier") !== tier
+  const isGivenUp = copy.headers.has("dlt-reason") || Copies.numberOf(copy, "retry-tier") !== tier
   const beyond = tiers.find((passed) => passed > tier || (passed === tier && !isGivenUp))
   if (beyond !== undefined) return `says that tier ${beyond} gave it up`
   if (!isGivenUp) return undefined
@@ -163,7 +174,7 @@ const untrueTrail = (record: LedgerRecord, copy: Copy, total: number): string | 
 
 /** The first record of an id says where all of its copies are from. */
 const origins: Rule["check"] = on("Sent", ({ copy }, ledger) => {
-  const [first] = ledger.ways.get(copy.id) ?? []
+  const [first] = ledger.copiesById.get(copy.id) ?? []
   const origin = first && `${first.partition} at ${first.offset}`
   return origin === Copies.originOf(copy)
     ? undefined
@@ -175,8 +186,8 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled" || event.settlement !== "Routed") return undefined
   const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
   const { target } = event
-  const isThere = (ledger.ways.get(record?.plan.id ?? "") ?? []).some(
-    ({ place }) => place.tier === target?.tier && place.attempt === target?.attempt
+  const isThere = (ledger.copiesById.get(record?.plan.id ?? "") ?? []).some(
+    ({ tierAttempt }) => tierAttempt.tier === target?.tier && tierAttempt.attempt === target?.attempt
   )
   return isThere ? undefined : `${record?.plan.id} counts as routed to ${target?.topic}, and there is no copy`
 })
@@ -185,12 +196,12 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
 const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
   const published = Map.groupBy(remains.outputs, (id) => id)
   const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
-  for (const [id, way] of ledger.ways) {
+  for (const [id, way] of ledger.copiesById) {
     const [first] = way
     // Of one that compaction removed it is not known whether it was handled before.
     if (first === undefined || first.removed !== "no") continue
     if (ledger.planOf(first.binding).listener !== "transactional") continue
-    const handled = way.filter(({ fate }) => fate === "done").length
+    const handled = way.filter(({ state }) => state === "done").length
     const found = published.get(id)?.length ?? 0
     if (found !== handled && !(repeats && found > handled))
       return `${id} was handled ${handled} times for good, and its output is there ${found} times`

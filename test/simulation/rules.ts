@@ -8,7 +8,7 @@ import { breakerRules } from "./breakerRules.ts"
 import type { PartitionName, Remains } from "./History.ts"
 import type { Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
-import { callsInAll, groupOf, nextPlace, type Place, topicOf } from "./retries.ts"
+import { callsInAll, groupOf, nextTierAttempt, type TierAttempt, topicOf } from "./retries.ts"
 import { retryRules } from "./retryRules.ts"
 import { type RecordPlan, rebalanceTimeoutMillis, type Scenario } from "./Scenario.ts"
 
@@ -25,7 +25,7 @@ const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
       return `${partition} was committed to ${offset}, and its log ends at ${end}`
     const open = ledger.openUpTo(partition, offset)
     const first = open.find(({ removed }) => removed === "no")
-    if (first !== undefined && ledger.transactionOf(partition, open) === undefined)
+    if (first !== undefined && ledger.assignmentOfTransaction(partition, open) === undefined)
       return `${partition} was committed to ${offset} while ${first.offset} (${first.plan.id}) is not finished`
   }
   return undefined
@@ -62,7 +62,7 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
   const plan = ledger.planOf(binding)
   const name = (offset: bigint) => `${offset} (${ledger.record(partition, offset)?.plan.id ?? "?"})`
   const isTransactional = plan.listener === "transactional"
-  const gone = (offset: bigint) => assignment.leaving.has(offset) && plan.onExhausted === "dead-letter"
+  const gone = (offset: bigint) => assignment.failedDeliveries.has(offset) && plan.onExhausted === "dead-letter"
   // A transaction that failed runs again without what failed in it.
   const undone = (offset: bigint) => isTransactional && (assignment.pending.has(offset) || offset > first)
   const unfinished = [...assignment.begun].filter(
@@ -138,7 +138,7 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
-  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.members.held(entry)]
+  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.members.ownedBy(entry)]
   const process = ledger.members.processOf(entry.memberId)
   for (const partition of partitions) {
     const assignments = ledger.assignments.ofPartition(process, partition)
@@ -165,7 +165,7 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
   if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
   const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
-  const { troubledUntilMillis } = ledger.breakers.of(process, binding)
+  const { notClosedUntilMillis: troubledUntilMillis } = ledger.breakers.of(process, binding)
   if (Math.max(pausedUntilMillis, troubledUntilMillis) >= (since ?? Number.POSITIVE_INFINITY)) return undefined
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
@@ -179,7 +179,7 @@ const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
   for (const partition of entry.partitions) {
     const since = ledger.members.revokedSince(entry, partition)
     if (since === undefined || atMillis - since < rebalanceTimeoutMillis) continue
-    if (ledger.struckAtMillis >= since - 120_000) continue
+    if (ledger.lastFaultMillis >= since - 120_000) continue
     return `${ledger.members.processOf(entry.memberId)} was asked for ${partition} and kept it for ${atMillis - since} ms`
   }
   return undefined
@@ -196,7 +196,7 @@ const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
     return `${id} was dead-lettered (${event.failure?.className}: ${event.failure?.message}), and would have been handled`
   }
   if (event.settlement === "Skipped" && behaviour._tag !== "Ignorable") return `${id} was dropped`
-  if (event.settlement === "Handled" && record.fate !== "done") return `${id} counts as handled, and no handler did it`
+  if (event.settlement === "Handled" && record.state !== "done") return `${id} counts as handled, and no handler did it`
   return undefined
 })
 
@@ -214,8 +214,8 @@ const mayBeDeadLettered = ({ behaviour }: RecordPlan, binding: string, { binding
       return behaviour.how !== "interrupt" && behaviour.failures >= callsInAll(plan)
     case "Busy": {
       let deliveries = 1
-      for (let at: Place | undefined = { tier: 0, attempt: 1 }; at !== undefined; deliveries++) {
-        at = nextPlace(plan, at, behaviour.route)
+      for (let at: TierAttempt | undefined = { tier: 0, attempt: 1 }; at !== undefined; deliveries++) {
+        at = nextTierAttempt(plan, at, behaviour.route)
       }
       return behaviour.failures >= deliveries - 1
     }
@@ -242,18 +242,18 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
       const at = `${id} (${record.partition} at ${record.offset})`
       // A copy that somebody gave up sending may arrive when everything was read to its end.
       if (record.storedMillis >= remains.readMillis) continue
-      if (record.fate === "open" && record.removed === "no") return `${at} was never finished`
-      if (record.fate === "open" && record.removed === "retention" && !record.accountedFor) {
+      if (record.state === "open" && record.removed === "no") return `${at} was never finished`
+      if (record.state === "open" && record.removed === "retention" && !record.reportedGone) {
         return `${at} was deleted before it was read, and nobody said so`
       }
-      const isFurther = ledger.ways.get(id)!.some(({ place: { tier, attempt } }) => {
-        const { place } = record
-        return tier > place.tier || (tier === place.tier && attempt > place.attempt)
+      const isFurther = ledger.copiesById.get(id)!.some(({ tierAttempt: { tier, attempt } }) => {
+        const { tierAttempt } = record
+        return tier > tierAttempt.tier || (tier === tierAttempt.tier && attempt > tierAttempt.attempt)
       })
-      if (record.fate === "routed" && !isFurther && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+      if (record.state === "routed" && !isFurther && !remains.deadLetters.some((value) => valueOf(value) === id)) {
         return `${at} counts as routed, and there is no copy`
       }
-      if (record.fate === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+      if (record.state === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {
         return `${at} counts as dead-lettered, and there is no copy`
       }
     }
@@ -264,7 +264,7 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
 /** Every copy in a dead letter topic is of a record that belongs there. */
 const needless = (remains: Remains, ledger: Ledger): string | undefined => {
   for (const value of remains.deadLetters) {
-    const [record] = ledger.ways.get(valueOf(value)) ?? []
+    const [record] = ledger.copiesById.get(valueOf(value)) ?? []
     if (record === undefined) return `a dead letter topic has '${value}', which nobody published`
     if (!mayBeDeadLettered(record.plan, record.binding, ledger.scenario)) {
       return `${record.plan.id} is in the dead letter topic, and would have been handled`

@@ -6,9 +6,9 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit, Schedule } from "effect"
 import * as Cluster from "./cluster.ts"
 import { type Entry, History } from "./History.ts"
-import { encode, headersOf, makeWorkshop, outputTopic, type Workshop } from "./handlers.ts"
+import { encode, type HandlerContext, headersOf, makeHandlerContext, outputTopic } from "./handlers.ts"
 import { Ledger } from "./Ledger.ts"
-import { Machine, type Plant } from "./Machine.ts"
+import { type Defect, Machine } from "./Machine.ts"
 import { groupOf, retryTopics } from "./retries.ts"
 import { rules } from "./rules.ts"
 import { type Action, isDown, type Scenario } from "./Scenario.ts"
@@ -35,10 +35,10 @@ const quietBoundMillis = 6 * 60_000
 /** After the last planned action; the longest fault of a plan is an isolation of two minutes. */
 const pollMillis = 2_000
 
-export const simulate = (scenario: Scenario, plant?: Plant): Outcome => {
+export const simulate = (scenario: Scenario, defect?: Defect): Outcome => {
   const time = new Timeline({ seed: scenario.seed, interleaving: scenario.interleaving })
   const history = new History(() => time.nowMillis - beginMillis)
-  const stuck = run(time, Effect.scoped(story(scenario, history, plant)))
+  const stuck = run(time, Effect.scoped(program(scenario, history, defect)))
   if (stuck === undefined) history.add({ _tag: "Closed", fibers: time.fibers })
   const { entries } = history
   if (stuck !== undefined) {
@@ -77,14 +77,14 @@ interface World {
   readonly history: History
   readonly memory: Cluster.Memory
   readonly machines: ReadonlyArray<Machine>
-  readonly workshop: Workshop
+  readonly workshop: HandlerContext
   /** What went wrong in the simulation itself. */
-  readonly mishaps: Array<string>
+  readonly failures: Array<string>
   /** Actions that have begun and not ended: a broker that is away takes its time to publish or to grow. */
   acting: number
 }
 
-const story = Effect.fnUntraced(function* (scenario: Scenario, history: History, plant: Plant | undefined) {
+const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
   const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
   const latency = { join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis }
   const storedIn = Cluster.storedCopies()
@@ -100,21 +100,29 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
       if (stored !== undefined) history.add(stored)
     }
   })
-  const workshop = makeWorkshop(history, (binding) => isDown(scenario, binding, history.nowMillis()))
+  const handlerContext = makeHandlerContext(history, (binding) => isDown(scenario, binding, history.nowMillis()))
   const machines = scenario.processes.map(
     ({ concurrency }, index) =>
-      new Machine({ name: `p${index + 1}`, concurrency, plans: bindings, memory, history, workshop, plant })
+      new Machine({
+        name: `p${index + 1}`,
+        concurrency,
+        plans: bindings,
+        memory,
+        history,
+        handlerContext,
+        defect: defect
+      })
   )
-  const world: World = { scenario, history, memory, machines, workshop, mishaps: [], acting: 0 }
+  const world: World = { scenario, history, memory, machines, workshop: handlerContext, failures: [], acting: 0 }
   for (const plan of bindings) {
     yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
     if (plan.listener === "transactional") yield* memory.createTopic(outputTopic(plan))
   }
   // Also when the run gets stuck.
   yield* Effect.addFinalizer(() => Effect.sync(() => Cluster.markAborted(memory, history.entries)))
-  yield* trouble(world)
+  yield* faultPeriod(world)
   yield* settle(world)
-  if (world.mishaps.length > 0) return yield* Effect.die(new Error(world.mishaps.join("\n")))
+  if (world.failures.length > 0) return yield* Effect.die(new Error(world.failures.join("\n")))
   const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
@@ -129,7 +137,7 @@ const story = Effect.fnUntraced(function* (scenario: Scenario, history: History,
   history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, outputs, leftovers } })
 })
 
-const trouble = Effect.fnUntraced(function* (world: World) {
+const faultPeriod = Effect.fnUntraced(function* (world: World) {
   let nowMillis = 0
   for (const action of world.scenario.actions) {
     if (action.atMillis > nowMillis) yield* Effect.sleep(action.atMillis - nowMillis)
@@ -139,12 +147,12 @@ const trouble = Effect.fnUntraced(function* (world: World) {
     const acted = Effect.onExit(act(world, action), (exit) =>
       Effect.sync(() => {
         world.acting--
-        if (Exit.isFailure(exit)) world.mishaps.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
+        if (Exit.isFailure(exit)) world.failures.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
       })
     )
     yield* Effect.forkDetach(acted, { startImmediately: true })
   }
-  const restMillis = world.scenario.troubleMillis - nowMillis
+  const restMillis = world.scenario.faultPeriodMillis - nowMillis
   if (restMillis > 0) yield* Effect.sleep(restMillis)
   world.history.add({ _tag: "TroubleOver" })
 })
@@ -185,7 +193,7 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
   const { name, topic } = scenario.bindings[action.binding]!
   for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
     for (const plan of records) workshop.plans.set(plan.id, plan)
-    yield* thereIs(memory, topic, partition)
+    yield* awaitPartition(memory, topic, partition)
     const { logEnd } = yield* memory.offsets(topic, partition)
     // Before the broker wakes its readers.
     history.add({ _tag: "Published", binding: name, partition: `${topic}/${partition}`, firstOffset: logEnd, records })
@@ -202,7 +210,7 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
 })
 
 /** Waits for a partition that a broker in trouble has not made yet. */
-const thereIs = (memory: World["memory"], topic: string, partition: number) =>
+const awaitPartition = (memory: World["memory"], topic: string, partition: number) =>
   Effect.repeat(memory.partitionCount(topic), {
     until: (partitions) => partitions > partition,
     schedule: Schedule.spaced("1 second")

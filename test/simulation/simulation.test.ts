@@ -1,11 +1,11 @@
 import { assert, describe, it } from "vitest"
 import { generate } from "./generate.ts"
-import { type PlantedBug, plantedBugs } from "./plants.ts"
-import { sentence, tell } from "./Story.ts"
+import { type PlantedBug, plantedBugs } from "./plantedBugs.ts"
+import { describeEntry, report } from "./report.ts"
 import { type Outcome, simulate } from "./simulate.ts"
 
 const transcript = ({ history }: Outcome): ReadonlyArray<string> =>
-  history.map((entry) => `${entry.atMillis} ${sentence(entry)}`)
+  history.map((entry) => `${entry.atMillis} ${describeEntry(entry)}`)
 
 describe("simulation", () => {
   it("equal seeds give equal histories, step by step", () => {
@@ -59,7 +59,7 @@ describe("simulation", () => {
   it("a clean seed breaks no rule, and everybody had something to do", () => {
     for (let seed = 100; seed < 140; seed++) {
       const outcome = simulate(generate(seed))
-      assert.isUndefined(outcome.violation, tell(outcome))
+      assert.isUndefined(outcome.violation, report(outcome))
       assert.isAbove(outcome.history.filter(({ _tag }) => _tag === "Called").length, 0)
     }
   })
@@ -74,7 +74,7 @@ const onceBroken = [
 it("seeds that once broke a rule do not any more", () => {
   for (const seed of onceBroken) {
     const outcome = simulate(generate(seed))
-    assert.isUndefined(outcome.violation, tell(outcome))
+    assert.isUndefined(outcome.violation, report(outcome))
   }
 })
 
@@ -98,7 +98,7 @@ describe("a planted bug is seen", () => {
     it(bug.title, () => {
       const outcome = hunt(bug)
       assert.isDefined(outcome?.violation, `not seen in ${patience} seeds`)
-      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && tell(outcome))
+      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && report(outcome))
     })
   }
 })

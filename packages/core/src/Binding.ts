@@ -16,7 +16,7 @@ import type {
   ConnectorClosed
 } from "./EventBusError.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
-import * as ValidationOfMany from "./internal/checks/validationOfMany.ts"
+import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
 import {
   type Described,
   definePerBatch,
@@ -83,7 +83,7 @@ export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null
 export const problems = (
   bindings: ReadonlyArray<Binding<unknown>>
 ): ReadonlyMap<number, ReadonlyArray<ConfigurationIssue>> =>
-  ValidationOfMany.problemsOf(bindings.map(({ definition }) => definition))
+  ValidationAcrossBindings.problemsOf(bindings.map(({ definition }) => definition))
 
 /**
  * Registers the binding with the connector and starts it (unless `autoStartup` is false); closing the layer's scope stops and removes it.

@@ -10,8 +10,8 @@ import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import * as BreakerState from "./internal/breaker/breakerState.ts"
 import * as CallWindow from "./internal/breaker/callWindow.ts"
 import * as Listeners from "./internal/breaker/listeners.ts"
+import * as OpenWait from "./internal/breaker/openWait.ts"
 import * as Protect from "./internal/breaker/protect.ts"
-import * as OpenWait from "./internal/breaker/wait.ts"
 
 /**
  * - `CLOSED`: everything passes. `OPEN`: nothing does, for a time. `HALF_OPEN`: a few calls find out how things are.

@@ -13,6 +13,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import type { UnknownCluster } from "./EventBusError.ts"
 import { inspect } from "./internal/checks/planInspection.ts"
+import { retryTimes } from "./internal/checks/planTimes.ts"
 import type {
   Finding,
   Plan,
@@ -21,8 +22,7 @@ import type {
   PlannedTopic,
   RetryTimes,
   Span
-} from "./internal/checks/planned.ts"
-import { retryTimes } from "./internal/checks/planTimes.ts"
+} from "./internal/checks/planTypes.ts"
 import * as ReplayJournal from "./internal/deadLetters/replayJournal.ts"
 import { subscriptions } from "./internal/group/consumer.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"

@@ -12,7 +12,7 @@ export const onePartition = (logEnd: bigint) =>
     committed: -1n,
     logEnd,
     tier: undefined,
-    tally: { processed: 0, notHandled: 0, retries: Histogram.make([]) },
+    counters: { processed: 0, notHandled: 0, retries: Histogram.make([]) },
     highWater: () => ({ records: 10, bytes: 10 }),
     session: { pause: () => Effect.void, resume: () => Effect.void },
     onGuarded: () => {},

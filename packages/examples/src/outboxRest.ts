@@ -8,7 +8,7 @@
  */
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
-import { Health, ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
+import { ListenerRegistry, Outbox, OutboxHealth, OutboxSchema } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Config, Console, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -65,7 +65,7 @@ const show = Effect.gen(function* () {
 })
 
 const health = Effect.gen(function* () {
-  const report = yield* (yield* Health.OutboxHealth).check
+  const report = yield* (yield* OutboxHealth.OutboxHealth).check
   return HttpServerResponse.jsonUnsafe(report, { status: report.status === "down" ? 503 : 200 })
 })
 

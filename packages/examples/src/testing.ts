@@ -72,10 +72,10 @@ export const outage = Effect.fnUntraced(function* (
   const gateway = yield* FakeGateway
   yield* gateway.down
   yield* bus.publish(topic, { key: "o-1", value: { id: "o-1", amount: 20 } })
-  yield* bus.pass(10 * minuteMillis)
+  yield* bus.advance(10 * minuteMillis)
   yield* gateway.up
   yield* bus.publish(topic, { key: "o-2", value: { id: "o-2", amount: 5_000 } })
-  yield* bus.pass(8 * minuteMillis)
+  yield* bus.advance(8 * minuteMillis)
   yield* bus.settled
   yield* RetryTiers.expectPath(topic, "o-1", ["main", "tier 1", "tier 1", "tier 1", "tier 2", "tier 2", "handled"])
   yield* DeadLetters.expectExactly(topic, [{ key: "o-2", reason: "NON_RETRYABLE", exception: "CardDeclined" }])

@@ -1,7 +1,7 @@
 /** The operator's view of dead events. A database that does not answer is logged, and the answer is the empty one. */
 import { Context, Effect, Layer } from "effect"
 import type { OutboxStoreError } from "./OutboxError.ts"
-import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, partition } from "./OutboxStore.ts"
+import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"
 
 export class DeadEventManager extends Context.Service<
   DeadEventManager,
@@ -58,7 +58,7 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<Shape, never
     return DeadEventManager.of({
       query: (filter = {}, limit = 100) =>
         orElse<ReadonlyArray<OutboxEvent>>([])(
-          Effect.map(store.queryDead(filter, limit), (found) => partition(found).events)
+          Effect.map(store.queryDead(filter, limit), (found) => separateUndecodable(found).events)
         ),
       replay: (eventId) => Effect.tap(orElse(false)(replay(eventId)), replayed),
       replayAll: (filter = {}, batchSize = 100) => Effect.tap(replayAll(filter, Math.max(1, batchSize)), replayed),

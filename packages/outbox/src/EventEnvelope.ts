@@ -3,7 +3,7 @@
  * the database, on the hot path and on the cold path.
  */
 import { Clock, Effect } from "effect"
-import { GLOBAL, nameOf, type TypeName } from "./EventType.ts"
+import { anyAggregateType, nameOf, type TypeName } from "./EventType.ts"
 import { ulid } from "./internal/base/ulid.ts"
 import { InvalidEnvelope, PayloadTooLarge } from "./OutboxError.ts"
 
@@ -84,7 +84,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const build = (input: Input, nowMillis: number): EventEnvelope | InvalidEnvelope | PayloadTooLarge => {
   const eventType = nameOf(input.eventType)
-  const aggregateType = input.aggregateType === undefined ? GLOBAL.name : nameOf(input.aggregateType)
+  const aggregateType = input.aggregateType === undefined ? anyAggregateType.name : nameOf(input.aggregateType)
   const occurredAtMillis = Number(input.occurredAt ?? nowMillis)
   const payload = encodePayload(input)
   if ("_tag" in payload) return payload

@@ -32,4 +32,4 @@ export const all = <const Names extends ReadonlyArray<string>>(
   }
 
 /** The aggregate type of events that name none. */
-export const GLOBAL = of("__GLOBAL__")
+export const anyAggregateType = of("__GLOBAL__")

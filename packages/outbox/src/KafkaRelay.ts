@@ -10,10 +10,10 @@
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { GLOBAL } from "./EventType.ts"
+import { fixed } from "./EventRetryPolicy.ts"
+import { anyAggregateType } from "./EventType.ts"
 import { type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
 import { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
-import { fixed } from "./RetryPolicy.ts"
 
 /** Headers of a relayed record. The event's own headers follow them, `traceparent` among them. */
 export const headerNames = {
@@ -92,7 +92,7 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
   }
   add(names.eventId, encoder.encode(event.eventId))
   add(names.eventType, encodeShared(event.eventType))
-  if (event.aggregateType !== GLOBAL.name) add(names.aggregateType, encodeShared(event.aggregateType))
+  if (event.aggregateType !== anyAggregateType.name) add(names.aggregateType, encodeShared(event.aggregateType))
   if (event.aggregateId !== undefined) add(names.aggregateId, encoder.encode(event.aggregateId))
   if (event.tenantId !== undefined) add(names.tenantId, encoder.encode(event.tenantId))
   add(names.occurredAt, encoder.encode(new Date(event.occurredAtMillis).toISOString()))

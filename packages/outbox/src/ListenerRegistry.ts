@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { GLOBAL, nameOf, type TypeName } from "./EventType.ts"
+import { anyAggregateType, nameOf, type TypeName } from "./EventType.ts"
 import { DuplicateListener } from "./OutboxError.ts"
 
 /**
@@ -38,7 +38,7 @@ export const on: {
   <R = never>(aggregateType: TypeName, eventType: TypeName, listener: EventListener<R>): Registration<R>
 } = <R>(...args: readonly [TypeName, EventListener<R>] | readonly [TypeName, TypeName, EventListener<R>]) =>
   args.length === 2
-    ? { aggregateType: GLOBAL.name, eventType: nameOf(args[0]), listener: args[1] }
+    ? { aggregateType: anyAggregateType.name, eventType: nameOf(args[0]), listener: args[1] }
     : { aggregateType: nameOf(args[0]), eventType: nameOf(args[1]), listener: args[2] }
 
 const keyOf = (aggregateType: string, eventType: string): string => `${aggregateType}:${eventType}`

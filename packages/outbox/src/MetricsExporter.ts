@@ -15,7 +15,7 @@ export interface MetricsExporter {
 
 const ignore = () => {}
 
-export const NOOP: MetricsExporter = Object.freeze({
+export const noop: MetricsExporter = Object.freeze({
   incrementHotEnqueued: ignore,
   incrementHotDropped: ignore,
   incrementColdEnqueued: ignore,
@@ -28,7 +28,7 @@ export const NOOP: MetricsExporter = Object.freeze({
 
 /** The exporter of the outbox components in this context. Default `NOOP`. */
 export const Current = Context.Reference<MetricsExporter>("@eventbus/outbox/MetricsExporter", {
-  defaultValue: () => NOOP
+  defaultValue: () => noop
 })
 
 const counters = {

@@ -11,21 +11,21 @@
  */
 import { Clock, Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
-import * as BucketLeases from "./BucketLeases.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
+import { defaultPolicy, type EventRetryPolicy } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"
 import { checkOptions, positive, text, whole } from "./internal/base/options.ts"
 import { makeDelivery } from "./internal/dispatch/delivery.ts"
+import * as BucketLeases from "./internal/ordered/bucketLeases.ts"
 import { makeBucketReads } from "./internal/ordered/bucketReads.ts"
 import { OrderedDelivery } from "./internal/ordered/delivery.ts"
 import { OrderedReading } from "./internal/ordered/reading.ts"
-import { makeOrderedReader } from "./internal/ordered/readState.ts"
+import { makeReadPositions } from "./internal/ordered/readPositions.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
-import { defaultPolicy, type RetryPolicy } from "./RetryPolicy.ts"
 
 export interface OrderedRelayOptions {
   /** Nodes share the buckets by leases; `none` is for a table with one relay. Default `none`. */
@@ -34,7 +34,7 @@ export interface OrderedRelayOptions {
   readonly workerCount?: number
   /** Deliveries in all before DEAD. Default 10. */
   readonly maxAttempts?: number
-  readonly retryPolicy?: RetryPolicy
+  readonly retryPolicy?: EventRetryPolicy
   /** What a failed event means for its successors until it is retried. Default `hold`. */
   readonly afterFailure?: "hold" | "passOver"
   /**
@@ -98,7 +98,7 @@ const check = (o: OrderedRelayOptions & typeof defaults) =>
   ])
 
 /** Without leases one node holds every bucket for ever. */
-const allBuckets: ReadonlyArray<BucketLeases.Tenure> = Array.from({ length: bucketCount }, (_, bucket) => ({
+const allBuckets: ReadonlyArray<BucketLeases.BucketLease> = Array.from({ length: bucketCount }, (_, bucket) => ({
   bucket,
   epoch: 0,
   validUntilNanos: 2n ** 63n,
@@ -111,13 +111,13 @@ type Requirements = OutboxStore | ListenerRegistry | SqlClient.SqlClient | Scope
 /** Reading and delivering, wired to each other. */
 const makeHalves = Effect.fnUntraced(function* (
   settings: OrderedRelayOptions & typeof defaults,
-  tenures: () => ReadonlyArray<BucketLeases.Tenure>
+  tenures: () => ReadonlyArray<BucketLeases.BucketLease>
 ) {
   const store = yield* OutboxStore
   const metrics = yield* MetricsExporter.Current
   const clock = yield* Clock.Clock
   const reads = yield* makeBucketReads(store.dialect, store.names, settings.codec ?? defaultCodec)
-  const reader = makeOrderedReader()
+  const reader = makeReadPositions()
   const deliver = makeDelivery({
     registry: yield* ListenerRegistry,
     interceptors: settings.interceptors ?? [],
@@ -172,7 +172,7 @@ export const make: (
   const { delivery, reading } = halves
 
   const scope = yield* Scope.fork(yield* Effect.scope)
-  yield* Effect.forkIn(delivery.finisher.run, scope)
+  yield* Effect.forkIn(delivery.doneMarker.run, scope)
   const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), () =>
     Effect.forkIn(delivery.worker, scope)
   )
@@ -183,10 +183,10 @@ export const make: (
     Effect.gen(function* () {
       yield* Fiber.interrupt(reader)
       delivery.close()
-      const drained = Effect.andThen(Fiber.awaitAll(workers), delivery.finisher.flush)
+      const drained = Effect.andThen(Fiber.awaitAll(workers), delivery.doneMarker.flush)
       yield* Effect.timeoutOption(Effect.interruptible(drained), settings.drainTimeout)
       yield* Fiber.interruptAll(workers)
-      yield* Effect.timeoutOption(Effect.interruptible(delivery.finisher.flush), "1 second")
+      yield* Effect.timeoutOption(Effect.interruptible(delivery.doneMarker.flush), "1 second")
       if (delivery.size > 0)
         yield* Effect.logWarning(`outbox: closed with ${delivery.size} events unfinished; they stay pending`)
       if (keeper !== undefined) yield* Fiber.interrupt(keeper)

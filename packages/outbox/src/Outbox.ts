@@ -13,15 +13,15 @@
 import { hostname } from "node:os"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { LeaseOptions } from "./BucketLeases.ts"
 import * as DeadEvents from "./DeadEventManager.ts"
 import * as DispatcherWriterHook from "./DispatcherWriterHook.ts"
 import type { Input } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import type { TypeName } from "./EventType.ts"
-import * as Health from "./Health.ts"
 import { checkOptions, text } from "./internal/base/options.ts"
 import { ulid } from "./internal/base/ulid.ts"
+import * as Wakeup from "./internal/dispatch/wakeup.ts"
+import type { LeaseOptions } from "./internal/ordered/bucketLeases.ts"
 import type { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as Ordered from "./OrderedRelay.ts"
 import * as Dispatcher from "./OutboxDispatcher.ts"
@@ -32,14 +32,14 @@ import {
   type OutboxStoreError,
   type SchemaMismatch
 } from "./OutboxError.ts"
+import * as Health from "./OutboxHealth.ts"
 import * as Poller from "./OutboxPoller.ts"
 import * as OutboxSchema from "./OutboxSchema.ts"
 import * as Store from "./OutboxStore.ts"
 import * as Writer from "./OutboxWriter.ts"
 import * as Purge from "./PurgeScheduler.ts"
 import * as TxContext from "./TxContext.ts"
-import * as Wakeup from "./Wakeup.ts"
-import { combine, NOOP, type WriterHook } from "./WriterHook.ts"
+import { combine, noop, type WriterHook } from "./WriterHook.ts"
 
 /** Settings of all shapes that deliver. */
 export interface CommonOptions extends Store.StoreOptions {
@@ -166,7 +166,7 @@ const dispatching = (options: SingleNodeOptions, claimLocking: Dispatcher.ClaimL
           )
     const hot = yield* DispatcherWriterHook.make({ dispatcher, onDropped: giveBack })
     const writer = yield* Writer.make({
-      hook: combine(options.hook ?? NOOP, hot),
+      hook: combine(options.hook ?? noop, hot),
       ...(claimLocking === undefined ? {} : { claimedBy: claimLocking.owner })
     })
     yield* startPurge(options.purge, Purge.terminal)

@@ -8,6 +8,7 @@
 import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
+import { defaultPolicy, type EventRetryPolicy } from "./EventRetryPolicy.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { makeDelivery } from "./internal/dispatch/delivery.ts"
@@ -16,7 +17,6 @@ import { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
-import { defaultPolicy, type RetryPolicy } from "./RetryPolicy.ts"
 
 export type { ClaimLocking, QueuedEvent } from "./internal/dispatch/dispatchEngine.ts"
 
@@ -30,7 +30,7 @@ export interface DispatcherOptions {
   /** Default 1000. */
   readonly coldQueueCapacity?: number
   /** Default exponential from 200 ms to a minute. */
-  readonly retryPolicy?: RetryPolicy
+  readonly retryPolicy?: EventRetryPolicy
   readonly interceptors?: ReadonlyArray<EventInterceptor>
   /** How long closing waits for queued events before it interrupts. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
@@ -106,7 +106,7 @@ export const make: (
     )
 
     const scope = yield* Scope.fork(yield* Effect.scope)
-    yield* Effect.forkIn(engine.finisher.run, scope)
+    yield* Effect.forkIn(engine.doneMarker.run, scope)
     const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), () =>
       Effect.forkIn(engine.worker, scope)
     )
@@ -118,11 +118,11 @@ export const make: (
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
         engine.close()
-        const drained = Effect.andThen(Fiber.awaitAll(workers), engine.finisher.flush)
+        const drained = Effect.andThen(Fiber.awaitAll(workers), engine.doneMarker.flush)
         yield* Effect.timeoutOption(Effect.interruptible(drained), settings.drainTimeout)
         yield* Fiber.interruptAll(workers)
         // Listeners that have finished are marked even when others had to be cut off.
-        yield* Effect.timeoutOption(Effect.interruptible(engine.finisher.flush), "1 second")
+        yield* Effect.timeoutOption(Effect.interruptible(engine.doneMarker.flush), "1 second")
         yield* engine.releaseRest
       })
     )
@@ -130,7 +130,7 @@ export const make: (
       enqueueHot: (event) => engine.enqueue(event, "HOT", 0),
       enqueueCold: (event, attempts, place) => engine.enqueue(event, "COLD", attempts, place),
       coldQueueRemainingCapacity: () => (engine.closing ? 0 : settings.coldQueueCapacity - engine.queue.size("COLD")),
-      awaitColdCapacity: Effect.suspend(() => (engine.closing ? Effect.never : engine.queue.awaitColdRoom)),
+      awaitColdCapacity: Effect.suspend(() => (engine.closing ? Effect.never : engine.queue.awaitColdCapacity)),
       whilePolling: (poll) => engine.whilePolling(poll),
       inFlight: () => engine.inFlight,
       awaitIdle: engine.awaitIdle

@@ -107,7 +107,7 @@ export const make: (options: PollerOptions) => Effect.Effect<Shape, InvalidOutbo
       const unreadable = polled.filter(({ envelope }) => Result.isFailure(envelope))
       yield* Effect.forEach(unreadable, bury, { discard: true })
       const refusedAt = polled.findIndex(
-        ({ envelope, attempts, place }) =>
+        ({ envelope, attempts, rowAddress: place }) =>
           Result.isSuccess(envelope) && !handler.handle(envelope.success, attempts, place)
       )
       const refused = refusedAt < 0 ? [] : polled.slice(refusedAt).filter(({ envelope }) => Result.isSuccess(envelope))

@@ -23,7 +23,7 @@ import { defaultTable } from "./OutboxSchema.ts"
 export type { ClaimOptions, DeadFilter, Fence, Lag, PollCursor, PollOptions } from "./internal/store/contract.ts"
 export { openFence } from "./internal/store/contract.ts"
 export type { InsertStatement } from "./internal/store/insertStatement.ts"
-export { type OutboxEvent, type PolledEvent, partition } from "./internal/store/rows.ts"
+export { type OutboxEvent, type PolledEvent, separateUndecodable } from "./internal/store/rows.ts"
 
 export interface StoreOptions {
   /** Default `outbox_event`. */

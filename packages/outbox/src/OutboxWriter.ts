@@ -9,7 +9,7 @@ import type { TypeName } from "./EventType.ts"
 import { InvalidEnvelope, type NotInTransaction, type OutboxStoreError, type PayloadTooLarge } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import { TxContext } from "./TxContext.ts"
-import { guarded, NOOP, type WriteRefused, type WriterHook } from "./WriterHook.ts"
+import { guarded, noop, type WriteRefused, type WriterHook } from "./WriterHook.ts"
 
 export type WriteError = NotInTransaction | InvalidEnvelope | PayloadTooLarge | WriteRefused | OutboxStoreError
 
@@ -44,7 +44,7 @@ export const make: (options?: WriterOptions) => Effect.Effect<Shape, never, Outb
   Effect.fnUntraced(function* (options) {
     const store = yield* OutboxStore
     const tx = yield* TxContext
-    const hook = options?.hook ?? NOOP
+    const hook = options?.hook ?? noop
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
       const execute = yield* tx.currentConnection

@@ -5,7 +5,7 @@
 import { Context, type Duration, Effect, Exit, Layer, Scope } from "effect"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { type OutboxEvent, OutboxStore, partition, type Shape as Store } from "./OutboxStore.ts"
+import { type OutboxEvent, OutboxStore, type Shape as Store, separateUndecodable } from "./OutboxStore.ts"
 
 /** Deletes at most `limit` rows older than `retention`; returns how many. */
 export type EventPurger = (retention: Duration.Input, limit: number) => Effect.Effect<number, OutboxStoreError>
@@ -26,7 +26,7 @@ export const archiving =
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
       if (found.length === 0) return 0
-      yield* archive(partition(found).events)
+      yield* archive(separateUndecodable(found).events)
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 

@@ -115,7 +115,7 @@ export const withTransaction = <A, E, R>(
   })
 
 /** A foreign transaction under the caller's control: who joined it says how it ended. */
-export interface Joined {
+export interface JoinedTransaction {
   /** Runs writes inside of the foreign transaction. */
   readonly run: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Call after the COMMIT has succeeded: the hot path fires. Not calling it costs latency only; the poller delivers. */
@@ -128,7 +128,9 @@ export interface Joined {
  * Joins a transaction that somebody else opened and will end. `query` runs a statement on its connection, as `client.query` of
  * `pg` does, and returns anything.
  */
-export const join = (query: (text: string, params: ReadonlyArray<unknown>) => PromiseLike<unknown>): Joined => {
+export const join = (
+  query: (text: string, params: ReadonlyArray<unknown>) => PromiseLike<unknown>
+): JoinedTransaction => {
   const tx = foreign((text, params) =>
     Effect.tryPromise({
       try: async () => query(text, params),

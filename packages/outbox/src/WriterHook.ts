@@ -27,7 +27,7 @@ export interface WriterHook {
 }
 
 /** Nothing happens after commit: the poller or change data capture delivers. */
-export const NOOP: WriterHook = Object.freeze({})
+export const noop: WriterHook = Object.freeze({})
 
 /** The hooks one after the other, in the given order. */
 export const combine = (first: WriterHook, second: WriterHook): WriterHook => {

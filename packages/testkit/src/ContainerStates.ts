@@ -7,7 +7,7 @@
  */
 import type { EventBusError } from "@eventbus/core"
 import { Effect } from "effect"
-import { time } from "./internal/trail/trailText.ts"
+import { durationText } from "./internal/trail/trailText.ts"
 import { TestBus, type TimedEvent } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 
@@ -23,7 +23,7 @@ export const expectState = Effect.fnUntraced(function* (binding: string, state: 
 export const expectSequence = Effect.fnUntraced(function* (binding: string, states: ReadonlyArray<State>) {
   const changes = yield* TestBus.use(({ events }) => Effect.map(events, changesOf(binding)))
   if (changes.map(({ to }) => to).join() !== states.join()) {
-    const found = changes.map(({ to, by, atMillis }) => `${to}${by} at ${time(atMillis)}`).join(", ")
+    const found = changes.map(({ to, by, atMillis }) => `${to}${by} at ${durationText(atMillis)}`).join(", ")
     return yield* unexpected(binding, states.join(", "), found === "" ? "no change" : found)
   }
 })

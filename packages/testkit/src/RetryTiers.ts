@@ -7,12 +7,12 @@
  * ```
  */
 import { Duration, Effect } from "effect"
-import { time } from "./internal/trail/trailText.ts"
-import { type Hop, type RecordRef, TestBus } from "./TestBus.ts"
+import { durationText } from "./internal/trail/trailText.ts"
+import { type DeliveryStep, type RecordRef, TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 
 /** One delivery, or how it ended; `waiting`: the last delivery is yet to come. */
-export type Step =
+export type PathStep =
   | "main"
   | `tier ${number}`
   | "handled"
@@ -26,8 +26,12 @@ export type Step =
   | "waiting"
 
 /** The deliveries of a record, each tier as often as it had it, and at last how it ended. */
-export const expectPath = Effect.fnUntraced(function* (topic: string, record: RecordRef, steps: ReadonlyArray<Step>) {
-  const found = pathOf(yield* hopsOf(topic, record))
+export const expectPath = Effect.fnUntraced(function* (
+  topic: string,
+  record: RecordRef,
+  steps: ReadonlyArray<PathStep>
+) {
+  const found = pathOf(yield* stepsOf(topic, record))
   if (found.join() !== steps.join()) return yield* unexpected(topic, record, steps.join(" > "), found.join(" > "))
 })
 
@@ -37,26 +41,26 @@ export const expectTimes = Effect.fnUntraced(function* (
   record: RecordRef,
   times: ReadonlyArray<Duration.Input>
 ) {
-  const hops = yield* hopsOf(topic, record)
-  const begun = hops[0]?.atMillis ?? 0
-  const found = hops.map(({ atMillis }) => time(atMillis - begun)).join(", ")
-  const expected = times.map((each) => time(Duration.toMillis(each))).join(", ")
+  const steps = yield* stepsOf(topic, record)
+  const begun = steps[0]?.atMillis ?? 0
+  const found = steps.map(({ atMillis }) => durationText(atMillis - begun)).join(", ")
+  const expected = times.map((each) => durationText(Duration.toMillis(each))).join(", ")
   if (found !== expected) return yield* unexpected(topic, record, expected, found)
 })
 
-const hopsOf = (topic: string, record: RecordRef): Effect.Effect<ReadonlyArray<Hop>, never, TestBus> =>
-  TestBus.use(({ hops }) => hops(topic, record))
+const stepsOf = (topic: string, record: RecordRef): Effect.Effect<ReadonlyArray<DeliveryStep>, never, TestBus> =>
+  TestBus.use(({ deliverySteps: steps }) => steps(topic, record))
 
 /** What a path is compared with: the steps of some hops. */
-export const pathOf = (hops: ReadonlyArray<Hop>): ReadonlyArray<Step> =>
-  hops.flatMap((hop): ReadonlyArray<Step> => {
-    const place: Step = hop.tier === 0 ? "main" : `tier ${hop.tier}`
+export const pathOf = (steps: ReadonlyArray<DeliveryStep>): ReadonlyArray<PathStep> =>
+  steps.flatMap((hop): ReadonlyArray<PathStep> => {
+    const tierAttempt: PathStep = hop.tier === 0 ? "main" : `tier ${hop.tier}`
     const end = ends[hop.outcome]
-    return end === undefined ? [place] : [place, end]
+    return end === undefined ? [tierAttempt] : [tierAttempt, end]
   })
 
 /** A copy is followed by its own hop. */
-const ends: Readonly<Record<Hop["outcome"], Step | undefined>> = {
+const ends: Readonly<Record<DeliveryStep["outcome"], PathStep | undefined>> = {
   Handled: "handled",
   Routed: undefined,
   DeadLettered: "dead letter",

@@ -20,28 +20,28 @@ import {
 } from "@eventbus/core"
 import { Clock, Context, Duration, Effect, Layer, Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
-import * as Interference from "./internal/bus/interference.ts"
+import * as FaultInjection from "./internal/bus/faultInjection.ts"
 import * as Process from "./internal/bus/process.ts"
 import * as Setup from "./internal/bus/setup.ts"
 import * as BrokerTestCluster from "./internal/target/brokerTestCluster.ts"
+import * as ClockDriver from "./internal/target/clockDriver.ts"
 import * as MemoryTestCluster from "./internal/target/memoryTestCluster.ts"
-import * as Pace from "./internal/target/pace.ts"
 import type { TestCluster } from "./internal/target/testCluster.ts"
 import * as Encoding from "./internal/target/testRecord.ts"
-import { Chronicle, type Entry } from "./internal/trail/chronicle.ts"
-import type * as Hops from "./internal/trail/hops.ts"
+import type * as DeliverySteps from "./internal/trail/deliverySteps.ts"
+import { EventRecorder, type RecordedEvent } from "./internal/trail/eventRecorder.ts"
+import * as Queries from "./internal/trail/queries.ts"
 import type * as Stuck from "./internal/trail/stuck.ts"
-import * as Watch from "./internal/trail/watch.ts"
 import * as MemoryBroker from "./MemoryBroker.ts"
 import type { NotSettled } from "./NotSettled.ts"
 
-export type Handled = Watch.Handled
-export type Hop = Hops.Hop
-export type RecordRef = Watch.RecordRef
+export type Handled = Queries.Handled
+export type DeliveryStep = DeliverySteps.DeliveryStep
+export type RecordRef = Queries.RecordRef
 export type TestRecord = Encoding.TestRecord
 
 /** An event of the connector, and when it happened: milliseconds since the bus began. */
-export type TimedEvent = Entry
+export type TimedEvent = RecordedEvent
 
 export class TestBus extends Context.Service<
   TestBus,
@@ -55,7 +55,7 @@ export class TestBus extends Context.Service<
       record: TestRecord
     ) => Effect.Effect<ConsumerRecord.RecordMetadata, Serde.EncodeFailure | BrokerError.BrokerError>
     /** Lets time pass: moves a `TestClock`, each thing at its time, or waits on any other clock. So that one scenario runs on both. */
-    readonly pass: (duration: Duration.Input) => Effect.Effect<void>
+    readonly advance: (duration: Duration.Input) => Effect.Effect<void>
     /**
      * Succeeds when every record of every binding, in its tiers too, is done: handled, dead-lettered or skipped, and committed. Fails with what is not,
      * and why. Moves no `TestClock`; on a running clock it waits up to `settleWithin`.
@@ -64,7 +64,7 @@ export class TestBus extends Context.Service<
     /** The way of a record, one line for each delivery: when (since it was published), where, and how it ended. */
     readonly trail: (topic: string, record: RecordRef) => Effect.Effect<string>
     /** The same as data, in the order in which it happened. */
-    readonly hops: (topic: string, record: RecordRef) => Effect.Effect<ReadonlyArray<Hop>>
+    readonly deliverySteps: (topic: string, record: RecordRef) => Effect.Effect<ReadonlyArray<DeliveryStep>>
     /** What is in the dead letter topics of the bindings that read the topic, or in the topic itself if that is a dead letter topic. */
     readonly deadLetters: (topic: string) => Effect.Effect<ReadonlyArray<DeadLetterRecord.DeadLetterRecord>>
     /** What handlers were done with, in order; of one binding, or of all. */
@@ -212,39 +212,39 @@ const make = Effect.fnUntraced(function* <R>(
 > {
   const begunMillis = yield* Clock.currentTimeMillis
   const withinMillis = Duration.toMillis(options.settleWithin ?? "30 seconds")
-  const pace = yield* Pace.make(() => chronicle.entries.length + journaled(), withinMillis)
-  const chronicle = new Chronicle(pace.elapsedMillis)
-  const scene: Stuck.Scene = { cluster, chronicle, nowMillis: pace.elapsedMillis, begunMillis }
+  const clockDriver = yield* ClockDriver.make(() => recorder.events.length + journaled(), withinMillis)
+  const recorder = new EventRecorder(clockDriver.elapsedMillis)
+  const state: Stuck.BusState = { cluster, recorder, nowMillis: clockDriver.elapsedMillis, begunMillis }
   yield* Setup.createTopics(cluster, bindings, options)
   const context = yield* Effect.context<R | Broker.Broker>()
   const scope = yield* Effect.scope
   const startProcess = (name: string) =>
-    Process.start(bindings, { name, chronicle, seed: options.seed ?? 1 }).pipe(
+    Process.start(bindings, { name, recorder, seed: options.seed ?? 1 }).pipe(
       Scope.provide(scope),
       Effect.provideContext(context)
     )
   const process = yield* startProcess("app")
-  yield* Effect.addFinalizer(() => pace.toTheEnd(process.close))
-  const areAssigned = Setup.areAssigned(cluster, chronicle, bindings)
-  yield* pace.comesTrue(areAssigned)
+  yield* Effect.addFinalizer(() => clockDriver.runToEnd(process.close))
+  const areAssigned = Setup.areAssigned(cluster, recorder, bindings)
+  yield* clockDriver.waitUntil(areAssigned)
   const { connector } = process
   const bus = TestBus.of({
     publish: Effect.fnUntraced(function* (topic, record) {
       const reader = bindings.find(({ definition }) => definition.topic === topic)
       const metadata = yield* cluster.publish(yield* Encoding.encode(topic, record, reader))
-      yield* pace.quiet
+      yield* clockDriver.untilIdle
       return metadata
     }),
-    pass: pace.pass,
-    settled: Watch.settled(scene, pace, bindings, connector.listBindings),
-    trail: (topic, ref) => Watch.trail(scene, bindings, topic, ref),
-    hops: (topic, ref) => Watch.hops(scene, bindings, topic, ref),
-    deadLetters: (topic) => Watch.deadLetters(scene, bindings, topic),
-    handled: (binding) => Effect.sync(() => Watch.handled(scene, bindings, binding)),
-    events: Effect.sync(() => [...chronicle.entries]),
+    advance: clockDriver.advance,
+    settled: Queries.settled(state, clockDriver, bindings, connector.listBindings),
+    trail: (topic, ref) => Queries.trail(state, bindings, topic, ref),
+    deliverySteps: (topic, ref) => Queries.deliverySteps(state, bindings, topic, ref),
+    deadLetters: (topic) => Queries.deadLetters(state, bindings, topic),
+    handled: (binding) => Effect.sync(() => Queries.handled(state, bindings, binding)),
+    events: Effect.sync(() => [...recorder.events]),
     state: connector.getState,
-    rebalance: Interference.rebalance(pace, scope, startProcess("second"), areAssigned),
-    ...Interference.faults(pace, process, memory)
+    rebalance: FaultInjection.forceRebalance(clockDriver, scope, startProcess("second"), areAssigned),
+    ...FaultInjection.injectors(clockDriver, process, memory)
   })
   return Context.make(TestBus, bus).pipe(Context.add(EventBusConnector.EventBusConnector, connector))
 })

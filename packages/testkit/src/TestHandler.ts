@@ -4,7 +4,7 @@
  */
 import type { Delivery } from "@eventbus/core"
 import { Deferred, type Duration, Effect, Schema } from "effect"
-import * as Pace from "./internal/target/pace.ts"
+import * as ClockDriver from "./internal/target/clockDriver.ts"
 
 /** A handler, and what it was handed. */
 export interface TestHandler<K, V, E = never> {
@@ -112,6 +112,6 @@ const make = <K, V, E>(inner: Inner<K, V, E>): TestHandler<K, V, E> => {
     calls: Effect.sync(() => [...calls]),
     handled: Effect.sync(() => successes.map(({ value }) => value)),
     nth: (n, within = "5 seconds") =>
-      Effect.raceFirst(nth(n), Effect.andThen(Pace.real(Effect.sleep(within)), never(n)))
+      Effect.raceFirst(nth(n), Effect.andThen(ClockDriver.onRealClock(Effect.sleep(within)), never(n)))
   }
 }

@@ -107,7 +107,7 @@ describe("TestBus", () => {
         const bus = yield* TestBus.TestBus
         yield* publish("o-1")
         yield* TestClock.adjust("1 hour")
-        return (yield* bus.hops("orders", "o-1")).map(({ atMillis }) => atMillis)
+        return (yield* bus.deliverySteps("orders", "o-1")).map(({ atMillis }) => atMillis)
       }).pipe(Effect.provide(TestBus.layer([binding(failingTimes(99), { retry: RetryPolicy.tiered() })], { seed })))
     return Effect.gen(function* () {
       const first = yield* times(7)
@@ -268,7 +268,7 @@ describe("TestBus", () => {
       yield* TestClock.adjust("1 minute")
       yield* bus.settled
       assert.deepStrictEqual(yield* handler.handled, ["a"])
-      const [first, second, ...more] = yield* bus.hops("orders", "a")
+      const [first, second, ...more] = yield* bus.deliverySteps("orders", "a")
       assert.deepStrictEqual([first?.outcome, second?.outcome, more.length], ["CutOff", "Handled", 0])
       assert.isAtLeast(second!.atMillis, 45_000)
       const none = yield* Effect.exit(bus.crash("orders", 3))
@@ -404,7 +404,7 @@ describe("TestBus with several bindings", () => {
     "refuses a value that the serde cannot write, a topic that is not there, and a record that nobody published",
     () =>
       Effect.gen(function* () {
-        const { publish, trail, hops, deadLetters } = yield* TestBus.TestBus
+        const { publish, trail, deliverySteps: hops, deadLetters } = yield* TestBus.TestBus
         const wrong = yield* Effect.flip(publish("orders", { value: { id: 1 } }))
         assert.strictEqual(wrong._tag, "EncodeFailure")
         assert.strictEqual((yield* Effect.flip(publish("nowhere", { value: "x" })))._tag, "UnknownTopic")

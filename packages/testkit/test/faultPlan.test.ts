@@ -353,7 +353,7 @@ describe("TST-01: seeds", () => {
     Effect.gen(function* () {
       const first = yield* journalOf(7)
       assert.isAbove(first.length, 100)
-      assert.isTrue(first.some((entry) => entry.includes("Struck")))
+      assert.isTrue(first.some((entry) => entry.includes("FaultInjected")))
       const second = yield* journalOf(7)
       assert.strictEqual(
         first.find((entry, index) => entry !== second[index]),

@@ -3,7 +3,7 @@
  * two statements, lost answers, nodes cut off from the database while their listeners go on, clocks an hour off, slow and failing
  * listeners. Everything follows from the seed.
  */
-import { EventEnvelope, ListenerRegistry, Outbox, OutboxSchema, OutboxStore, RetryPolicy } from "@eventbus/outbox"
+import { EventEnvelope, EventRetryPolicy, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { VirtualClock } from "@eventbus/testkit"
 import { Clock, Effect, Exit, Layer, Logger, Scope } from "effect"
@@ -84,7 +84,11 @@ class Run {
       (what) => void this.faults.push(`${node.name}: ${what}`),
       this.world.plant
     )
-    const settings = { maxAttempts: 4, retryPolicy: RetryPolicy.fixed("700 millis"), drainTimeout: "1 second" } as const
+    const settings = {
+      maxAttempts: 4,
+      retryPolicy: EventRetryPolicy.fixed("700 millis"),
+      drainTimeout: "1 second"
+    } as const
     const shape =
       this.world.shape === "multi"
         ? Outbox.multiNode({

@@ -19,7 +19,7 @@ import {
 } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Clock, Effect, Exit, Result } from "effect"
-import { type Chance, make as chanceOf } from "../../simulation/Chance.ts"
+import { make as chanceOf, type Random } from "../../simulation/random.ts"
 import {
   type App,
   advance,
@@ -50,7 +50,7 @@ interface Plan {
   readonly settings: Pick<BindingOptions.Settings<never, never>, "concurrency" | "ackMode" | "maxPollRecords">
 }
 
-const planOf = (kind: Kind, chance: Chance): Plan => {
+const planOf = (kind: Kind, chance: Random): Plan => {
   const isStrict = kind !== "by key" && kind !== "unordered" && chance.happens(0.3)
   return {
     kind,
@@ -85,7 +85,7 @@ interface Handed {
 }
 type Handle = (handed: Handed) => Effect.Effect<unknown, Down | Invalid>
 
-const bindingOf = (plan: Plan, handle: Handle, chance: Chance) => {
+const bindingOf = (plan: Plan, handle: Handle, chance: Random) => {
   const blocking = { maxAttempts: plan.blockingAttempts, initialInterval: "1 second", jitter: 0 } as const
   const circuitBreaker: CircuitBreaker.Options = {
     minimumNumberOfCalls: 3,
@@ -153,7 +153,7 @@ const once = ({ isOnce }: Plan): { readonly idempotency?: object } => (isOnce ? 
 const timedOut = new BrokerError.RequestTimedOut({ operation: "test", millis: 1 })
 const unavailable = new BrokerError.CoordinatorUnavailable({ detail: "moves" })
 
-const fault = (chance: Chance): FaultPlan.Fault => {
+const fault = (chance: Random): FaultPlan.Fault => {
   const often = 0.02 + 0.15 * chance.next()
   const when = chance.between(1, 200_000)
   return chance.pick<FaultPlan.Fault>([
@@ -309,7 +309,7 @@ const storm = (kind: Kind, seed: number) => {
 }
 
 /** A pause, a resume, or another process that comes and goes. */
-const disturb = Effect.fnUntraced(function* <E, R>(chance: Chance, app: App, launch: Effect.Effect<App, E, R>) {
+const disturb = Effect.fnUntraced(function* <E, R>(chance: Random, app: App, launch: Effect.Effect<App, E, R>) {
   const what = chance.next()
   if (what < 0.2) yield* inTime(Effect.ignore(app.connector.pause("orders")))
   else if (what < 0.5) yield* Effect.ignore(app.connector.resume("orders"))

@@ -4,7 +4,14 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Health, ListenerRegistry, Outbox, type OutboxError, OutboxSchema, type OutboxWriter } from "@eventbus/outbox"
+import {
+  ListenerRegistry,
+  Outbox,
+  type OutboxError,
+  OutboxHealth,
+  OutboxSchema,
+  type OutboxWriter
+} from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Config, Context, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
@@ -94,7 +101,7 @@ const migrate = Effect.gen(function* () {
 
 const makeCheckout = Effect.fnUntraced(function* (database: string, customers: ReadonlyMap<number, string>) {
   const sql = yield* SqlClient.SqlClient
-  const health = yield* Health.OutboxHealth
+  const health = yield* OutboxHealth.OutboxHealth
   const writer = yield* Effect.context<OutboxWriter.OutboxWriter>()
 
   /** The whole outbox, for who writes: one more statement in the transaction that is there anyway. */

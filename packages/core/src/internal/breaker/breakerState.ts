@@ -21,7 +21,7 @@ export type BreakerState =
       readonly _tag: "HALF_OPEN"
       readonly reopenings: number
       /** Permits that are out or have come to an outcome. */
-      readonly given: number
+      readonly permitsIssued: number
       readonly outcomes: Counts
     })
 
@@ -66,12 +66,14 @@ export const transition = (
     case "Outcome":
       return afterOutcome(settings, state, event, nowMillis)
     case "Acquired":
-      return state._tag === "HALF_OPEN" ? { ...state, given: state.given + 1 } : state
+      return state._tag === "HALF_OPEN" ? { ...state, permitsIssued: state.permitsIssued + 1 } : state
     case "Released":
-      return state._tag === "HALF_OPEN" ? { ...state, given: Math.max(state.outcomes.calls, state.given - 1) } : state
+      return state._tag === "HALF_OPEN"
+        ? { ...state, permitsIssued: Math.max(state.outcomes.calls, state.permitsIssued - 1) }
+        : state
     case "WaitOver":
       return state._tag === "OPEN"
-        ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, given: 0, outcomes: none }
+        ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, permitsIssued: 0, outcomes: none }
         : state
     case "ProbeFailed":
       return state._tag === "OPEN"
@@ -88,7 +90,7 @@ export const transition = (
 export const permits = (settings: BreakerSettings, state: BreakerState): boolean =>
   state._tag === "CLOSED" ||
   state._tag === "DISABLED" ||
-  (state._tag === "HALF_OPEN" && state.given < settings.permittedNumberOfCallsInHalfOpenState)
+  (state._tag === "HALF_OPEN" && state.permitsIssued < settings.permittedNumberOfCallsInHalfOpenState)
 
 /** Whether these calls open a closed breaker: enough of them, whatever the last one came to, and too many failed or slow. */
 export const opens = (settings: BreakerSettings, counts: Counts): boolean =>
@@ -114,7 +116,7 @@ const afterOutcome = (
 ): BreakerState => {
   if (state._tag === "CLOSED") return opens(settings, event.window) ? open(settings, state, 0, nowMillis) : state
   // No permit is out that this could be the outcome of.
-  if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.given) return state
+  if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.permitsIssued) return state
   const outcomes = withOutcome(state.outcomes, event)
   if (outcomes.calls < settings.permittedNumberOfCallsInHalfOpenState) return { ...state, outcomes }
   return isTooHigh(settings, outcomes)

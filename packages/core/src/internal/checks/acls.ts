@@ -4,7 +4,7 @@ import type { AclOperation, Admin, AuthorizedOperations } from "../../Broker.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import type { PlannedTopic } from "./planned.ts"
+import type { PlannedTopic } from "./planTypes.ts"
 
 export interface RequiredAcl {
   readonly resource: "topic" | "group"

@@ -6,7 +6,7 @@ import type { Admin, TopicDescription } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "./acls.ts"
-import type { Finding, Plan, PlannedTopic } from "./planned.ts"
+import type { Finding, Plan, PlannedTopic } from "./planTypes.ts"
 
 interface Found extends TopicDescription {
   readonly config: ReadonlyMap<string, string>

@@ -4,7 +4,7 @@
 
 import * as Backoff from "../retry/backoff.ts"
 import type { Tiers } from "../retry/tiers.ts"
-import type { PlannedDelivery, RetryTimes, Span } from "./planned.ts"
+import type { PlannedDelivery, RetryTimes, Span } from "./planTypes.ts"
 
 /** More than this many deliveries say nothing new to a reader. */
 const mostListed = 100

@@ -12,8 +12,8 @@ import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { type DeadLetters, type Report, UnknownTier } from "../../Replay.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Journal from "./replayJournal.ts"
-import { keyOf, type Options, Refused, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
-import * as Survey from "./replaySurvey.ts"
+import { CopyRefused, keyOf, type Options, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
+import * as ReplayProgress from "./replayProgress.ts"
 
 /** When the next record of the topic is due, as far as a run has seen; undefined when it saw none that waits. */
 export interface DueReport extends Report {
@@ -35,7 +35,7 @@ export const make = (options: Options): Replays => {
     const state: RunState = { replayed: 0, passedOver: 0, refused: new Set() }
     const attempt: Effect.Effect<void, BrokerError> = Effect.scoped(runOnce(options, selection, state)).pipe(
       Effect.catchIf(
-        (failed): failed is Refused => failed instanceof Refused,
+        (failed): failed is CopyRefused => failed instanceof CopyRefused,
         (failed) => {
           if (!isOwnFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
           state.refused.add(keyOf(failed.record))
@@ -49,16 +49,16 @@ export const make = (options: Options): Replays => {
   }
 
   return {
-    replay: (count) => run({ count, inOrder: true, judge: () => "take" }),
+    replay: (count) => run({ count, inOrder: true, select: () => "take" }),
     replayWindow: (fromMillis, toMillis) =>
       run({
         count: Number.POSITIVE_INFINITY,
         inOrder: false,
-        judge: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave")
+        select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave")
       }),
     replayToTier: (tier, count) =>
       Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
-        ? run({ count, tier, inOrder: true, judge: () => "take" })
+        ? run({ count, tier, inOrder: true, select: () => "take" })
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
     replayRecords: (records) => run(these(records)),
     discard: (records, reason) =>
@@ -73,7 +73,7 @@ export const make = (options: Options): Replays => {
         return "stop"
       }
       // Each run begins with another partition, so that a long one does not keep the others waiting.
-      const report = yield* run({ count, inOrder: true, judge, first: dueRuns++ })
+      const report = yield* run({ count, inOrder: true, select: judge, first: dueRuns++ })
       return { ...report, nextDueMillis }
     })
   }
@@ -84,7 +84,7 @@ const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection
   return {
     count: wanted.size,
     inOrder: false,
-    judge: ({ record }) => (wanted.has(`${record.partition}/${record.offset}`) ? "take" : "leave")
+    select: ({ record }) => (wanted.has(`${record.partition}/${record.offset}`) ? "take" : "leave")
   }
 }
 
@@ -92,7 +92,7 @@ const runOnce = Effect.fnUntraced(function* (
   options: Options,
   selection: Selection,
   state: RunState
-): Effect.fn.Return<void, BrokerError | Refused, Scope.Scope> {
+): Effect.fn.Return<void, BrokerError | CopyRefused, Scope.Scope> {
   const { broker, groupId, deadLetterTopic } = options
   if (!(state.replayed < selection.count)) return
   // First of all: from now on nobody else can move what is read next.
@@ -100,11 +100,11 @@ const runOnce = Effect.fnUntraced(function* (
     transactionalId: `${TopicName.deadLetterGroup(groupId)}.replay.${deadLetterTopic}`
   })
   const admin = yield* broker.admin
-  const survey = yield* Survey.take(options, admin)
+  const progress = yield* ReplayProgress.load(options, admin)
   const ensureJournal = yield* Effect.cached(Journal.ensure(admin, deadLetterTopic))
   const partitionCounts = new Map<string, number>()
-  const run = { options, selection, state, survey, producer, admin, ensureJournal, partitionCounts }
-  const { partitions } = survey
+  const run = { options, selection, state, progress, producer, admin, ensureJournal, partitionCounts }
+  const { partitions } = progress
   for (let index = 0; index < partitions.length && state.replayed < selection.count; index++) {
     yield* replayPartition(run, partitions[((selection.first ?? 0) + index) % partitions.length]!)
   }

@@ -6,13 +6,16 @@ import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as Journal from "./replayJournal.ts"
-import * as Survey from "./replaySurvey.ts"
+import * as ReplayProgress from "./replayProgress.ts"
 
 /** Records of one partition, in order. None when there is no such partition. */
-export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
+export const list = (
+  target: ReplayProgress.Target,
+  page: Page
+): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
-    const { partitions, scan } = yield* Survey.take(target, admin)
+    const { partitions, scan } = yield* ReplayProgress.load(target, admin)
     const found = partitions.find(({ partition }) => partition === page.partition)
     if (found === undefined) return []
     const { partition, logStart, logEnd, position } = found
@@ -20,7 +23,7 @@ export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyA
     return yield* scan.read({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
       Stream.take(page.count),
       Stream.map((record): ListedDeadLetter => {
-        const isDone = record.offset < position || Survey.isTaken(found, record)
+        const isDone = record.offset < position || ReplayProgress.isTaken(found, record)
         return { letter: DeadLetterRecord.read(record), state: isDone ? "dealt-with" : "waiting" }
       }),
       Stream.runCollect
@@ -28,11 +31,11 @@ export const list = (target: Survey.Target, page: Page): Effect.Effect<ReadonlyA
   }).pipe(Effect.scoped)
 
 /** The records that were given up, with the reasons. */
-export const discarded = (target: Survey.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
+export const discarded = (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const topic = Journal.topicOf(target.deadLetterTopic)
-    const bounds = yield* Survey.boundsOf(admin, topic)
-    const scan = yield* Survey.openScan(target, [topic])
+    const bounds = yield* ReplayProgress.logOffsetsOf(admin, topic)
+    const scan = yield* ReplayProgress.openScan(target, [topic])
     return yield* Journal.discarded(scan, topic, bounds, target.groupId)
   }).pipe(Effect.scoped)

@@ -10,7 +10,7 @@ import * as TopicName from "../../TopicName.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { Tiers } from "../retry/tiers.ts"
 import * as Journal from "./replayJournal.ts"
-import * as Survey from "./replaySurvey.ts"
+import * as ReplayProgress from "./replayProgress.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
 
@@ -33,7 +33,7 @@ export interface Selection {
   /** Most records. */
   readonly count: number
   /** `stop` ends the partition. */
-  readonly judge: (letter: Letter) => "take" | "leave" | "stop"
+  readonly select: (letter: Letter) => "take" | "leave" | "stop"
   /** Leaves nothing before what it takes, so that the position moves. */
   readonly inOrder: boolean
   /** Where copies go. Default: to where the records came from. */
@@ -56,7 +56,7 @@ export interface Run {
   readonly options: Options
   readonly selection: Selection
   readonly state: RunState
-  readonly survey: Survey.Survey
+  readonly progress: ReplayProgress.ReplayProgress
   readonly producer: TransactionalProducer
   readonly admin: Admin
   /** Makes the journal when it is missing. */
@@ -66,7 +66,7 @@ export interface Run {
 }
 
 /** The broker did not take the copy of this record. */
-export class Refused {
+export class CopyRefused {
   readonly record: ConsumerRecord
   readonly error: BrokerError
 
@@ -94,8 +94,8 @@ interface Batch {
   readonly last: ConsumerRecord | undefined
 }
 
-export const replayPartition = Effect.fnUntraced(function* (run: Run, partition: Survey.Partition) {
-  const { options, selection, state, survey } = run
+export const replayPartition = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress) {
+  const { options, selection, state, progress: survey } = run
   const { position, logStart, logEnd } = partition
   const range = {
     topic: options.deadLetterTopic,
@@ -116,7 +116,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     Effect.fnUntraced(function* ({ records, nextOffset }) {
       for (const record of records) {
         const letter = DeadLetterRecord.read(record)
-        const verdict = Survey.isTaken(partition, record) ? "leave" : selection.judge(letter)
+        const verdict = ReplayProgress.isTaken(partition, record) ? "leave" : selection.select(letter)
         if (verdict === "stop") return false
         const isExhausted = selection.discardedBecause === undefined && letter.replayCount >= options.maxReplays
         const isSent = verdict === "take" && !isExhausted && !state.refused.has(keyOf(record))
@@ -139,7 +139,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
 })
 
 /** One transaction. What it says about the topic comes true together with its copies, or not at all. */
-const publishBatch = Effect.fnUntraced(function* (run: Run, partition: Survey.Partition, batch: Batch) {
+const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) {
   const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
@@ -169,7 +169,7 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: Survey.Pa
     Effect.gen(function* () {
       yield* Effect.forEach(
         copies,
-        ({ record, copy }) => Effect.mapError(transaction.send(copy), (error) => new Refused(record, error)),
+        ({ record, copy }) => Effect.mapError(transaction.send(copy), (error) => new CopyRefused(record, error)),
         { concurrency: "unbounded", discard: true }
       )
       yield* transaction.sendAll([...entries, ...discards])

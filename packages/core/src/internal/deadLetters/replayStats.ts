@@ -5,17 +5,17 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import { NotPurgeable, type Stats } from "../../Replay.ts"
-import * as Survey from "./replaySurvey.ts"
+import * as ReplayProgress from "./replayProgress.ts"
 import type * as TopicScan from "./topicScan.ts"
 
 const mostClasses = 200
 
 /** Reads the whole topic. */
-export const stats = Effect.fnUntraced(function* (target: Survey.Target): Effect.fn.Return<Stats, BrokerError> {
+export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target): Effect.fn.Return<Stats, BrokerError> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* target.broker.admin
-      const { partitions, scan } = yield* Survey.take(target, admin)
+      const { partitions, scan } = yield* ReplayProgress.load(target, admin)
       const tally = new Tally()
       for (const partition of partitions) {
         const range = {
@@ -24,7 +24,7 @@ export const stats = Effect.fnUntraced(function* (target: Survey.Target): Effect
         }
         yield* Stream.runForEach(scan.read(range), (record) =>
           Effect.sync(() =>
-            tally.add(record.offset >= partition.position && !Survey.isTaken(partition, record), record)
+            tally.add(record.offset >= partition.position && !ReplayProgress.isTaken(partition, record), record)
           )
         )
       }
@@ -59,7 +59,7 @@ class Tally implements Stats {
  * record stays.
  */
 export const purge = Effect.fnUntraced(function* (
-  { broker, groupId, deadLetterTopic }: Survey.Target,
+  { broker, groupId, deadLetterTopic }: ReplayProgress.Target,
   beforeMillis: number
 ): Effect.fn.Return<number, BrokerError | NotPurgeable> {
   return yield* Effect.scoped(
@@ -73,7 +73,7 @@ export const purge = Effect.fnUntraced(function* (
       if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
-      const scan = yield* Survey.openScan({ broker, groupId }, [deadLetterTopic])
+      const scan = yield* ReplayProgress.openScan({ broker, groupId }, [deadLetterTopic])
       const prefixes = yield* Effect.forEach(bounds, ({ partition, logStart, logEnd }) =>
         Effect.map(
           oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, beforeMillis),

@@ -88,7 +88,7 @@ export const reportHandledAtOnce = (
   record: ConsumerRecord
 ): void => {
   if (context.hub.active) reportSettled(context, partition, record, firstAttempt)
-  else context.metrics.handledAtOnce(partition.tally)
+  else context.metrics.handledAtOnce(partition.counters)
 }
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const

@@ -34,7 +34,7 @@ export const annotated = <A, E, R>(
         consumerInstance: context.receiver.consumerInstance,
         get retryTier() {
           const record = current()
-          return record === undefined ? (partition.tier?.first ?? 0) : context.receiver.progress(record).tier
+          return record === undefined ? (partition.tier?.first ?? 0) : context.receiver.retryPosition(record).tier
         }
       })
   )

@@ -51,7 +51,7 @@ interface Running {
   readonly scope: Scope.Closeable
   readonly fiber: Fiber.Fiber<void>
   /** Revoked, or its consumer stops: it does not begin anew. */
-  givenUp: boolean
+  isDraining: boolean
 }
 
 type EventOf<Tag> = Extract<ConsumerEvent, { readonly _tag: Tag }>
@@ -95,8 +95,8 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.forkIn(partitionScope)
     )
     // In one step, so that no pause can fall in between. Nothing is handled before the seek.
-    running.set(partition.key, { partition, scope: partitionScope, fiber, givenUp: false })
-    context.metrics.opened(partition)
+    running.set(partition.key, { partition, scope: partitionScope, fiber, isDraining: false })
+    context.metrics.partitionOpened(partition)
     partition.setReasons(options.bindingReasons(partition))
     yield* partition.syncFetch
     yield* options.announce
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* <R>(
   /** Begins a partition anew under the same assignment, unless that is over or about to be: the next owner goes on. */
   const reopen = Effect.fnUntraced(function* (partition: Partition.Partition): Effect.fn.Return<void> {
     const entry = running.get(partition.key)
-    if (entry?.partition !== partition || entry.givenUp || !partition.owned()) return
+    if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
     yield* close(entry)
     const start = { position: partition.position(), anchored: true }
     yield* open(partition, partition.generation, start, partition.committed, partition.logEnd)
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const close = Effect.fnUntraced(function* (entry: Running) {
     const { partition } = entry
     partition.end()
-    context.metrics.closed(partition)
+    context.metrics.partitionClosed(partition)
     if (running.get(partition.key) === entry) running.delete(partition.key)
     const closing = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
     ending.set(partition.key, closing)
@@ -169,7 +169,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const resumeFrom = Effect.fnUntraced(function* (event: EventOf<"OutOfRange">) {
     const entry = running.get(partitionKey(event.topic, event.partition))
-    if (entry === undefined || entry.partition.generation !== event.generation || entry.givenUp) return
+    if (entry === undefined || entry.partition.generation !== event.generation || entry.isDraining) return
     const start = StartPosition.afterOutOfRange(event)
     yield* reportGap(context, event, start.gap)
     if (start.position >= event.position) {
@@ -264,7 +264,7 @@ const makePartition = (
   Partition.make({
     ...at,
     tier: context.definition.tiers.ofTopic(at.topic),
-    tally: context.metrics.tally(at),
+    counters: context.metrics.countersOf(at),
     // Transactions commit by themselves: the committer must find nothing to do.
     committed: context.definition.handler._tag === "Transactional" ? at.position : at.committed,
     session,
@@ -293,7 +293,7 @@ const lose = (
 
 /** No record starts any more, and nobody begins the partition anew. */
 const giveUp = (entry: Running): void => {
-  entry.givenUp = true
+  entry.isDraining = true
   entry.partition.stop()
 }
 

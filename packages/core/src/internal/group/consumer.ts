@@ -100,7 +100,7 @@ export const make = Effect.fnUntraced(function* <R>(
     onDefect: (defect) => Deferred.die(broken, defect)
   })
   yield* Effect.forkScoped(HandlerTimeouts.run(context, assignments.partitions, guarded))
-  yield* Effect.forkScoped(watchEventLoop(context))
+  yield* Effect.forkScoped(monitorEventLoop(context))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
 
@@ -204,7 +204,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
       bindingName: definition.name,
       consumerInstance: `${options.hostname}-${index}`,
       enrich: definition.enrich,
-      progress: RetryState.ofMainTopic
+      retryPosition: RetryState.ofMainTopic
     },
     consumer: index,
     hub,
@@ -238,7 +238,7 @@ const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) 
 }
 
 /** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */
-const watchEventLoop = ({ definition, hub, consumer, clock }: ConsumerContext<unknown>) => {
+const monitorEventLoop = ({ definition, hub, consumer, clock }: ConsumerContext<unknown>) => {
   const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
   return Effect.forever(
     Effect.suspend(() => {

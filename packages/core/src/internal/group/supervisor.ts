@@ -26,7 +26,7 @@ export interface ConsumerStatus {
 const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
 
 /** A session that held for so long was a good one: what ended it is a new trouble, and the waits begin anew. */
-const steadyMillis = 60_000
+const stableMillis = 60_000
 
 /** Runs sessions, one after the other, until interrupted. */
 export const supervise = <R>(
@@ -58,7 +58,7 @@ export const supervise = <R>(
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
       const now = yield* Clock.currentTimeMillis
-      const wasSteady = now - startedMillis > steadyMillis
+      const wasSteady = now - startedMillis > stableMillis
       if (wasSteady) nextDelay = yield* Schedule.toStep(restarts)
       const attempt = wasSteady ? 1 : current.crashes + 1
       yield* become({ status: "crashed", consumer: undefined, error, crashes: attempt })

@@ -18,7 +18,7 @@ import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
 
 /** What is counted of one partition, over all assignments of a run. */
-export interface Tally {
+export interface PartitionCounters {
   processed: number
   /** Deliveries that ended otherwise. */
   notHandled: number
@@ -35,11 +35,11 @@ export interface Sources {
 export interface BindingMetrics {
   /** Without it, nobody need take the time of anything. */
   readonly enabled: boolean
-  readonly tally: (at: TopicPartition) => Tally
+  readonly countersOf: (at: TopicPartition) => PartitionCounters
   /** A record was handled at the first attempt. */
-  readonly handledAtOnce: (tally: Tally) => void
+  readonly handledAtOnce: (counters: PartitionCounters) => void
   /** A delivery ended, for now or for good. */
-  readonly settled: (at: TopicPartition & { readonly tally: Tally }, outcome: Outcome) => void
+  readonly settled: (at: TopicPartition & { readonly counters: PartitionCounters }, outcome: Outcome) => void
   /** A call of the handler has returned. */
   readonly handlerReturned: (millis: number) => void
   readonly attemptFailed: (topic: string, failure: Failure) => void
@@ -49,8 +49,8 @@ export interface BindingMetrics {
   readonly recordsGone: (at: TopicPartition, records: number) => void
   readonly deadLetterDepth: DeadLetterDepth.DeadLetterDepth
   /** A partition is ours, or no longer. */
-  readonly opened: (partition: PartitionGauges.MeasuredPartition) => void
-  readonly closed: (partition: PartitionGauges.MeasuredPartition) => void
+  readonly partitionOpened: (partition: PartitionGauges.MeasuredPartition) => void
+  readonly partitionClosed: (partition: PartitionGauges.MeasuredPartition) => void
   /** The binding starts: everything counts from 0. */
   readonly begin: () => void
   /** The binding has stopped: only its state is left. */
@@ -89,10 +89,10 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     enabled: true,
-    tally: (at) => run.tally(at),
-    handledAtOnce: (tally) => {
-      tally.processed++
-      tally.retries.observe(0)
+    countersOf: (at) => run.counters(at),
+    handledAtOnce: (counters) => {
+      counters.processed++
+      counters.retries.observe(0)
     },
     settled: (at, outcome) => {
       if (outcome.settlement === "DeadLettered") deadLetterDepth.stored()
@@ -108,8 +108,8 @@ export const make = Effect.fnUntraced(function* (
     budgetReached: () => run.budgetReached(1),
     publishFailed: (topic) => run.publishFailed(1, topic),
     recordsGone: ({ topic, partition }, records) => run.gone(records, topic, String(partition)),
-    opened: (partition) => run.gauges.opened(partition),
-    closed: (partition) => run.gauges.closed(partition),
+    partitionOpened: (partition) => run.gauges.opened(partition),
+    partitionClosed: (partition) => run.gauges.closed(partition),
     begin: () => {
       run.end()
       run = makeRun(definition, context, clock, of)
@@ -120,10 +120,10 @@ export const make = Effect.fnUntraced(function* (
 })
 
 const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics => {
-  const tally: Tally = { processed: 0, notHandled: 0, retries: Histogram.make([]) }
+  const counters: PartitionCounters = { processed: 0, notHandled: 0, retries: Histogram.make([]) }
   return {
     enabled: false,
-    tally: () => tally,
+    countersOf: () => counters,
     deadLetterDepth,
     handledAtOnce: ignored,
     settled: ignored,
@@ -133,8 +133,8 @@ const off = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetrics =
     budgetReached: ignored,
     publishFailed: ignored,
     recordsGone: ignored,
-    opened: ignored,
-    closed: ignored,
+    partitionOpened: ignored,
+    partitionClosed: ignored,
     begin: ignored,
     end: ignored
   }
@@ -157,7 +157,7 @@ const makeRun = (
 ) => {
   const series = MetricSeries.make(context)
   const gauges = PartitionGauges.make(definition, context, clock)
-  const tallies = new Map<string, Tally>()
+  const tallies = new Map<string, PartitionCounters>()
   const byTier = new Map<string, Histogram.Histogram>()
   const exceptions = new Set<string>()
   const duration = Histogram.make(durationMillis, 1_000)
@@ -192,11 +192,11 @@ const makeRun = (
     return histogram
   }
 
-  const tally = (at: TopicPartition): Tally => {
+  const counters = (at: TopicPartition): PartitionCounters => {
     const key = partitionKey(at.topic, at.partition)
     const known = tallies.get(key)
     if (known !== undefined) return known
-    const counted: Tally = { processed: 0, notHandled: 0, retries: retriesIn(at.topic) }
+    const counted: PartitionCounters = { processed: 0, notHandled: 0, retries: retriesIn(at.topic) }
     const partition = String(at.partition)
     tallies.set(key, counted)
     gone(0, at.topic, partition)
@@ -224,15 +224,18 @@ const makeRun = (
     gauges,
     duration,
     batches,
-    tally,
-    settled: (at: TopicPartition & { readonly tally: Tally }, { settlement, attempts, target }: Outcome) => {
+    counters,
+    settled: (
+      at: TopicPartition & { readonly counters: PartitionCounters },
+      { settlement, attempts, target }: Outcome
+    ) => {
       if (settlement === "Halted" || settlement === "HeldByBreaker" || settlement === "Abandoned") return
-      at.tally.retries.observe(Math.max(0, attempts - 1))
+      at.counters.retries.observe(Math.max(0, attempts - 1))
       if (settlement === "Handled") {
-        at.tally.processed++
+        at.counters.processed++
         return
       }
-      at.tally.notHandled++
+      at.counters.notHandled++
       const { topic } = at
       if (settlement === "Skipped") return skipped(1, topic)
       if (target === undefined) return

@@ -40,7 +40,7 @@ export const make = (clock: Clock.Clock): DeadLetterDepth => {
 }
 
 /** What is looked at. */
-export interface Measured {
+export interface MeasuredBinding {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly deadLetterDepth: DeadLetterDepth
@@ -49,7 +49,7 @@ export interface Measured {
 const roundMillis = 10_000
 
 /** Asks until it is interrupted, with one connection for each cluster at a time. */
-export const run = (bindings: () => ReadonlyArray<Measured>): Effect.Effect<never> =>
+export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effect<never> =>
   Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
     const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
@@ -62,7 +62,7 @@ export const run = (bindings: () => ReadonlyArray<Measured>): Effect.Effect<neve
   }).pipe(Effect.forever)
 
 /** A topic that cannot be asked about keeps what was known of it. */
-const askAll = (broker: Broker["Service"], measured: ReadonlyArray<Measured>) =>
+const askAll = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBinding>) =>
   Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(

@@ -134,7 +134,7 @@ const ofBatch = ({ definition, groupId }: Caller, { topic, partition }: Consumer
 })
 
 const ofRecord = (caller: Caller, record: ConsumerRecord) => {
-  const { tier, attempt } = caller.receiver.progress(record)
+  const { tier, attempt } = caller.receiver.retryPosition(record)
   return {
     ...ofBatch(caller, record),
     "messaging.kafka.offset": Number(record.offset),

@@ -8,7 +8,7 @@ import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effe
 import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
-import type { Tally } from "../observe/bindingMetrics.ts"
+import type { PartitionCounters } from "../observe/bindingMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/concurrencySlots.ts"
 import type { Committable } from "./committer.ts"
@@ -34,7 +34,7 @@ export interface PartitionOptions {
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
-  readonly tally: Tally
+  readonly counters: PartitionCounters
   /** Asked at every chunk, since the share of a partition depends on how many there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
@@ -57,7 +57,7 @@ export class Partition implements Committable {
   readonly key: string
   readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
-  readonly tally: Tally
+  readonly counters: PartitionCounters
   committed: bigint
   /** Whether a record may start now: not stopping, and no pause that holds handling. */
   open = true
@@ -98,7 +98,7 @@ export class Partition implements Committable {
     this.key = partitionKey(options.topic, options.partition)
     this.tier = options.tier
     this.tracker = OffsetTracker.make(options.position)
-    this.tally = options.tally
+    this.counters = options.counters
     this.committed = options.committed
     this.logEnd = options.logEnd
     this.#options = options

@@ -50,7 +50,7 @@ const maxStackBytes = 2048
 /** The headers of the copy, in order. */
 export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
   const { record, origin, failure, detail, trail, undecodable } = letter
-  const headers = [...carried(record.headers)]
+  const headers = [...carriedOver(record.headers)]
   addOrigin(headers, origin)
   headers.push(text(Names.dltReason, letter.reason), number(Names.dltTimestamp, letter.nowMillis))
   if (detail !== undefined) headers.push(text(Names.dltDetail, detail))
@@ -78,7 +78,7 @@ export const addOrigin = (headers: Array<Header>, { topic, partition, offset, ti
 }
 
 /** What a record takes along from hop to hop: user headers as they are; an `x-eventbus-*` header that is not bookkeeping once, with its last value. */
-export const carried = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
+export const carriedOver = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   if (!headers.some(({ key }) => key.startsWith(Names.prefix))) return headers
   const lastIndex = new Map(headers.map((header, index) => [header.key, index]))
   return headers.filter(

@@ -26,10 +26,10 @@ export interface Receiver {
   /** Further headers for the handler. */
   readonly enrich: (record: ConsumerRecord) => ReadonlyArray<Header>
   /** How a record got here: nothing on the main topic, its headers on a retry topic. */
-  readonly progress: (record: ConsumerRecord) => Progress
+  readonly retryPosition: (record: ConsumerRecord) => RetryPosition
 }
 
-export interface Progress {
+export interface RetryPosition {
   /** Where the record was first. */
   readonly origin: TopicPartition & { readonly offset: bigint; readonly timestamp: number }
   readonly tier: number
@@ -45,7 +45,7 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   readonly #receiver: Receiver
   readonly #receivedMillis: number
   #headers: ReadonlyArray<Header> | undefined = undefined
-  #progress: Progress | undefined = undefined
+  #progress: RetryPosition | undefined = undefined
 
   constructor(key: K, value: V, record: ConsumerRecord, receiver: Receiver, receivedMillis: number) {
     this.key = key
@@ -72,8 +72,8 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
     return this.#way.attempt
   }
 
-  get #way(): Progress {
-    this.#progress ??= this.#receiver.progress(this.record)
+  get #way(): RetryPosition {
+    this.#progress ??= this.#receiver.retryPosition(this.record)
     return this.#progress
   }
 

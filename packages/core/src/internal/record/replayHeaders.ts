@@ -4,7 +4,7 @@
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { addOrigin, carried, number, type Origin, text } from "./deadLetterHeaders.ts"
+import { addOrigin, carriedOver, number, type Origin, text } from "./deadLetterHeaders.ts"
 import { withoutOtherFormats } from "./deadLetterRecordHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
@@ -75,7 +75,7 @@ const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
 }
 
 const usersOwn = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  withoutOtherFormats(carried(letter.headers)).filter(
+  withoutOtherFormats(carriedOver(letter.headers)).filter(
     ({ key }) => key !== Names.replayCount && key !== Names.replayGroup
   )
 

@@ -6,7 +6,7 @@
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import type { TierTopic } from "../retry/tiers.ts"
-import { addOrigin, addTierFailure, carried, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
+import { addOrigin, addTierFailure, carriedOver, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
@@ -64,7 +64,7 @@ export const publishedMillis = (record: ConsumerRecord): number =>
 
 /** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
 export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyArray<Header> => {
-  const headers = [...carried(record.headers)]
+  const headers = [...carriedOver(record.headers)]
   addOrigin(headers, state.origin)
   headers.push(number(Names.totalAttempts, state.totalAttempts))
   if (state.firstFailureMillis !== undefined) {

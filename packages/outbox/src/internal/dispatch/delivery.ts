@@ -2,9 +2,9 @@
 import { Cause, type Duration, Effect, Option, Tracer } from "effect"
 import type { EventEnvelope } from "../../EventEnvelope.ts"
 import { around, type EventInterceptor } from "../../EventInterceptor.ts"
+import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { Shape as Registry } from "../../ListenerRegistry.ts"
 import { UnroutableEvent } from "../../OutboxError.ts"
-import type { RetryPolicy } from "../../RetryPolicy.ts"
 
 export interface DeliveryOptions {
   readonly registry: Registry
@@ -48,7 +48,7 @@ export type FailureOutcome =
 export const decideFailure = (
   cause: Cause.Cause<unknown>,
   attempts: number,
-  policy: { readonly maxAttempts: number; readonly retryPolicy: RetryPolicy },
+  policy: { readonly maxAttempts: number; readonly retryPolicy: EventRetryPolicy },
   random: number
 ): FailureOutcome => {
   const error = errorText(cause)

@@ -1,14 +1,14 @@
 /** The state of a dispatcher and what it does with one event: queued, delivered, marked, settled. */
 import { type Cause, type Clock, Duration, Effect, Random } from "effect"
 import type { EventEnvelope } from "../../EventEnvelope.ts"
+import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { InFlightTracker } from "../../InFlightTracker.ts"
 import type { MetricsExporter } from "../../MetricsExporter.ts"
-import type { RetryPolicy } from "../../RetryPolicy.ts"
-import { Waiters } from "../base/waiters.ts"
+import { ConditionVariable } from "../base/conditionVariable.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import { decideFailure } from "./delivery.ts"
+import { type DoneMarker, makeDoneMarker, retryBackoff } from "./doneMarker.ts"
 import { type FairQueue, makeFairQueue } from "./fairQueue.ts"
-import { type Finisher, makeFinisher, patience } from "./finisher.ts"
 
 /** The claims of this process: rows in flight are renewed at a third of `lockTimeout`. */
 export interface ClaimLocking {
@@ -27,7 +27,7 @@ export interface QueuedEvent {
 }
 
 /** An event in flight; `claimedAtNanos` moves with every renewal of its claim. */
-interface Held extends QueuedEvent {
+interface InFlightEvent extends QueuedEvent {
   claimedAtNanos: bigint
 }
 
@@ -35,7 +35,7 @@ export interface EngineSettings {
   readonly maxAttempts: number
   readonly hotQueueCapacity: number
   readonly coldQueueCapacity: number
-  readonly retryPolicy: RetryPolicy
+  readonly retryPolicy: EventRetryPolicy
   readonly claimLocking?: ClaimLocking
   readonly onRetryScheduled?: () => void
 }
@@ -53,16 +53,16 @@ interface Parts {
 const renewBatch = 500
 
 export class DispatchEngine {
-  readonly queue: FairQueue<Held>
-  readonly finisher: Finisher<Held>
+  readonly queue: FairQueue<InFlightEvent>
+  readonly doneMarker: DoneMarker<InFlightEvent>
   readonly #parts: Parts
   readonly #settings: EngineSettings
   readonly #fence: Fence
   readonly #leaseNanos: bigint | undefined
   /** Everything queued or under way; undefined once it has settled, until the polls of that moment end: they may have read it. */
-  readonly #held = new Map<string, Held | undefined>()
+  readonly #held = new Map<string, InFlightEvent | undefined>()
   readonly #settledDuringPoll: Array<string> = []
-  readonly #idleWaiters = new Waiters()
+  readonly #idleWaiters = new ConditionVariable()
   #polls = 0
   #closing = false
 
@@ -74,7 +74,7 @@ export class DispatchEngine {
     this.#leaseNanos =
       claim === undefined ? undefined : Duration.toNanosUnsafe(Duration.fromInputUnsafe(claim.lockTimeout))
     this.queue = makeFairQueue({ hot: settings.hotQueueCapacity, cold: settings.coldQueueCapacity })
-    this.finisher = makeFinisher<Held>({
+    this.doneMarker = makeDoneMarker<InFlightEvent>({
       writers: 2,
       mark: (events) =>
         parts.store.markDone(
@@ -82,7 +82,7 @@ export class DispatchEngine {
           this.#fence,
           events.map((e) => e.place)
         ),
-      settled: (event) => this.#settled(event)
+      onMarked: (event) => this.#settled(event)
     })
   }
 
@@ -90,7 +90,7 @@ export class DispatchEngine {
     return this.#held.size - this.#settledDuringPoll.length
   }
 
-  get #unsettled(): ReadonlyArray<Held> {
+  get #unsettled(): ReadonlyArray<InFlightEvent> {
     return [...this.#held.values()].filter((event) => event !== undefined)
   }
 
@@ -123,7 +123,7 @@ export class DispatchEngine {
     return true
   }
 
-  #settled(event: Held): void {
+  #settled(event: InFlightEvent): void {
     const id = event.envelope.eventId
     this.#parts.tracker?.release(id)
     // A tracker may have let the same event in once more.
@@ -133,31 +133,31 @@ export class DispatchEngine {
       this.#held.set(id, undefined)
       this.#settledDuringPoll.push(id)
     }
-    if (!this.#idleWaiters.isEmpty) this.#idleWaiters.wakeReady()
+    if (!this.#idleWaiters.isEmpty) this.#idleWaiters.notifyReady()
   }
 
   /** A claim that was not renewed in time may be somebody else's by now: its event is not started any more. */
-  #leaseLost(event: Held): boolean {
+  #leaseLost(event: InFlightEvent): boolean {
     return (
       this.#leaseNanos !== undefined &&
       this.#parts.clock.monotonicTimeNanosUnsafe() - event.claimedAtNanos >= this.#leaseNanos
     )
   }
 
-  handle(event: Held): Effect.Effect<void> {
+  handle(event: InFlightEvent): Effect.Effect<void> {
     if (this.#leaseLost(event)) return Effect.sync(() => this.#settled(event))
     return Effect.matchCauseEffect(this.#parts.deliver(event.envelope), {
       onSuccess: () => {
         this.#parts.metrics.incrementDispatchSuccess()
-        this.finisher.add(event)
-        return this.finisher.awaitRoom
+        this.doneMarker.add(event)
+        return this.doneMarker.awaitCapacity
       },
       onFailure: (cause) => this.#failed(event, cause)
     })
   }
 
   /** A postponed event keeps its worker: while the destination is down, nothing else would get through either. */
-  #failed(event: Held, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+  #failed(event: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
     return Effect.flatMap(Random.next, (random) => {
       const outcome = decideFailure(cause, event.attempts, this.#settings, random)
       const { eventId, eventType } = event.envelope
@@ -193,8 +193,8 @@ export class DispatchEngine {
     })
   }
 
-  #mark(event: Held, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<void> {
-    return Effect.retry(mark, patience).pipe(
+  #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<void> {
+    return Effect.retry(mark, retryBackoff).pipe(
       Effect.catchCause((cause) => Effect.logError(`outbox: marking ${event.envelope.eventId} failed`, cause)),
       Effect.andThen(Effect.sync(() => this.#settled(event)))
     )
@@ -219,7 +219,7 @@ export class DispatchEngine {
       const chunks = Array.from({ length: Math.ceil(events.length / renewBatch) }, (_, i) =>
         events.slice(i * renewBatch, (i + 1) * renewBatch)
       )
-      const renew = (chunk: ReadonlyArray<Held>) => {
+      const renew = (chunk: ReadonlyArray<InFlightEvent>) => {
         const ids = chunk.map((e) => e.envelope.eventId)
         return Effect.map(this.#parts.store.renewClaims(claim.owner, ids), (renewed) => {
           const ours = new Set(renewed)
@@ -257,5 +257,5 @@ export class DispatchEngine {
     )
   }
 
-  readonly awaitIdle: Effect.Effect<void> = this.#idleWaiters.until(() => this.inFlight === 0)
+  readonly awaitIdle: Effect.Effect<void> = this.#idleWaiters.await(() => this.inFlight === 0)
 }

@@ -3,7 +3,7 @@
  * waits for a wake-up.
  */
 import type { Effect } from "effect"
-import { Waiters } from "../base/waiters.ts"
+import { ConditionVariable } from "../base/conditionVariable.ts"
 
 /** First in, first out, on one array whose taken front is cut off now and then. */
 class Fifo<A> {
@@ -42,7 +42,7 @@ export interface FairQueue<A> {
   readonly close: () => void
   readonly size: (source: "HOT" | "COLD") => number
   /** Waits until the cold queue is at most half full. */
-  readonly awaitColdRoom: Effect.Effect<void>
+  readonly awaitColdCapacity: Effect.Effect<void>
 }
 
 export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold: number }): FairQueue<A> => {
@@ -50,8 +50,8 @@ export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold
   const cold = new Fifo<A>()
   let turn = 0
   let closed = false
-  const idle = new Waiters()
-  const waitingForRoom = new Waiters()
+  const idle = new ConditionVariable()
+  const waitingForRoom = new ConditionVariable()
   const coldLowWater = Math.floor(capacity.cold / 2)
 
   const take = (): A | undefined => {
@@ -69,20 +69,20 @@ export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold
       return true
     },
     wake: () => {
-      if (!idle.isEmpty) idle.wakeReady()
+      if (!idle.isEmpty) idle.notifyReady()
     },
     take: () => {
       const item = take()
-      if (!waitingForRoom.isEmpty) waitingForRoom.wakeReady()
+      if (!waitingForRoom.isEmpty) waitingForRoom.notifyReady()
       return item
     },
-    awaitItem: idle.until(() => closed || hot.size + cold.size > 0),
+    awaitItem: idle.await(() => closed || hot.size + cold.size > 0),
     close: () => {
       closed = true
-      idle.wakeReady()
-      waitingForRoom.wakeReady()
+      idle.notifyReady()
+      waitingForRoom.notifyReady()
     },
     size: (source) => (source === "HOT" ? hot : cold).size,
-    awaitColdRoom: waitingForRoom.until(() => closed || cold.size <= coldLowWater)
+    awaitColdCapacity: waitingForRoom.await(() => closed || cold.size <= coldLowWater)
   }
 }

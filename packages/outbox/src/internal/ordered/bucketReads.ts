@@ -17,13 +17,13 @@ export interface BucketCursor {
 }
 
 /** Up to `seq`, every row is either committed or will never be. `open`: higher numbers were given out, and are not settled yet. */
-export interface Horizon {
+export interface StableSeq {
   readonly seq: number
-  readonly open: boolean
+  readonly hasOpenTransactions: boolean
 }
 
 export interface BucketReads {
-  readonly horizon: Effect.Effect<Horizon, OutboxStoreError>
+  readonly stableSeq: Effect.Effect<StableSeq, OutboxStoreError>
   /** At most `limit` pending rows per bucket in insertion order, due or not, up to the horizon; `cut` when more will follow soon. */
   readonly read: (
     cursors: ReadonlyArray<BucketCursor>,
@@ -49,8 +49,8 @@ export const makeBucketReads = (dialect: Dialect, names: TableNames, codec: Json
       case "sqlite":
         // One writer at a time: rows become visible in the order of their numbers.
         return {
-          horizon: sql.unsafe<Row>(`SELECT COALESCE(MAX(seq), 0) AS seq FROM ${names.table}`).withoutTransform.pipe(
-            Effect.map(([row]) => ({ seq: Number(row?.seq ?? 0), open: false })),
+          stableSeq: sql.unsafe<Row>(`SELECT COALESCE(MAX(seq), 0) AS seq FROM ${names.table}`).withoutTransform.pipe(
+            Effect.map(([row]) => ({ seq: Number(row?.seq ?? 0), hasOpenTransactions: false })),
             failed("find the settled rows")
           ),
           read: sqliteRead(sql, dialect, names, codec)
@@ -76,15 +76,15 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
     ) w`
   ).withoutTransform
 
-  const horizon = Effect.map(looked, ([row]): Horizon => {
+  const horizon = Effect.map(looked, ([row]): StableSeq => {
     const seq = barrier?.seq ?? Number(row?.seq ?? 0)
-    if (seq <= confirmed) return { seq: confirmed, open: false }
+    if (seq <= confirmed) return { seq: confirmed, hasOpenTransactions: false }
     const now: ReadonlyArray<string> = Array.isArray(row?.writers) ? row.writers.map(String) : []
     const before = barrier?.writers ?? new Set(now)
     const still = new Set(now.filter((tx) => before.has(tx)))
     barrier = still.size === 0 ? undefined : { seq, writers: still }
     if (barrier === undefined) confirmed = seq
-    return { seq: confirmed, open: barrier !== undefined }
+    return { seq: confirmed, hasOpenTransactions: barrier !== undefined }
   }).pipe(failed("find the settled rows"))
 
   const text = `SELECT ${eventColumns(dialect, "e.")} FROM unnest($1::int8[], $2::int8[]) AS c(bucket, after_seq)
@@ -93,7 +93,7 @@ const pgReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableNames, 
       ORDER BY t.seq LIMIT $4
     ) e`
   return {
-    horizon,
+    stableSeq: horizon,
     read: (cursors, upTo, limit) =>
       sql.unsafe(text, [cursors.map((c) => c.bucket), cursors.map((c) => c.afterSeq), upTo, limit]).values.pipe(
         Effect.map((rows) => ({ rows: rows.map((row) => decodeRow(row, codec)), cut: false })),
@@ -162,7 +162,7 @@ const mysqlReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableName
     )
 
   const horizon = dirty(`SELECT COALESCE(MAX(seq), 0) AS seq FROM ${names.table}`).pipe(
-    Effect.map(([row]) => ({ seq: Number(row?.seq ?? 0), open: false })),
+    Effect.map(([row]) => ({ seq: Number(row?.seq ?? 0), hasOpenTransactions: false })),
     failed("find the settled rows")
   )
 
@@ -187,5 +187,5 @@ const mysqlReads = (sql: SqlClient.SqlClient, dialect: Dialect, names: TableName
     const settled = rows.filter((row) => row.seq < (firstOpen.get(row.bucket) ?? Number.POSITIVE_INFINITY))
     return { rows: settled, cut: firstOpen.size > 0 }
   })
-  return { horizon, read }
+  return { stableSeq: horizon, read }
 }

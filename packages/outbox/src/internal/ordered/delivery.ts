@@ -4,28 +4,28 @@
  * Lanes keep the order: an event starts when the one before it has ended. A failed one holds its aggregate back, or is passed over.
  */
 import { type Cause, type Clock, Effect, Exit, Random } from "effect"
-import type { Tenure } from "../../BucketLeases.ts"
 import type { EventEnvelope } from "../../EventEnvelope.ts"
+import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { MetricsExporter } from "../../MetricsExporter.ts"
-import type { RetryPolicy } from "../../RetryPolicy.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
 import { decideFailure, type FailureOutcome } from "../dispatch/delivery.ts"
-import { type Finisher, makeFinisher, patience } from "../dispatch/finisher.ts"
+import { type DoneMarker, makeDoneMarker, retryBackoff } from "../dispatch/doneMarker.ts"
 import { openFence, type StoreShape } from "../store/contract.ts"
 import type { OutboxEvent } from "../store/rows.ts"
+import type { BucketLease } from "./bucketLeases.ts"
 import { type Lane, Lanes } from "./lanes.ts"
-import type { OrderedReader } from "./readState.ts"
+import type { ReadPositions } from "./readPositions.ts"
 
-export interface Held {
+export interface InFlightEvent {
   readonly event: OutboxEvent
   readonly key: string
-  readonly tenure: Tenure
+  readonly tenure: BucketLease
 }
 
 export interface DeliverySettings {
   readonly workerCount: number
   readonly maxAttempts: number
-  readonly retryPolicy: RetryPolicy
+  readonly retryPolicy: EventRetryPolicy
   readonly afterFailure: "hold" | "passOver"
   readonly pipelining: number
   /** Undefined where one relay holds everything for ever. */
@@ -36,7 +36,7 @@ interface Parts {
   readonly store: StoreShape
   readonly metrics: MetricsExporter
   readonly clock: Clock.Clock
-  readonly reader: OrderedReader
+  readonly reader: ReadPositions
   readonly deliver: (event: EventEnvelope) => Effect.Effect<unknown, unknown>
   /** An event has left memory, or something began to wait for its time. */
   readonly onChange: (what: "left" | "waiting") => void
@@ -48,13 +48,13 @@ const laneTurn = 100
 const recheckMillis = 500
 
 export class OrderedDelivery {
-  readonly finisher: Finisher<Held>
+  readonly doneMarker: DoneMarker<InFlightEvent>
   readonly #parts: Parts
   readonly #settings: DeliverySettings
-  readonly #lanes = new Lanes<Held>()
-  readonly #held = new Map<string, Held>()
+  readonly #lanes = new Lanes<InFlightEvent>()
+  readonly #held = new Map<string, InFlightEvent>()
   /** Under way from leases that are over: their aggregates start again only when these have ended. */
-  readonly #orphans = new Set<Held>()
+  readonly #orphans = new Set<InFlightEvent>()
   readonly #finishedDuringRead = new Set<string>()
   #reading = false
   #closing = false
@@ -62,16 +62,16 @@ export class OrderedDelivery {
   constructor(parts: Parts, settings: DeliverySettings) {
     this.#parts = parts
     this.#settings = settings
-    this.finisher = makeFinisher<Held>({
+    this.doneMarker = makeDoneMarker<InFlightEvent>({
       writers: 1,
       mark: (items) => {
         // What a late lease finished is left as it is: the bucket's new owner decides.
         const current = items.filter((item) => !item.tenure.lost)
         const ids = current.map((item) => item.event.eventId)
-        const places = current.map((item) => item.event.place)
+        const places = current.map((item) => item.event.rowAddress)
         return parts.store.markDone(ids, this.#fence(current), places)
       },
-      settled: (item) => this.#settled(item)
+      onMarked: (item) => this.#settled(item)
     })
   }
 
@@ -79,7 +79,7 @@ export class OrderedDelivery {
     return this.#held.size
   }
 
-  isIdle(tenure: Tenure): boolean {
+  isIdle(tenure: BucketLease): boolean {
     for (const item of this.#held.values()) if (item.tenure === tenure) return false
     return true
   }
@@ -88,7 +88,7 @@ export class OrderedDelivery {
     return this.#parts.clock.monotonicTimeNanosUnsafe()
   }
 
-  isValid(tenure: Tenure): boolean {
+  isValid(tenure: BucketLease): boolean {
     return !tenure.lost && !tenure.stopped && this.now() < tenure.validUntilNanos
   }
 
@@ -112,13 +112,13 @@ export class OrderedDelivery {
   }
 
   /** These leases are over; what is under way from them ends by itself. */
-  abandon(tenures: ReadonlyArray<Tenure>): void {
+  leasesEnded(tenures: ReadonlyArray<BucketLease>): void {
     if (tenures.length === 0) return
     for (const item of this.#held.values()) if (tenures.includes(item.tenure)) this.#orphans.add(item)
   }
 
   /** Takes a row in, in the order in which it was read. */
-  accept(event: OutboxEvent, tenure: Tenure): void {
+  accept(event: OutboxEvent, tenure: BucketLease): void {
     const { reader, metrics } = this.#parts
     const key = aggregateKey(event.envelope)
     reader.advance(event.bucket, event.seq)
@@ -155,14 +155,14 @@ export class OrderedDelivery {
     return false
   }
 
-  #settled(item: Held): void {
+  #settled(item: InFlightEvent): void {
     this.#held.delete(item.event.eventId)
     this.#orphans.delete(item)
     if (this.#reading) this.#finishedDuringRead.add(item.event.eventId)
     this.#parts.onChange("left")
   }
 
-  #fence(items: ReadonlyArray<Held>) {
+  #fence(items: ReadonlyArray<InFlightEvent>) {
     const { owner } = this.#settings
     if (owner === undefined) return openFence
     return {
@@ -179,17 +179,17 @@ export class OrderedDelivery {
   }
 
   /** A retried event waits; with `hold` its whole aggregate does. */
-  #waitForRetry(item: Pick<Held, "event" | "key">, delayMillis: number): void {
+  #waitForRetry(item: Pick<InFlightEvent, "event" | "key">, delayMillis: number): void {
     this.#wait(this.#settings.afterFailure === "hold" ? item.key : item.event.eventId, item.event, delayMillis)
   }
 
-  #holdBack(lane: Lane<Held>, item: Held, delayMillis: number): void {
+  #holdBack(lane: Lane<InFlightEvent>, item: InFlightEvent, delayMillis: number): void {
     this.#waitForRetry(item, delayMillis)
     if (this.#settings.afterFailure === "passOver") return
     for (const behind of this.#lanes.remove(lane, (other) => other.key === item.key)) this.#settled(behind)
   }
 
-  #runLane(lane: Lane<Held>): Effect.Effect<void> {
+  #runLane(lane: Lane<InFlightEvent>): Effect.Effect<void> {
     let left = laneTurn
     const step = () =>
       this.#settings.pipelining > 1 ? this.#handleTogether(lane) : this.#handle(lane, lane.events.shift()!)
@@ -200,24 +200,24 @@ export class OrderedDelivery {
   }
 
   /** An event of a lease that ran out is not started, and neither is anything behind it: such a lease is never taken up again. */
-  #startable(item: Held): boolean {
+  #startable(item: InFlightEvent): boolean {
     if (this.isValid(item.tenure)) return true
     item.tenure.stopped = true
     this.#settled(item)
     return false
   }
 
-  #succeeded(item: Held): void {
+  #succeeded(item: InFlightEvent): void {
     this.#parts.metrics.incrementDispatchSuccess()
-    this.finisher.add(item)
+    this.doneMarker.add(item)
   }
 
-  #handle(lane: Lane<Held>, item: Held): Effect.Effect<void> {
+  #handle(lane: Lane<InFlightEvent>, item: InFlightEvent): Effect.Effect<void> {
     if (!this.#startable(item)) return Effect.void
     return Effect.matchCauseEffect(this.#parts.deliver(item.event.envelope), {
       onSuccess: () => {
         this.#succeeded(item)
-        return this.finisher.awaitRoom
+        return this.doneMarker.awaitCapacity
       },
       onFailure: (cause) => this.#failed(lane, item, cause)
     })
@@ -227,7 +227,7 @@ export class OrderedDelivery {
    * Several events of one lane at once, started in order. What succeeded behind a failure is done all the same; what failed behind
    * it is read again in its place.
    */
-  #handleTogether(lane: Lane<Held>): Effect.Effect<void> {
+  #handleTogether(lane: Lane<InFlightEvent>): Effect.Effect<void> {
     const items = lane.events.splice(0, this.#settings.pipelining).filter((item) => this.#startable(item))
     const all = Effect.forEach(items, (item) => Effect.exit(this.#parts.deliver(item.event.envelope)), {
       concurrency: "unbounded"
@@ -236,18 +236,22 @@ export class OrderedDelivery {
       Effect.flatMap((exits) =>
         Effect.forEach(items, (item, i) => this.#settleTogether(lane, item, exits[i]!), { discard: true })
       ),
-      Effect.andThen(this.finisher.awaitRoom)
+      Effect.andThen(this.doneMarker.awaitCapacity)
     )
   }
 
-  #settleTogether(lane: Lane<Held>, item: Held, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
+  #settleTogether(
+    lane: Lane<InFlightEvent>,
+    item: InFlightEvent,
+    exit: Exit.Exit<unknown, unknown>
+  ): Effect.Effect<void> {
     if (Exit.isSuccess(exit)) return Effect.sync(() => this.#succeeded(item))
     // A predecessor of its aggregate failed too: this one is read again behind it.
     if (this.#parts.reader.isWaiting(item.key)) return Effect.sync(() => this.#settled(item))
     return this.#failed(lane, item, exit.cause)
   }
 
-  #failed(lane: Lane<Held>, item: Held, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+  #failed(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
     const { metrics } = this.#parts
     return Effect.gen({ self: this }, function* () {
       const outcome = decideFailure(cause, item.event.attempts, this.#settings, yield* Random.next)
@@ -268,7 +272,7 @@ export class OrderedDelivery {
   }
 
   /** False when the database did not take the mark. */
-  #mark(item: Held, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>): Effect.Effect<boolean> {
+  #mark(item: InFlightEvent, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>): Effect.Effect<boolean> {
     const { store } = this.#parts
     const { eventId, envelope, attempts } = item.event
     const fence = this.#fence([item])
@@ -281,7 +285,7 @@ export class OrderedDelivery {
             store.markDead(eventId, outcome.error, fence)
           )
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
-    return Effect.retry(mark, patience).pipe(
+    return Effect.retry(mark, retryBackoff).pipe(
       Effect.as(true),
       Effect.catchCause((cause) => Effect.as(Effect.logError(`outbox: marking ${eventId} failed`, cause), false))
     )

@@ -3,7 +3,7 @@
  * in a queue that workers take from.
  */
 
-import { Waiters } from "../base/waiters.ts"
+import { ConditionVariable } from "../base/conditionVariable.ts"
 
 /** Events of one aggregate, oldest first. */
 export interface Lane<A> {
@@ -17,11 +17,11 @@ export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   #ready: Array<Lane<A>> = []
   #head = 0
-  readonly #idle = new Waiters()
+  readonly #idle = new ConditionVariable()
   #closed = false
 
   /** Waits until a lane is ready, or `close` was called. */
-  readonly awaitReady = this.#idle.until(() => this.#closed || this.hasWork)
+  readonly awaitReady = this.#idle.await(() => this.#closed || this.hasWork)
 
   /** Appends an event to its aggregate's lane. */
   push(key: string, event: A): void {
@@ -72,11 +72,11 @@ export class Lanes<A> {
   /** Nobody waits any more. */
   close(): void {
     this.#closed = true
-    this.#idle.wakeReady()
+    this.#idle.notifyReady()
   }
 
   #enqueue(lane: Lane<A>): void {
     this.#ready.push(lane)
-    this.#idle.wakeOne()
+    this.#idle.notifyOne()
   }
 }

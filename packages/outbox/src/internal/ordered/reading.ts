@@ -2,15 +2,15 @@
  * The reading half of ordered delivery: which buckets, from where, how much, and when to look again.
  */
 import { Duration, Effect } from "effect"
-import type { Tenure } from "../../BucketLeases.ts"
 import type { MetricsExporter } from "../../MetricsExporter.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { makeSignal } from "../base/signal.ts"
 import type { StoreShape } from "../store/contract.ts"
-import { type PolledEvent, partition } from "../store/rows.ts"
+import { type PolledEvent, separateUndecodable } from "../store/rows.ts"
+import type { BucketLease } from "./bucketLeases.ts"
 import type { BucketReads } from "./bucketReads.ts"
 import type { OrderedDelivery } from "./delivery.ts"
-import type { OrderedReader } from "./readState.ts"
+import type { ReadPositions } from "./readPositions.ts"
 
 export interface ReadingSettings {
   readonly interval: Duration.Input
@@ -24,9 +24,9 @@ interface Parts {
   readonly store: StoreShape
   readonly metrics: MetricsExporter
   readonly reads: BucketReads
-  readonly reader: OrderedReader
+  readonly reader: ReadPositions
   readonly delivery: OrderedDelivery
-  readonly tenures: () => ReadonlyArray<Tenure>
+  readonly tenures: () => ReadonlyArray<BucketLease>
 }
 
 type Next = "now" | "soon" | "later"
@@ -42,7 +42,7 @@ export class OrderedReading {
   readonly signal = makeSignal()
   readonly #parts: Parts
   readonly #settings: ReadingSettings
-  readonly #known = new Set<Tenure>()
+  readonly #known = new Set<BucketLease>()
   #backlogged: ReadonlySet<number> = new Set()
   #rescanWanted = false
   #lastRescan: bigint
@@ -98,17 +98,17 @@ export class OrderedReading {
     const room = this.#settings.maxInMemory - delivery.size
     const crowded = room < this.#settings.maxInMemory / 2 || reader.waitingCount() >= maxWaiting
     if (current.length === 0 || crowded) return "later"
-    const horizon = yield* reads.horizon
-    if (!this.#unread && horizon.seq === this.#lastHorizon) return horizon.open ? "soon" : "later"
+    const horizon = yield* reads.stableSeq
+    if (!this.#unread && horizon.seq === this.#lastHorizon) return horizon.hasOpenTransactions ? "soon" : "later"
     const { full, cut } = yield* this.#readGroups(current, horizon.seq)
     this.#lastHorizon = horizon.seq
     this.#unread = full.size > 0 || cut
-    return full.size > 0 ? "now" : cut || horizon.open ? "soon" : "later"
+    return full.size > 0 ? "now" : cut || horizon.hasOpenTransactions ? "soon" : "later"
   })
 
   readonly #readGroups = Effect.fnUntraced(
     { self: this as OrderedReading },
-    function* (current: ReadonlyArray<Tenure>, horizon: number) {
+    function* (current: ReadonlyArray<BucketLease>, horizon: number) {
       const { delivery, metrics, reader, reads } = this.#parts
       const full = new Set<number>()
       let cut = false
@@ -127,7 +127,7 @@ export class OrderedReading {
   )
 
   /** Buckets with a backlog get three quarters of the free memory, the others share the rest. */
-  #plan(current: ReadonlyArray<Tenure>) {
+  #plan(current: ReadonlyArray<BucketLease>) {
     const room = this.#settings.maxInMemory - this.#parts.delivery.size
     const busy = current.filter((t) => this.#backlogged.has(t.bucket))
     const quiet = current.filter((t) => !this.#backlogged.has(t.bucket))
@@ -141,11 +141,11 @@ export class OrderedReading {
   }
 
   /** Buckets that came new start from the beginning; those that went are forgotten. */
-  #follow(current: ReadonlyArray<Tenure>): boolean {
+  #follow(current: ReadonlyArray<BucketLease>): boolean {
     const { delivery, reader } = this.#parts
     const gone = [...this.#known].filter((tenure) => !current.includes(tenure))
     const come = current.filter((tenure) => !this.#known.has(tenure))
-    delivery.abandon(gone)
+    delivery.leasesEnded(gone)
     for (const tenure of gone) {
       this.#known.delete(tenure)
       reader.forget(tenure.bucket)
@@ -157,7 +157,7 @@ export class OrderedReading {
     return come.length > 0
   }
 
-  #rescanIfWanted(current: ReadonlyArray<Tenure>): boolean {
+  #rescanIfWanted(current: ReadonlyArray<BucketLease>): boolean {
     const now = this.#parts.delivery.now()
     if (!this.#rescanWanted && now - this.#lastRescan < rescanNanos) return false
     this.#rescanWanted = false
@@ -166,8 +166,8 @@ export class OrderedReading {
     return true
   }
 
-  #takeIn(rows: ReadonlyArray<PolledEvent>, limit: number, byBucket: ReadonlyMap<number, Tenure>) {
-    const { events, undecodable } = partition(this.#settings.order === "all" ? inOneOrder(rows, limit) : rows)
+  #takeIn(rows: ReadonlyArray<PolledEvent>, limit: number, byBucket: ReadonlyMap<number, BucketLease>) {
+    const { events, undecodable } = separateUndecodable(this.#settings.order === "all" ? inOneOrder(rows, limit) : rows)
     return Effect.andThen(
       Effect.forEach(undecodable, (row) => this.#bury(row), { discard: true }),
       Effect.sync(() => {

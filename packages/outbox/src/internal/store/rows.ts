@@ -21,7 +21,7 @@ interface RowFacts {
   readonly dueInMillis: number
   readonly lastError: string | undefined
   /** PostgreSQL's address of the row version that was read; undefined elsewhere. A hint for marking, valid until the row changes. */
-  readonly place: string | undefined
+  readonly rowAddress: string | undefined
 }
 
 /** A row that was read, with its envelope, or why that could not be decoded. */
@@ -110,7 +110,7 @@ export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
     ageMillis: Math.max(0, (now - created) / 1000),
     dueInMillis: (available - now) / 1000,
     lastError: textOrNull(row[at.lastError]) ?? undefined,
-    place: textOrNull(row[at.place]) ?? undefined,
+    rowAddress: textOrNull(row[at.place]) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
 }
@@ -119,7 +119,7 @@ export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
 export type UndecodableEvent = RowFacts & { readonly envelope: InvalidEnvelope }
 
 /** Events whose headers could be read, and those that cannot be delivered as they are. */
-export const partition = (polled: ReadonlyArray<PolledEvent>) => {
+export const separateUndecodable = (polled: ReadonlyArray<PolledEvent>) => {
   const events: Array<OutboxEvent> = []
   const undecodable: Array<UndecodableEvent> = []
   for (const row of polled) {

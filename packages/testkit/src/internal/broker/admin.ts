@@ -132,11 +132,11 @@ const exists = (cluster: Cluster, groupId: string): boolean => {
 export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDescription => {
   const group = cluster.groups.get(groupId)
   if (!group || !exists(cluster, groupId)) return { groupId, state: "Dead", members: [] }
-  const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, holdings }) => ({
+  const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, owned }) => ({
     memberId,
     groupInstanceId,
     clientId,
-    assignment: [...holdings.values()].map(({ topic, partition }) => ({ topic, partition }))
+    assignment: [...owned.values()].map(({ topic, partition }) => ({ topic, partition }))
   }))
   return { groupId, state: group.state, members }
 }

@@ -28,7 +28,7 @@ export class Cluster {
 
   constructor(kernel: Kernel) {
     this.kernel = kernel
-    this.faults = new FaultRuntime(kernel.random, (effect) => this.strike(effect))
+    this.faults = new FaultRuntime(kernel.random, (effect) => this.applyEffect(effect))
     this.network = new Network(kernel, this.faults)
     this.transactions = new TransactionCoordinator(kernel, (groupId) => this.group(groupId))
     kernel.topics.listeners.add((topic) => {
@@ -42,7 +42,7 @@ export class Cluster {
   group(groupId: string): ConsumerGroup {
     const known = this.groups.get(groupId)
     if (known) return known
-    const group = new ConsumerGroup(groupId, this.kernel, { deaf: () => this.network.coordinatorAway })
+    const group = new ConsumerGroup(groupId, this.kernel, { isUnreachable: () => this.network.coordinatorAway })
     this.groups.set(groupId, group)
     return group
   }
@@ -73,11 +73,11 @@ export class Cluster {
 
   add(fault: FaultPlan.Fault): void {
     if (fault._tag === "OnRequest") this.faults.add(fault)
-    else this.kernel.after(Duration.toMillis(fault.after), () => this.strike(fault.effect))
+    else this.kernel.after(Duration.toMillis(fault.after), () => this.applyEffect(fault.effect))
   }
 
-  strike(effect: FaultPlan.ClusterEffect): void {
-    this.kernel.journal({ _tag: "Struck", effect: effect._tag })
+  applyEffect(effect: FaultPlan.ClusterEffect): void {
+    this.kernel.journal({ _tag: "FaultInjected", effect: effect._tag })
     switch (effect._tag) {
       case "BrokerDown":
         this.network.takeDown(effect.duration)
@@ -130,7 +130,7 @@ export class Cluster {
     const held = [...this.groups.values()]
       .flatMap((group) =>
         [...group.members.values()].flatMap((member) =>
-          [...member.holdings.values()].map((holding) => ({ group, holding }))
+          [...member.owned.values()].map((ownedPartition) => ({ group, holding: ownedPartition }))
         )
       )
       .filter(

@@ -5,7 +5,7 @@ import { Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
-import { EventOutlet, makeQueue } from "./eventOutlet.ts"
+import { EventBuffer, makeQueue } from "./eventBuffer.ts"
 import type { Connection } from "./network.ts"
 import { Session } from "./session.ts"
 
@@ -19,7 +19,7 @@ export const make =
       const clientId = cluster.clientId(options.clientId)
       const { groupId } = options
       const group = cluster.group(groupId)
-      const outlet = new EventOutlet(yield* Effect.acquireRelease(makeQueue, Queue.shutdown))
+      const buffer = new EventBuffer(yield* Effect.acquireRelease(makeQueue, Queue.shutdown))
       let session: Session | undefined
       const connection = yield* Effect.acquireRelease(
         Effect.sync(() =>
@@ -33,14 +33,14 @@ export const make =
       )
       const opened = yield* Effect.acquireRelease(
         cluster.network.request(connection, { operation: "join", clientId, groupId }, () =>
-          Effect.sync(() => open(cluster, group, connection, options, outlet))
+          Effect.sync(() => open(cluster, group, connection, options, buffer))
         ),
         (session) => Effect.sync(() => close(cluster, group, connection, session))
       )
       session = opened
       yield* Effect.forkScoped(opened.pump(paceMillis(cluster, clientId, groupId)))
       yield* Effect.forkScoped(heartbeats(cluster, group, connection, opened, options))
-      const port = sessionPort(cluster, group, connection, opened, outlet.queue)
+      const port = sessionPort(cluster, group, connection, opened, buffer.queue)
       connectionOf.set(port, connection)
       return port
     })
@@ -50,7 +50,7 @@ const open = (
   group: ConsumerGroup,
   connection: Connection,
   options: Broker.ConsumerOptions,
-  outlet: EventOutlet
+  buffer: EventBuffer
 ): Session => {
   const { kernel, network } = cluster
   const limits = {
@@ -59,7 +59,7 @@ const open = (
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(
-    { kernel, group, outlet, limits, reaches: () => network.reaches(connection) },
+    { kernel, group, buffer, limits, reaches: () => network.reaches(connection) },
     {
       clientId: connection.clientId,
       groupInstanceId: options.groupInstanceId,
@@ -111,9 +111,9 @@ const heartbeats = (
 const paceMillis =
   (cluster: Cluster, clientId: string, groupId: string) =>
   (topic: string): number => {
-    const verdict = cluster.faults.judge({ operation: "fetch", clientId, topic, groupId })
-    const repeatMillis = verdict.lost === "no" && verdict.refusal === undefined ? 0 : 500
-    return cluster.kernel.settings.latencyMillis.fetch + verdict.delayMillis + repeatMillis
+    const decision = cluster.faults.decide({ operation: "fetch", clientId, topic, groupId })
+    const repeatMillis = decision.lost === "no" && decision.refusal === undefined ? 0 : 500
+    return cluster.kernel.settings.latencyMillis.fetch + decision.delayMillis + repeatMillis
   }
 
 const sessionPort = (

@@ -11,10 +11,10 @@ import type { Kernel } from "./kernel.ts"
 type TopicPartition = ConsumerRecord.TopicPartition
 
 /** A partition as its member holds it. */
-export interface Holding extends TopicPartition {
+export interface OwnedPartition extends TopicPartition {
   /** The generation in which it was assigned. */
   readonly generation: number
-  phase: "held" | "revoking"
+  phase: "owned" | "revoking"
 }
 
 export interface JoinRequest {
@@ -31,14 +31,14 @@ export interface Member extends JoinRequest {
   readonly memberId: string
   state: "joined" | "left" | "expired" | "fenced"
   /** By partition key. */
-  readonly holdings: Map<string, Holding>
+  readonly owned: Map<string, OwnedPartition>
   lastSeenMillis: number
   cancelExpiry: () => void
 }
 
 interface Coordinator {
   /** True while members cannot be heard, so that silence means nothing. */
-  readonly deaf: () => boolean
+  readonly isUnreachable: () => boolean
 }
 
 export class ConsumerGroup {
@@ -70,7 +70,7 @@ export class ConsumerGroup {
       memberId: `${request.groupInstanceId ?? request.clientId}-${++this.joins}`,
       state: "joined",
       // What the one before was asked to give up is free with its end: nobody else could still release it.
-      holdings: new Map([...(before?.holdings ?? [])].filter(([, { phase }]) => phase === "held")),
+      owned: new Map([...(before?.owned ?? [])].filter(([, { phase }]) => phase === "owned")),
       lastSeenMillis: this.kernel.nowMillis(),
       cancelExpiry: () => {}
     }
@@ -105,7 +105,7 @@ export class ConsumerGroup {
   /** Takes a partition away from whoever holds it. */
   lose(key: string): void {
     for (const member of this.members.values()) {
-      if (!member.holdings.delete(key)) continue
+      if (!member.owned.delete(key)) continue
       member.notify()
       this.rebalance()
     }
@@ -113,8 +113,8 @@ export class ConsumerGroup {
 
   /** A member gives up partitions that it was asked for. */
   release(member: Member, keys: ReadonlyArray<string>): void {
-    const released = keys.filter((key) => member.holdings.get(key)?.phase === "revoking")
-    for (const key of released) member.holdings.delete(key)
+    const released = keys.filter((key) => member.owned.get(key)?.phase === "revoking")
+    for (const key of released) member.owned.delete(key)
     if (released.length === 0) return
     this.kernel.journal({
       _tag: "Released",
@@ -130,9 +130,7 @@ export class ConsumerGroup {
   commit(member: Member, entries: ReadonlyArray<Broker.OffsetCommit>): BrokerError.BrokerError | undefined {
     const stale = entries
       .map((entry) => ({ key: ConsumerRecord.partitionKey(entry.topic, entry.partition), entry }))
-      .filter(
-        ({ key, entry }) => member.state !== "joined" || member.holdings.get(key)?.generation !== entry.generation
-      )
+      .filter(({ key, entry }) => member.state !== "joined" || member.owned.get(key)?.generation !== entry.generation)
     if (stale.length > 0) {
       return new BrokerError.StaleAssignment({ groupId: this.groupId, partitions: stale.map(({ key }) => key) })
     }
@@ -151,15 +149,15 @@ export class ConsumerGroup {
       [...this.members.values()].map((member) => ({
         memberId: member.memberId,
         topics: member.topics,
-        holds: new Set(member.holdings.keys())
+        holds: new Set(member.owned.keys())
       })),
       this.subscribed()
     )
     const all = this.kernel.settings.assignment === "eager"
     const revocations = [...this.members.values()].map((member) => ({
       member,
-      leaving: [...member.holdings].filter(
-        ([key, holding]) => holding.phase === "held" && (all || this.target.get(key) !== member.memberId)
+      leaving: [...member.owned].filter(
+        ([key, holding]) => holding.phase === "owned" && (all || this.target.get(key) !== member.memberId)
       )
     }))
     for (const { leaving } of revocations) for (const [, holding] of leaving) holding.phase = "revoking"
@@ -170,25 +168,25 @@ export class ConsumerGroup {
   /** Hands out partitions that are free: under eager when all are, otherwise each as soon as it is. */
   private settle(): void {
     if (this.kernel.settings.assignment === "eager" && this.moving()) return
-    const held = new Set([...this.members.values()].flatMap((member) => [...member.holdings.keys()]))
+    const held = new Set([...this.members.values()].flatMap((member) => [...member.owned.keys()]))
     const grown = new Set<Member>()
     for (const at of this.subscribed()) {
       const key = ConsumerRecord.partitionKey(at.topic, at.partition)
       const member = held.has(key) ? undefined : this.members.get(this.target.get(key) ?? "")
       if (!member) continue
-      member.holdings.set(key, { ...at, generation: this.generation, phase: "held" })
+      member.owned.set(key, { ...at, generation: this.generation, phase: "owned" })
       grown.add(member)
     }
     for (const member of grown) member.notify()
   }
 
-  private revoke(member: Member, leaving: ReadonlyArray<[string, Holding]>): void {
+  private revoke(member: Member, leaving: ReadonlyArray<[string, OwnedPartition]>): void {
     member.notify()
-    if (leaving.every(([key, holding]) => member.holdings.get(key) !== holding)) return
+    if (leaving.every(([key, holding]) => member.owned.get(key) !== holding)) return
     this.kernel.after(member.rebalanceTimeoutMillis, () => {
-      const overdue = leaving.filter(([key, holding]) => member.holdings.get(key) === holding)
+      const overdue = leaving.filter(([key, holding]) => member.owned.get(key) === holding)
       if (overdue.length === 0) return
-      for (const [key] of overdue) member.holdings.delete(key)
+      for (const [key] of overdue) member.owned.delete(key)
       member.notify()
       this.settle()
     })
@@ -196,7 +194,7 @@ export class ConsumerGroup {
 
   private moving(): boolean {
     for (const member of this.members.values()) {
-      for (const holding of member.holdings.values()) if (holding.phase === "revoking") return true
+      for (const ownedPartition of member.owned.values()) if (ownedPartition.phase === "revoking") return true
     }
     return false
   }
@@ -227,7 +225,7 @@ export class ConsumerGroup {
   private drop(member: Member, state: "left" | "expired"): boolean {
     if (!this.members.delete(member.memberId)) return false
     member.state = state
-    member.holdings.clear()
+    member.owned.clear()
     member.cancelExpiry()
     const _tag = state === "left" ? "Left" : "Expired"
     this.kernel.journal({ _tag, groupId: this.groupId, memberId: member.memberId })
@@ -237,7 +235,7 @@ export class ConsumerGroup {
   private watchExpiry(member: Member): void {
     const silentMillis = this.kernel.nowMillis() - member.lastSeenMillis
     member.cancelExpiry = this.kernel.after(member.sessionTimeoutMillis - silentMillis, () => {
-      if (this.coordinator.deaf()) this.heartbeat(member)
+      if (this.coordinator.isUnreachable()) this.heartbeat(member)
       if (this.kernel.nowMillis() - member.lastSeenMillis >= member.sessionTimeoutMillis) this.expire(member)
       else this.watchExpiry(member)
     })

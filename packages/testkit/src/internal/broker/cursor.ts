@@ -14,12 +14,12 @@ export interface Cursor extends ConsumerRecord.TopicPartition {
   /** undefined until `seek`: nothing is fetched. */
   position: bigint | undefined
   paused: boolean
-  phase: "held" | "revoking" | "released"
+  phase: "owned" | "revoking" | "released"
 }
 
 /** True when a fetch would bring something: records, a move of the position, or the news that the position does not exist. */
 export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: FetchLimits): boolean => {
-  if (cursor.phase !== "held" || cursor.paused || cursor.position === undefined) return false
+  if (cursor.phase !== "owned" || cursor.paused || cursor.position === undefined) return false
   const outside = cursor.position < log.logStart || cursor.position > log.logEnd
   return outside || cursor.position < log.readableEnd(isolation)
 }

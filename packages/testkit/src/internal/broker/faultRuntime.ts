@@ -14,7 +14,7 @@ export interface Call {
 }
 
 /** All that one request meets, ready to be acted on. */
-export interface Verdict {
+export interface FaultDecision {
   readonly delayMillis: number
   readonly lost: "no" | "request" | "response"
   readonly refusal: (FaultPlan.RequestEffect & { readonly _tag: "Refuse" | "ApplyThenFail" }) | undefined
@@ -22,17 +22,17 @@ export interface Verdict {
   readonly corrupt: boolean
 }
 
-const untouched: Verdict = { delayMillis: 0, lost: "no", refusal: undefined, copies: 1, corrupt: false }
+const untouched: FaultDecision = { delayMillis: 0, lost: "no", refusal: undefined, copies: 1, corrupt: false }
 
 export class FaultRuntime {
   private readonly faults: Array<FaultPlan.Fault & { readonly _tag: "OnRequest" }> = []
   private readonly seen = new Map<FaultPlan.Fault, number>()
   private readonly random: SeededRandom
-  private readonly strike: (effect: FaultPlan.ClusterEffect) => void
+  private readonly applyToCluster: (effect: FaultPlan.ClusterEffect) => void
 
   constructor(random: SeededRandom, strike: (effect: FaultPlan.ClusterEffect) => void) {
     this.random = random
-    this.strike = strike
+    this.applyToCluster = strike
   }
 
   add(fault: FaultPlan.Fault & { readonly _tag: "OnRequest" }): void {
@@ -40,12 +40,12 @@ export class FaultRuntime {
   }
 
   /** Judges one request. Cluster effects strike before the request goes on. */
-  judge(call: Call): Verdict {
+  decide(call: Call): FaultDecision {
     if (this.faults.length === 0) return untouched
     const effects: Array<FaultPlan.RequestEffect> = []
     for (const fault of [...this.faults]) {
       if (!matches(fault.trigger.match, call) || !this.due(fault)) continue
-      if (FaultPlan.isClusterEffect(fault.effect)) this.strike(fault.effect)
+      if (FaultPlan.isClusterEffect(fault.effect)) this.applyToCluster(fault.effect)
       else effects.push(fault.effect)
     }
     return effects.length === 0 ? untouched : combine(effects)
@@ -68,30 +68,30 @@ const matches = (match: FaultPlan.Match, call: Call): boolean =>
   (match.topic === undefined || match.topic === call.topic) &&
   (match.groupId === undefined || match.groupId === call.groupId)
 
-const combine = (effects: ReadonlyArray<FaultPlan.RequestEffect>): Verdict => {
-  let verdict = untouched
+const combine = (effects: ReadonlyArray<FaultPlan.RequestEffect>): FaultDecision => {
+  let decision = untouched
   for (const effect of effects) {
     switch (effect._tag) {
       case "Delay":
-        verdict = { ...verdict, delayMillis: verdict.delayMillis + Duration.toMillis(effect.duration) }
+        decision = { ...decision, delayMillis: decision.delayMillis + Duration.toMillis(effect.duration) }
         break
       case "LoseRequest":
-        verdict = { ...verdict, lost: "request" }
+        decision = { ...decision, lost: "request" }
         break
       case "LoseResponse":
-        if (verdict.lost === "no") verdict = { ...verdict, lost: "response" }
+        if (decision.lost === "no") decision = { ...decision, lost: "response" }
         break
       case "Refuse":
       case "ApplyThenFail":
-        verdict = { ...verdict, refusal: effect }
+        decision = { ...decision, refusal: effect }
         break
       case "Duplicate":
-        verdict = { ...verdict, copies: 2 }
+        decision = { ...decision, copies: 2 }
         break
       case "Corrupt":
-        verdict = { ...verdict, corrupt: true }
+        decision = { ...decision, corrupt: true }
         break
     }
   }
-  return verdict
+  return decision
 }

@@ -142,11 +142,11 @@ export const make = (cluster: Cluster): Inspection => {
         generation: cluster.groups.get(groupId)?.generation ?? 0
       })),
     usage: Effect.map(kernel.timers, (timers) => usage(cluster, timers)),
-    inject: (effect) => Effect.sync(() => cluster.strike(effect)),
+    inject: (effect) => Effect.sync(() => cluster.applyEffect(effect)),
     addFault: (fault) => Effect.sync(() => cluster.add(fault)),
     kill: (client) =>
       Effect.sync(() => {
-        if (typeof client === "string") return cluster.strike({ _tag: "Kill", clientId: client })
+        if (typeof client === "string") return cluster.applyEffect({ _tag: "Kill", clientId: client })
         const connection = connectionOf.get(client)
         if (connection) connection.cut = true
       })

@@ -32,7 +32,7 @@ export type JournalEntry =
       readonly generation: number
       readonly offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
     }
-  | { readonly _tag: "Struck"; readonly effect: FaultPlan.ClusterEffect["_tag"] }
+  | { readonly _tag: "FaultInjected"; readonly effect: FaultPlan.ClusterEffect["_tag"] }
 
 /** Told of everything, with the epoch milliseconds at which it happened. */
 export type Journal = (entry: JournalEntry, atMillis: number) => void

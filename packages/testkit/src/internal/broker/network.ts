@@ -3,7 +3,7 @@
  */
 import { BrokerError } from "@eventbus/core"
 import { Duration, Effect, Exit } from "effect"
-import type { Call, FaultRuntime, Verdict } from "./faultRuntime.ts"
+import type { Call, FaultDecision, FaultRuntime } from "./faultRuntime.ts"
 import type { Kernel } from "./kernel.ts"
 
 /** One client's way to the broker. */
@@ -70,7 +70,7 @@ export class Network {
   request<A>(
     connection: Connection,
     call: Call,
-    handle: (verdict: Verdict) => Effect.Effect<A, BrokerError.BrokerError>,
+    handle: (decision: FaultDecision) => Effect.Effect<A, BrokerError.BrokerError>,
     timeoutMillis?: number
   ): Effect.Effect<A, BrokerError.BrokerError> {
     return Effect.flatten(this.exchange(connection, call, handle, timeoutMillis))
@@ -83,25 +83,25 @@ export class Network {
   exchange<A>(
     connection: Connection,
     call: Call,
-    handle: (verdict: Verdict) => Effect.Effect<A, BrokerError.BrokerError>,
+    handle: (decision: FaultDecision) => Effect.Effect<A, BrokerError.BrokerError>,
     timeoutMillis = this.kernel.settings.requestTimeoutMillis
   ): Effect.Effect<Exit.Exit<A, BrokerError.BrokerError>, BrokerError.BrokerError> {
     return Effect.suspend(() => {
-      const verdict = this.faults.judge(call)
-      const delayMillis = verdict.delayMillis + this.kernel.settings.latencyMillis[call.operation]
+      const decision = this.faults.decide(call)
+      const delayMillis = decision.delayMillis + this.kernel.settings.latencyMillis[call.operation]
       const waitedMillis = Math.min(delayMillis, timeoutMillis)
-      const silence = Effect.suspend(() =>
+      const noAnswer = Effect.suspend(() =>
         Effect.fail(new BrokerError.RequestTimedOut({ operation: call.operation, millis: timeoutMillis }))
       ).pipe(Effect.delay(timeoutMillis - waitedMillis))
       const arrived = Effect.suspend(() => {
-        if (verdict.refusal?._tag === "Refuse") return Effect.succeed(Exit.fail(verdict.refusal.error))
-        if (verdict.lost === "request") return silence
-        const obstacle = this.obstacle(connection, call)
-        if (obstacle === "silence") return silence
-        if (obstacle !== undefined) return Effect.fail(obstacle)
-        const answer = Effect.exit(handle(verdict))
-        if (verdict.refusal !== undefined) return Effect.as(answer, Exit.fail(verdict.refusal.error))
-        return verdict.lost === "response" || delayMillis >= timeoutMillis ? Effect.andThen(answer, silence) : answer
+        if (decision.refusal?._tag === "Refuse") return Effect.succeed(Exit.fail(decision.refusal.error))
+        if (decision.lost === "request") return noAnswer
+        const blocked = this.obstacle(connection, call)
+        if (blocked === "silence") return noAnswer
+        if (blocked !== undefined) return Effect.fail(blocked)
+        const answer = Effect.exit(handle(decision))
+        if (decision.refusal !== undefined) return Effect.as(answer, Exit.fail(decision.refusal.error))
+        return decision.lost === "response" || delayMillis >= timeoutMillis ? Effect.andThen(answer, noAnswer) : answer
       })
       return waitedMillis > 0 ? Effect.delay(arrived, waitedMillis) : arrived
     })

@@ -4,15 +4,15 @@
 import { BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Exit } from "effect"
 import type { Cluster } from "./cluster.ts"
-import type { Verdict } from "./faultRuntime.ts"
+import type { FaultDecision } from "./faultRuntime.ts"
 import type { BatchSequence, NewRecord } from "./partitionLog.ts"
 import type { Topic } from "./topicRegistry.ts"
-import type { Claim } from "./transactionCoordinator.ts"
+import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
 type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
 /** A record on its way. */
-export interface Pending extends NewRecord {
+export interface PendingRecord extends NewRecord {
   readonly partition: number
   readonly sequence: number
   readonly bytes: number
@@ -21,11 +21,11 @@ export interface Pending extends NewRecord {
 }
 
 /** Who sends. */
-export interface Source {
+export interface ProduceSource {
   readonly clientId: string
   /** undefined: not idempotent, a resend is written again. */
   readonly producerId: number | undefined
-  readonly claim: Claim | undefined
+  readonly epoch: ProducerEpoch | undefined
 }
 
 /** What Kafka adds to a lone record: the batch header (61 bytes) and the record's own lengths. */
@@ -34,14 +34,14 @@ const batchOverheadBytes = 70
 export const appendBatch = (
   cluster: Cluster,
   topicName: string,
-  batch: ReadonlyArray<Pending>,
-  verdict: Verdict,
-  source: Source
+  batch: ReadonlyArray<PendingRecord>,
+  decision: FaultDecision,
+  source: ProduceSource
 ): ReadonlyArray<Result> => {
   const { topics } = cluster.kernel
   const topic = topics.get(topicName)
   if (!topic) return batch.map(() => Exit.fail(new BrokerError.UnknownTopic({ topic: topicName })))
-  const open = source.claim && cluster.transactions.current(source.claim)
+  const open = source.epoch && cluster.transactions.current(source.epoch)
   if (open instanceof BrokerError.ProducerFenced) return batch.map(() => Exit.fail(open))
 
   const maxBytes = Number(topics.setting(topic, "max.message.bytes"))
@@ -56,13 +56,13 @@ export const appendBatch = (
   for (const [partition, indexes] of runs) {
     const log = topic.partitions[partition]!
     if (open) open.logs.add(log)
-    const records = indexes.map((index) => stored(cluster, topic, batch[index]!, verdict))
+    const records = indexes.map((index) => stored(cluster, topic, batch[index]!, decision))
     const sequence: BatchSequence | undefined =
       source.producerId === undefined
         ? undefined
         : { producerId: source.producerId, first: batch[indexes[0]!]!.sequence }
     const first = log.append(records, sequence, open?.mark)
-    if (verdict.copies === 2) log.append(records, undefined, open?.mark)
+    if (decision.copies === 2) log.append(records, undefined, open?.mark)
     cluster.kernel.journal({
       _tag: "Appended",
       clientId: source.clientId,
@@ -78,11 +78,11 @@ export const appendBatch = (
   return results
 }
 
-const stored = (cluster: Cluster, topic: Topic, pending: Pending, verdict: Verdict): NewRecord => {
+const stored = (cluster: Cluster, topic: Topic, pending: PendingRecord, decision: FaultDecision): NewRecord => {
   const appendTime = cluster.kernel.topics.setting(topic, "message.timestamp.type") === "LogAppendTime"
   return {
     key: pending.key,
-    value: verdict.corrupt ? corrupted(pending.value, cluster) : pending.value,
+    value: decision.corrupt ? corrupted(pending.value, cluster) : pending.value,
     headers: pending.headers,
     timestamp: appendTime ? cluster.kernel.nowMillis() : pending.timestamp
   }

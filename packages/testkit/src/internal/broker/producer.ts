@@ -7,8 +7,8 @@ import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, 
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
-import { appendBatch, type Pending } from "./produceRequest.ts"
-import type { Claim } from "./transactionCoordinator.ts"
+import { appendBatch, type PendingRecord } from "./produceRequest.ts"
+import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
 type Answer = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
@@ -31,12 +31,12 @@ export const settings = (options: Broker.ProducerOptions): ProducerSettings => (
 })
 
 /** What is waiting for one topic. Its fiber lives only while something waits. */
-interface Lane {
+interface TopicQueue {
   readonly topic: string
-  waiting: Array<Pending>
+  waiting: Array<PendingRecord>
   running: boolean
   /** Next partition for a record without a key. */
-  turn: number
+  nextPartition: number
   readonly sequences: Map<number, number>
 }
 
@@ -48,10 +48,10 @@ export const make = Effect.fnUntraced(function* (
   cluster: Cluster,
   connection: Connection,
   settings: ProducerSettings,
-  claim?: Claim
+  epoch?: ProducerEpoch
 ): Effect.fn.Return<Broker.Producer & { readonly flush: Effect.Effect<void> }, never, Scope.Scope> {
   const producerId = cluster.producerId()
-  const lanes = new Map<string, Lane>()
+  const queues = new Map<string, TopicQueue>()
   const clock = yield* Clock.Clock
   const senders = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(senders)()
@@ -59,26 +59,26 @@ export const make = Effect.fnUntraced(function* (
   const closing = Effect.timeoutOption(FiberSet.awaitEmpty(senders), settings.closeTimeoutMillis)
   yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(closing), Fiber.join))
 
-  const laneOf = (topic: string): Lane => {
-    const known = lanes.get(topic)
+  const queueOf = (topic: string): TopicQueue => {
+    const known = queues.get(topic)
     if (known) return known
-    const lane: Lane = { topic, waiting: [], running: false, turn: 0, sequences: new Map() }
-    lanes.set(topic, lane)
-    return lane
+    const queue: TopicQueue = { topic, waiting: [], running: false, nextPartition: 0, sequences: new Map() }
+    queues.set(topic, queue)
+    return queue
   }
 
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
-    const lane = laneOf(record.topic)
-    const target = choosePartition(cluster, lane, record)
+    const queue = queueOf(record.topic)
+    const target = choosePartition(cluster, queue, record)
     if (typeof target !== "number") {
       answer(Exit.fail(target))
       return
     }
-    const sequence = lane.sequences.get(target) ?? 0
-    lane.sequences.set(target, sequence + 1)
+    const sequence = queue.sequences.get(target) ?? 0
+    queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
     const content = snapshot(record, nowMillis)
-    lane.waiting.push({
+    queue.waiting.push({
       ...content,
       partition: target,
       sequence,
@@ -86,23 +86,23 @@ export const make = Effect.fnUntraced(function* (
       deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
       answer
     })
-    if (lane.running) return
-    lane.running = true
-    fork(drain(lane))
+    if (queue.running) return
+    queue.running = true
+    fork(drain(queue))
   }
 
-  const drain = (lane: Lane): Effect.Effect<void> =>
+  const drain = (queue: TopicQueue): Effect.Effect<void> =>
     Effect.gen(function* () {
       // What is sent in the same step travels together.
       yield* settings.lingerMillis > 0 ? Effect.sleep(settings.lingerMillis) : Effect.yieldNow
-      while (lane.waiting.length > 0) yield* deliver(lane, takeBatch(lane, settings))
-      lane.running = false
+      while (queue.waiting.length > 0) yield* deliver(queue, takeBatch(queue, settings))
+      queue.running = false
     })
 
-  const deliver = Effect.fnUntraced(function* (lane: Lane, batch: ReadonlyArray<Pending>) {
+  const deliver = Effect.fnUntraced(function* (queue: TopicQueue, batch: ReadonlyArray<PendingRecord>) {
     let waiting = batch
     let backoffMillis = firstBackoffMillis
-    const call = { operation: "produce", clientId: connection.clientId, topic: lane.topic } as const
+    const call = { operation: "produce", clientId: connection.clientId, topic: queue.topic } as const
     while (waiting.length > 0) {
       const timeoutMillis = Math.min(
         cluster.kernel.settings.requestTimeoutMillis,
@@ -112,7 +112,7 @@ export const make = Effect.fnUntraced(function* (
       const exchange = cluster.network.exchange(
         connection,
         call,
-        (verdict) => Effect.sync(() => appendBatch(cluster, lane.topic, sent, verdict, source)),
+        (decision) => Effect.sync(() => appendBatch(cluster, queue.topic, sent, decision, source)),
         timeoutMillis
       )
       const answered = yield* Effect.option(exchange)
@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function* (
   const source = {
     clientId: connection.clientId,
     producerId: settings.idempotence === "on" ? producerId : undefined,
-    claim
+    epoch
   }
   const send = (record: ConsumerRecord.ProducerRecord) =>
     Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => enqueue(record, resume))
@@ -176,7 +176,7 @@ const asResult = (answer: Answer): Result.Result<ConsumerRecord.RecordMetadata, 
 
 /** A request is answered record by record, or refused as a whole. */
 const answerAll = (
-  batch: ReadonlyArray<Pending>,
+  batch: ReadonlyArray<PendingRecord>,
   answer: Exit.Exit<ReadonlyArray<Answer>, BrokerError.BrokerError>
 ): void => {
   batch.forEach((pending, index) => {
@@ -186,7 +186,7 @@ const answerAll = (
 
 const choosePartition = (
   cluster: Cluster,
-  lane: Lane,
+  queue: TopicQueue,
   record: ConsumerRecord.ProducerRecord
 ): number | BrokerError.BrokerError => {
   const { topic } = record
@@ -199,7 +199,7 @@ const choosePartition = (
     return new BrokerError.RecordRejected({ topic, detail: `it names partition ${record.partition} of ${partitions}` })
   }
   if (record.key !== null) return Partitioner.partitionFor(record.key, partitions)
-  return lane.turn++ % partitions
+  return queue.nextPartition++ % partitions
 }
 
 /** The bytes as they are now: the caller may use its buffers again, as with a client that serialises. */
@@ -210,21 +210,25 @@ const snapshot = (record: ConsumerRecord.ProducerRecord, nowMillis: number): New
   timestamp: record.timestamp ?? nowMillis
 })
 
-const takeBatch = (lane: Lane, settings: ProducerSettings): ReadonlyArray<Pending> => {
+const takeBatch = (queue: TopicQueue, settings: ProducerSettings): ReadonlyArray<PendingRecord> => {
   let count = 0
   let bytes = 0
-  while (count < lane.waiting.length && count < settings.maxBatchRecords) {
-    bytes += lane.waiting[count]!.bytes
+  while (count < queue.waiting.length && count < settings.maxBatchRecords) {
+    bytes += queue.waiting[count]!.bytes
     if (count > 0 && bytes > settings.maxBatchBytes) break
     count++
   }
-  const batch = lane.waiting.slice(0, count)
-  lane.waiting = lane.waiting.slice(count)
+  const batch = queue.waiting.slice(0, count)
+  queue.waiting = queue.waiting.slice(count)
   return batch
 }
 
 /** Answers the records that are too old and returns the rest. Deadlines grow with the order of sending. */
-const expire = (batch: ReadonlyArray<Pending>, nowMillis: number, millis: number): ReadonlyArray<Pending> => {
+const expire = (
+  batch: ReadonlyArray<PendingRecord>,
+  nowMillis: number,
+  millis: number
+): ReadonlyArray<PendingRecord> => {
   const alive = batch.filter((pending) => pending.deadlineMillis > nowMillis)
   for (const pending of batch) {
     if (pending.deadlineMillis > nowMillis) continue

@@ -5,9 +5,9 @@
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch } from "effect"
-import type { ConsumerGroup, Holding, JoinRequest, Member } from "./consumerGroup.ts"
+import type { ConsumerGroup, JoinRequest, Member, OwnedPartition } from "./consumerGroup.ts"
 import { type Cursor, type FetchLimits, fetch, readable } from "./cursor.ts"
-import type { EventOutlet } from "./eventOutlet.ts"
+import type { EventBuffer } from "./eventBuffer.ts"
 import type { Kernel } from "./kernel.ts"
 import type { PartitionLog } from "./partitionLog.ts"
 
@@ -17,7 +17,7 @@ type TopicPartition = ConsumerRecord.TopicPartition
 export interface SessionParts {
   readonly kernel: Kernel
   readonly group: ConsumerGroup
-  readonly outlet: EventOutlet
+  readonly buffer: EventBuffer
   readonly limits: FetchLimits
   /** True while the broker can be reached. */
   readonly reaches: () => boolean
@@ -33,7 +33,7 @@ export class Session {
   /** Whether the client knows that it is a member. */
   private hasJoined = false
   /** Whose turn it is to be fetched. */
-  private turn = 0
+  private nextCursorIndex = 0
 
   constructor(parts: SessionParts, request: Omit<JoinRequest, "notify">) {
     this.parts = parts
@@ -63,7 +63,7 @@ export class Session {
       this.reportRevoked()
       this.reportAssigned()
     } else {
-      this.dropOut()
+      this.rejoin()
     }
     this.wake()
   }
@@ -72,7 +72,7 @@ export class Session {
   die(error: BrokerError.BrokerError): void {
     if (this.phase === "ended") return
     this.lose([...this.cursors.values()])
-    this.parts.outlet.failWith(error)
+    this.parts.buffer.failWith(error)
     this.phase = "ended"
     this.wake()
   }
@@ -104,7 +104,7 @@ export class Session {
     for (const cursor of this.held([at])) {
       // Taking events back makes room, in which the pump may fetch at once: not from the old position, and nothing yet from the new one.
       cursor.position = undefined
-      this.parts.outlet.forgetFetches(cursor)
+      this.parts.buffer.forgetFetches(cursor)
       cursor.position = offset
     }
     this.wake()
@@ -123,10 +123,10 @@ export class Session {
   /** Hands over events and chunks for as long as the session lives; waits without any timer when there is nothing. */
   readonly pump = (paceMillis: (topic: string) => number): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
-      const { outlet } = this.parts
+      const { buffer } = this.parts
       while (true) {
         this.wakeUp.closeUnsafe()
-        yield* outlet.flush
+        yield* buffer.flush
         if (this.phase === "ended") return
         const cursor = this.nextReadable()
         if (!cursor) {
@@ -137,7 +137,7 @@ export class Session {
         if (millis > 0) yield* Effect.sleep(millis)
         const fetched = this.fetch(cursor)
         // Behind what came to wait for room while the fetch took its time.
-        if (fetched) outlet.emit(fetched)
+        if (fetched) buffer.emit(fetched)
       }
     })
 
@@ -146,7 +146,7 @@ export class Session {
     return partitions.flatMap((at) => this.cursors.get(keyOf(at)) ?? [])
   }
 
-  private dropOut(): void {
+  private rejoin(): void {
     const { groupInstanceId, state } = this.member
     const { group } = this.parts
     if (state === "fenced" && groupInstanceId !== undefined) {
@@ -161,32 +161,32 @@ export class Session {
   }
 
   private reportLost(): void {
-    const { holdings } = this.member
-    const gone = [...this.cursors].filter(([key, { generation }]) => holdings.get(key)?.generation !== generation)
+    const { owned } = this.member
+    const gone = [...this.cursors].filter(([key, { generation }]) => owned.get(key)?.generation !== generation)
     this.lose(gone.map(([, cursor]) => cursor))
   }
 
   private lose(gone: ReadonlyArray<Cursor>): void {
-    for (const cursor of gone) this.forget(cursor)
+    for (const cursor of gone) this.removeCursor(cursor)
     for (const [generation, cursors] of byGeneration(gone.filter((cursor) => cursor.phase !== "released"))) {
-      this.parts.outlet.emit({ _tag: "Lost", generation, partitions: cursors.map(coordinates) })
+      this.parts.buffer.emit({ _tag: "Lost", generation, partitions: cursors.map(coordinates) })
       this.report("Lost", generation, cursors)
     }
   }
 
   private reportRevoked(): void {
     const leaving: Array<Cursor> = []
-    for (const [key, holding] of this.member.holdings) {
+    for (const [key, holding] of this.member.owned) {
       const cursor = this.cursors.get(key)
       if (holding.phase !== "revoking" || !cursor) continue
-      if (cursor.phase === "held") leaving.push(cursor)
+      if (cursor.phase === "owned") leaving.push(cursor)
       // A release that could not be delivered when it happened is delivered now.
       else if (cursor.phase === "released") this.release([cursor])
     }
     for (const [generation, cursors] of byGeneration(leaving)) {
       for (const cursor of cursors) cursor.phase = "revoking"
       const release = Effect.sync(() => this.release(cursors))
-      this.parts.outlet.emit({ _tag: "Revoked", generation, partitions: cursors.map(coordinates), release })
+      this.parts.buffer.emit({ _tag: "Revoked", generation, partitions: cursors.map(coordinates), release })
       this.report("Revoked", generation, cursors)
     }
   }
@@ -195,26 +195,24 @@ export class Session {
     const mine = cursors.filter((cursor) => this.cursors.get(keyOf(cursor)) === cursor)
     for (const cursor of mine) cursor.phase = "released"
     if (mine.length === 0 || !this.parts.reaches()) return
-    for (const cursor of mine) this.forget(cursor)
+    for (const cursor of mine) this.removeCursor(cursor)
     this.parts.group.release(this.member, mine.map(keyOf))
   }
 
   private reportAssigned(): void {
-    const fresh = [...this.member.holdings].filter(
-      ([key, holding]) => holding.phase === "held" && !this.cursors.has(key)
-    )
+    const fresh = [...this.member.owned].filter(([key, holding]) => holding.phase === "owned" && !this.cursors.has(key))
     for (const [generation, holdings] of byGeneration(fresh.map(([, holding]) => holding))) {
-      const partitions = holdings.map((holding) => this.admit(holding))
-      this.parts.outlet.emit({ _tag: "Assigned", generation, partitions })
+      const partitions = holdings.map((ownedPartition) => this.addCursor(ownedPartition))
+      this.parts.buffer.emit({ _tag: "Assigned", generation, partitions })
       this.report("Assigned", generation, partitions)
     }
     if (!this.hasJoined && fresh.length === 0)
-      this.parts.outlet.emit({ _tag: "Assigned", generation: this.parts.group.generation, partitions: [] })
+      this.parts.buffer.emit({ _tag: "Assigned", generation: this.parts.group.generation, partitions: [] })
     this.hasJoined = true
   }
 
-  private admit({ topic, partition, generation }: Holding): Broker.AssignedPartition {
-    const cursor: Cursor = { topic, partition, generation, position: undefined, paused: false, phase: "held" }
+  private addCursor({ topic, partition, generation }: OwnedPartition): Broker.AssignedPartition {
+    const cursor: Cursor = { topic, partition, generation, position: undefined, paused: false, phase: "owned" }
     this.cursors.set(keyOf(cursor), cursor)
     this.watch(cursor)
     const log = this.log(cursor)
@@ -231,10 +229,10 @@ export class Session {
     if (!this.parts.reaches()) return undefined
     const cursors = [...this.cursors.values()]
     for (let i = 0; i < cursors.length; i++) {
-      const cursor = cursors[(this.turn + i) % cursors.length]!
+      const cursor = cursors[(this.nextCursorIndex + i) % cursors.length]!
       const log = this.log(cursor)
       if (!log || !readable(cursor, log, this.parts.limits)) continue
-      this.turn = (this.turn + i + 1) % cursors.length
+      this.nextCursorIndex = (this.nextCursorIndex + i + 1) % cursors.length
       return cursor
     }
     return undefined
@@ -251,7 +249,7 @@ export class Session {
     return this.parts.kernel.topics.log(topic, partition)
   }
 
-  private forget(cursor: Cursor): void {
+  private removeCursor(cursor: Cursor): void {
     this.cursors.delete(keyOf(cursor))
     this.unwatch(cursor)
   }

@@ -17,21 +17,21 @@ export interface OpenTransaction {
   readonly offsets: Array<PendingOffset>
 }
 
-interface Identity {
+interface TransactionalIdState {
   epoch: number
   open: OpenTransaction | undefined
   cancelTimeout: () => void
 }
 
 /** One producer's claim to a transactional id. */
-export interface Claim {
+export interface ProducerEpoch {
   readonly transactionalId: string
   readonly epoch: number
   readonly timeoutMillis: number
 }
 
 export class TransactionCoordinator {
-  private readonly identities = new Map<string, Identity>()
+  private readonly identities = new Map<string, TransactionalIdState>()
   private readonly kernel: Kernel
   private readonly group: (groupId: string) => ConsumerGroup
 
@@ -41,7 +41,7 @@ export class TransactionCoordinator {
   }
 
   /** Makes a producer the current one: older ones are fenced, what they left open is aborted. */
-  claim(transactionalId: string, timeoutMillis: number): Claim {
+  initProducerId(transactionalId: string, timeoutMillis: number): ProducerEpoch {
     const identity = this.identities.get(transactionalId) ?? { epoch: -1, open: undefined, cancelTimeout: () => {} }
     this.identities.set(transactionalId, identity)
     this.finish(transactionalId, identity, "aborted")
@@ -50,27 +50,27 @@ export class TransactionCoordinator {
   }
 
   /** The open transaction of a claim, begun when there is none. A transaction that is open too long is aborted and its producer fenced. */
-  current(claim: Claim): OpenTransaction | BrokerError.ProducerFenced {
-    const identity = this.identities.get(claim.transactionalId)
-    if (!identity || identity.epoch !== claim.epoch) return fenced(claim)
+  current(epoch: ProducerEpoch): OpenTransaction | BrokerError.ProducerFenced {
+    const identity = this.identities.get(epoch.transactionalId)
+    if (!identity || identity.epoch !== epoch.epoch) return fenced(epoch)
     if (!identity.open) {
       identity.open = { mark: { state: "open" }, logs: new Set(), offsets: [] }
-      identity.cancelTimeout = this.kernel.after(claim.timeoutMillis, () => {
-        this.finish(claim.transactionalId, identity, "aborted")
+      identity.cancelTimeout = this.kernel.after(epoch.timeoutMillis, () => {
+        this.finish(epoch.transactionalId, identity, "aborted")
         identity.epoch++
       })
     }
     return identity.open
   }
 
-  end(claim: Claim, outcome: "committed" | "aborted"): BrokerError.ProducerFenced | undefined {
-    const identity = this.identities.get(claim.transactionalId)
-    if (!identity || identity.epoch !== claim.epoch) return fenced(claim)
-    this.finish(claim.transactionalId, identity, outcome)
+  end(epoch: ProducerEpoch, outcome: "committed" | "aborted"): BrokerError.ProducerFenced | undefined {
+    const identity = this.identities.get(epoch.transactionalId)
+    if (!identity || identity.epoch !== epoch.epoch) return fenced(epoch)
+    this.finish(epoch.transactionalId, identity, outcome)
     return undefined
   }
 
-  private finish(transactionalId: string, identity: Identity, outcome: "committed" | "aborted"): void {
+  private finish(transactionalId: string, identity: TransactionalIdState, outcome: "committed" | "aborted"): void {
     const { open } = identity
     if (!open) return
     identity.open = undefined
@@ -85,5 +85,5 @@ export class TransactionCoordinator {
   }
 }
 
-const fenced = ({ transactionalId }: Claim): BrokerError.ProducerFenced =>
+const fenced = ({ transactionalId }: ProducerEpoch): BrokerError.ProducerFenced =>
   new BrokerError.ProducerFenced({ transactionalId })

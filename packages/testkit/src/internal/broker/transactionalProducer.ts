@@ -6,7 +6,7 @@ import { Duration, Effect, Exit, Result, type Scope, Semaphore } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import * as Producer from "./producer.ts"
-import type { Claim } from "./transactionCoordinator.ts"
+import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
 type Options = Parameters<Broker.Broker["Service"]["transactionalProducer"]>[0]
 
@@ -18,11 +18,11 @@ export const make = Effect.fnUntraced(function* (
   const { transactionalId } = options
   const timeoutMillis = Duration.toMillis(options.transactionTimeout ?? "60 seconds")
   const call = { operation: "endTransaction", clientId: connection.clientId } as const
-  const claim = yield* cluster.network.request(connection, call, () =>
-    Effect.sync(() => cluster.transactions.claim(transactionalId, timeoutMillis))
+  const epoch = yield* cluster.network.request(connection, call, () =>
+    Effect.sync(() => cluster.transactions.initProducerId(transactionalId, timeoutMillis))
   )
-  const producer = yield* Producer.make(cluster, connection, Producer.settings(options), claim)
-  const turns = yield* Semaphore.make(1)
+  const producer = yield* Producer.make(cluster, connection, Producer.settings(options), epoch)
+  const oneAtATime = yield* Semaphore.make(1)
 
   /** An end was refused, or its answer got lost: what is open must not become part of the next transaction. */
   let mayBeOpen = false
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       mayBeOpen = true
       return cluster.network.request(connection, call, () => {
-        const problem = cluster.transactions.end(claim, outcome)
+        const problem = cluster.transactions.end(epoch, outcome)
         return problem ? Effect.fail(problem) : Effect.void
       })
     }).pipe(Effect.tap(() => Effect.sync(() => (mayBeOpen = false))))
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         if (mayBeOpen) yield* end("aborted")
-        const { port, intact, close } = open(cluster, connection, claim, producer)
+        const { port, intact, close } = open(cluster, connection, epoch, producer)
         const exit = yield* Effect.exit(Effect.tap(restore(use(port)), intact))
         close()
         yield* producer.flush
@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* (
         return yield* exit
       })
     )
-  return { transaction: (use) => Semaphore.withPermits(turns, 1, transaction(use)) }
+  return { transaction: (use) => Semaphore.withPermits(oneAtATime, 1, transaction(use)) }
 })
 
 interface Opened {
@@ -60,14 +60,14 @@ interface Opened {
 }
 
 /** A transaction as its program sees it; of no use any more once it is closed. */
-const open = (cluster: Cluster, connection: Connection, claim: Claim, producer: Broker.Producer): Opened => {
+const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, producer: Broker.Producer): Opened => {
   let closed = false
   let problem: BrokerError.BrokerError | undefined
-  const over = invalidState(`this transaction of '${claim.transactionalId}' is over`)
+  const over = invalidState(`this transaction of '${epoch.transactionalId}' is over`)
   const noteInterrupt = Effect.onInterrupt(() =>
     Effect.sync(() => {
       problem = invalidState(
-        `a send was interrupted, and may be in this transaction of '${claim.transactionalId}' or not`
+        `a send was interrupted, and may be in this transaction of '${epoch.transactionalId}' or not`
       )
     })
   )
@@ -75,7 +75,7 @@ const open = (cluster: Cluster, connection: Connection, claim: Claim, producer: 
     Effect.suspend(() => (closed ? Effect.fail(over) : noteInterrupt(effect)))
   const sendOffsets: Broker.Transaction["sendOffsets"] = (groupId, offsets) =>
     cluster.network.request(connection, { operation: "sendOffsets", clientId: connection.clientId, groupId }, () => {
-      const current = cluster.transactions.current(claim)
+      const current = cluster.transactions.current(epoch)
       if (current instanceof BrokerError.ProducerFenced) return Effect.fail(current)
       for (const { topic, partition, offset } of offsets) current.offsets.push({ groupId, topic, partition, offset })
       return Effect.void

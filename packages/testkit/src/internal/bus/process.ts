@@ -3,7 +3,7 @@
  */
 import { type Binding, Broker, EventBusConnector } from "@eventbus/core"
 import { Context, Effect, Exit, Layer, Random, Scope } from "effect"
-import type { Chronicle } from "../trail/chronicle.ts"
+import type { EventRecorder } from "../trail/eventRecorder.ts"
 
 export interface Process {
   readonly connector: EventBusConnector.EventBusConnector["Service"]
@@ -20,7 +20,7 @@ export interface ProcessOptions {
   readonly name: string
   /** Decides what is left to chance, such as jitter. */
   readonly seed: number
-  readonly chronicle: Chronicle
+  readonly recorder: EventRecorder
 }
 
 /** Lives until it is closed, or as long as the scope. */
@@ -39,7 +39,7 @@ export const start = Effect.fnUntraced(function* <R>(
   let assigned = 0
   const listen = connector.subscribe((event) => {
     if (event._tag === "PartitionAssigned") assigned++
-    options.chronicle.add(event)
+    options.recorder.record(event)
   })
   yield* Scope.provide(listen, scope)
   const open = new Map<string, Set<string>>()

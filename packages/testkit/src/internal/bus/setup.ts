@@ -4,7 +4,7 @@
 import type { Binding } from "@eventbus/core"
 import { Effect } from "effect"
 import type { TestCluster } from "../target/testCluster.ts"
-import type { Chronicle } from "../trail/chronicle.ts"
+import type { EventRecorder } from "../trail/eventRecorder.ts"
 import * as Stuck from "../trail/stuck.ts"
 
 type Bindings = ReadonlyArray<Binding.Binding<unknown>>
@@ -30,14 +30,18 @@ export const createTopics = Effect.fnUntraced(function* (
 })
 
 /** Whether every partition that the bindings read has been assigned to one of their consumers. */
-export const areAssigned = (cluster: TestCluster, chronicle: Chronicle, bindings: Bindings): Effect.Effect<boolean> =>
+export const areAssigned = (
+  cluster: TestCluster,
+  recorder: EventRecorder,
+  bindings: Bindings
+): Effect.Effect<boolean> =>
   Effect.map(
     Effect.forEach(
       bindings.filter(({ definition }) => definition.autoStartup),
       Effect.fnUntraced(function* ({ name, definition }) {
-        for (const { topic } of Stuck.sources(definition)) {
+        for (const { topic } of Stuck.subscriptions(definition)) {
           for (const partition of (yield* cluster.ends(topic)).keys()) {
-            if (!isOwned(chronicle, name, topic, partition)) return false
+            if (!isOwned(recorder, name, topic, partition)) return false
           }
         }
         return true
@@ -46,5 +50,5 @@ export const areAssigned = (cluster: TestCluster, chronicle: Chronicle, bindings
     (each) => each.every((isAssigned) => isAssigned)
   )
 
-const isOwned = (chronicle: Chronicle, binding: string, topic: string, partition: number): boolean =>
-  chronicle.owner(binding, { topic, partition })?._tag === "PartitionAssigned"
+const isOwned = (recorder: EventRecorder, binding: string, topic: string, partition: number): boolean =>
+  recorder.owner(binding, { topic, partition })?._tag === "PartitionAssigned"

@@ -4,8 +4,8 @@
 import { type Binding, type ConsumerRecord, type EventBusConnector, TopicName } from "@eventbus/core"
 import { Effect } from "effect"
 import type { TestCluster } from "../target/testCluster.ts"
-import type { Chronicle, Entry, RecordEvent } from "./chronicle.ts"
-import { error, time } from "./trailText.ts"
+import type { EventRecorder, RecordEvent, RecordedEvent } from "./eventRecorder.ts"
+import { durationText, errorText } from "./trailText.ts"
 
 type Definition = Binding.Binding<unknown>["definition"]
 type Snapshot = EventBusConnector.BindingSnapshot
@@ -20,21 +20,21 @@ export interface Stuck {
 }
 
 /** What is looked at. */
-export interface Scene {
+export interface BusState {
   readonly cluster: TestCluster
-  readonly chronicle: Chronicle
+  readonly recorder: EventRecorder
   readonly nowMillis: () => number
   /** Epoch milliseconds at which the bus began. */
   readonly begunMillis: number
 }
 
-interface Source {
+interface Subscription {
   readonly topic: string
   readonly groupId: string
 }
 
 /** What the binding reads, and as which group. */
-export const sources = ({ topic, groupId, tiers, retry }: Definition): ReadonlyArray<Source> => [
+export const subscriptions = ({ topic, groupId, tiers, retry }: Definition): ReadonlyArray<Subscription> => [
   { topic, groupId },
   ...tiers.topics.map((tier) => ({
     topic: tier.topic,
@@ -43,13 +43,13 @@ export const sources = ({ topic, groupId, tiers, retry }: Definition): ReadonlyA
 ]
 
 /** Whether the binding has committed to the end of everything that it reads. Cheap; false also when only markers are left. */
-export const isThrough: (scene: Scene, definition: Definition) => Effect.Effect<boolean> = Effect.fnUntraced(
-  function* (scene, definition) {
-    for (const { topic, groupId } of sources(definition)) {
-      const ends = yield* scene.cluster.ends(topic)
-      const committed = yield* scene.cluster.committed(groupId, topic)
+export const isCaughtUp: (bus: BusState, definition: Definition) => Effect.Effect<boolean> = Effect.fnUntraced(
+  function* (bus, definition) {
+    for (const { topic, groupId } of subscriptions(definition)) {
+      const ends = yield* bus.cluster.ends(topic)
+      const committed = yield* bus.cluster.committed(groupId, topic)
       for (const [partition, end] of ends) {
-        if (position(scene, definition, topic, partition, committed) < end) return false
+        if (position(bus, definition, topic, partition, committed) < end) return false
       }
     }
     return true
@@ -58,20 +58,20 @@ export const isThrough: (scene: Scene, definition: Definition) => Effect.Effect<
 
 /** One entry for each partition that has records which are not done. */
 export const find: (
-  scene: Scene,
+  bus: BusState,
   definition: Definition,
   snapshot: Snapshot | undefined
-) => Effect.Effect<ReadonlyArray<Stuck>> = Effect.fnUntraced(function* (scene, definition, snapshot) {
+) => Effect.Effect<ReadonlyArray<Stuck>> = Effect.fnUntraced(function* (bus, definition, snapshot) {
   const stuck: Array<Stuck> = []
-  for (const { topic, groupId } of sources(definition)) {
-    const committed = yield* scene.cluster.committed(groupId, topic)
-    const records = yield* scene.cluster.records(topic)
+  for (const { topic, groupId } of subscriptions(definition)) {
+    const committed = yield* bus.cluster.committed(groupId, topic)
+    const records = yield* bus.cluster.records(topic)
     const pending = records.filter(
-      ({ partition, offset }) => offset >= position(scene, definition, topic, partition, committed)
+      ({ partition, offset }) => offset >= position(bus, definition, topic, partition, committed)
     )
     for (const [first, ...rest] of Map.groupBy(pending, ({ partition }) => partition).values()) {
       if (first === undefined) continue
-      const reason = why(scene, definition, snapshot, first)
+      const reason = reasonFor(bus, definition, snapshot, first)
       stuck.push({ binding: definition.name, record: first, behind: rest.length, reason })
     }
   }
@@ -80,7 +80,7 @@ export const find: (
 
 /** Where the group stands: its commit, or where it began to read. */
 const position = (
-  { chronicle }: Scene,
+  { recorder }: BusState,
   { name }: Definition,
   topic: string,
   partition: number,
@@ -88,26 +88,26 @@ const position = (
 ): bigint => {
   const known = committed.get(partition)
   if (known !== undefined && known >= 0n) return known
-  for (const { event } of chronicle.ofPartition(name, { topic, partition })) {
+  for (const { event } of recorder.ofPartition(name, { topic, partition })) {
     if (event._tag === "PartitionAssigned") return event.position
   }
   return 0n
 }
 
-const why = (
-  scene: Scene,
+const reasonFor = (
+  bus: BusState,
   definition: Definition,
   snapshot: Snapshot | undefined,
   record: ConsumerRecord.ConsumerRecord
 ): string => {
-  const last = scene.chronicle.ofRecord(definition.name, record).at(-1)
+  const last = bus.recorder.ofRecord(definition.name, record).at(-1)
   const reasons = [
     ofState(definition, snapshot),
     ofTierPause(definition, snapshot, record),
-    last === undefined ? undefined : ofRecord(scene, definition, last),
-    ofBreaker(scene, definition),
-    last === undefined ? ofDelay(scene, definition, record) : undefined,
-    ofOwner(scene, definition, record)
+    last === undefined ? undefined : ofRecord(bus, definition, last),
+    ofBreaker(bus, definition),
+    last === undefined ? ofDelay(bus, definition, record) : undefined,
+    ofOwner(bus, definition, record)
   ].filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join("; ") : "it was not handed to the handler yet"
 }
@@ -129,57 +129,60 @@ const ofTierPause = (
   return paused === undefined ? undefined : `tier ${paused} is paused by itself`
 }
 
-const ofRecord = (scene: Scene, definition: Definition, { atMillis, event }: Entry<RecordEvent>): string => {
+const ofRecord = (bus: BusState, definition: Definition, { atMillis, event }: RecordedEvent<RecordEvent>): string => {
   switch (event._tag) {
     case "Started":
-      return `its handler has been running since ${time(atMillis)}`
+      return `its handler has been running since ${durationText(atMillis)}`
     case "AttemptFailed": {
-      const failed = `attempt ${event.attempt} failed (${error(event.failure)})`
+      const failed = `attempt ${event.attempt} failed (${errorText(event.failure)})`
       const { retryInMillis } = event
-      return retryInMillis === undefined ? failed : `${failed}, the next one is at ${time(atMillis + retryInMillis)}`
+      return retryInMillis === undefined
+        ? failed
+        : `${failed}, the next one is at ${durationText(atMillis + retryInMillis)}`
     }
     case "PublishFailed":
       return `its copy was refused by ${event.topic}, attempt ${event.attempt}: ${event.error.message}`
     case "Settled":
-      return ofSettled(scene, definition, atMillis, event)
+      return ofSettled(bus, definition, atMillis, event)
   }
 }
 
 const ofSettled = (
-  { chronicle }: Scene,
+  { recorder }: BusState,
   { ackMode, commitIntervalMillis }: Definition,
   atMillis: number,
   { settlement, failure }: Extract<RecordEvent, { readonly _tag: "Settled" }>
 ): string => {
-  const because = failure === undefined ? "" : ` (${error(failure)})`
+  const because = failure === undefined ? "" : ` (${errorText(failure)})`
   switch (settlement) {
     case "Halted":
-      return `it halted its partition at ${time(atMillis)}${because}, until the binding is resumed`
+      return `it halted its partition at ${durationText(atMillis)}${because}, until the binding is resumed`
     case "HeldByBreaker":
       return "it is kept until the circuit breaker lets it be tried again"
     case "Abandoned":
       return "its partition was given up before it was done"
     default: {
-      const refused = chronicle.of("CommitFailed").findLast((entry) => entry.atMillis >= atMillis)
-      const commits = ackMode === "MANUAL" ? `: commits go out every ${time(commitIntervalMillis)}` : ""
+      const refused = recorder.of("CommitFailed").findLast((entry) => entry.atMillis >= atMillis)
+      const commits = ackMode === "MANUAL" ? `: commits go out every ${durationText(commitIntervalMillis)}` : ""
       const trouble = refused === undefined ? commits : `: ${refused.event.error.message}`
-      return `it was ${done[settlement]} at ${time(atMillis)} and is not committed${trouble}`
+      return `it was ${done[settlement]} at ${durationText(atMillis)} and is not committed${trouble}`
     }
   }
 }
 
 const done = { Handled: "handled", Routed: "routed", DeadLettered: "dead-lettered", Skipped: "skipped" } as const
 
-const ofBreaker = ({ chronicle, begunMillis }: Scene, { name }: Definition): string | undefined => {
-  const change = chronicle.of("BreakerChanged").findLast(({ event }) => event.binding === name)
+const ofBreaker = ({ recorder, begunMillis }: BusState, { name }: Definition): string | undefined => {
+  const change = recorder.of("BreakerChanged").findLast(({ event }) => event.binding === name)
   if (change === undefined || change.event.to === "CLOSED") return undefined
   const { nextProbeAtMillis } = change.event.snapshot
-  const probe = nextProbeAtMillis === undefined ? "" : `, next probe at ${time(nextProbeAtMillis - begunMillis)}`
-  return `the circuit breaker is ${change.event.to} since ${time(change.atMillis)}${probe}`
+  const probe =
+    nextProbeAtMillis === undefined ? "" : `, next probe at ${durationText(nextProbeAtMillis - begunMillis)}`
+  return `the circuit breaker is ${change.event.to} since ${durationText(change.atMillis)}${probe}`
 }
 
 const ofDelay = (
-  { nowMillis, begunMillis }: Scene,
+  { nowMillis, begunMillis }: BusState,
   { tiers }: Definition,
   record: ConsumerRecord.ConsumerRecord
 ): string | undefined => {
@@ -187,18 +190,20 @@ const ofDelay = (
   if (tier === undefined) return undefined
   const dueMillis = record.timestamp - begunMillis + tier.delayMillis
   const remaining = dueMillis - nowMillis()
-  return remaining > 0 ? `it waits in tier ${tier.first}, due at ${time(dueMillis)} (in ${time(remaining)})` : undefined
+  return remaining > 0
+    ? `it waits in tier ${tier.first}, due at ${durationText(dueMillis)} (in ${durationText(remaining)})`
+    : undefined
 }
 
 /** Why nobody reads the partition. */
 const ofOwner = (
-  { chronicle }: Scene,
+  { recorder }: BusState,
   { name }: Definition,
   { topic, partition }: ConsumerRecord.TopicPartition
 ): string | undefined => {
-  if (chronicle.owner(name, { topic, partition })?._tag === "PartitionAssigned") return undefined
-  const crash = chronicle.of("SessionCrashed").findLast(({ event }) => event.binding === name)
+  if (recorder.owner(name, { topic, partition })?._tag === "PartitionAssigned") return undefined
+  const crash = recorder.of("SessionCrashed").findLast(({ event }) => event.binding === name)
   const trouble =
-    crash === undefined ? "" : `; its consumer crashed at ${time(crash.atMillis)}: ${crash.event.error.message}`
+    crash === undefined ? "" : `; its consumer crashed at ${durationText(crash.atMillis)}: ${crash.event.error.message}`
   return `no consumer has partition ${topic}-${partition}${trouble}`
 }

@@ -2,37 +2,38 @@
  * A trail as text: one line for each delivery, the same in every run, so that it can stand in an inline snapshot.
  */
 import { Duration } from "effect"
-import type { Position } from "./chronicle.ts"
-import type { Hop } from "./hops.ts"
+import type { DeliveryStep } from "./deliverySteps.ts"
+import type { Position } from "./eventRecorder.ts"
 
 /** Longer messages are cut: the line says which error it was, not all about it. */
 const mostMessageCharacters = 80
 
 /** A time, such as `1m 300ms`. */
-export const time = (millis: number): string => (millis === 0 ? "0ms" : Duration.format(Duration.millis(millis)))
+export const durationText = (millis: number): string =>
+  millis === 0 ? "0ms" : Duration.format(Duration.millis(millis))
 
 /** Where a record lies, such as `orders-3@17`. */
-export const place = ({ topic, partition, offset }: Position): string => `${topic}-${partition}@${offset}`
+export const positionText = ({ topic, partition, offset }: Position): string => `${topic}-${partition}@${offset}`
 
 /** Times are since the record was published. `deadLetterReason` is what the dead letter itself says. */
 export const lines = (
-  hops: ReadonlyArray<Hop>,
+  steps: ReadonlyArray<DeliveryStep>,
   publishedMillis: number,
   deadLetterReason: string | undefined
 ): ReadonlyArray<string> => {
-  const cells = hops.map((hop) => [
-    `+${time(hop.atMillis - publishedMillis)}`,
+  const cells = steps.map((hop) => [
+    `+${durationText(hop.atMillis - publishedMillis)}`,
     hop.partition === undefined || hop.offset === undefined
       ? hop.topic
-      : place({ topic: hop.topic, partition: hop.partition, offset: hop.offset }),
-    story(hop, deadLetterReason)
+      : positionText({ topic: hop.topic, partition: hop.partition, offset: hop.offset }),
+    outcomeText(hop, deadLetterReason)
   ])
   const width = (column: number) => Math.max(...cells.map((row) => row[column]?.length ?? 0))
   const widths = [width(0), width(1)]
   return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
 }
 
-const story = (hop: Hop, deadLetterReason: string | undefined): string => {
+const outcomeText = (hop: DeliveryStep, deadLetterReason: string | undefined): string => {
   switch (hop.outcome) {
     case "Handled":
       return hop.attempts > 1 ? `handled, attempt ${hop.attempts}` : "handled"
@@ -57,13 +58,13 @@ const story = (hop: Hop, deadLetterReason: string | undefined): string => {
   }
 }
 
-const failed = ({ attempts, failure }: Hop): string => {
+const failed = ({ attempts, failure }: DeliveryStep): string => {
   const times = attempts === 0 ? "not handled" : attempts === 1 ? "failed" : `failed ${attempts} times`
-  return failure === undefined ? times : `${times}: ${error(failure)}`
+  return failure === undefined ? times : `${times}: ${errorText(failure)}`
 }
 
 /** An error by its class, and its message where that says more. */
-export const error = ({ className, message }: { readonly className: string; readonly message: string }): string => {
+export const errorText = ({ className, message }: { readonly className: string; readonly message: string }): string => {
   const line = message.split("\n", 1)[0]?.trim() ?? ""
   if (line === "" || line === className || line === "An error has occurred") return className
   // An error without a message of its own is shown by its fields, of which the tag is the class once more.

@@ -2,10 +2,10 @@
  * The way of one record through a binding, delivery by delivery, put together from what the connector reported.
  */
 import type { Binding, EventBusEvent } from "@eventbus/core"
-import type { Chronicle, Position, RecordEvent } from "./chronicle.ts"
+import type { EventRecorder, Position, RecordEvent } from "./eventRecorder.ts"
 
 /** One delivery of a record, on the main topic or in a tier; the last one may be yet to come. */
-export interface Hop {
+export interface DeliveryStep {
   readonly binding: string
   /** 0 is the main topic. */
   readonly tier: number
@@ -32,31 +32,35 @@ export interface Hop {
 type Definition = Binding.Binding<unknown>["definition"]
 
 /** In the order in which they happened. */
-export const ofRecord = (chronicle: Chronicle, definition: Definition, origin: Position): ReadonlyArray<Hop> => {
-  const hops: Array<Hop> = []
+export const ofRecord = (
+  recorder: EventRecorder,
+  definition: Definition,
+  origin: Position
+): ReadonlyArray<DeliveryStep> => {
+  const steps: Array<DeliveryStep> = []
   /** What the last copy said about the next delivery. */
   let next: EventBusEvent.Target | undefined
   /** Of the assignment in which the last delivery began. */
   let generation: number | undefined
-  for (const { atMillis, event } of chronicle.ofOrigin(definition.name, origin)) {
-    const last = hops.at(-1)
+  for (const { atMillis, event } of recorder.ofOrigin(definition.name, origin)) {
+    const last = steps.at(-1)
     const isOpen = last?.outcome === "Running" && isIn(last, event)
     switch (event._tag) {
       case "Started":
         // A transaction begins anew with each attempt, in the same assignment; a new one means that the delivery before came to nothing.
         if (isOpen && event.generation === generation) break
-        if (last?.outcome === "Running") hops[hops.length - 1] = { ...last, outcome: "CutOff" }
-        hops.push(begun(definition, event, atMillis, next))
+        if (last?.outcome === "Running") steps[steps.length - 1] = { ...last, outcome: "CutOff" }
+        steps.push(begun(definition, event, atMillis, next))
         generation = event.generation
         break
       case "AttemptFailed":
-        if (isOpen) hops[hops.length - 1] = { ...last, attempts: event.attempt, failure: event.failure }
+        if (isOpen) steps[steps.length - 1] = { ...last, attempts: event.attempt, failure: event.failure }
         break
       case "Settled": {
         const hop = isOpen ? last : begun(definition, event, atMillis, next)
-        if (isOpen) hops.pop()
+        if (isOpen) steps.pop()
         const { settlement, attempts, failure, target } = event
-        hops.push({
+        steps.push({
           ...hop,
           attempts,
           endedMillis: atMillis,
@@ -68,10 +72,10 @@ export const ofRecord = (chronicle: Chronicle, definition: Definition, origin: P
       }
     }
   }
-  return [...hops, ...waiting(definition, hops.at(-1), next)]
+  return [...steps, ...waiting(definition, steps.at(-1), next)]
 }
 
-const isIn = (hop: Hop, { record }: RecordEvent): boolean =>
+const isIn = (hop: DeliveryStep, { record }: RecordEvent): boolean =>
   hop.topic === record.topic && hop.partition === record.partition && hop.offset === record.offset
 
 const begun = (
@@ -79,7 +83,7 @@ const begun = (
   { record }: RecordEvent,
   atMillis: number,
   next: EventBusEvent.Target | undefined
-): Hop => {
+): DeliveryStep => {
   const tier = definition.tiers.ofTopic(record.topic)
   const known = next?.topic === record.topic ? next : undefined
   return {
@@ -101,9 +105,9 @@ const begun = (
 /** The delivery that a copy in a retry topic is to have. */
 const waiting = (
   { name, tiers }: Definition,
-  last: Hop | undefined,
+  last: DeliveryStep | undefined,
   next: EventBusEvent.Target | undefined
-): ReadonlyArray<Hop> => {
+): ReadonlyArray<DeliveryStep> => {
   if (last?.outcome !== "Routed" || next === undefined) return []
   const delayMillis = tiers.ofTopic(next.topic)?.delayMillis ?? 0
   return [

@@ -5,15 +5,15 @@ import { Clock, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as VirtualTime from "../../VirtualTime.ts"
 
-export interface Pace {
+export interface ClockDriver {
   /** Lets everything happen that is due now. */
-  readonly quiet: Effect.Effect<void>
+  readonly untilIdle: Effect.Effect<void>
   /** Lets time pass. */
-  readonly pass: (duration: Duration.Input) => Effect.Effect<void>
+  readonly advance: (duration: Duration.Input) => Effect.Effect<void>
   /** Whether it comes true: at once on a `TestClock`, or else within the bound. */
-  readonly comesTrue: (holds: Effect.Effect<boolean>) => Effect.Effect<boolean>
+  readonly waitUntil: (holds: Effect.Effect<boolean>) => Effect.Effect<boolean>
   /** Runs something that takes time to its end; a `TestClock` is moved for it. */
-  readonly toTheEnd: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  readonly runToEnd: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** Milliseconds since the pace was made. */
   readonly elapsedMillis: () => number
 }
@@ -39,7 +39,7 @@ export const make = Effect.fnUntraced(function* (activity: () => number, withinM
 
 const isTestClock = (clock: Clock.Clock): boolean => "adjust" in clock
 
-const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
+const onTestClock = (activity: () => number): Omit<ClockDriver, "elapsedMillis"> => {
   const quiet = Effect.gen(function* () {
     for (let round = 0; round < mostRounds; round++) {
       const before = activity()
@@ -48,10 +48,10 @@ const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
     }
   })
   return {
-    quiet,
-    pass: (duration) => quiet.pipe(Effect.andThen(TestClock.adjust(duration)), Effect.andThen(quiet)),
-    comesTrue: (holds) => Effect.andThen(quiet, holds),
-    toTheEnd: Effect.fnUntraced(function* (effect) {
+    untilIdle: quiet,
+    advance: (duration) => quiet.pipe(Effect.andThen(TestClock.adjust(duration)), Effect.andThen(quiet)),
+    waitUntil: (holds) => Effect.andThen(quiet, holds),
+    runToEnd: Effect.fnUntraced(function* (effect) {
       const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
       yield* quiet
       for (let moved = 0; moved < mostSteps && fiber.pollUnsafe() === undefined; moved++) {
@@ -62,10 +62,10 @@ const onTestClock = (activity: () => number): Omit<Pace, "elapsedMillis"> => {
   }
 }
 
-const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<Pace, "elapsedMillis"> => ({
-  quiet: Effect.void,
-  pass: Effect.sleep,
-  comesTrue: Effect.fnUntraced(function* (holds) {
+const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<ClockDriver, "elapsedMillis"> => ({
+  untilIdle: Effect.void,
+  advance: Effect.sleep,
+  waitUntil: Effect.fnUntraced(function* (holds) {
     const deadline = clock.currentTimeMillisUnsafe() + withinMillis
     while (!(yield* holds)) {
       if (clock.currentTimeMillisUnsafe() >= deadline) return false
@@ -73,11 +73,11 @@ const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<Pace, "e
     }
     return true
   }),
-  toTheEnd: (effect) => effect
+  runToEnd: (effect) => effect
 })
 
 /** Runs on the real clock even where a `TestClock` stands still. */
-export const real = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const onRealClock = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.Clock, (clock) =>
     isTestClock(clock) ? TestClock.testClockWith((testClock) => testClock.withLive(effect)) : effect
   )

@@ -7,12 +7,12 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { bucketCount } from "./internal/base/bucketOf.ts"
-import { OutboxStoreError } from "./OutboxError.ts"
-import type { Shape as Store } from "./OutboxStore.ts"
+import { OutboxStoreError } from "../../OutboxError.ts"
+import type { Shape as Store } from "../../OutboxStore.ts"
+import { bucketCount } from "../base/bucketOf.ts"
 
 /** A bucket while this node holds it. A new acquisition is a new object: late results of the old one have nothing to act on. */
-export interface Tenure {
+export interface BucketLease {
   readonly bucket: number
   readonly epoch: number
   /** On the monotonic clock. Past it, nothing of this bucket may be started. */
@@ -31,12 +31,12 @@ export interface LeaseOptions {
 }
 
 export interface BucketLeases {
-  readonly held: () => ReadonlyArray<Tenure>
+  readonly held: () => ReadonlyArray<BucketLease>
   /**
    * One round: announce, renew, give up what exceeds the share, take what is free. Returns milliseconds until the next round is
    * useful. A bucket is given up once `isIdle` says that nothing of it is under way; until then its lease is kept.
    */
-  readonly round: (isIdle: (tenure: Tenure) => boolean) => Effect.Effect<number, OutboxStoreError>
+  readonly round: (isIdle: (tenure: BucketLease) => boolean) => Effect.Effect<number, OutboxStoreError>
   /** Gives everything back, so that other nodes need not wait for the expiry. */
   readonly leave: Effect.Effect<void, OutboxStoreError>
 }
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
   const leaseMillis = Duration.toMillis(lease)
   const me = dialect.param(1)
   const until = dialect.plusMillis(dialect.now, String(leaseMillis))
-  const held = new Map<number, Tenure>()
+  const held = new Map<number, BucketLease>()
 
   /** A statement whose only parameter, if it has one, is this node's name. */
   const run = (operation: string, text: string) =>
@@ -93,13 +93,13 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
     `DELETE FROM ${names.node} WHERE expires_at <= ${dialect.minusMillis(dialect.now, String(10 * leaseMillis))}`
   )
 
-  const lose = (tenure: Tenure) => {
+  const lose = (tenure: BucketLease) => {
     tenure.lost = true
     held.delete(tenure.bucket)
   }
   const expiry = () => clock.monotonicTimeNanosUnsafe() + Duration.toNanosUnsafe(lease)
 
-  const giveUp = (tenures: ReadonlyArray<Tenure>) => {
+  const giveUp = (tenures: ReadonlyArray<BucketLease>) => {
     for (const tenure of tenures) lose(tenure)
     const where = `owner = ${me} AND ${inList(tenures.map((t) => t.bucket))}`
     return tenures.length === 0
@@ -162,7 +162,7 @@ export const make = Effect.fnUntraced(function* (store: Store, options: LeaseOpt
   )
 
   /** Stops what exceeds the share, and gives up what has come to rest. Returns whether something is still under way. */
-  const shrink = Effect.fnUntraced(function* (share: number, isIdle: (tenure: Tenure) => boolean) {
+  const shrink = Effect.fnUntraced(function* (share: number, isIdle: (tenure: BucketLease) => boolean) {
     const going = [...held.values()].filter((tenure) => !tenure.stopped)
     for (const tenure of going.slice(share)) tenure.stopped = true
     const stopped = [...held.values()].filter((tenure) => tenure.stopped)

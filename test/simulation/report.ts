@@ -11,18 +11,18 @@ import type { Outcome } from "./simulate.ts"
 /** `recent`: the last 40 steps before the violation. `whole`: all of them. Both leave out what happened to other partitions. */
 export type Extent = "recent" | "whole"
 
-export const tell = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
+export const report = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
   if (violation === undefined) return `Seed ${scenario.seed}: nothing went wrong in ${history.length} steps.`
   const partition = /\b[a-z][\w.-]*\/\d+\b/.exec(violation.message)?.[0]
   const until = history.slice(0, violation.at + 1)
-  const told = until.filter((entry) => concerns(entry, partition)).slice(extent === "recent" ? -40 : 0)
+  const shown = until.filter((entry) => concerns(entry, partition)).slice(extent === "recent" ? -40 : 0)
   return [
     `Seed ${scenario.seed} broke the rule '${violation.rule}': ${violation.message}.`,
     "",
     ...describe(scenario),
     "",
     partition === undefined ? "What happened last:" : `What happened last around ${partition}:`,
-    ...told.map((entry) => `  ${seconds(entry.atMillis)}  ${sentence(entry)}`),
+    ...shown.map((entry) => `  ${seconds(entry.atMillis)}  ${describeEntry(entry)}`),
     "",
     `See it again: pnpm sim --seeds 1 --from ${scenario.seed}`
   ].join("\n")
@@ -31,7 +31,7 @@ export const tell = ({ scenario, history, violation }: Outcome, extent: Extent =
 const seconds = (millis: number): string => `${(millis / 1000).toFixed(3).padStart(9)} s`
 
 const describe = (scenario: Scenario): ReadonlyArray<string> => [
-  `A ${scenario.assignment} cluster, ${scenario.latencyMillis} ms per request, chunks of ${scenario.maxRecordsPerChunk}, tasks ${scenario.interleaving}, ${scenario.faults.faults.length} faults within ${scenario.troubleMillis / 1000} s.`,
+  `A ${scenario.assignment} cluster, ${scenario.latencyMillis} ms per request, chunks of ${scenario.maxRecordsPerChunk}, tasks ${scenario.interleaving}, ${scenario.faults.faults.length} faults within ${scenario.faultPeriodMillis / 1000} s.`,
   ...scenario.bindings.map(describeBinding),
   `Processes: ${scenario.processes.map(({ concurrency }, index) => `p${index + 1} with ${concurrency} ${concurrency === 1 ? "consumer" : "consumers"}`).join(", ")}.`,
   ...scenario.actions.flatMap((action) => describeAction(action, scenario))
@@ -99,7 +99,7 @@ const concernsPartition = (entry: MemoryBroker.JournalEntry, partition: string):
   return entry._tag !== "Appended"
 }
 
-export const sentence = (entry: Entry): string => {
+export const describeEntry = (entry: Entry): string => {
   switch (entry._tag) {
     case "Published":
       return `${entry.records.length} records published to ${entry.partition} from ${entry.firstOffset}: ${entry.records.map(({ id, key, behaviour }) => `${id}(${key ?? "-"} ${behaviour._tag})`).join(" ")}`
@@ -146,8 +146,8 @@ export const sentence = (entry: Entry): string => {
   }
 }
 
-const copySentence = ({ topic, id, told }: Copy): string =>
-  `a copy of ${id} to ${topic}, tier ${told.get("retry-tier")}, attempt ${told.get("retry-attempt") ?? "-"}, ${told.get("total-attempts")} calls so far`
+const copySentence = ({ topic, id, headers }: Copy): string =>
+  `a copy of ${id} to ${topic}, tier ${headers.get("retry-tier")}, attempt ${headers.get("retry-attempt") ?? "-"}, ${headers.get("total-attempts")} calls so far`
 
 const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
   switch (entry._tag) {
@@ -155,7 +155,7 @@ const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
       return `${entry.records} records of ${entry.clientId} appended to ${entry.topic}/${entry.partition} at ${entry.firstOffset}`
     case "Committed":
       return `${entry.memberId} (${entry.generation}) committed ${entry.offsets.map((at) => `${at.topic}/${at.partition} to ${at.offset}`).join(", ")}`
-    case "Struck":
+    case "FaultInjected":
       return `${entry.effect} strikes`
     case "Assigned":
     case "Revoked":

@@ -7,9 +7,9 @@
  */
 import { Effect, Queue, Schedule, type Scope } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { makeSignal } from "./internal/base/signal.ts"
-import { OutboxStore } from "./OutboxStore.ts"
-import type { WriterHook } from "./WriterHook.ts"
+import { OutboxStore } from "../../OutboxStore.ts"
+import type { WriterHook } from "../../WriterHook.ts"
+import { makeSignal } from "../base/signal.ts"
 
 /** What a PostgreSQL client can do beside SQL, known by its shape so that no driver is imported. */
 interface Notifying {

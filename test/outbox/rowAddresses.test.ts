@@ -20,7 +20,7 @@ const pendingIds = Store.use((store) =>
   Effect.map(store.pollPending({ limit: 100 }), (rows) => rows.map((row) => row.eventId))
 )
 const idsAndPlaces = (rows: ReadonlyArray<OutboxStore.PolledEvent>) =>
-  [rows.map((row) => row.eventId), rows.map((row) => row.place)] as const
+  [rows.map((row) => row.eventId), rows.map((row) => row.rowAddress)] as const
 
 for (const onDone of ["keep", "delete"] as const) {
   onDatabases(`places, onDone ${onDone}`, (db) => {

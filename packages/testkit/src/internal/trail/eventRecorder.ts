@@ -7,12 +7,12 @@ type Event = EventBusEvent.EventBusEvent
 type Tag = Event["_tag"]
 
 /** One event, and when it happened: milliseconds since the bus began. */
-export interface Entry<E extends Event = Event> {
+export interface RecordedEvent<E extends Event = Event> {
   readonly atMillis: number
   readonly event: E
 }
 
-export type EntryOf<T extends Tag> = Entry<Extract<Event, { readonly _tag: T }>>
+export type RecordedEventOf<T extends Tag> = RecordedEvent<Extract<Event, { readonly _tag: T }>>
 
 /** A record by its coordinates. */
 export interface Position extends ConsumerRecord.TopicPartition {
@@ -25,26 +25,26 @@ export type RecordEvent = Extract<Event, { readonly record: ConsumerRecord.Consu
 /** Which partition, by whichever binding and consumer. */
 type PartitionEvent = Exclude<Extract<Event, { readonly generation: number }>, RecordEvent>
 
-export class Chronicle {
-  readonly entries: Array<Entry> = []
+export class EventRecorder {
+  readonly events: Array<RecordedEvent> = []
   private readonly nowMillis: () => number
 
   constructor(nowMillis: () => number) {
     this.nowMillis = nowMillis
   }
 
-  readonly add = (event: Event): void => {
-    this.entries.push({ atMillis: this.nowMillis(), event })
+  readonly record = (event: Event): void => {
+    this.events.push({ atMillis: this.nowMillis(), event })
   }
 
-  of<T extends Tag>(tag: T): ReadonlyArray<EntryOf<T>> {
-    return this.entries.filter((entry): entry is EntryOf<T> => entry.event._tag === tag)
+  of<T extends Tag>(tag: T): ReadonlyArray<RecordedEventOf<T>> {
+    return this.events.filter((entry): entry is RecordedEventOf<T> => entry.event._tag === tag)
   }
 
   /** What happened to a partition, in whichever consumer of the binding. */
-  ofPartition(binding: string, at: ConsumerRecord.TopicPartition): ReadonlyArray<Entry<PartitionEvent>> {
-    return this.entries.filter(
-      (entry): entry is Entry<PartitionEvent> =>
+  ofPartition(binding: string, at: ConsumerRecord.TopicPartition): ReadonlyArray<RecordedEvent<PartitionEvent>> {
+    return this.events.filter(
+      (entry): entry is RecordedEvent<PartitionEvent> =>
         "generation" in entry.event &&
         !("record" in entry.event) &&
         entry.event.binding === binding &&
@@ -59,18 +59,18 @@ export class Chronicle {
   }
 
   /** What happened to one record, as it lies in its topic. */
-  ofRecord(binding: string, at: Position): ReadonlyArray<Entry<RecordEvent>> {
+  ofRecord(binding: string, at: Position): ReadonlyArray<RecordedEvent<RecordEvent>> {
     return this.records(binding).filter(({ event: { record } }) => isAt(record, at))
   }
 
   /** What happened to a record of the binding's main topic and to all copies of it. */
-  ofOrigin(binding: string, origin: Position): ReadonlyArray<Entry<RecordEvent>> {
+  ofOrigin(binding: string, origin: Position): ReadonlyArray<RecordedEvent<RecordEvent>> {
     return this.records(binding).filter(({ event: { record } }) => isAt(record, origin) || isCopyOf(record, origin))
   }
 
-  private records(binding: string): ReadonlyArray<Entry<RecordEvent>> {
-    return this.entries.filter(
-      (entry): entry is Entry<RecordEvent> => "record" in entry.event && entry.event.binding === binding
+  private records(binding: string): ReadonlyArray<RecordedEvent<RecordEvent>> {
+    return this.events.filter(
+      (entry): entry is RecordedEvent<RecordEvent> => "record" in entry.event && entry.event.binding === binding
     )
   }
 }

@@ -15,26 +15,26 @@ export interface Target {
   readonly deadLetterTopic: string
 }
 
-export interface Partition extends PartitionOffsets {
+export interface PartitionProgress extends PartitionOffsets {
   /** Everything below is dealt with. Within the log. */
   readonly position: bigint
   /** Records at or above the position that are dealt with: timestamps by offset. */
   readonly taken: ReadonlyMap<bigint, number>
 }
 
-export interface Survey {
-  readonly partitions: ReadonlyArray<Partition>
+export interface ReplayProgress {
+  readonly partitions: ReadonlyArray<PartitionProgress>
   readonly scan: TopicScan.TopicScan
 }
 
 /** Without partitions when the topic does not exist. */
-export const take = Effect.fnUntraced(function* (
+export const load = Effect.fnUntraced(function* (
   { broker, groupId, deadLetterTopic }: Target,
   admin: Admin
-): Effect.fn.Return<Survey, BrokerError, Scope.Scope> {
+): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
-  const bounds = yield* boundsOf(admin, deadLetterTopic)
-  const journalBounds = bounds.length === 0 ? [] : yield* boundsOf(admin, journalTopic)
+  const bounds = yield* logOffsetsOf(admin, deadLetterTopic)
+  const journalBounds = bounds.length === 0 ? [] : yield* logOffsetsOf(admin, journalTopic)
   const topics = journalBounds.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
   const scan = yield* openScan({ broker, groupId }, topics)
   if (bounds.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
@@ -57,11 +57,14 @@ export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">
   TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
 /** Whether the record was taken out of turn. The topic may be another one of the same name: the timestamp tells. */
-export const isTaken = ({ taken }: Partition, record: ConsumerRecord): boolean =>
+export const isTaken = ({ taken }: PartitionProgress, record: ConsumerRecord): boolean =>
   taken.get(record.offset) === record.timestamp
 
 /** None when there is no such topic. */
-export const boundsOf = (admin: Admin, topic: string): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
+export const logOffsetsOf = (
+  admin: Admin,
+  topic: string
+): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
   admin.topicOffsets(topic).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed([])))
 
 /** Behind the end is a position in a topic that was made anew since. */

@@ -14,7 +14,7 @@ interface Waiting {
   readonly dueNanos: bigint
 }
 
-export interface OrderedReader {
+export interface ReadPositions {
   readonly cursors: (buckets: Iterable<number>) => ReadonlyArray<BucketCursor>
   /** Rows up to this sequence number of the bucket have been dealt with. */
   readonly advance: (bucket: number, seq: number) => void
@@ -30,7 +30,7 @@ export interface OrderedReader {
   readonly waitingCount: () => number
 }
 
-export const makeOrderedReader = (): OrderedReader => {
+export const makeReadPositions = (): ReadPositions => {
   const positions = new Map<number, number>()
   const waiting = new Map<string, Waiting>()
   return {

@@ -4,10 +4,10 @@
 import { type Binding, type ConsumerRecord, DeadLetterRecord, type EventBusConnector } from "@eventbus/core"
 import { Effect } from "effect"
 import { NotSettled } from "../../NotSettled.ts"
-import type { Pace } from "../target/pace.ts"
+import type { ClockDriver } from "../target/clockDriver.ts"
 import * as TestRecord from "../target/testRecord.ts"
-import * as Chronicle from "./chronicle.ts"
-import * as Hops from "./hops.ts"
+import * as DeliverySteps from "./deliverySteps.ts"
+import { isCopyOf, type Position } from "./eventRecorder.ts"
 import * as Stuck from "./stuck.ts"
 import * as TrailText from "./trailText.ts"
 
@@ -22,20 +22,20 @@ export type RecordRef =
 
 /** Everything consumed and committed, or why not. */
 export const settled = Effect.fnUntraced(function* (
-  scene: Stuck.Scene,
-  pace: Pace,
+  bus: Stuck.BusState,
+  clockDriver: ClockDriver,
   bindings: Bindings,
   snapshots: EventBusConnector.EventBusConnector["Service"]["listBindings"]
 ) {
   const through = Effect.map(
-    Effect.forEach(bindings, ({ definition }) => Stuck.isThrough(scene, definition)),
+    Effect.forEach(bindings, ({ definition }) => Stuck.isCaughtUp(bus, definition)),
     (each) => each.every((isThrough) => isThrough)
   )
-  if (yield* pace.comesTrue(through)) return
+  if (yield* clockDriver.waitUntil(through)) return
   const current = yield* snapshots
   const stuck = yield* Effect.forEach(bindings, ({ name, definition }) =>
     Stuck.find(
-      scene,
+      bus,
       definition,
       current.find((snapshot) => snapshot.name === name)
     )
@@ -44,12 +44,12 @@ export const settled = Effect.fnUntraced(function* (
     const { topic, partition, offset, key } = record
     return { ...rest, topic, partition, offset, key: TestRecord.show(key) }
   })
-  if (found.length > 0) return yield* new NotSettled({ at: TrailText.time(scene.nowMillis()), stuck: found })
+  if (found.length > 0) return yield* new NotSettled({ at: TrailText.durationText(bus.nowMillis()), stuck: found })
 })
 
 /** The records of a topic that a reference names; dies with what is there when there is none. */
-export const named = Effect.fnUntraced(function* (
-  { cluster }: Stuck.Scene,
+export const findRecords = Effect.fnUntraced(function* (
+  { cluster }: Stuck.BusState,
   bindings: Bindings,
   topic: string,
   ref: RecordRef
@@ -59,7 +59,7 @@ export const named = Effect.fnUntraced(function* (
   const matches = yield* matcher(ref, reader)
   const found = records.filter(matches)
   if (found.length > 0) return found
-  const there = records.map((record) => `${TrailText.place(record)} (key ${TestRecord.show(record.key)})`)
+  const there = records.map((record) => `${TrailText.positionText(record)} (key ${TestRecord.show(record.key)})`)
   return yield* Effect.die(
     new Error(`No record of topic '${topic}' is that. There are: ${there.length === 0 ? "none" : there.join(", ")}`)
   )
@@ -80,22 +80,24 @@ const sameBytes = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
 
 /** One block for each record and each binding that reads the topic. */
 export const trail = Effect.fnUntraced(function* (
-  scene: Stuck.Scene,
+  bus: Stuck.BusState,
   bindings: Bindings,
   topic: string,
   ref: RecordRef
 ): Effect.fn.Return<string> {
   const readers = bindings.filter(({ definition }) => definition.topic === topic)
   const blocks: Array<string> = []
-  for (const record of yield* named(scene, bindings, topic, ref)) {
-    if (readers.length === 0) blocks.push(`${TrailText.place(record)}  no binding reads ${topic}`)
+  for (const record of yield* findRecords(bus, bindings, topic, ref)) {
+    if (readers.length === 0) blocks.push(`${TrailText.positionText(record)}  no binding reads ${topic}`)
     for (const { name, definition } of readers) {
-      const hops = Hops.ofRecord(scene.chronicle, definition, record)
-      const letter = yield* deadLetterOf(scene, hops, record)
-      const lines = TrailText.lines(hops, record.timestamp - scene.begunMillis, letter)
+      const steps = DeliverySteps.ofRecord(bus.recorder, definition, record)
+      const letter = yield* deadLetterOf(bus, steps, record)
+      const lines = TrailText.lines(steps, record.timestamp - bus.begunMillis, letter)
       const heading = readers.length > 1 ? [`${name}:`] : []
       blocks.push(
-        [...heading, ...(lines.length > 0 ? lines : [`${TrailText.place(record)}  not delivered yet`])].join("\n")
+        [...heading, ...(lines.length > 0 ? lines : [`${TrailText.positionText(record)}  not delivered yet`])].join(
+          "\n"
+        )
       )
     }
   }
@@ -104,20 +106,20 @@ export const trail = Effect.fnUntraced(function* (
 
 /** What the dead letter of a record says about why. */
 const deadLetterOf = Effect.fnUntraced(function* (
-  { cluster }: Stuck.Scene,
-  hops: ReadonlyArray<Hops.Hop>,
-  origin: Chronicle.Position
+  { cluster }: Stuck.BusState,
+  steps: ReadonlyArray<DeliverySteps.DeliveryStep>,
+  origin: Position
 ): Effect.fn.Return<string | undefined> {
-  const target = hops.findLast(({ outcome }) => outcome === "DeadLettered")?.target
+  const target = steps.findLast(({ outcome }) => outcome === "DeadLettered")?.target
   if (target === undefined) return undefined
   const letters = yield* cluster.records(target)
-  const letter = letters.findLast((record) => Chronicle.isCopyOf(record, origin))
+  const letter = letters.findLast((record) => isCopyOf(record, origin))
   return letter === undefined ? undefined : DeadLetterRecord.read(letter).dltReason
 })
 
 /** What lies in the dead letter topics of the bindings that read a topic. */
 export const deadLetters = Effect.fnUntraced(function* (
-  { cluster }: Stuck.Scene,
+  { cluster }: Stuck.BusState,
   bindings: Bindings,
   topic: string
 ): Effect.fn.Return<ReadonlyArray<DeadLetterRecord.DeadLetterRecord>> {
@@ -132,16 +134,16 @@ export const deadLetters = Effect.fnUntraced(function* (
 })
 
 /** The deliveries of every record that is meant, record by record. */
-export const hops = Effect.fnUntraced(function* (
-  scene: Stuck.Scene,
+export const deliverySteps = Effect.fnUntraced(function* (
+  bus: Stuck.BusState,
   bindings: Bindings,
   topic: string,
   ref: RecordRef
-): Effect.fn.Return<ReadonlyArray<Hops.Hop>> {
+): Effect.fn.Return<ReadonlyArray<DeliverySteps.DeliveryStep>> {
   const readers = bindings.filter(({ definition }) => definition.topic === topic)
-  const records = yield* named(scene, bindings, topic, ref)
+  const records = yield* findRecords(bus, bindings, topic, ref)
   return records.flatMap((record) =>
-    readers.flatMap(({ definition }) => Hops.ofRecord(scene.chronicle, definition, record))
+    readers.flatMap(({ definition }) => DeliverySteps.ofRecord(bus.recorder, definition, record))
   )
 })
 
@@ -159,11 +161,11 @@ export interface Handled {
 
 /** In order; of one binding, or of all. */
 export const handled = (
-  { chronicle }: Stuck.Scene,
+  { recorder }: Stuck.BusState,
   bindings: Bindings,
   binding: string | undefined
 ): ReadonlyArray<Handled> =>
-  chronicle.of("Settled").flatMap(({ atMillis, event }) => {
+  recorder.of("Settled").flatMap(({ atMillis, event }) => {
     const { record, settlement } = event
     const serdes = bindings.find(({ name }) => name === event.binding)?.definition.serdes
     if (settlement !== "Handled" || serdes === undefined) return []

@@ -4,29 +4,29 @@
 import { Effect, type Scope } from "effect"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import type * as MemoryBroker from "../../MemoryBroker.ts"
-import type { Pace } from "../target/pace.ts"
+import type { ClockDriver } from "../target/clockDriver.ts"
 import type { Process } from "./process.ts"
 
 /** A second process joins, gets its share, and leaves again. The leaving goes on as time passes: handlers of its may be running. */
-export const rebalance = <E>(
-  pace: Pace,
+export const forceRebalance = <E>(
+  clockDriver: ClockDriver,
   scope: Scope.Scope,
   another: Effect.Effect<Process, E>,
   areAssigned: Effect.Effect<boolean>
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const second = yield* Effect.orDie(another)
-    yield* pace.comesTrue(second.hasPartitions)
+    yield* clockDriver.waitUntil(second.hasPartitions)
     yield* Effect.forkIn(second.close, scope, { startImmediately: true })
-    yield* pace.comesTrue(areAssigned)
+    yield* clockDriver.waitUntil(areAssigned)
   })
 
 /** Everything that only a cluster in memory can do. */
-export const faults = (pace: Pace, process: Process, memory: MemoryBroker.Service | undefined) => {
+export const injectors = (clockDriver: ClockDriver, process: Process, memory: MemoryBroker.Service | undefined) => {
   const interfere = (what: (memory: MemoryBroker.Service) => Effect.Effect<void>): Effect.Effect<void> =>
     memory === undefined
       ? Effect.die(new Error("Only a cluster in memory can be made to fail; this bus runs on one that was given."))
-      : Effect.andThen(what(memory), pace.quiet)
+      : Effect.andThen(what(memory), clockDriver.untilIdle)
   return {
     crash: (binding: string, consumer?: number) =>
       interfere((memory) => {

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Waiters } from "../src/internal/base/waiters.ts"
+import { ConditionVariable } from "../src/internal/base/conditionVariable.ts"
 
 describe("Waiters", () => {
   it.effect("what becomes true between the look and the wait is not missed", () =>
     Effect.gen(function* () {
       let looks = 0
-      yield* new Waiters().until(() => ++looks > 1)
+      yield* new ConditionVariable().await(() => ++looks > 1)
       assert.strictEqual(looks, 2)
     })
   )
@@ -15,22 +15,22 @@ describe("Waiters", () => {
     "a wake-up resumes whoever is ready, oldest first, and leaves nothing to the next when the first took it all",
     () =>
       Effect.gen(function* () {
-        const waiters = new Waiters()
+        const waiters = new ConditionVariable()
         const [items, taken]: [Array<number>, Array<string>] = [[], []]
         const taker = (name: string) =>
           Effect.andThen(
-            waiters.until(() => items.length > 0),
+            waiters.await(() => items.length > 0),
             Effect.sync(() => void taken.push(`${name}${items.splice(0).join()}`))
           )
         yield* Effect.forkChild(taker("a"), { startImmediately: true })
         yield* Effect.forkChild(taker("b"), { startImmediately: true })
-        waiters.wakeReady()
+        waiters.notifyReady()
         assert.deepStrictEqual(taken, [])
         items.push(1, 2)
-        waiters.wakeReady()
+        waiters.notifyReady()
         assert.deepStrictEqual(taken, ["a1,2"])
         items.push(3)
-        waiters.wakeReady()
+        waiters.notifyReady()
         assert.deepStrictEqual(taken, ["a1,2", "b3"])
         assert.isTrue(waiters.isEmpty)
       })
@@ -38,15 +38,15 @@ describe("Waiters", () => {
 
   it.effect("an interrupted fiber waits no more; wakeOne resumes one", () =>
     Effect.gen(function* () {
-      const waiters = new Waiters()
+      const waiters = new ConditionVariable()
       const fibers = yield* Effect.forEach([1, 2, 3], () =>
         Effect.forkChild(
-          waiters.until(() => false),
+          waiters.await(() => false),
           { startImmediately: true }
         )
       )
       yield* Fiber.interrupt(fibers[0]!)
-      waiters.wakeOne()
+      waiters.notifyOne()
       yield* Fiber.join(fibers[1]!)
       assert.isFalse(waiters.isEmpty)
       yield* Fiber.interrupt(fibers[2]!)

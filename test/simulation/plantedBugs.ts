@@ -4,10 +4,10 @@
  */
 import type { Binding, Broker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
 import { Effect } from "effect"
-import type { Plant } from "./Machine.ts"
+import type { Defect } from "./Machine.ts"
 import type { BindingPlan, BreakerPlan, Scenario } from "./Scenario.ts"
 
-export interface PlantedBug extends Plant {
+export interface PlantedBug extends Defect {
   readonly title: string
   /** Rules that may be the first to see it. */
   readonly seenBy: ReadonlyArray<string>
@@ -160,7 +160,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "runs records of one partition side by side",
     seenBy: ["order"],
     needs: some((plan) => plan.processingOrder === "partition" && plan.listener === "single"),
-    binding: (plan) =>
+    changePlan: (plan) =>
       plan.listener === "single" && plan.processingOrder === "partition" && plan.onExhausted !== "halt"
         ? { ...plan, processingOrder: "unordered" }
         : plan
@@ -169,31 +169,31 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "runs records of one key side by side",
     seenBy: ["order"],
     needs: some((plan) => plan.processingOrder === "key"),
-    binding: (plan) => (plan.processingOrder === "key" ? { ...plan, processingOrder: "unordered" } : plan)
+    changePlan: (plan) => (plan.processingOrder === "key" ? { ...plan, processingOrder: "unordered" } : plan)
   },
   {
     title: "forgets the bound of handlers in flight",
     seenBy: ["in-flight"],
     needs: some((plan) => plan.maxInFlight !== undefined),
-    binding: (plan) => ({ ...plan, maxInFlight: 1_000 })
+    changePlan: (plan) => ({ ...plan, maxInFlight: 1_000 })
   },
   {
     title: "does not wait for the commit of a record",
     seenBy: ["immediate"],
     needs: some((plan) => plan.ackMode === "MANUAL_IMMEDIATE" && plan.processingOrder === "partition"),
-    binding: (plan) => ({ ...plan, ackMode: "MANUAL" })
+    changePlan: (plan) => ({ ...plan, ackMode: "MANUAL" })
   },
   {
     title: "counts a record as handled before its handler has run",
     seenBy: ["routes", "commits", "immediate"],
     needs: some((plan) => plan.listener !== "whole-batch"),
-    runs: withoutWaiting
+    wrapBinding: withoutWaiting
   },
   {
     title: "gives up after the first attempt",
     seenBy: ["attempts"],
     needs: some((plan) => plan.maxAttempts > 1 && plan.onExhausted === "dead-letter"),
-    binding: (plan) => ({ ...plan, maxAttempts: 1 })
+    changePlan: (plan) => ({ ...plan, maxAttempts: 1 })
   },
   {
     title: "forgets that the operator paused",
@@ -210,7 +210,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "handles the records of a tier before they are due",
     seenBy: ["due-times"],
     needs: some((plan) => plan.tiers.some(({ delayMillis }) => delayMillis > 0)),
-    binding: (plan) => ({
+    changePlan: (plan) => ({
       ...plan,
       tiers: plan.tiers.map((tier) => ({ ...tier, delayMillis: Math.max(0, tier.delayMillis - 1) }))
     })
@@ -219,7 +219,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "delivers once too often in a tier",
     seenBy: ["publishing"],
     needs: some((plan) => plan.tiers.length > 0),
-    binding: (plan) => ({
+    changePlan: (plan) => ({
       ...plan,
       tiers: plan.tiers.map((tier) => ({ ...tier, maxAttempts: tier.maxAttempts + 1 }))
     })
@@ -227,13 +227,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "tries once too often in place",
     seenBy: ["attempts"],
-    binding: (plan) => ({ ...plan, maxAttempts: plan.maxAttempts + 1 })
+    changePlan: (plan) => ({ ...plan, maxAttempts: plan.maxAttempts + 1 })
   },
   {
     title: "forgets the bound of a tier",
     seenBy: ["tier-places", "in-flight"],
     needs: some((plan) => plan.partitions > 1 && plan.tiers.some(({ concurrency }) => concurrency === 1)),
-    binding: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, concurrency: 100 })) })
+    changePlan: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, concurrency: 100 })) })
   },
   {
     title: "sends records to the last tier at once",
@@ -273,33 +273,33 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     title: "lets too many calls find out how the dependency is",
     seenBy: ["breaker-permits"],
     needs: some(({ breaker }) => breaker !== undefined),
-    binding: withBreaker((breaker) => ({ ...breaker, permits: breaker.permits + 3 }))
+    changePlan: withBreaker((breaker) => ({ ...breaker, permits: breaker.permits + 3 }))
   },
   {
     title: "shows a breaker that is not to be shown",
     seenBy: ["breaker-shown"],
     needs: some(({ breaker }) => breaker?.automaticPauseOnOpen === false),
-    binding: withBreaker((breaker) => ({ ...breaker, automaticPauseOnOpen: true }))
+    changePlan: withBreaker((breaker) => ({ ...breaker, automaticPauseOnOpen: true }))
   },
   {
     title: "calls handlers while the breaker is open",
     seenBy: ["breaker-open"],
     needs: some(({ breaker }) => breaker !== undefined),
-    tells: (event) => (event._tag === "BreakerChanged" && event.to === "HALF_OPEN" ? [] : [event])
+    rewriteEvent: (event) => (event._tag === "BreakerChanged" && event.to === "HALF_OPEN" ? [] : [event])
   },
   {
     title: "publishes what opened the breaker",
     seenBy: ["breaker-staying"],
     // Of batches the copy mostly comes before the next call, which another rule sees.
     needs: some(({ breaker, listener }) => breaker !== undefined && listener === "batch"),
-    tells: (event) =>
+    rewriteEvent: (event) =>
       event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, opened(event)] : [event]
   },
   {
     title: "waits for nothing until its drain times out",
     seenBy: ["drains"],
     needs: ({ actions }) => actions.some((action) => action._tag === "Stop"),
-    tells: (event) =>
+    rewriteEvent: (event) =>
       event._tag === "PartitionReleased" ? [{ ...event, _tag: "DrainTimedOut", unfinished: 1 }, event] : [event]
   }
 ]

@@ -12,7 +12,7 @@ const capacity = 16
 
 export const makeQueue: Effect.Effect<EventQueue> = Queue.bounded(capacity)
 
-export class EventOutlet {
+export class EventBuffer {
   readonly queue: EventQueue
   /** At most a few per rebalance, and one fetch: the next is sent when nothing waits here. */
   private readonly waiting: Array<Event> = []

@@ -9,11 +9,11 @@ interface Waiter {
   readonly resume: () => void
 }
 
-export class Waiters {
+export class ConditionVariable {
   readonly #waiting = new Set<Waiter>()
 
   /** Waits until a wake-up that finds `ready`; not at all when it is ready now. */
-  until(ready: () => boolean): Effect.Effect<void> {
+  await(ready: () => boolean): Effect.Effect<void> {
     const waiting = Effect.callback<void>((resume) => {
       if (ready()) return resume(Effect.void)
       const waiter = { ready, resume: () => resume(Effect.void) }
@@ -28,13 +28,13 @@ export class Waiters {
   }
 
   /** Resumes the one that has waited longest. */
-  wakeOne(): void {
+  notifyOne(): void {
     const [first] = this.#waiting
     if (first !== undefined) this.#wake(first)
   }
 
   /** Resumes whoever is ready, oldest first. A resumed fiber runs at once, and may leave nothing to the next or wait anew. */
-  wakeReady(): void {
+  notifyReady(): void {
     for (const waiter of [...this.#waiting]) if (waiter.ready()) this.#wake(waiter)
   }
 

@@ -1,7 +1,7 @@
 /**
  * The one source of chance of a simulated run (xorshift128): equal seeds draw equal numbers.
  */
-export interface Chance {
+export interface Random {
   /** 0 inclusive to 1 exclusive. */
   readonly next: () => number
   /** A whole number, `from` to `to`, both inclusive. */
@@ -12,7 +12,7 @@ export interface Chance {
   readonly happens: (probability: number) => boolean
 }
 
-export const make = (seed: number): Chance => {
+export const make = (seed: number): Random => {
   let x = (seed ^ 0x9e3779b9) >>> 0 || 1
   let y = Math.imul(x, 0x85ebca6b) >>> 0 || 2
   let z = Math.imul(y, 0xc2b2ae35) >>> 0 || 3
