@@ -14,7 +14,7 @@ const reader = (name: string) => {
     topic: name,
     groupId: name,
     value: Serde.nullable(Serde.string),
-    maxBytesPerPartition: 200,
+    maxPartitionFetchBytes: 200,
     handler: ({ value }) => Effect.sync(() => handled.push(value ?? "gone"))
   })
   return { made, handled }

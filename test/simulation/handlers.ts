@@ -123,7 +123,7 @@ export const makeBinding = (
     heartbeatInterval: sessionTimeoutMillis / 4,
     rebalanceTimeout: rebalanceTimeoutMillis,
     maxPollInterval: maxPollIntervalMillis,
-    maxWait: plan.maxWaitMillis,
+    fetchMaxWait: plan.maxWaitMillis,
     shutdownTimeout: plan.shutdownTimeoutMillis,
     ...(plan.onExhausted === "halt" ? ({ orderingMode: "STRICT", onExhausted: "halt" } as const) : {}),
     onError: {

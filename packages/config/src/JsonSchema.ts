@@ -6,7 +6,6 @@
  */
 import type * as Leaves from "./internal/schema/leaves.ts"
 import * as Shape from "./internal/schema/shape.ts"
-import * as Names from "./internal/tree/names.ts"
 import * as Settings from "./Settings.ts"
 
 export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
@@ -27,15 +26,15 @@ const leaf = (facts: Leaves.Facts): Section => {
   }
 }
 
-const struct = ({ keys, description }: Shape.Struct): Section => ({
+const struct = ({ keys, spellings, description }: Shape.Struct): Section => ({
   type: "object",
   description,
   additionalProperties: false,
   properties: Object.fromEntries(
-    Array.from(keys).flatMap(([key, { shape, required }]) => {
+    Array.from(spellings, ([spelling, key]) => {
+      const { shape, required } = keys.get(key)!
       const property = { title: key, ...describe(shape) }
-      const described = required ? { ...property, description: `Required. ${Shape.description(shape)}` } : property
-      return Names.spellings(key).map((spelling) => [spelling, described])
+      return [spelling, required ? { ...property, description: `Required. ${Shape.description(shape)}` } : property]
     })
   )
 })

@@ -17,6 +17,7 @@ import {
   whole,
   withDefault
 } from "./internal/schema/leaves.ts"
+import { renamedFrom } from "./internal/schema/otherNames.ts"
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
@@ -161,8 +162,11 @@ const common = {
     "`rebalance.timeout.ms`: how long giving up a partition may take. Default 60 s.",
     1
   ).pipe(withDefault(60_000)),
-  maxWaitMs: duration("`fetch.max.wait.ms`. Default 100 ms.").pipe(withDefault(100)),
-  maxBytesPerPartition: whole("`max.partition.fetch.bytes`. Default 1048576.").pipe(withDefault(1_048_576)),
+  fetchMaxWaitMs: duration("`fetch.max.wait.ms`. Default 100 ms.").pipe(withDefault(100), renamedFrom("maxWaitMs")),
+  maxPartitionFetchBytes: whole("`max.partition.fetch.bytes`. Default 1048576.").pipe(
+    withDefault(1_048_576),
+    renamedFrom("maxBytesPerPartition")
+  ),
   autoStartup: flag("Start on registration. Default true.").pipe(withDefault(true)),
   staticMembership: flag("`group.instance.id` is `{binding}-{hostname}-{index}`. Default false.").pipe(
     withDefault(false)
@@ -172,8 +176,9 @@ const common = {
     "earliest",
     "latest"
   ]).pipe(withDefault("earliest")),
-  isolation: oneOf("`isolation.level`. Default read_committed.", ["read_committed", "read_uncommitted"]).pipe(
-    withDefault("read_committed")
+  isolationLevel: oneOf("`isolation.level`. Default read_committed.", ["read_committed", "read_uncommitted"]).pipe(
+    withDefault("read_committed"),
+    renamedFrom("isolation")
   ),
   processingOrder: oneOf("What may overlap inside a partition. Default partition: nothing.", [
     "partition",

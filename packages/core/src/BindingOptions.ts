@@ -51,15 +51,15 @@ export interface Settings<K, V> {
    * `fetch.max.wait.ms`, while a partition may be resumed: what that waits for at most. Shorter just after a pause, 500 millis at least while nothing is paused.
    * Default 100 millis.
    */
-  readonly maxWait?: Duration.Input
+  readonly fetchMaxWait?: Duration.Input
   /** `max.partition.fetch.bytes`. Default 1 MiB. For retry topics at most 256 KiB, since what waits there is held in memory. */
-  readonly maxBytesPerPartition?: number
+  readonly maxPartitionFetchBytes?: number
   /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default `dynamic`. */
   readonly membership?: "dynamic" | "static"
   /** Where a group without a committed offset starts. Default `earliest`. An offset that is out of range always resumes at the earliest. */
   readonly autoOffsetReset?: "earliest" | "latest"
   /** `isolation.level`. Default `read_committed`. */
-  readonly isolation?: "read_committed" | "read_uncommitted"
+  readonly isolationLevel?: "read_committed" | "read_uncommitted"
   /**
    * What may overlap inside a partition. `partition` (default): nothing, one record at a time. `key`: records of different keys;
    * the order per key is kept. `unordered`: everything. Offsets are committed by contiguous prefix in all three.

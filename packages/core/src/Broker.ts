@@ -32,19 +32,19 @@ export interface ConsumerOptions {
    * `fetch.max.wait.ms`: how long the broker may hold a fetch without data; bounds how late a resume is noticed. Default 100 millis. While nothing is paused
    * an adapter may let it hold a fetch for 500 millis; after a pause, only for as long as that lasts already.
    */
-  readonly maxWait?: Duration.Input
+  readonly fetchMaxWait?: Duration.Input
   /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
-  readonly maxBytesPerPartition?: number
-  /** Smaller bounds than `maxBytesPerPartition`, by topic. Default: none. */
+  readonly maxPartitionFetchBytes?: number
+  /** Smaller bounds than `maxPartitionFetchBytes`, by topic. Default: none. */
   readonly maxBytesByTopic?: ReadonlyMap<string, number>
   /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */
-  readonly isolation?: "read_committed" | "read_uncommitted"
+  readonly isolationLevel?: "read_committed" | "read_uncommitted"
 }
 
 /** What an adapter fetches at most of one partition of the topic, in bytes. */
 export const maxBytesOf = (options: ConsumerOptions, topic: string): number => {
-  const { maxBytesPerPartition = 1024 * 1024, maxBytesByTopic } = options
-  return Math.min(maxBytesPerPartition, maxBytesByTopic?.get(topic) ?? maxBytesPerPartition)
+  const { maxPartitionFetchBytes = 1024 * 1024, maxBytesByTopic } = options
+  return Math.min(maxPartitionFetchBytes, maxBytesByTopic?.get(topic) ?? maxPartitionFetchBytes)
 }
 
 /** A partition that this session now owns, with what the cluster knows of it at that moment. */

@@ -30,7 +30,7 @@ const secondsWith = (concurrency: number) =>
         ...orders,
         concurrency,
         maxPollRecords: 1,
-        maxBytesPerPartition: 1,
+        maxPartitionFetchBytes: 1,
         maxBufferedRecords: 1,
         handler: () => Effect.sync(() => handled++)
       })

@@ -73,7 +73,7 @@ describe("a binding (TST-06: single adapter)", () => {
           consumers.map(({ groupId, topics }) => `${groupId}: ${topics}`),
           ["billing: orders", "billing: orders", "billing.retry: orders.retry-1,orders.retry-2"]
         )
-        for (const { isolation, sessionTimeout, heartbeatInterval } of consumers) {
+        for (const { isolationLevel: isolation, sessionTimeout, heartbeatInterval } of consumers) {
           assert.deepStrictEqual([isolation, sessionTimeout, heartbeatInterval], ["read_committed", 30_000, 9_000])
         }
         const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)

@@ -167,7 +167,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders", { partitions: 1 })
-        const { calls, binding } = recording((_, call) => call <= 1, { maxWait: "50 millis" })
+        const { calls, binding } = recording((_, call) => call <= 1, { fetchMaxWait: "50 millis" })
         const app = yield* start(binding)
         yield* publish("orders", ["x"])
         const fetches = () => ["FetchPaused", "FetchResumed"].map((tag) => app.of(tag as "FetchPaused").length)

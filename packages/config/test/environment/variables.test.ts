@@ -29,9 +29,19 @@ describe("variables in texts", () => {
 
   it.effect("CFG-21 text stands for a number or a switch where it comes from a variable, and nowhere else", () =>
     Effect.gen(function* () {
-      const lines = ['concurrency: "${N}"', "auto-startup: ${S:false}", "max-wait: ${W}", "shutdown-timeout: ${T}"]
+      const lines = [
+        'concurrency: "${N}"',
+        "auto-startup: ${S:false}",
+        "fetch-max-wait: ${W}",
+        "shutdown-timeout: ${T}"
+      ]
       const binding = yield* orders(withOrders(...lines), { N: "3", W: "250", T: "10s" })
-      assert.deepInclude(binding, { concurrency: 3, autoStartup: false, maxWaitMs: 250, shutdownTimeoutMs: 10_000 })
+      assert.deepInclude(binding, {
+        concurrency: 3,
+        autoStartup: false,
+        fetchMaxWaitMs: 250,
+        shutdownTimeoutMs: 10_000
+      })
       // A name that looks like a number stays a text.
       const named = yield* orders(withOrders("handler: ${H}", "cluster: ${C:1}"), { H: "1e3" })
       assert.deepInclude(named, { handler: "1e3", cluster: "1" })
@@ -129,8 +139,8 @@ eventbus:
       Effect.gen(function* () {
         const env = {
           EVENTBUS_BINDINGS_ORDERS_CONCURENCY: "3",
-          EVENTBUS_BINDINGS_ORDERS_MAX_WAIT: "1s",
-          EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS: "2s",
+          EVENTBUS_BINDINGS_ORDERS_FETCH_MAX_WAIT: "1s",
+          EVENTBUS_BINDINGS_ORDERS_FETCH_MAX_WAIT_MS: "2s",
           EVENTBUS_BINDINGS_ORDERS_CONCURRENCY: "hunter2"
         }
         const error = yield* Effect.flip(Configuration.parse(withOrders(), { env }))
@@ -138,7 +148,7 @@ eventbus:
           error.issues.map(({ path, at }) => `${path} at ${at?.file}`),
           [
             "EVENTBUS_BINDINGS_ORDERS_CONCURENCY at variable EVENTBUS_BINDINGS_ORDERS_CONCURENCY",
-            "eventbus.bindings.orders.maxWaitMs at variable EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS",
+            "eventbus.bindings.orders.fetchMaxWaitMs at variable EVENTBUS_BINDINGS_ORDERS_FETCH_MAX_WAIT_MS",
             "eventbus.bindings.orders.concurrency at variable EVENTBUS_BINDINGS_ORDERS_CONCURRENCY"
           ]
         )
@@ -197,7 +207,7 @@ describe("CFG-22 one schema", () => {
         topic: "orders",
         "group-id": "${HOME}",
         concurrency: Number.NaN,
-        maxWait: Infinity,
+        fetchMaxWait: Infinity,
         dlt: null,
         handler: () => 1
       }
@@ -205,7 +215,7 @@ describe("CFG-22 one schema", () => {
       assert.strictEqual(error.binding, "orders")
       assert.deepStrictEqual(
         error.issues.map(({ path, found }) => `${path} ${found}`),
-        ["handler a function", "concurrency NaN", "maxWaitMs Infinity", "dlt nothing"]
+        ["handler a function", "concurrency NaN", "fetchMaxWaitMs Infinity", "dlt nothing"]
       )
       const { groupId } = yield* Configuration.decodeBinding("orders", { topic: "orders", groupId: "${HOME}" })
       assert.strictEqual(groupId, "${HOME}")
@@ -264,9 +274,9 @@ describe("CFG-23 durations", () => {
   for (const [written, millis] of cases) {
     it.effect(`${JSON.stringify(written)} is ${millis === undefined ? "refused" : `${millis} ms`}`, () =>
       Effect.gen(function* () {
-        const read = Configuration.decodeBinding("orders", { topic: "o", groupId: "g", maxWaitMs: written })
-        if (millis === undefined) assert.strictEqual((yield* Effect.flip(read)).issues[0]?.path, "maxWaitMs")
-        else assert.strictEqual((yield* read).maxWaitMs, millis)
+        const read = Configuration.decodeBinding("orders", { topic: "o", groupId: "g", fetchMaxWaitMs: written })
+        if (millis === undefined) assert.strictEqual((yield* Effect.flip(read)).issues[0]?.path, "fetchMaxWaitMs")
+        else assert.strictEqual((yield* read).fetchMaxWaitMs, millis)
       })
     )
   }

@@ -79,14 +79,14 @@ describe("profiles and includes", () => {
   it.effect("a file is laid over what it includes; two may include the same", () =>
     Effect.gen(function* () {
       const path = yield* folder({
-        "common.yaml": "eventbus: { defaults: { max-wait: 1s, concurrency: 2 } }",
+        "common.yaml": "eventbus: { defaults: { fetch-max-wait: 1s, concurrency: 2 } }",
         "a.yaml": "include: common.yaml\neventbus: { bindings: { a: { topic: a, groupId: a } } }",
         "b.yaml": "include: [common.yaml]\neventbus: { bindings: { b: { topic: b, groupId: b, concurrency: 3 } } }",
-        "app.yaml": "include: [a.yaml, b.yaml]\neventbus: { bindings: { a: { max-wait: 2s } } }"
+        "app.yaml": "include: [a.yaml, b.yaml]\neventbus: { bindings: { a: { fetch-max-wait: 2s } } }"
       })
       const { bindings } = yield* load(join(path, "app.yaml"))
       assert.deepStrictEqual(
-        bindings.map(({ name, maxWaitMs, concurrency }) => [name, maxWaitMs, concurrency]),
+        bindings.map(({ name, fetchMaxWaitMs, concurrency }) => [name, fetchMaxWaitMs, concurrency]),
         [
           ["a", 2_000, 2],
           ["b", 1_000, 3]
@@ -125,7 +125,7 @@ describe("profiles and includes", () => {
     Effect.gen(function* () {
       const path = yield* folder({
         "app.yaml": `include: common.yaml\n${withOrders("concurency: 1")}`,
-        "common.yaml": "eventbus: { defaults: { max-wait: soon } }",
+        "common.yaml": "eventbus: { defaults: { fetch-max-wait: soon } }",
         "app-prod.yaml": "eventbus: { bindings: { orders: { topic: '' } } }"
       })
       const { issues } = yield* Effect.flip(load(join(path, "app.yaml"), { profile: "prod" }))
@@ -133,7 +133,7 @@ describe("profiles and includes", () => {
         issues.map(({ path: key, at }) => `${at!.file.slice(path.length + 1)} ${key}`),
         [
           "app.yaml eventbus.bindings.orders.concurency",
-          "common.yaml eventbus.defaults.maxWaitMs",
+          "common.yaml eventbus.defaults.fetchMaxWaitMs",
           "app-prod.yaml eventbus.bindings.orders.topic"
         ]
       )
@@ -162,14 +162,14 @@ describe("YAML", () => {
   it.effect("anchors, aliases and merges: what is written wins over what is merged", () =>
     Effect.gen(function* () {
       const text = `
-x-common: &common { group-id: billing, concurrency: 3, max-wait: 1s }
+x-common: &common { group-id: billing, concurrency: 3, fetch-max-wait: 1s }
 eventbus:
   bindings:
-    orders: { <<: *common, topic: orders, maxWait: 2s }
+    orders: { <<: *common, topic: orders, fetchMaxWait: 2s }
     audit: { <<: [{ concurrency: 5 }, *common], topic: audit }`
       const { bindings } = yield* Configuration.parse(text)
       assert.deepStrictEqual(
-        bindings.map(({ groupId, concurrency, maxWaitMs }) => [groupId, concurrency, maxWaitMs]),
+        bindings.map(({ groupId, concurrency, fetchMaxWaitMs }) => [groupId, concurrency, fetchMaxWaitMs]),
         [
           ["billing", 3, 2_000],
           ["billing", 5, 1_000]

@@ -127,7 +127,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a chunk stays near maxBytesPerPartition, and a larger record still arrives",
+    title: "a chunk stays near maxPartitionFetchBytes, and a larger record still arrives",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const size = 4096
@@ -135,7 +135,7 @@ export const fetching: ReadonlyArray<Outcome> = [
       for (let i = 0; i < 8; i++) yield* sendAll([record(name, "x".repeat(size))])
       yield* send(record(name, "y".repeat(size * 8)))
       yield* send(record(name, "z"))
-      const probe = yield* join({ groupId: unique("group"), topics: [name], maxBytesPerPartition: size * 2 })
+      const probe = yield* join({ groupId: unique("group"), topics: [name], maxPartitionFetchBytes: size * 2 })
       yield* probe.collects(10)
       assert.strictEqual(probe.values.at(-1), "z")
       for (const { chunk } of probe.of("Fetched")) {
@@ -163,7 +163,7 @@ export const fetching: ReadonlyArray<Outcome> = [
       const bounded = yield* join({
         groupId: unique("group"),
         topics: [large],
-        maxBytesPerPartition: size * 2,
+        maxPartitionFetchBytes: size * 2,
         maxBytesByTopic: new Map([[large, size * 100]])
       })
       yield* bounded.collects(8)

@@ -71,8 +71,8 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
         topics: [name],
         sessionTimeout: "6 seconds",
         heartbeatInterval: "500 millis",
-        maxWait: "100 millis",
-        maxBytesPerPartition: 200
+        fetchMaxWait: "100 millis",
+        maxPartitionFetchBytes: 200
       })
       const assigned = yield* Queue.take(session.events)
       assert.strictEqual(assigned._tag, "Assigned")
@@ -126,8 +126,8 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
       const session = yield* broker.consumer({
         groupId: unique("group"),
         topics: [name],
-        maxWait: "100 millis",
-        maxBytesPerPartition: 200
+        fetchMaxWait: "100 millis",
+        maxPartitionFetchBytes: 200
       })
       const take = Effect.timeoutOrElse(Queue.take(session.events), {
         duration: patience,

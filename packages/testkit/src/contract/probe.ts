@@ -169,7 +169,7 @@ export const join = Effect.fnUntraced(function* (
     sessionTimeout: "6 seconds",
     rebalanceTimeout: "6 seconds",
     heartbeatInterval: "500 millis",
-    maxWait: "100 millis",
+    fetchMaxWait: "100 millis",
     ...options
   })
   const probe = new Probe(session, options)

@@ -87,7 +87,7 @@ export const transactions: ReadonlyArray<Outcome> = [
       const name = yield* topic()
       const producer = yield* transactional()
       yield* Effect.exit(producer.transaction((tx) => Effect.andThen(tx.send(record(name, "x")), Effect.fail("no"))))
-      const probe = yield* join({ groupId: unique("group"), topics: [name], isolation: "read_uncommitted" })
+      const probe = yield* join({ groupId: unique("group"), topics: [name], isolationLevel: "read_uncommitted" })
       yield* probe.collects(1)
       assert.deepStrictEqual(probe.values, ["x"])
     })
@@ -320,7 +320,11 @@ export const transactions: ReadonlyArray<Outcome> = [
         Effect.gen(function* () {
           yield* tx.send(record(name, "open"))
           const committed = yield* join({ groupId: unique("group"), topics: [name] })
-          const uncommitted = yield* join({ groupId: unique("group"), topics: [name], isolation: "read_uncommitted" })
+          const uncommitted = yield* join({
+            groupId: unique("group"),
+            topics: [name],
+            isolationLevel: "read_uncommitted"
+          })
           yield* Effect.all([committed.collects(2), uncommitted.collects(3)])
           assert.strictEqual(committed.own(name).logEnd, 2n)
           assert.strictEqual(committed.of("Fetched")[0]?.chunk.highWatermark, 2n)

@@ -31,11 +31,15 @@ export const override = (
       continue
     }
     const source = { name: `variable ${name}` }
-    const path = find(rest, shape.keys.get("eventbus")!.shape, Node.child(result, "eventbus"))
+    const eventbus = [shape.keys.get("eventbus")!.shape, Node.child(result, "eventbus")] as const
+    const path = find(rest, ...eventbus)
     if (path === undefined) {
-      issues.add([name], "a variable that stands for no key", `a variable such as ${suggest(name)}`, {
-        file: source.name
-      })
+      const renamed = find(rest, ...eventbus, withFormerSpellings)
+      const [found, allowed] =
+        renamed === undefined
+          ? ["a variable that stands for no key", `a variable such as ${suggest(name)}`]
+          : ["a variable whose key was renamed", `${nameOf(renamed.keys)}, its new name`]
+      issues.add([name], found!, allowed!, { file: source.name })
       continue
     }
     const full = ["eventbus", ...path.keys]
@@ -71,16 +75,30 @@ interface Found {
   readonly shape: Shape.Shape
 }
 
+type Spellings = (struct: Shape.Struct) => Iterable<readonly [spelling: string, key: string]>
+
+const currentSpellings: Spellings = ({ spellings }) => spellings
+
+const withFormerSpellings: Spellings = ({ spellings, formerSpellings }) => [...spellings, ...formerSpellings]
+
+/** The variable that stands for a key below `eventbus`. */
+const nameOf = (keys: Node.Path): string => `${prefix}${keys.map((key) => Names.constant(String(key))).join("_")}`
+
 /** The key that the rest of a variable's name stands for. */
-const find = (rest: string, shape: Shape.Shape, node: Node.Node | undefined): Found | undefined => {
+const find = (
+  rest: string,
+  shape: Shape.Shape,
+  node: Node.Node | undefined,
+  spellingsOf = currentSpellings
+): Found | undefined => {
   if (rest === "") return isValue(shape) ? { keys: [], shape } : undefined
   const within = (key: string | number, written: string, inner: Shape.Shape): Found | undefined => {
     if (rest !== written && !rest.startsWith(`${written}_`)) return undefined
-    const found = find(rest.slice(written.length + 1), inner, Node.child(node, key))
+    const found = find(rest.slice(written.length + 1), inner, Node.child(node, key), spellingsOf)
     return found && { keys: [key, ...found.keys], shape: found.shape }
   }
   const struct = Shape.select(shape, "Struct")
-  for (const [spelling, key] of struct?.spellings ?? []) {
+  for (const [spelling, key] of struct === undefined ? [] : spellingsOf(struct)) {
     const found = within(key, Names.constant(spelling), struct!.keys.get(key)!.shape)
     if (found !== undefined) return found
   }

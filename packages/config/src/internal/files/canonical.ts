@@ -29,7 +29,12 @@ export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, t
     const inner = key === undefined ? undefined : (struct?.keys.get(key)?.shape ?? dictionary?.value)
     if (key === undefined || inner === undefined) {
       const path = [...Node.pathOf(trail), entry.key]
-      issues.add(path, "an unknown key", known(entry.key, struct?.keys.keys() ?? []), placeOf(node, entry))
+      const newName = struct?.formerSpellings.get(entry.key)
+      if (newName === undefined) {
+        issues.add(path, "an unknown key", known(entry.key, struct?.keys.keys() ?? []), placeOf(node, entry))
+      } else {
+        issues.add(path, "a key that was renamed", `${newName}, its new name`, placeOf(node, entry))
+      }
       continue
     }
     const before = seen.get(key)

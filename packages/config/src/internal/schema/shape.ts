@@ -4,6 +4,7 @@
 import { SchemaAST } from "effect"
 import * as Names from "../tree/names.ts"
 import type { Facts } from "./leaves.ts"
+import * as OtherNames from "./otherNames.ts"
 
 export interface Leaf {
   readonly _tag: "Leaf"
@@ -18,8 +19,10 @@ export interface Struct {
   readonly _tag: "Struct"
   readonly description: string
   readonly keys: ReadonlyMap<string, Key>
-  /** Every way to write a key, to the key. */
+  /** Every way to write a key, its aliases included, to the key. */
   readonly spellings: ReadonlyMap<string, string>
+  /** Every way to write a former name of a key, to the key. */
+  readonly formerSpellings: ReadonlyMap<string, string>
 }
 
 export interface Key {
@@ -82,10 +85,22 @@ const collection = (ast: SchemaAST.AST, description: string, fallback: unknown):
       { shape: make(type), required: !SchemaAST.isOptional(SchemaAST.toEncoded(type)) }
     ])
   )
-  const spellings = new Map(
-    Array.from(keys.keys()).flatMap((key) => Names.spellings(key).map((spelling) => [spelling, key]))
-  )
-  return { _tag: "Struct", description, keys, spellings }
+  const named = (names: (type: SchemaAST.AST, key: string) => ReadonlyArray<string>) =>
+    new Map(
+      ast.propertySignatures.flatMap(({ name, type }) => {
+        const key = String(name)
+        return names(type, key)
+          .flatMap(Names.spellings)
+          .map((spelling) => [spelling, key] as const)
+      })
+    )
+  return {
+    _tag: "Struct",
+    description,
+    keys,
+    spellings: named((type, key) => [key, ...OtherNames.aliasesOf(type)]),
+    formerSpellings: named(OtherNames.formerNamesOf)
+  }
 }
 
 /** The one of several that a value of this kind is read as. */

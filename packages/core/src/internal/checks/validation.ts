@@ -12,6 +12,7 @@ import { type BindingDefinition, budgetMillis, millis } from "../settings/bindin
 
 /** Every problem of the settings, in the order of their names. Empty: the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
+  ...definition.renamedSettings,
   ...notEmpty("name", definition.name),
   ...topicName("topic", definition.topic),
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
@@ -26,13 +27,13 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...(definition.maxInFlight === Number.POSITIVE_INFINITY ? [] : wholeNumber("maxInFlight", definition.maxInFlight)),
   ...wholeNumber("maxBufferedRecords", definition.maxBufferedRecords),
   ...wholeNumber("maxBufferedBytes", definition.maxBufferedBytes),
-  ...wholeNumber("maxBytesPerPartition", definition.maxBytesPerPartition),
+  ...wholeNumber("maxPartitionFetchBytes", definition.maxPartitionFetchBytes),
   ...duration("commitInterval", definition.commitIntervalMillis, 0),
   ...duration("maxPollInterval", definition.maxPollIntervalMillis, 1),
   ...duration("sessionTimeout", definition.sessionTimeoutMillis, 1),
   ...duration("heartbeatInterval", definition.heartbeatIntervalMillis, 1),
   ...duration("rebalanceTimeout", definition.rebalanceTimeoutMillis, 1),
-  ...duration("maxWait", definition.maxWaitMillis, 0),
+  ...duration("fetchMaxWait", definition.fetchMaxWaitMillis, 0),
   ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0),
   ...heartbeats(definition),
   ...retryBudget(definition),

@@ -23,7 +23,7 @@ const skewMillis = 60_000
  * So long before a record is due, its partition is fetched from again: a fetch that waits for data elsewhere holds the next one up for `fetch.max.wait.ms`,
  * and what is due together with the record is to be here by then.
  */
-const leadMillis = ({ definition }: ConsumerContext<unknown>): number => definition.maxWaitMillis + 100
+const leadMillis = ({ definition }: ConsumerContext<unknown>): number => definition.fetchMaxWaitMillis + 100
 
 /** Hands a chunk over in the parts that are due together, waiting in between. Ends early when the partition stops. */
 export const eachDue = Effect.fnUntraced(function* <R>(

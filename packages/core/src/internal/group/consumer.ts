@@ -174,10 +174,10 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     sessionTimeout: definition.sessionTimeoutMillis,
     heartbeatInterval: definition.heartbeatIntervalMillis,
     rebalanceTimeout: definition.rebalanceTimeoutMillis,
-    maxWait: definition.maxWaitMillis,
-    maxBytesPerPartition: definition.maxBytesPerPartition,
+    fetchMaxWait: definition.fetchMaxWaitMillis,
+    maxPartitionFetchBytes: definition.maxPartitionFetchBytes,
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
-    isolation: definition.isolation,
+    isolationLevel: definition.isolationLevel,
     ...(definition.membership === "static"
       ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }
       : {})
@@ -230,8 +230,9 @@ const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) 
   return (tier: TierTopic): ConsumerContext<R> => {
     const known = made.get(tier)
     if (known !== undefined) return known
-    const progress = (record: ConsumerRecord) => RetryState.ofRetryTopic(record, tier, main.definition.tiers.deliveries)
-    const context = { ...main, slots: options.slotsOf(tier), receiver: { ...main.receiver, progress } }
+    const retryPosition = (record: ConsumerRecord) =>
+      RetryState.ofRetryTopic(record, tier, main.definition.tiers.deliveries)
+    const context = { ...main, slots: options.slotsOf(tier), receiver: { ...main.receiver, retryPosition } }
     made.set(tier, context)
     return context
   }

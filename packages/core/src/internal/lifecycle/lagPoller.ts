@@ -14,7 +14,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
 /** What is watched of a binding. */
 export interface PolledBinding {
-  readonly definition: Pick<BindingDefinition<unknown>, "isolation" | "topic">
+  readonly definition: Pick<BindingDefinition<unknown>, "isolationLevel" | "topic">
   readonly broker: Broker["Service"]
   readonly state: () => ContainerState
   readonly partitions: () => ReadonlyArray<Partition>
@@ -88,7 +88,7 @@ const queryLogEnds = (
   let failure: BrokerError | undefined
   let answered = false
   const queryTopic = (admin: Admin, asked: ReadonlyArray<LogEndQuery>, { topic, binding }: LogEndQuery) =>
-    Effect.match(admin.topicOffsets(topic, binding.definition.isolation), {
+    Effect.match(admin.topicOffsets(topic, binding.definition.isolationLevel), {
       onSuccess: (ends) => {
         answered = true
         for (const query of asked) applyLogEnds(query, ends, nowMillis)
@@ -102,7 +102,7 @@ const queryLogEnds = (
   const queryAll = Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
-        Map.groupBy(queries, ({ topic, binding }) => `${binding.definition.isolation} ${topic}`).values(),
+        Map.groupBy(queries, ({ topic, binding }) => `${binding.definition.isolationLevel} ${topic}`).values(),
         (asked) => queryTopic(admin, asked, asked[0]!),
         { concurrency: topicsAtOnce, discard: true }
       )

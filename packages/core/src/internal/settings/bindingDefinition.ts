@@ -10,6 +10,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { CurrentTransaction } from "../../CurrentTransaction.ts"
 import * as DeadLetter from "../../DeadLetter.ts"
 import type { Delivery } from "../../Delivery.ts"
+import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
 import * as Outcome from "../../Outcome.ts"
 import * as RetryPolicy from "../../RetryPolicy.ts"
@@ -21,6 +22,7 @@ import { isForAnotherGroup } from "../record/replayHeaders.ts"
 import * as Tiers from "../retry/tiers.ts"
 import { defaultCluster } from "./bindingKey.ts"
 import { idempotent, nothingToDo } from "./idempotent.ts"
+import * as RenamedSettings from "./renamedSettings.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
@@ -70,7 +72,7 @@ type Plain = Required<
     | "sessionTimeout"
     | "heartbeatInterval"
     | "rebalanceTimeout"
-    | "maxWait"
+    | "fetchMaxWait"
     | "shutdownTimeout"
     | "classifier"
     | "exceptions"
@@ -97,8 +99,10 @@ export interface BindingDefinition<out R> extends Plain {
   readonly sessionTimeoutMillis: number
   readonly heartbeatIntervalMillis: number
   readonly rebalanceTimeoutMillis: number
-  readonly maxWaitMillis: number
+  readonly fetchMaxWaitMillis: number
   readonly shutdownTimeoutMillis: number
+  /** Settings that were given under a former name. Validation refuses them. */
+  readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
 }
 
 /** A named definition: what can be registered. */
@@ -275,21 +279,22 @@ const settings = (
     missingTopics: options.missingTopics ?? "create",
     membership: options.membership ?? "dynamic",
     autoOffsetReset: options.autoOffsetReset ?? "earliest",
-    isolation: options.isolation ?? "read_committed",
+    isolationLevel: options.isolationLevel ?? "read_committed",
     autoStartup: options.autoStartup ?? true,
     concurrency: options.concurrency ?? 1,
     maxPollRecords: options.maxPollRecords ?? (listenerType === "BATCH" ? 200 : 50),
     maxInFlight: options.maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16),
     maxBufferedRecords: options.maxBufferedRecords ?? 50_000,
     maxBufferedBytes: options.maxBufferedBytes ?? 16 * 1024 * 1024,
-    maxBytesPerPartition: options.maxBytesPerPartition ?? 1024 * 1024,
+    maxPartitionFetchBytes: options.maxPartitionFetchBytes ?? 1024 * 1024,
     commitIntervalMillis: millis(options.commitInterval, 200),
     maxPollIntervalMillis: millis(options.maxPollInterval, 600_000),
     sessionTimeoutMillis: millis(options.sessionTimeout, 45_000),
     heartbeatIntervalMillis: millis(options.heartbeatInterval, 10_000),
     rebalanceTimeoutMillis: millis(options.rebalanceTimeout, 60_000),
-    maxWaitMillis: millis(options.maxWait, 100),
-    shutdownTimeoutMillis: millis(options.shutdownTimeout, 30_000)
+    fetchMaxWaitMillis: millis(options.fetchMaxWait, 100),
+    shutdownTimeoutMillis: millis(options.shutdownTimeout, 30_000),
+    renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
   } as const
 }
 

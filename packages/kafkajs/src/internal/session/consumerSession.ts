@@ -41,9 +41,9 @@ const settings = (options: Broker.ConsumerOptions, sessionTimeoutMillis: number)
     Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
     sessionTimeoutMillis / 3
   ),
-  maxWaitMillis: Duration.toMillis(options.maxWait ?? "100 millis"),
+  maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
   maxBytesOf: (topic) => Broker.maxBytesOf(options, topic),
-  isolation: options.isolation ?? "read_committed"
+  isolation: options.isolationLevel ?? "read_committed"
 })
 
 /** How often a topic that does not exist is looked for. */

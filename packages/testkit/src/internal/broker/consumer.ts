@@ -54,7 +54,7 @@ const open = (
 ): Session => {
   const { kernel, network } = cluster
   const limits = {
-    isolation: options.isolation ?? "read_committed",
+    isolation: options.isolationLevel ?? "read_committed",
     maxBytesOf: (topic: string) => Broker.maxBytesOf(options, topic),
     maxRecords: kernel.settings.maxRecordsPerChunk
   }

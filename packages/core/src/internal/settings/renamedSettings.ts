@@ -1,0 +1,22 @@
+/**
+ * Settings that once had another name. The old name is refused with a hint, because a setting that is silently ignored is worse than an error.
+ */
+import type { ConfigurationIssue } from "../../EventBusError.ts"
+
+/** The former names in some options, to the new ones. */
+export type Renamed = Readonly<Record<string, string>>
+
+/** Former names of a binding's settings. */
+export const ofBinding: Renamed = {
+  isolation: "isolationLevel",
+  maxBytesPerPartition: "maxPartitionFetchBytes",
+  maxWait: "fetchMaxWait"
+}
+
+/** One issue for each former name that the options use. `prefix` stands before its path. */
+export const issues = (options: object, renamed: Renamed, prefix = ""): ReadonlyArray<ConfigurationIssue> =>
+  Object.keys(options).flatMap((name) =>
+    Object.hasOwn(renamed, name)
+      ? { path: `${prefix}${name}`, found: "a setting that was renamed", allowed: `${renamed[name]}, its new name` }
+      : []
+  )
