@@ -1,16 +1,19 @@
 /**
- * Waiting with a bound where the waiting fiber itself cannot be interrupted, or is being interrupted: in finalizers and drains.
+ * A wait with an upper bound that works in finalizers and drains, where the waiting fiber cannot be interrupted or is being interrupted already.
  */
 import { type Duration, Effect, Fiber, Option } from "effect"
 
-/** Runs the effect in a fiber of its own; None when it did not end in time. It is told to stop then, but what resists interruption is not waited for. */
+/**
+ * Runs the effect in a fiber of its own and waits for it, at most for `limit`. Answers None when it did not end in time: the effect is interrupted then, but
+ * nothing waits for an effect that resists interruption.
+ */
 export const awaitAtMost = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
-  bound: Duration.Input
+  limit: Duration.Input
 ): Effect.Effect<Option.Option<A>, E, R> =>
   Effect.gen(function* () {
     const running = yield* Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true })
-    const waiting = yield* Effect.forkDetach(Effect.interruptible(Effect.timeoutOption(Fiber.await(running), bound)), {
+    const waiting = yield* Effect.forkDetach(Effect.interruptible(Effect.timeoutOption(Fiber.await(running), limit)), {
       startImmediately: true
     })
     const ended = yield* Effect.onInterrupt(Fiber.join(waiting), () => Effect.sync(() => running.interruptUnsafe()))

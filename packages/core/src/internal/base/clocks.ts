@@ -1,29 +1,29 @@
 /**
- * Durations in spite of a wall clock that is set: by an operator, by NTP, by a machine that slept.
+ * Measures durations correctly when the wall clock is set: by an operator, by NTP, or after the machine slept.
  *
- * Effect's `currentTimeMillis` and `currentTimeNanos` both follow the wall clock; only the monotonic time says how long something took.
+ * Effect's `currentTimeMillis` and `currentTimeNanos` both follow the wall clock. Only the monotonic time tells how long something took.
  */
 import type { Clock } from "effect"
 
-/** Whole milliseconds since now: one that has begun does not count. */
+/** Answers the whole milliseconds since this call, rounded down. */
 export const stopwatch = (clock: Clock.Clock): (() => number) => {
   const began = clock.monotonicTimeNanosUnsafe()
   return () => Number((clock.monotonicTimeNanosUnsafe() - began) / 1_000_000n)
 }
 
-/** By how much the wall clock was set since the last question (negative: back), as far as that is more than clocks drift apart by themselves. */
+/** Answers by how many milliseconds the wall clock was set since the last call; negative when it was set back. Drift below one second counts as 0. */
 export const adjustments = (clock: Clock.Clock): (() => number) => {
-  let known = offset(clock)
+  let lastOffset = offset(clock)
   return () => {
     const now = offset(clock)
-    const moved = now - known
+    const moved = now - lastOffset
     if (Math.abs(moved) < driftMillis) return 0
-    known = now
+    lastOffset = now
     return moved
   }
 }
 
-/** How far the wall clock is behind the furthest that it has been, seen from whoever asks. */
+/** Answers how many milliseconds the wall clock is behind the furthest offset that this function has seen. Drift below one second counts as 0. */
 export const setBack = (clock: Clock.Clock): (() => number) => {
   let furthest = offset(clock)
   return () => {
@@ -33,6 +33,7 @@ export const setBack = (clock: Clock.Clock): (() => number) => {
   }
 }
 
+/** The clocks drift apart by less than this without anybody setting one. */
 const driftMillis = 1_000
 
 const offset = (clock: Clock.Clock): number =>

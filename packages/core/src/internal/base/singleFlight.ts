@@ -1,6 +1,6 @@
 /**
- * One run of an effect for all that ask for it while it runs. Who comes afterwards starts it anew. It runs in the given scope, so that nobody's interruption
- * takes it from the others.
+ * Shares one run of an effect among all callers that ask for it while it runs. A later caller starts a new run. The run belongs to the given scope, so
+ * interrupting one caller does not interrupt the others.
  */
 import { Effect, Fiber, type Scope } from "effect"
 

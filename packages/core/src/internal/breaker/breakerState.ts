@@ -1,10 +1,10 @@
 /**
- * The states of a circuit breaker and how they follow from each other: pure, without a clock of its own (rulings 26 and 27).
+ * The state machine of a circuit breaker: pure, without a clock of its own (rulings 26 and 27).
  */
 import type { Counts } from "./callWindow.ts"
 
 interface Common {
-  /** Grows with every change of state: tells permits of different times apart. */
+  /** Grows with every change of state. A permit carries the generation that issued it, so that an outcome from an earlier state does not count. */
   readonly generation: number
   readonly sinceMillis: number
 }
@@ -14,23 +14,23 @@ export type BreakerState =
   | (Common & {
       readonly _tag: "OPEN"
       readonly untilMillis: number
-      /** How often it has opened again without closing in between. */
+      /** How often the breaker has opened again without closing in between. */
       readonly reopenings: number
     })
   | (Common & {
       readonly _tag: "HALF_OPEN"
       readonly reopenings: number
-      /** Permits that are out or have come to an outcome. */
+      /** Permits that are in use or have come to an outcome. */
       readonly permitsIssued: number
       readonly outcomes: Counts
     })
 
 export type BreakerEvent =
-  /** A call came to an outcome; `window` counts it already. */
+  /** A call ended. `window` already counts it. */
   | { readonly _tag: "Outcome"; readonly failed: boolean; readonly slow: boolean; readonly window: Counts }
-  /** A call asks for a permit, or gives it back without an outcome. */
+  /** A call took a permit, or gave it back without an outcome. */
   | { readonly _tag: "Acquired" | "Released" }
-  /** The time of the open state is over, and the probe, if there is one, succeeded. */
+  /** The wait of the open state is over. With a probe: the probe succeeded, or it failed. */
   | { readonly _tag: "WaitOver" | "ProbeFailed" }
   | { readonly _tag: "ForceOpen" | "Disable" | "Close" }
 
@@ -40,7 +40,7 @@ export interface BreakerSettings {
   readonly slowCallRateThreshold: number
   readonly permittedNumberOfCallsInHalfOpenState: number
   readonly waitMillis: number
-  /** Factor of the wait from one reopening to the next; 1 keeps it. */
+  /** Each reopening multiplies the wait by this; 1 keeps the wait the same. */
   readonly waitMultiplier: number
   readonly maxWaitMillis: number
 }
@@ -60,7 +60,7 @@ export const transition = (
       return state._tag === "FORCED_OPEN" ? state : { _tag: "FORCED_OPEN", ...next }
     case "Disable":
       return state._tag === "DISABLED" ? state : { _tag: "DISABLED", ...next }
-    // Also when it is closed: results of calls that run now are of the past.
+    // Also from CLOSED: the new generation makes the outcomes of running calls count no more.
     case "Close":
       return { _tag: "CLOSED", ...next }
     case "Outcome":
@@ -73,7 +73,7 @@ export const transition = (
         : state
     case "WaitOver":
       return state._tag === "OPEN"
-        ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, permitsIssued: 0, outcomes: none }
+        ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, permitsIssued: 0, outcomes: noCalls }
         : state
     case "ProbeFailed":
       return state._tag === "OPEN"
@@ -92,11 +92,11 @@ export const permits = (settings: BreakerSettings, state: BreakerState): boolean
   state._tag === "DISABLED" ||
   (state._tag === "HALF_OPEN" && state.permitsIssued < settings.permittedNumberOfCallsInHalfOpenState)
 
-/** Whether these calls open a closed breaker: enough of them, whatever the last one came to, and too many failed or slow. */
+/** Whether these calls open a closed breaker: there are enough of them, and too many of them failed or were slow. The last outcome does not matter. */
 export const opens = (settings: BreakerSettings, counts: Counts): boolean =>
   counts.calls >= settings.minimumNumberOfCalls && isTooHigh(settings, counts)
 
-/** The half-open calls with one more outcome. */
+/** The counts with one more outcome. */
 export const withOutcome = (
   { calls, failures, slow }: Counts,
   outcome: { readonly failed: boolean; readonly slow: boolean }
@@ -106,7 +106,7 @@ export const withOutcome = (
   slow: slow + (outcome.slow ? 1 : 0)
 })
 
-const none: Counts = { calls: 0, failures: 0, slow: 0 }
+const noCalls: Counts = { calls: 0, failures: 0, slow: 0 }
 
 const afterOutcome = (
   settings: BreakerSettings,
@@ -115,7 +115,7 @@ const afterOutcome = (
   nowMillis: number
 ): BreakerState => {
   if (state._tag === "CLOSED") return opens(settings, event.window) ? open(settings, state, 0, nowMillis) : state
-  // No permit is out that this could be the outcome of.
+  // An outcome without an outstanding permit belongs to an earlier state.
   if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.permitsIssued) return state
   const outcomes = withOutcome(state.outcomes, event)
   if (outcomes.calls < settings.permittedNumberOfCallsInHalfOpenState) return { ...state, outcomes }
@@ -132,7 +132,7 @@ const open = (settings: BreakerSettings, state: BreakerState, reopenings: number
   reopenings
 })
 
-/** At the threshold is too high. */
+/** A rate that reaches the threshold is too high. */
 const isTooHigh = (settings: BreakerSettings, { calls, failures, slow }: Counts): boolean =>
   failures * 100 >= settings.failureRateThreshold * calls || slow * 100 >= settings.slowCallRateThreshold * calls
 

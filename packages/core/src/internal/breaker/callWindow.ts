@@ -1,5 +1,5 @@
 /**
- * The last calls of a circuit breaker, with running sums: adding one takes the same time however many there are.
+ * The sliding window over the last calls of a circuit breaker. It keeps running sums, so adding a call takes constant time.
  */
 
 export interface Counts {
@@ -10,7 +10,7 @@ export interface Counts {
 
 export interface CallWindow {
   readonly add: (failed: boolean, slow: boolean, nowMillis: number) => void
-  /** The window's own sums: they hold until the next call of the window. */
+  /** Answers the window's own mutable sums: read them before the next call of a method. */
   readonly counts: (nowMillis: number) => Counts
   readonly clear: () => void
 }
@@ -18,7 +18,7 @@ export interface CallWindow {
 const failedBit = 1
 const slowBit = 2
 
-/** The last `size` calls. */
+/** A window over the last `size` calls. */
 export const ofCalls = (size: number): CallWindow => {
   const ring = new Uint8Array(size)
   const sums = { calls: 0, failures: 0, slow: 0 }
@@ -43,7 +43,7 @@ export const ofCalls = (size: number): CallWindow => {
   }
 }
 
-/** The calls of the last `seconds` seconds, the current one included, counted by second. A clock that is set back begins anew. */
+/** A window over the last `seconds` seconds, the current one included, counted by second. A clock that is set back empties it. */
 export const ofSeconds = (seconds: number): CallWindow => {
   const calls = new Uint32Array(seconds)
   const failures = new Uint32Array(seconds)

@@ -1,10 +1,10 @@
 /**
- * Who is told synchronously when a circuit breaker changes. Everybody sees the changes in the order in which they happened, also when a listener brings about
- * the next one.
+ * Calls listeners synchronously when a circuit breaker changes. Every listener sees the changes in the order in which they happened, also when a listener causes
+ * the next change.
  */
 
 export interface Listeners<Change> {
-  /** The result removes the listener. */
+  /** Adds a listener and answers the function that removes it. */
   readonly add: (listener: (change: Change) => void) => () => void
   readonly notify: (change: Change) => void
 }
@@ -15,7 +15,7 @@ export const make = <Change>(): Listeners<Change> => {
   let isNotifying = false
   return {
     add: (listener) => {
-      // Of its own: the same function may listen twice, and is removed once at a time.
+      // A wrapper per registration: the same function may listen twice, and each removal removes one registration.
       const added = (change: Change) => listener(change)
       listeners.add(added)
       return () => listeners.delete(added)
@@ -25,7 +25,7 @@ export const make = <Change>(): Listeners<Change> => {
       if (isNotifying) return
       isNotifying = true
       for (let next = pending.shift(); next !== undefined; next = pending.shift())
-        // One that listens anew in its call is told of the next change.
+        // Iterate over a copy: a listener that is added during a call sees only the next change.
         for (const listener of Array.from(listeners)) if (listeners.has(listener)) call(listener, next)
       isNotifying = false
     }
@@ -36,6 +36,6 @@ const call = <Change>(listener: (change: Change) => void, change: Change): void 
   try {
     listener(change)
   } catch {
-    // An observer changes nothing.
+    // A listener that throws must not stop the others, nor the breaker.
   }
 }

@@ -1,27 +1,27 @@
 /**
- * The time that a circuit breaker stays open, and the question to the dependency at its end. Owns the only fiber of a breaker: at most one runs, while it is
- * open, and none after the scope is closed.
+ * Waits while a circuit breaker is open, then runs the optional probe. Owns the only fiber of a breaker: at most one runs while the breaker is open, and none
+ * after the scope has closed.
  */
 import { Clock, Effect, Exit, type Fiber, type Scope } from "effect"
 import * as Clocks from "../base/clocks.ts"
 
 export interface OpenWaitOptions<R> {
-  /** When the wait is over, epoch milliseconds by the clock of its beginning; undefined while the breaker is not open. */
+  /** The end of the wait, epoch milliseconds by the clock at the start of the wait; undefined while the breaker is not open. */
   readonly untilMillis: () => number | undefined
-  /** Its success ends the wait; without one the time alone does. */
+  /** Runs when the time is over. Its success ends the wait, its failure starts another wait. Without a probe the time alone ends the wait. */
   readonly probe: Effect.Effect<unknown, unknown, R> | undefined
   readonly onOver: () => void
-  /** Must move `untilMillis` on. */
+  /** Must move `untilMillis` to a later time. */
   readonly onProbeFailed: () => void
 }
 
 export interface OpenWait {
   readonly start: () => void
-  /** Interrupts the wait, and the probe if it is being asked. */
+  /** Interrupts the wait, and the probe if it is running. */
   readonly stop: () => void
 }
 
-/** Wakes up at least once a day: no timer gets too long for the platform. */
+/** Platform timers overflow beyond 24.8 days, so the fiber wakes at least once a day. */
 const longestSleepMillis = 86_400_000
 
 export const make = Effect.fnUntraced(function* <R>({
@@ -36,7 +36,7 @@ export const make = Effect.fnUntraced(function* <R>({
   let started = 0
   let fiber: Fiber.Fiber<void> | undefined
 
-  /** A wall clock that is set neither prolongs nor shortens the wait. */
+  /** Counts down by the monotonic clock: setting the wall clock neither prolongs nor shortens the wait. */
   const countdown = (): (() => number) => {
     const total = (untilMillis() ?? 0) - clock.currentTimeMillisUnsafe()
     const elapsedMillis = Clocks.stopwatch(clock)
@@ -52,7 +52,7 @@ export const make = Effect.fnUntraced(function* <R>({
         continue
       }
       const exit = probe === undefined ? Exit.void : yield* Effect.exit(probe)
-      // A probe may itself have changed the breaker, which ends this wait.
+      // The probe itself may have changed the breaker, which ended this wait.
       if (number !== started) return
       if (Exit.isFailure(exit)) {
         onProbeFailed()

@@ -1,9 +1,9 @@
 /**
- * A call under a circuit breaker's permit, which comes back on every exit (ruling 27).
+ * Runs a call under a circuit breaker's permit and gives the permit back on every exit (ruling 27).
  */
 import { Cause, Effect, Exit } from "effect"
 
-/** The side of a breaker that calls see. */
+/** The part of a breaker that issues permits and takes them back. */
 export interface Permits {
   readonly tryAcquireUnsafe: (nowMillis: number) => number | undefined
   readonly releaseUnsafe: (permit: number) => void
@@ -21,7 +21,7 @@ export const make =
     call: Effect.Effect<A, E, R>,
     { isFailure = () => true }: { readonly isFailure?: (cause: Cause.Cause<E>) => boolean } = {}
   ): Effect.Effect<A, E | Refusal, R> =>
-    // A fiber can be interrupted between any two steps: not between taking the permit and seeing to its return.
+    // Uninterruptible between taking the permit and installing its return: an interruption in between would lose the permit.
     Effect.uninterruptibleMask((restore): Effect.Effect<A, E | Refusal, R> => {
       const startedMillis = now()
       const permit = permits.tryAcquireUnsafe(startedMillis)
@@ -33,13 +33,13 @@ export const make =
             permits.recordUnsafe(permit, outcome, endedMillis - startedMillis, endedMillis)
           if (Exit.isSuccess(exit)) return record("success")
           if (Cause.hasInterruptsOnly(exit.cause)) return permits.releaseUnsafe(permit)
-          record(holds(isFailure, exit.cause) ? "failure" : "ignored")
+          record(isCounted(isFailure, exit.cause) ? "failure" : "ignored")
         })
       )
     })
 
-/** A predicate that throws has not excused the call. */
-const holds = <E>(isFailure: (cause: Cause.Cause<E>) => boolean, cause: Cause.Cause<E>): boolean => {
+/** A predicate that throws counts the call as a failure. */
+const isCounted = <E>(isFailure: (cause: Cause.Cause<E>) => boolean, cause: Cause.Cause<E>): boolean => {
   try {
     return isFailure(cause)
   } catch {

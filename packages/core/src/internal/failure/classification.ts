@@ -1,8 +1,8 @@
 /**
- * From the cause of a failed delivery to the route of its record. Total: whatever was thrown, and whatever a user's rule does, there is a decision.
+ * Decides the route of a record from the cause of its failed delivery. Total: it decides for every thrown value, also when a user's rule throws.
  *
- * The first that has an answer wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
- * (non-retryable, skip mapping, retryable), the name of an authentication error, and else another attempt in place and the next tier.
+ * The first rule that answers wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
+ * (non-retryable, skip mapping, retryable), the name of an authentication error. Otherwise the record is attempted again in place, then goes to the next tier.
  */
 import { Cause, Predicate } from "effect"
 import type { OnError } from "../../BindingOptions.ts"
@@ -12,22 +12,22 @@ import type { Route } from "../../Route.ts"
 import * as ErrorPattern from "./errorPattern.ts"
 import * as Failure from "./failure.ts"
 
-/** Where a record goes that is not tried again in place. */
+/** Where a record goes when it is not attempted again in place. */
 export type Destination = Exclude<Route, { readonly _tag: "Retry" }>
 
 export interface Decision {
-  /** The attempts in place come first. */
+  /** Whether the remaining attempts in place come first. */
   readonly inPlace: boolean
-  /** Where the record goes without them, or behind them. */
+  /** Where the record goes after the attempts in place, or at once when `inPlace` is false. */
   readonly destination: Destination
   /**
-   * The failure says nothing about the dependency, so the breaker does not count it (ruling 29): what is dead-lettered or dropped, and what an operator
-   * is asked about. A pause that counted could open the breaker, which keeps the record in front of it, and nobody would be asked.
+   * Whether the failure is about the record, not about a dependency. The breaker does not count such a failure (ruling 29). It covers dead-lettering, skipping and
+   * pausing: a counted pause could open the breaker, which then holds the record, and the operator would never be asked.
    */
   readonly permanent: boolean
 }
 
-/** What a binding says about its errors. */
+/** The rules of a binding for its errors. */
 export interface Rules<in E> {
   readonly onError?: OnError<E>
   readonly classifier?: ExceptionClassifier
@@ -36,10 +36,10 @@ export interface Rules<in E> {
 
 type Answer = Decision | undefined
 
-/** Decides about a cause in a tier (0 is the main topic). `failure` is what it stands for, where that is known already. */
+/** Decides about a cause in a tier (0 is the main topic). Pass `failure` when the caller has already read it from the cause. */
 export type Classify = (cause: Cause.Cause<unknown>, tier: number, failure?: Failure.Failure) => Decision
 
-/** Decides about the failures of one binding. Reads the rules once. */
+/** Makes the classifier of one binding. It reads the rules once. */
 export const make = <E>(rules: Rules<E>): Classify => {
   const byType = typed(rules.onError)
   const byLists = listed(rules.exceptions)
@@ -54,7 +54,7 @@ export const make = <E>(rules: Rules<E>): Classify => {
         byLists(failure)
       )
     } catch {
-      // A rule or a classifier threw. The handler's failure is what is reported; the record keeps its chances.
+      // A rule or a classifier threw. The handler's failure is still the one that is reported, and the record keeps its attempts.
       return byDefault
     }
   }
@@ -80,7 +80,7 @@ type Rule<E> = Route | ((error: E) => Route)
 /** The binding's own rule for a typed failure. */
 const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure.Failure) => Answer) => {
   if (onError === undefined) return () => undefined
-  // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
+  // A typed failure of this binding's own handler is an E, and a rule only sees errors of its tag.
   if (typeof onError === "function") return ({ error }) => fromRoute(onError(error as E))
   const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
   return ({ tag, error }) => {
@@ -90,7 +90,7 @@ const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure.Failure) 
   }
 }
 
-/** Copies a route that a rule gave: in plain JavaScript it may be anything, and what is no route means the default. */
+/** Reads a route that a rule returned. Plain JavaScript may return anything; a value that is not a route means the default. */
 const fromRoute = (route: unknown): Decision => {
   if (!Predicate.isObject(route)) return byDefault
   const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
@@ -130,15 +130,15 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   }
 }
 
-/** `AuthenticationException`, `KafkaJSSASLAuthenticationError`, our own `AuthenticationFailed`: the same credentials will be refused again. */
+/** `AuthenticationException`, `KafkaJSSASLAuthenticationError`, our own `AuthenticationFailed`: the server would refuse the same credentials again. */
 const authentication = /Authentication(Error|Exception|Failed|Failure)$/
 
-const byName = (levels: ReadonlyArray<Failure.ErrorSummary>): Decision =>
-  levels.some(({ className }) => authentication.test(className)) ? toDeadLetter : byDefault
+const byName = (chain: ReadonlyArray<Failure.ErrorSummary>): Decision =>
+  chain.some(({ className }) => authentication.test(className)) ? toDeadLetter : byDefault
 
-/** The lists of a binding: the last word. */
+/** Decides by the lists of a binding. They are the last rule, so they always answer. */
 const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) => Decision) => {
-  if (lists === undefined) return (failure) => byName(levelsOf(failure))
+  if (lists === undefined) return (failure) => byName(errorChain(failure))
   const nonRetryable = (lists.nonRetryable ?? []).map(ErrorPattern.parse)
   const retryable = (lists.retryable ?? []).map(ErrorPattern.parse)
   const skips = Array.from(
@@ -146,27 +146,27 @@ const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) 
     ([pattern, tier]) => [ErrorPattern.parse(pattern), skipTo(tier)] as const
   )
   return (failure) => {
-    const levels = levelsOf(failure)
-    if (matchesAny(nonRetryable, levels)) return toDeadLetter
-    for (const level of levels) {
-      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, level))
+    const chain = errorChain(failure)
+    if (matchesAny(nonRetryable, chain)) return toDeadLetter
+    for (const error of chain) {
+      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, error))
       if (skip !== undefined) return skip[1]
     }
-    if (matchesAny(retryable, levels)) return byDefault
-    const named = byName(levels)
+    if (matchesAny(retryable, chain)) return byDefault
+    const named = byName(chain)
     return retryable.length === 0 || named.permanent ? named : atOnce
   }
 }
 
 /** The error and its causes, outermost first. */
-const levelsOf = (failure: Failure.Failure): ReadonlyArray<Failure.ErrorSummary> => [failure, ...failure.causes]
+const errorChain = (failure: Failure.Failure): ReadonlyArray<Failure.ErrorSummary> => [failure, ...failure.causes]
 
 const matchesAny = (
   patterns: ReadonlyArray<ErrorPattern.ErrorPattern>,
-  levels: ReadonlyArray<Failure.ErrorSummary>
-): boolean => levels.some((level) => patterns.some((pattern) => ErrorPattern.matches(pattern, level)))
+  chain: ReadonlyArray<Failure.ErrorSummary>
+): boolean => chain.some((error) => patterns.some((pattern) => ErrorPattern.matches(pattern, error)))
 
-/** The attempts in place come first: only the one that exhausts them skips (connector seed appendix). */
+/** The attempts in place come first: only the attempt that exhausts them skips to the tier (connector seed appendix). */
 const skipTo = (tier: number): Decision => ({ inPlace: true, destination: { _tag: "Tier", tier }, permanent: false })
 
 const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)

@@ -1,26 +1,26 @@
 /**
- * How a list in a configuration names an error: by class name or by a regular expression on the message.
+ * The patterns by which the lists of a configuration name errors: a class name, or a regular expression on the message.
  */
 import type { ErrorSummary } from "./failure.ts"
 
 /**
- * - `ClassName` matches the name of an error's class or its `_tag`; `simpleName` is what is behind the last dot of a qualified name such as
- *   `java.net.SocketTimeoutException`. When only one of pattern and error is qualified, their simple names decide.
- * - `Message` matches an error whose message has a place that fits.
- * - `Invalid` matches nothing; validation reports it.
+ * - `ClassName` matches the class name of an error or its `_tag`. `simpleName` is the part after the last dot of a qualified name such as
+ *   `java.net.SocketTimeoutException`. When only one of pattern and error is qualified, the simple names are compared.
+ * - `Message` matches an error when the expression matches anywhere in its message.
+ * - `Invalid` matches nothing. Validation reports it.
  */
 export type ErrorPattern =
   | { readonly _tag: "ClassName"; readonly name: string; readonly simpleName: string }
   | { readonly _tag: "Message"; readonly regexp: RegExp }
   | { readonly _tag: "Invalid"; readonly allowed: string }
 
-/** How much of a message an expression sees: one that goes back and forth over its input takes the square of that, or its cube. */
+/** Characters of a message that an expression sees. A backtracking expression may take quadratic or cubic time in this length. */
 const maxMessageLength = 1024
 
-/** Text between slashes is an expression, with its flags behind it. */
+/** Text between slashes is an expression; its flags follow the second slash. */
 const expression = /^\/(.+)\/([a-z]*)$/s
 
-/** Reads a pattern; a wrong one, from plain JavaScript too, is `Invalid`. */
+/** Reads a pattern. A malformed pattern, also one from plain JavaScript, is `Invalid`. */
 export const parse = (pattern: unknown): ErrorPattern => {
   if (pattern instanceof RegExp) return message(pattern.source, pattern.flags)
   if (typeof pattern !== "string") return { _tag: "Invalid", allowed: "a class name or a regular expression" }
@@ -37,7 +37,7 @@ export const matches = (pattern: ErrorPattern, { className, message }: ErrorSumm
     case "ClassName":
       return className === pattern.name || className === pattern.simpleName || simpleNameOf(className) === pattern.name
     case "Message":
-      // Flags g and y leave their place behind, for the next message.
+      // Flags g and y keep `lastIndex` between calls; each message is matched from its start.
       pattern.regexp.lastIndex = 0
       return pattern.regexp.test(message.slice(0, maxMessageLength))
     case "Invalid":
@@ -45,7 +45,7 @@ export const matches = (pattern: ErrorPattern, { className, message }: ErrorSumm
   }
 }
 
-/** Equal for two patterns that match the same errors: the simple name, or the expression. Undefined for an invalid one. */
+/** Equal for two patterns that match the same errors: the simple name, or the expression. Undefined for an invalid pattern. */
 export const identity = (pattern: ErrorPattern): string | undefined => {
   switch (pattern._tag) {
     case "ClassName":
@@ -66,7 +66,7 @@ const className = (name: string): ErrorPattern => {
 
 const simpleNameOf = (name: string): string => name.slice(name.lastIndexOf(".") + 1)
 
-/** A copy of an expression, whose `lastIndex` is nobody else's. */
+/** Copies the expression, so that its `lastIndex` is not shared with the user's. */
 const message = (source: string, flags: string): ErrorPattern => {
   try {
     return { _tag: "Message", regexp: new RegExp(source, flags) }

@@ -1,13 +1,13 @@
 /**
- * One shape for whatever made a handler fail: typed errors, defects, and anything that JavaScript lets somebody throw (ruling 16).
+ * One shape for every reason that a handler failed: typed errors, defects, and any other value that JavaScript can throw (ruling 16).
  *
- * Nothing in here throws, however hostile the value: a getter that throws, a revoked Proxy, a null prototype, a cyclic cause.
+ * Nothing in this file throws, however hostile the value is: a getter that throws, a revoked Proxy, a null prototype, a cyclic cause.
  */
 import { Cause } from "effect"
 
 /** Name and message of one error. */
 export interface ErrorSummary {
-  /** Never empty: the `_tag` of a tagged error, else the error's own name, else its class, else its type. */
+  /** Never empty: the `_tag` of a tagged error, or else the error's own name, its class, or its type. */
   readonly className: string
   /** May be empty. An object without a message shows its fields as JSON. */
   readonly message: string
@@ -16,18 +16,18 @@ export interface ErrorSummary {
 export interface Failure extends ErrorSummary {
   /** Empty when the value has none. */
   readonly stackTrace: string
-  /** The `_tag` of a tagged error, by which it is classified. */
+  /** The `_tag` of a tagged error. `onError` selects its rule by it. */
   readonly tag: string | undefined
-  /** The value itself. */
+  /** The thrown value itself. */
   readonly error: unknown
-  /** The chain of `cause`, outermost first: at most ten, ends where it would repeat. */
+  /** The chain of `cause`, outermost first: at most ten entries. It ends where it would repeat. */
   readonly causes: ReadonlyArray<ErrorSummary>
 }
 
 const maxCauses = 10
 const maxClassNameLength = 256
 
-/** The failure that a cause stands for: its first typed error, else its first defect; undefined when it is interruption only. */
+/** The failure in a cause: its first typed error, or else its first defect. Undefined when the cause holds interruptions only. */
 export const fromCause = <E>(cause: Cause.Cause<E>): Failure | undefined => {
   const failed = cause.reasons.find(Cause.isFailReason)
   if (failed !== undefined) return fromUnknown(failed.error)
@@ -36,10 +36,10 @@ export const fromCause = <E>(cause: Cause.Cause<E>): Failure | undefined => {
   return cause.reasons.length > 0 ? undefined : withoutReason
 }
 
-/** The failure that any thrown value stands for. */
+/** The failure that a thrown value stands for. */
 export const fromUnknown = (error: unknown): Failure => new UnknownFailure(error)
 
-/** Reads what is costly, and often not asked for, when it is: most of all the stack trace, which the engine writes only then. */
+/** Reads costly properties lazily, most of all the stack trace: the engine formats it on first access, and it is often never needed. */
 class UnknownFailure implements Failure {
   readonly error: unknown
   readonly className: string
@@ -90,7 +90,7 @@ const classNameOf = (error: unknown, tag: string | undefined): string => {
   return name.slice(0, maxClassNameLength)
 }
 
-/** `name` says more than the class only for errors that set it; "Error" is what a subclass inherits that did not. */
+/** The `name` of an error that sets one. "Error" does not count: a subclass inherits it when it sets no name. */
 const ownErrorName = (error: object): string | undefined => {
   const name = textProperty(error, "stack") === undefined ? undefined : textProperty(error, "name")
   return name === "Error" ? undefined : name
@@ -104,7 +104,7 @@ const messageOf = (error: unknown): string => {
   return fields === undefined || fields === "{}" ? "" : fields
 }
 
-/** Undefined for what has none, such as a function. */
+/** Undefined for a value without a JSON form, such as a function. */
 const asJson = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value)
@@ -137,7 +137,7 @@ const property = (value: unknown, key: string): unknown => {
   }
 }
 
-/** A property that is text with something in it. */
+/** A property whose value is a text that is not blank. */
 const textProperty = (value: unknown, key: string): string | undefined => {
   const text = property(value, key)
   return typeof text === "string" && text.trim() !== "" ? text : undefined

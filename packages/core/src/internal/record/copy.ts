@@ -1,22 +1,22 @@
-/** A copy of a record that could not be handled, before it is published. */
+/** A copy of a record that the handler could not handle, before the copy is published. */
 import type { Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 
 export interface Copy {
-  /** The partition that the record is in: once it stops, no attempt to publish is repeated any more. */
+  /** The partition that holds the record. Once it stops, no failed publish is repeated. */
   readonly partition: {
     readonly stopping: boolean
-    /** Waits for something, but not longer than the partition runs. */
+    /** Runs the effect, and interrupts it when the partition stops. */
     readonly until: (effect: Effect.Effect<void>) => Effect.Effect<void>
   }
   readonly record: ConsumerRecord
-  /** Where it goes. */
+  /** The target topic. */
   readonly topic: string
   /** All headers of the copy. */
   readonly headers: ReadonlyArray<Header>
-  /** Told of every refused attempt. */
+  /** Called for every refused attempt to publish; `attempt` counts from 1. */
   readonly onRefused: (error: BrokerError, attempt: number) => void
-  /** Told of the copy when it is acknowledged, as it lies in its topic. */
+  /** Called with the copy as it is stored in its topic, once the broker has acknowledged it. */
   readonly onStored?: ((stored: ConsumerRecord) => void) | undefined
 }

@@ -1,22 +1,22 @@
 /**
- * The headers of a dead letter copy: the user's own, then the connector's account of what happened (rulings 14, 20 and 22).
+ * The headers of a dead letter: the user's own headers, then what happened to the record (rulings 14, 20 and 22).
  */
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
 import type { Failure } from "../failure/failure.ts"
 import type { Undecodable } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
 
-/** `MANUAL`: dead-lettered by a command or by an explicit decision of the handler. */
+/** Why a record was dead-lettered. `MANUAL`: by a command, or by an explicit decision of the handler. */
 export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL"
 
-/** Where a record was first; a record on the main topic is its own origin. */
+/** Where a record was read first. A record of the main topic is its own origin. */
 export interface Origin extends TopicPartition {
   readonly offset: bigint
   /** Epoch milliseconds. */
   readonly timestamp: number
 }
 
-/** How a tier (0 is the main topic) gave a record up. */
+/** How a tier (0 is the main topic) failed to handle a record. */
 export interface TierFailure {
   readonly tier: number
   readonly exceptionClass: string
@@ -29,17 +29,17 @@ export interface DeadLetter {
   readonly record: ConsumerRecord
   readonly origin: Origin
   readonly reason: DeadLetterReason
-  /** What the route said about it. */
+  /** The reason that `Route.deadLetter(reason)` gave. */
   readonly detail?: string | undefined
   readonly failure: Failure
-  /** Set when the record never reached the handler. */
+  /** Set when the record could not be decoded and never reached the handler. */
   readonly undecodable?: Undecodable | undefined
-  /** Last tier attempted; 0 is the main topic. */
+  /** The last tier that attempted the record; 0 is the main topic. */
   readonly tier: number
   /** Handler calls over all tiers. */
   readonly totalAttempts: number
   readonly firstFailureMillis: number
-  /** One entry for each tier that the record was in, in order; none for tiers that it skipped. */
+  /** One entry for each tier that failed, in order. Tiers that the record skipped have none. */
   readonly trail: ReadonlyArray<TierFailure>
   readonly nowMillis: number
 }
@@ -47,7 +47,7 @@ export interface DeadLetter {
 const maxTextBytes = 1024
 const maxStackBytes = 2048
 
-/** The headers of the copy, in order. */
+/** Builds the headers of the dead letter, in order. */
 export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
   const { record, origin, failure, detail, trail, undecodable } = letter
   const headers = [...carriedOver(record.headers)]
@@ -62,12 +62,12 @@ export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
     text(Names.lastExceptionStacktrace, failure.stackTrace, maxStackBytes),
     number(Names.retryTier, letter.tier)
   )
-  for (const given of trail) addTierFailure(headers, given)
+  for (const tierFailure of trail) addTierFailure(headers, tierFailure)
   if (undecodable !== undefined) headers.push(...decodeHeaders(undecodable))
   return headers
 }
 
-/** Where a record was first. */
+/** Adds the headers that say where a record was read first. */
 export const addOrigin = (headers: Array<Header>, { topic, partition, offset, timestamp }: Origin): void => {
   headers.push(
     text(Names.originalTopic, topic),
@@ -77,7 +77,10 @@ export const addOrigin = (headers: Array<Header>, { topic, partition, offset, ti
   )
 }
 
-/** What a record takes along from hop to hop: user headers as they are; an `x-eventbus-*` header that is not bookkeeping once, with its last value. */
+/**
+ * The headers that a copy keeps from its record: the user's headers as they are. An `x-eventbus-*` header that the connector does not rewrite is kept once, with
+ * its last value.
+ */
 export const carriedOver = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   if (!headers.some(({ key }) => key.startsWith(Names.prefix))) return headers
   const lastIndex = new Map(headers.map((header, index) => [header.key, index]))
@@ -86,7 +89,7 @@ export const carriedOver = (headers: ReadonlyArray<Header>): ReadonlyArray<Heade
   )
 }
 
-/** One entry of the trail. */
+/** Adds the headers of one entry of the trail. */
 export const addTierFailure = (headers: Array<Header>, failure: TierFailure): void => {
   headers.push(
     text(Names.tierException(failure.tier), failure.exceptionClass),
@@ -95,13 +98,13 @@ export const addTierFailure = (headers: Array<Header>, failure: TierFailure): vo
   )
 }
 
-/** For a record that is too large for the topic: drops message, stack trace and trail. What it takes to replay the record stays. */
+/** Drops error message, stack trace and trail, for a record that is too large for its topic. The headers that a replay needs stay. */
 export const withoutDiagnostics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
   headers.filter(
     ({ key }) => key !== Names.lastExceptionMessage && key !== Names.lastExceptionStacktrace && !Names.isTrail(key)
   )
 
-/** Bytes that headers take in Kafka's record format (v2), their count included. */
+/** Bytes that the headers take in Kafka's record format (v2), their count included. */
 export const byteSize = (headers: ReadonlyArray<Header>): number =>
   headers.reduce(
     (total, { key, value }) =>
@@ -109,34 +112,34 @@ export const byteSize = (headers: ReadonlyArray<Header>): number =>
     varintSize(headers.length)
   )
 
-/** A text header in UTF-8, cut to `maxBytes` (at most 2 KiB) between two characters. */
+/** A text header in UTF-8, cut between two characters to at most `maxBytes` (default 1 KiB, at most 2 KiB). */
 export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
-  const last = latest.get(key)
+  const last = cache.get(key)
   if (last !== undefined && last.value === value && last.maxBytes === maxBytes) return last.header
   return remember(key, value, maxBytes, encodeText(value, maxBytes))
 }
 
 /** A number header as decimal text. */
 export const number = (key: string, value: number | bigint): Header => {
-  const last = latest.get(key)
+  const last = cache.get(key)
   if (last !== undefined && last.value === value) return last.header
   return remember(key, value, 0, encodeDigits(String(value)))
 }
 
-/** A header as it was made last. */
-interface Made {
+/** The last header that was made for a key. */
+interface CachedHeader {
   readonly value: string | number | bigint
   readonly maxBytes: number
   readonly header: Header
 }
 
-/** By key: copies that are made one after the other have most headers in common, and share them. */
-const latest = new Map<string, Made>()
+/** By key. Successive copies have most headers in common and share them. */
+const cache = new Map<string, CachedHeader>()
 
-const remember = (key: string, value: Made["value"], maxBytes: number, bytes: Uint8Array): Header => {
+const remember = (key: string, value: CachedHeader["value"], maxBytes: number, bytes: Uint8Array): Header => {
   const header = { key, value: bytes }
-  // One that was cut is not kept whole.
-  if (typeof value !== "string" || value.length <= maxStackBytes) latest.set(key, { value, maxBytes, header })
+  // A longer text was cut, so the cache would hold a text of any size.
+  if (typeof value !== "string" || value.length <= maxStackBytes) cache.set(key, { value, maxBytes, header })
   return header
 }
 
@@ -161,7 +164,7 @@ const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
 
 const lengthPrefixed = (length: number): number => varintSize(length) + length
 
-/** Lengths are zigzag varints: doubled, then seven bits a byte. */
+/** Kafka writes lengths as zigzag varints: doubled, then seven bits per byte. */
 const varintSize = (length: number): number => {
   let size = 1
   for (let rest = length * 2; rest >= 128; rest = Math.floor(rest / 128)) size++

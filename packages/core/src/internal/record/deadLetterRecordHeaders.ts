@@ -1,12 +1,13 @@
 /**
- * Header sets beside the connector's own, for tools that know others: Spring's, the five of the brokers package, and the trail as JSON (ruling 25).
+ * All headers of a dead letter record: the connector's own, and optional sets for other tools: Spring's, the five of the brokers package, and the trail as JSON
+ * (ruling 25).
  */
 import type { Header } from "../../ConsumerRecord.ts"
 import * as DeadLetterHeaders from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as Spring from "./springHeaders.ts"
 
-/** What is written beside our own headers. Default: nothing. */
+/** The optional header sets. Default: none. */
 export interface HeaderSets {
   readonly spring?: Spring.Form | undefined
   readonly brokers?: boolean | undefined
@@ -23,7 +24,7 @@ const brokers = {
 } as const
 const brokersNames: ReadonlySet<string> = new Set(Object.values(brokers))
 
-/** All headers of a dead letter copy: the user's, ours, then the other sets. A header of a set that is written replaces one of an earlier time. */
+/** Builds all headers of a dead letter: the user's, the connector's, then the optional sets. A written set replaces its headers of an earlier dead-lettering. */
 export const make = (
   letter: DeadLetterHeaders.DeadLetter,
   groupId: string,
@@ -44,20 +45,20 @@ export const make = (
 }
 
 /**
- * The headers of a copy that was too large for its topic `times` times (ruling 22): first without message, stack trace and trail of every set; then with no
- * more than where it comes from and where it is; then with what bounds its way through the tiers only. The user's own headers, and the value, stay.
+ * Trims the headers of a copy that its topic refused `times` times as too large (ruling 22). The first time drops error message, stack trace and trail of every set. The
+ * second time keeps origin, reason, tier and delivery number. The third time keeps only tier and delivery number. The user's own headers and the value always stay.
  */
 export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
   if (times === 1) return DeadLetterHeaders.withoutDiagnostics(headers).filter(({ key }) => !Spring.isDiagnostic(key))
-  const kept = times === 2 ? essential : bounding
+  const kept = times === 2 ? essential : position
   return withoutOtherFormats(headers).filter(({ key }) => kept.has(key) || !Names.isRewritten(key))
 }
 
-/** Without its delivery number, a record would begin its tier anew each time. */
-const bounding: ReadonlySet<string> = new Set([Names.retryTier, Names.retryAttempt])
+/** Without its delivery number, a record would restart its tier each time, without end. */
+const position: ReadonlySet<string> = new Set([Names.retryTier, Names.retryAttempt])
 
 const essential: ReadonlySet<string> = new Set([
-  ...bounding,
+  ...position,
   Names.originalTopic,
   Names.originalPartition,
   Names.originalOffset,
@@ -65,8 +66,8 @@ const essential: ReadonlySet<string> = new Set([
 ])
 
 /**
- * For a record that starts anew: without what a dead letter says of itself. The five names of the brokers package are common words; they are taken away
- * only when all of them are there.
+ * Removes the headers of the optional sets, for a record that starts again. The five names of the brokers package are common words, so they are removed only when
+ * all five are present.
  */
 export const withoutOtherFormats = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   const keys = new Set(headers.map(({ key }) => key))
@@ -82,7 +83,7 @@ const brokersHeaders = (letter: DeadLetterHeaders.DeadLetter): ReadonlyArray<Hea
   DeadLetterHeaders.number(brokers.retries, Math.max(0, letter.totalAttempts - 1))
 ]
 
-/** Not cut, for it would not be JSON any more: a trail is a few short entries. */
+/** Never cut, because cut JSON is invalid. A trail is a few short entries. */
 const trailHeader = ({ trail }: DeadLetterHeaders.DeadLetter): Header => ({
   key: Names.trailJson,
   value: encoder.encode(

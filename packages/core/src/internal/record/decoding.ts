@@ -1,5 +1,5 @@
 /**
- * Decoding a fetched record into what the handler gets. Nothing here fails: a record that cannot be read is a value too.
+ * Decodes a fetched record into the delivery that the handler receives. Nothing here fails: an undecodable record is a value too.
  */
 import { Result } from "effect"
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
@@ -7,7 +7,7 @@ import type { Delivery } from "../../Delivery.ts"
 import { DecodeFailure, type Serde, type Source } from "../../Serde.ts"
 import * as Failure from "../failure/failure.ts"
 
-/** Which halves of a record could not be read, and why. Both byte arrays are still on the record. */
+/** Says which halves of a record could not be decoded, and why. The record still holds both byte arrays. */
 export class Undecodable {
   readonly key: DecodeFailure | undefined
   readonly value: DecodeFailure | undefined
@@ -18,19 +18,19 @@ export class Undecodable {
   }
 }
 
-/** Who receives: what the enrichment headers of a delivery say. */
+/** The consumer that receives a record. The enrichment headers of a delivery show it. */
 export interface Receiver {
   readonly bindingName: string
   /** `{hostname}-{index}`. */
   readonly consumerInstance: string
-  /** Further headers for the handler. */
+  /** Further headers that only the handler sees. */
   readonly enrich: (record: ConsumerRecord) => ReadonlyArray<Header>
-  /** How a record got here: nothing on the main topic, its headers on a retry topic. */
+  /** Reads the tier and delivery of a record: tier 0 on the main topic, its headers on a retry topic. */
   readonly retryPosition: (record: ConsumerRecord) => RetryPosition
 }
 
 export interface RetryPosition {
-  /** Where the record was first. */
+  /** Where the record was read first. */
   readonly origin: TopicPartition & { readonly offset: bigint; readonly timestamp: number }
   readonly tier: number
   readonly attempt: number
@@ -60,19 +60,19 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   }
 
   get deduplicationKey(): string {
-    const { topic, partition, offset } = this.#way.origin
+    const { topic, partition, offset } = this.#position.origin
     return `${topic}-${partition}-${offset}`
   }
 
   get tier(): number {
-    return this.#way.tier
+    return this.#position.tier
   }
 
   get attempt(): number {
-    return this.#way.attempt
+    return this.#position.attempt
   }
 
-  get #way(): RetryPosition {
+  get #position(): RetryPosition {
     this.#progress ??= this.#receiver.retryPosition(this.record)
     return this.#progress
   }
@@ -94,7 +94,7 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   }
 }
 
-/** A serde that throws, against its contract, has not read the bytes either. */
+/** A serde that throws breaks its contract; its record counts as undecodable. */
 const read = <A>(serde: Serde<A>, bytes: Uint8Array | null, source: Source): Result.Result<A, DecodeFailure> => {
   try {
     return serde.decode(bytes, source)
@@ -104,7 +104,7 @@ const read = <A>(serde: Serde<A>, bytes: Uint8Array | null, source: Source): Res
   }
 }
 
-/** Decodes key and value; `receivedMillis` is when the chunk that holds the record arrived. */
+/** Decodes key and value. `receivedMillis` is when the chunk with the record arrived, epoch milliseconds. */
 export const decode = <K, V>(
   key: Serde<K>,
   value: Serde<V>,

@@ -1,21 +1,21 @@
 /**
- * The names of every header that the connector writes (connector seed §4.7 and §4.12).
+ * The names of all headers that the connector writes (connector seed §4.7 and §4.12).
  */
 
 export const prefix = "x-eventbus-"
 
-/** Where the record was first: unchanged through all tiers. */
+/** Where the record was read first. They stay the same through all tiers. */
 export const originalTopic = "x-eventbus-original-topic"
 export const originalPartition = "x-eventbus-original-partition"
 export const originalOffset = "x-eventbus-original-offset"
 export const originalTimestamp = "x-eventbus-original-timestamp"
 
-/** Shown to the handler only; never part of a published record. */
+/** Only the handler sees these; no published record has them. */
 export const bindingName = "x-eventbus-binding-name"
 export const receivedTimestamp = "x-eventbus-received-timestamp"
 export const consumerInstance = "x-eventbus-consumer-instance"
 
-/** The tier a record is in (0 is the main topic), its delivery there, and when it was published to it. */
+/** The tier of a record (0 is the main topic), the number of its delivery there, and when it was published to that tier. */
 export const retryTier = "x-eventbus-retry-tier"
 export const retryAttempt = "x-eventbus-retry-attempt"
 export const retryTimestamp = "x-eventbus-retry-timestamp"
@@ -26,34 +26,34 @@ export const lastExceptionClass = "x-eventbus-last-exception-class"
 export const lastExceptionMessage = "x-eventbus-last-exception-message"
 export const lastExceptionStacktrace = "x-eventbus-last-exception-stacktrace"
 
-const ofTier = (what: string): ((tier: number) => string) => {
+const ofTier = (suffix: string): ((tier: number) => string) => {
   const names = new Map<number, string>()
   return (tier) => {
     const known = names.get(tier)
     if (known !== undefined) return known
-    const name = `x-eventbus-tier${tier}-${what}`
+    const name = `x-eventbus-tier${tier}-${suffix}`
     names.set(tier, name)
     return name
   }
 }
 
-/** The trail: one set for each tier that gave the record up. */
+/** The trail: one set for each tier that failed to handle the record. */
 export const tierException = ofTier("exception")
 export const tierExhaustedAt = ofTier("exhausted-at")
 export const tierAttempts = ofTier("attempts")
 
-/** The whole trail as one JSON array, for bindings that ask for it. */
+/** The whole trail as one JSON array, for bindings with the header set `trailJson`. */
 export const trailJson = "x-eventbus-trail"
 
 export const dltReason = "x-eventbus-dlt-reason"
 export const dltTimestamp = "x-eventbus-dlt-timestamp"
-/** What `Route.deadLetter(reason)` said. */
+/** The reason that `Route.deadLetter(reason)` gave. */
 export const dltDetail = "x-eventbus-dlt-detail"
-/** Which half could not be decoded, and where in it. */
+/** Which half of the record could not be decoded, and where in it. */
 export const decodeTarget = "x-eventbus-decode-target"
 export const decodePath = "x-eventbus-decode-path"
 
-/** Written by a replay, and the only ones that are read on the main topic. */
+/** A replay writes these. They are the only headers that the connector reads on the main topic. */
 export const replayCount = "x-eventbus-replay-count"
 export const replayGroup = "x-eventbus-replay-group"
 
@@ -82,8 +82,8 @@ const rewritten: ReadonlySet<string> = new Set([
 
 const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/
 
-/** A header of the trail, in either form. */
+/** Whether this is a header of the trail, in either form. */
 export const isTrail = (key: string): boolean => trail.test(key)
 
-/** A header that the connector writes anew on every hop, and never takes over from an incoming record. */
+/** Whether the connector rewrites this header for every copy, and never takes it over from the incoming record. */
 export const isRewritten = (key: string): boolean => rewritten.has(key) || isTrail(key)

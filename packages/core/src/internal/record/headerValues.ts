@@ -1,5 +1,5 @@
 /**
- * Reads header values that somebody else may have written. Nothing here throws: what is missing, malformed or out of range is undefined.
+ * Reads header values from untrusted records. Nothing here throws: a missing, malformed or out-of-range value is undefined.
  */
 
 import type { Header } from "../../ConsumerRecord.ts"
@@ -9,12 +9,12 @@ export type HeaderValue = Uint8Array | null | undefined
 export const maxInt32 = 2 ** 31 - 1
 export const maxInt64 = 2n ** 63n - 1n
 
-/** The last moment that a `Date` can show, in epoch milliseconds. */
+/** The last time that a `Date` can represent, in epoch milliseconds. */
 const lastMillis = 8_640_000_000_000_000
 
 const utf8 = new TextDecoder()
 
-/** The last of a name: Kafka's idiom, and a copy writes its own last. A loop, since it is asked of every record. */
+/** The last value of a name, as Kafka's `Headers.lastHeader`: a copy writes its own headers last. A loop, because it runs for every record. */
 export const last = (headers: ReadonlyArray<Header>, name: string): HeaderValue => {
   for (let index = headers.length - 1; index >= 0; index--) {
     const header = headers[index]!
@@ -23,17 +23,17 @@ export const last = (headers: ReadonlyArray<Header>, name: string): HeaderValue 
   return undefined
 }
 
-/** UTF-8 text; bytes that are none become U+FFFD. */
+/** UTF-8 text. Malformed bytes become U+FFFD. */
 export const text = (value: HeaderValue): string | undefined =>
   value === null || value === undefined ? undefined : utf8.decode(value)
 
-/** A whole number from `least` to `most` in decimal text. */
+/** A whole number in decimal text, from `least` to `most`. */
 export const wholeNumber = (value: HeaderValue, least: number, most: number): number | undefined => {
   const number = decimal(value)
   return number === undefined ? undefined : within(Number(number), least, most)
 }
 
-/** Epoch milliseconds in decimal text, within what a `Date` can show. */
+/** Epoch milliseconds in decimal text, within the range of a `Date`. */
 export const timestamp = (value: HeaderValue): number | undefined => wholeNumber(value, 0, lastMillis)
 
 /** An exact offset in decimal text. */
@@ -42,24 +42,24 @@ export const offset = (value: HeaderValue): bigint | undefined => {
   return number === undefined ? undefined : exactOffset(BigInt(number))
 }
 
-/** A number in `size` bytes, big-endian, as Spring writes it: 0 or more. */
+/** A big-endian number of exactly `size` bytes, as Spring writes it. Negative numbers are undefined. */
 export const bigEndian = (value: HeaderValue, size: number): bigint | undefined => {
   if (value === null || value === undefined || value.length !== size) return undefined
   const number = value.reduce((all, byte) => all * 256n + BigInt(byte), 0n)
   return number < 1n << BigInt(size * 8 - 1) ? number : undefined
 }
 
-/** Epoch milliseconds in eight bytes. */
+/** Epoch milliseconds in eight big-endian bytes. */
 export const bigEndianTimestamp = (value: HeaderValue): number | undefined => {
   const millis = bigEndian(value, 8)
   return millis === undefined ? undefined : within(Number(millis), 0, lastMillis)
 }
 
-/** A number holds so many digits exactly. */
+/** A JavaScript number represents this many decimal digits exactly. */
 const exactDigits = 15
 const zero = 0x30
 
-/** What up to 20 digits say, exactly. Byte by byte: a record in a tier has many such headers. */
+/** Reads up to 20 digits exactly. Byte by byte, without a string: a record in a tier has many such headers. */
 const decimal = (value: HeaderValue): number | bigint | undefined => {
   if (value === null || value === undefined || value.length === 0 || value.length > 20) return undefined
   let number = 0

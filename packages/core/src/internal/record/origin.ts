@@ -1,5 +1,5 @@
 /**
- * Where a record was first, as the connector's headers say it. They are untrusted input (ruling 14).
+ * Reads the origin of a record from the connector's headers. They are untrusted input (ruling 14).
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as TopicName from "../../TopicName.ts"
@@ -7,13 +7,13 @@ import type { Origin } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
-/** The connector's headers of a record, by name; of one that repeats, the last. */
+/** The connector's headers of a record, by name. The last value of a repeated header counts. */
 export type OwnHeaders = ReadonlyMap<string, Uint8Array | null>
 
 export const lastValues = (headers: ReadonlyArray<Header>): OwnHeaders =>
   new Map(headers.filter(({ key }) => key.startsWith(Names.prefix)).map(({ key, value }) => [key, value]))
 
-/** All of it or nothing: half an origin would point to a record that is none. */
+/** Answers the whole origin or nothing: an incomplete origin would point to another record. */
 export const readOrigin = (record: ConsumerRecord, headers: OwnHeaders): Origin | undefined => {
   const topic = HeaderValues.text(headers.get(Names.originalTopic)) ?? ""
   const partition = HeaderValues.wholeNumber(headers.get(Names.originalPartition), 0, HeaderValues.maxInt32)

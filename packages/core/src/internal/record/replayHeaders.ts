@@ -1,6 +1,6 @@
 /**
- * The headers of a replayed copy: it starts anew, and still says where it was first and when it first failed (ruling 30). And what a consumer of the main
- * topic may believe of them.
+ * Writes and reads the headers of a replayed copy. The copy starts again at tier 0 or at the given tier, and keeps its origin and the time of its first failure
+ * (ruling 30).
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
@@ -9,7 +9,7 @@ import { withoutOtherFormats } from "./deadLetterRecordHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
-/** What a replay keeps of a dead letter, and how often it has now been replayed. */
+/** What a replayed record remembers. `replayCount` includes this replay. */
 export interface Replayed {
   readonly origin: Origin
   /** Epoch milliseconds. */
@@ -17,9 +17,9 @@ export interface Replayed {
   readonly replayCount: number
 }
 
-const most = 1_000_000_000
+const maxReplayCount = 1_000_000_000
 
-/** Headers of the copy in the source topic: the user's own, origin and first failure, and that it is a replay for this group. */
+/** The headers of a copy in the source topic: the user's own, origin, first failure, and the marks of a replay for this group. */
 export const forSource = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
   ...usersOwn(letter),
   ...originHeaders(letter),
@@ -27,7 +27,7 @@ export const forSource = (letter: DeadLetterRecord.DeadLetterRecord, groupId: st
   ...marks(letter, groupId)
 ]
 
-/** Headers of the copy in a retry topic: its first delivery there, with all attempts to come. */
+/** The headers of a copy in a retry topic: its first delivery there, with all attempts left. */
 export const forTier = (
   letter: DeadLetterRecord.DeadLetterRecord,
   groupId: string,
@@ -45,8 +45,8 @@ export const forTier = (
 ]
 
 /**
- * What the headers of a record of the main topic say that this group replayed; undefined for all other records. Only a record that was on this topic before
- * can have been replayed to it.
+ * Reads a record of the main topic that this group replayed; undefined for every other record. Only a record whose origin is this topic can have been replayed
+ * to it.
  */
 export const read = (record: ConsumerRecord, groupId: string): Replayed | undefined => {
   const group = groupOf(record)
@@ -60,7 +60,7 @@ export const read = (record: ConsumerRecord, groupId: string): Replayed | undefi
   }
 }
 
-/** Whether the record was replayed for another group, and is none of this group's business (ruling 61). */
+/** Whether the record was replayed for another group, so that this group skips it (ruling 61). */
 export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): boolean => {
   const group = groupOf(record)
   return group !== undefined && group !== groupId
@@ -70,7 +70,7 @@ export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): bool
 const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
   const group = HeaderValues.text(HeaderValues.last(headers, Names.replayGroup))
   if (group === undefined) return undefined
-  const count = HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, most)
+  const count = HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, maxReplayCount)
   return count === undefined ? undefined : group
 }
 
@@ -93,6 +93,6 @@ const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray
 }
 
 const marks = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
-  number(Names.replayCount, Math.min(most, letter.replayCount + 1)),
+  number(Names.replayCount, Math.min(maxReplayCount, letter.replayCount + 1)),
   text(Names.replayGroup, groupId)
 ]

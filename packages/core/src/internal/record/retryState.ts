@@ -1,8 +1,7 @@
 /**
- * What a record brings along through the retry tiers: where it was first, which tier and delivery it is in, and what happened so far.
+ * The retry state that a record carries through the tiers in its headers: its origin, its tier and delivery, and its failures so far.
  *
- * The headers are untrusted input (ruling 14): whatever is missing, malformed or out of range gets a safe default, and on the main topic nothing is
- * read at all.
+ * The headers are untrusted input (ruling 14): a missing, malformed or out-of-range header gets a safe default. On the main topic none of them is read.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import type { TierTopic } from "../retry/tiers.ts"
@@ -16,19 +15,19 @@ export interface RetryState {
   readonly origin: Origin
   /** 0 is the main topic. */
   readonly tier: number
-  /** Which delivery in the tier this is, from 1. */
+  /** The number of this delivery in the tier, from 1. */
   readonly attempt: number
   /** When it was published to the tier, epoch milliseconds. */
   readonly publishedMillis: number
-  /** Handler calls before this delivery, over all tiers. */
+  /** Handler calls before this delivery, in all tiers together. */
   readonly totalAttempts: number
   /** Undefined before the first failure. */
   readonly firstFailureMillis: number | undefined
-  /** The tiers that gave it up. */
+  /** The tiers that failed, in order. */
   readonly trail: ReadonlyArray<TierFailure>
 }
 
-/** A record of the main topic: it starts at Tier 0, whatever its headers claim. */
+/** The state of a record of the main topic: tier 0, whatever its headers claim. */
 export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   origin: record,
   tier: 0,
@@ -39,7 +38,7 @@ export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   trail: []
 })
 
-/** A record of a retry topic. `deliveries` says how many a tier has. */
+/** Reads the state of a record of a retry topic. `deliveries` answers how many deliveries a tier allows. */
 export const ofRetryTopic = (
   record: ConsumerRecord,
   topic: TierTopic,
@@ -52,17 +51,17 @@ export const ofRetryTopic = (
     tier,
     attempt: wholeNumber(headers.get(Names.retryAttempt), 1, deliveries(tier)) ?? 1,
     publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
-    totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, mostAttempts) ?? 0,
+    totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
     trail: trailOf(headers, tier)
   }
 }
 
-/** When a record of a retry topic was published to it: all that deciding about its delay takes. */
+/** When a record was published to its retry topic, epoch milliseconds. The delay needs nothing else, so nothing else is read. */
 export const publishedMillis = (record: ConsumerRecord): number =>
   plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
-/** The headers of a copy in a retry topic: the user's own, then where it comes from, where it is, and what happened. */
+/** Builds the headers of a copy in a retry topic: the user's own, then origin, failures, tier and delivery. */
 export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyArray<Header> => {
   const headers = [...carriedOver(record.headers)]
   addOrigin(headers, state.origin)
@@ -70,7 +69,7 @@ export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyA
   if (state.firstFailureMillis !== undefined) {
     headers.push(number(Names.firstFailureTimestamp, state.firstFailureMillis))
   }
-  for (const given of state.trail) addTierFailure(headers, given)
+  for (const tierFailure of state.trail) addTierFailure(headers, tierFailure)
   headers.push(
     number(Names.retryTier, state.tier),
     number(Names.retryAttempt, state.attempt),
@@ -79,21 +78,21 @@ export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyA
   return headers
 }
 
-/** Handler calls that the current tier has had before this delivery. */
+/** Handler calls in the current tier before this delivery. */
 export const attemptsInTier = ({ totalAttempts, trail }: RetryState): number =>
   Math.max(0, totalAttempts - trail.reduce((sum, { attempts }) => sum + attempts, 0))
 
-/** A copy cannot be published later than it was stored. An hour is what Kafka itself allows clocks to differ by (`message.timestamp.after.max.ms`). */
-const mostAheadMillis = 3_600_000
+/** A copy cannot be published after it was stored. Clocks may differ by one hour, as in Kafka (`message.timestamp.after.max.ms`). */
+const maxClockSkewMillis = 3_600_000
 
 const plausible = (value: HeaderValues.HeaderValue, record: ConsumerRecord): number => {
   const published = timestamp(value)
-  return published === undefined || published > record.timestamp + mostAheadMillis ? record.timestamp : published
+  return published === undefined || published > record.timestamp + maxClockSkewMillis ? record.timestamp : published
 }
 
-const mostAttempts = 1_000_000_000
+const maxAttempts = 1_000_000_000
 
-/** Of the tiers behind the record; one without an exception is none. */
+/** Reads the failures of earlier tiers. A tier without an exception header did not fail. */
 const trailOf = (headers: OwnHeaders, tier: number): ReadonlyArray<TierFailure> => {
   const trail: Array<TierFailure> = []
   for (let passed = 0; passed < tier; passed++) {
@@ -103,7 +102,7 @@ const trailOf = (headers: OwnHeaders, tier: number): ReadonlyArray<TierFailure> 
       tier: passed,
       exceptionClass,
       exhaustedAtMillis: timestamp(headers.get(Names.tierExhaustedAt(passed))) ?? 0,
-      attempts: wholeNumber(headers.get(Names.tierAttempts(passed)), 0, mostAttempts) ?? 0
+      attempts: wholeNumber(headers.get(Names.tierAttempts(passed)), 0, maxAttempts) ?? 0
     })
   }
   return trail

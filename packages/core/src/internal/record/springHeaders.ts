@@ -1,13 +1,13 @@
 /**
- * The headers of Spring Kafka's dead letters, as version 4.1.2 was seen to write them (ruling 60): with retry topics, and without. Written beside ours for
- * tools that know them, and read when a record that Spring dead-lettered is replayed.
+ * The headers of Spring Kafka's dead letters, as version 4.1.2 writes them with and without retry topics (ruling 60). The connector writes them for tools that
+ * expect them, and reads them to replay a record that Spring dead-lettered.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import { type DeadLetter, type Origin, text } from "./deadLetterHeaders.ts"
 import * as HeaderValues from "./headerValues.ts"
 
-/** `retry-topic`: names as of `@RetryableTopic`. `plain`: names that start with `kafka_dlt-` throughout. */
+/** `retry-topic`: the names that `@RetryableTopic` writes. `plain`: names that all start with `kafka_dlt-`. */
 export type Form = "retry-topic" | "plain"
 
 interface Names {
@@ -58,19 +58,19 @@ const all: ReadonlySet<string> = new Set([
   ...[consumerGroup, attempts, firstTimestamp, dueTimestamp]
 ])
 
-const forensic: ReadonlySet<string> = new Set(
+const diagnostic: ReadonlySet<string> = new Set(
   [names["retry-topic"], names.plain].flatMap(({ message, stackTrace }) => [message, stackTrace])
 )
 
-/** A header of Spring's account, in either form. */
+/** Whether this is a header of Spring's, in either form. */
 export const isSpring = (key: string): boolean => all.has(key)
 
-/** What a record that is too large can do without. */
-export const isDiagnostic = (key: string): boolean => forensic.has(key)
+/** Whether a record that is too large can do without this header. */
+export const isDiagnostic = (key: string): boolean => diagnostic.has(key)
 
 const maxStackBytes = 2048
 
-/** Spring's account of a dead letter. Text is cut as ours is. */
+/** Builds Spring's headers of a dead letter. Texts are cut as in the connector's own headers. */
 export const make = (letter: DeadLetter, groupId: string, form: Form): ReadonlyArray<Header> => {
   const { origin, failure } = letter
   const name = names[form]
@@ -80,7 +80,7 @@ export const make = (letter: DeadLetter, groupId: string, form: Form): ReadonlyA
     { key: name.partition, value: bigEndian(BigInt(origin.partition), 4) },
     { key: name.offset, value: bigEndian(origin.offset, 8) },
     { key: name.timestamp, value: bigEndian(BigInt(origin.timestamp), 8) },
-    // What a consumer is told of a timestamp does not say which of the two it is; this is the default of a topic.
+    // A consumer does not learn whether a timestamp is CreateTime or LogAppendTime; CreateTime is the default of a topic.
     text(name.timestampType, "CreateTime"),
     text(consumerGroup, groupId),
     text(name.className, failure.className),
@@ -97,9 +97,9 @@ const retryTopicHeaders = (letter: DeadLetter): ReadonlyArray<Header> => [
   { key: dueTimestamp, value: minimal(letter.nowMillis) }
 ]
 
-/** Where a record that Spring dead-lettered was first; undefined when its headers do not say. */
+/** The origin of a record that Spring dead-lettered; undefined when its headers do not say. */
 export const readOrigin = (record: ConsumerRecord): Origin | undefined => {
-  // Spring may append where others replace: what came first is nearest to the origin.
+  // Spring may append a header where others replace it: the first value is nearest to the origin.
   const headers = new Map(
     record.headers
       .filter(({ key }) => all.has(key))
@@ -117,7 +117,7 @@ export const readOrigin = (record: ConsumerRecord): Origin | undefined => {
   return undefined
 }
 
-/** The last exception by Spring's headers. Spring wraps what a listener throws: the cause is what was thrown. */
+/** The last exception in Spring's headers. Spring wraps the exception of a listener, so its cause is the original one. */
 export const readException = (
   headers: ReadonlyArray<Header>
 ): { readonly className: string; readonly message: string } | undefined => {
@@ -136,7 +136,7 @@ const bigEndian = (value: bigint, size: number): Uint8Array => {
   return bytes
 }
 
-/** Two's complement in as few bytes as will do, as Java's `BigInteger.toByteArray`. */
+/** Two's complement in the fewest bytes, as Java's `BigInteger.toByteArray`. */
 const minimal = (value: number): Uint8Array => {
   const exact = BigInt(value)
   let size = 1

@@ -1,5 +1,5 @@
 /**
- * W3C Trace Context in the headers of a record: `traceparent` and `tracestate`. Headers are input: what is malformed is as good as absent.
+ * W3C Trace Context in the headers of a record: `traceparent` and `tracestate`. Headers are untrusted input: a malformed header counts as absent.
  */
 import { Context, Option, Tracer } from "effect"
 import type { Header } from "../../ConsumerRecord.ts"
@@ -8,21 +8,21 @@ import * as HeaderValues from "./headerValues.ts"
 export const traceparent = "traceparent"
 export const tracestate = "tracestate"
 
-/** What came with a trace beside its ids, on the span that continues it. */
+/** The `tracestate` that came with a trace, as an annotation of the span that continues it. */
 const State = Context.Reference<string | undefined>("@eventbus/core/TraceState", { defaultValue: () => undefined })
 
-/** Version, trace, span, flags. A later version may have more behind them, after a dash; version ff is none. */
+/** Version, trace id, span id, flags. A later version may append more after a dash. Version ff is invalid. */
 const form = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
-const mostLength = 256
-const mostState = 512
+const maxParentBytes = 256
+const maxStateBytes = 512
 
 const ascii = new TextDecoder("latin1")
 const bytes = new TextEncoder()
 
-/** The span that a record belongs to; undefined when its headers name none. */
+/** The span that the headers of a record name; undefined when they name none. */
 export const read = (headers: ReadonlyArray<Header>): Tracer.ExternalSpan | undefined => {
   const parent = HeaderValues.last(headers, traceparent)
-  if (parent === undefined || parent === null || parent.length > mostLength) return undefined
+  if (parent === undefined || parent === null || parent.length > maxParentBytes) return undefined
   const found = form.exec(ascii.decode(parent))
   if (found === null) return undefined
   const [, version, traceId = "", spanId = "", flags = "", more] = found
@@ -33,13 +33,13 @@ export const read = (headers: ReadonlyArray<Header>): Tracer.ExternalSpan | unde
     spanId,
     sampled: (Number.parseInt(flags, 16) & 1) === 1,
     annotations:
-      state === undefined || state === null || state.length > mostState
+      state === undefined || state === null || state.length > maxStateBytes
         ? Context.empty()
         : Context.make(State, ascii.decode(state))
   })
 }
 
-/** The nearest span that may be told of: the ones in between were made while tracing was off. */
+/** The nearest ancestor span that may be propagated. Spans in between were made while tracing was off. */
 const visible = (span: Tracer.AnySpan | undefined): Tracer.AnySpan | undefined => {
   let current = span
   while (current !== undefined && Context.get(current.annotations, Tracer.DisablePropagation)) {
@@ -48,11 +48,11 @@ const visible = (span: Tracer.AnySpan | undefined): Tracer.AnySpan | undefined =
   return current
 }
 
-/** The span that is current in a fiber's context. */
+/** The current span of a fiber's context. */
 export const currentSpan = (context: Context.Context<never>): Tracer.AnySpan | undefined =>
   visible(Context.getOrUndefined(context, Tracer.ParentSpan))
 
-/** The state that came with the trace of a span, from wherever it entered. */
+/** The `tracestate` of a span, from the nearest ancestor that carries one. */
 const stateOf = (span: Tracer.AnySpan): string | undefined => {
   for (let at: Tracer.AnySpan | undefined = span; at !== undefined; ) {
     const state = Context.get(at.annotations, State)
@@ -62,7 +62,7 @@ const stateOf = (span: Tracer.AnySpan): string | undefined => {
   return undefined
 }
 
-/** Headers that name the span, in place of what they named before. */
+/** Replaces the trace headers by ones that name `span`. */
 export const write = (headers: ReadonlyArray<Header>, span: Tracer.AnySpan): ReadonlyArray<Header> => {
   const { traceId, spanId, sampled } = span
   const state = stateOf(span)

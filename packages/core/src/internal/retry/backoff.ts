@@ -5,30 +5,30 @@ import { Duration, Effect, Random, Schedule } from "effect"
 
 /** Finite numbers only; `RetryPolicy` validates what users write. */
 export interface BackoffPolicy {
-  /** Handler calls in all, 1 or more: one wait fewer than attempts. */
+  /** Handler calls in total, 1 or more. There is one wait fewer than attempts. */
   readonly maxAttempts: number
   readonly initialIntervalMillis: number
   /** 1 or more. */
   readonly multiplier: number
-  /** Cap of a single wait, jitter included. */
+  /** Longest single wait, jitter included. */
   readonly maxIntervalMillis: number
-  /** 0 to 1: a wait varies by up to this share of itself, either way. */
+  /** 0 to 1: a wait varies by up to this share of itself, in both directions. */
   readonly jitter: number
 }
 
-/** The wait after failed attempt number `attempt` (from 1), in whole milliseconds; `random` is in [0, 1). Finite for every attempt. */
+/** The wait after failed attempt number `attempt` (from 1), in whole milliseconds. `random` is in [0, 1). Finite for every attempt. */
 export const delayMillis = (policy: BackoffPolicy, attempt: number, random: number): number => {
   if (policy.initialIntervalMillis === 0) return 0
-  // The power may be Infinity; the cap makes it finite again before anything is multiplied with it.
+  // The power may be Infinity. The cap makes it finite before anything is multiplied with it.
   const interval = Math.min(policy.maxIntervalMillis, policy.initialIntervalMillis * policy.multiplier ** (attempt - 1))
   return Math.min(policy.maxIntervalMillis, Math.round(interval * (1 + policy.jitter * (2 * random - 1))))
 }
 
-/** All waits of one delivery together, when every draw is `random`. */
+/** The sum of all waits of one delivery when every random draw is `random`. */
 export const totalMillis = (policy: BackoffPolicy, random: number): number => {
   const wait = (attempt: number) => delayMillis(policy, attempt, random)
   if (policy.multiplier === 1 || policy.initialIntervalMillis === 0) return (policy.maxAttempts - 1) * wait(1)
-  // Where the cap is reached, a wait is the same ever after: with this many attempts nobody wants to add them up one by one.
+  // Once the cap is reached, all further waits are equal: multiply instead of adding up a possibly huge number of attempts.
   const isCapped = (attempt: number) =>
     policy.initialIntervalMillis * policy.multiplier ** (attempt - 1) >= policy.maxIntervalMillis
   let total = 0
@@ -39,10 +39,10 @@ export const totalMillis = (policy: BackoffPolicy, random: number): number => {
   return total
 }
 
-/** The longest that all waits of one delivery can take together, cap and jitter included. */
+/** The longest possible sum of all waits of one delivery, cap and jitter included. */
 export const worstCaseTotalMillis = (policy: BackoffPolicy): number => totalMillis(policy, 1)
 
-/** The same waits as a schedule for `Effect.retry`: it ends after `maxAttempts` attempts in all. Draws on the `Random` service. */
+/** The same waits as a schedule for `Effect.retry`. It ends after `maxAttempts` attempts in total, and draws from the `Random` service. */
 export const schedule = (policy: BackoffPolicy): Schedule.Schedule<number> =>
   Schedule.recurs(policy.maxAttempts - 1).pipe(
     Schedule.modifyDelay(({ attempt }) =>

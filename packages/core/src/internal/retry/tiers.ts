@@ -1,38 +1,38 @@
 /**
- * The retry tiers of a binding, resolved: which topic each has, which tier a topic's records are in, and where a failed record goes next.
+ * Resolves the retry tiers of a binding: the topic of each tier, the tiers of each topic, and the next destination of a failed record.
  */
 import type { Tier } from "../../RetryPolicy.ts"
 import * as TopicName from "../../TopicName.ts"
 import type { Destination } from "../failure/classification.ts"
 
-/** A topic that records wait in, and the tiers that share it: one, or neighbours with the same delay. */
+/** A retry topic and the tiers that share it: one tier, or neighbouring tiers with the same delay. */
 export interface TierTopic {
   readonly topic: string
   readonly delayMillis: number
   /** Numbers of its first and last tier, from 1. */
   readonly first: number
   readonly last: number
-  /** Handlers that run at once in it. */
+  /** Most handlers that run at the same time for records of this topic. */
   readonly concurrency: number
 }
 
 export interface Tiers {
   readonly count: number
-  /** Every topic once, in the order of the tiers. */
+  /** Every retry topic once, in the order of the tiers. */
   readonly topics: ReadonlyArray<TierTopic>
-  /** Undefined for topics that are no retry topic of the binding. */
+  /** Undefined for a topic that is not a retry topic of the binding. */
   readonly ofTopic: (topic: string) => TierTopic | undefined
   /** The topic of tier `n`, from 1 to `count`. */
   readonly topicOf: (n: number) => TierTopic
-  /** Deliveries in tier `n`. */
+  /** How many deliveries a record gets in tier `n`. */
   readonly deliveries: (n: number) => number
-  /** Where a record goes that tier `tier` (0 is the main topic) cannot handle in its delivery `attempt`. */
+  /** Where a record goes next after its delivery `attempt` in tier `tier` (0 is the main topic) failed. */
   readonly nextDestination: (tier: number, attempt: number, destination: Onward) => NextDestination
 }
 
 type Onward = Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After" }>
 
-/** A delivery to come, or none: all tiers are used up, or the one that was asked for does not exist. */
+/** The next delivery, or why there is none: the record has been through all tiers, or the requested tier does not exist. */
 export type NextDestination = { readonly tier: number; readonly attempt: number } | "exhausted" | "no-such-tier"
 
 export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy, tiers: ReadonlyArray<Tier>): Tiers => {
@@ -55,7 +55,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     if (tier > 0 && attempt < tiers[tier - 1]!.maxAttempts) return { tier, attempt: attempt + 1 }
     return tier < tiers.length ? { tier: tier + 1, attempt: 1 } : "exhausted"
   }
-  /** The first tier from `tier` on that waits at least so long, or else the last one. */
+  /** The first tier, from `tier` on, that waits at least `delayMillis`; the last tier when none does. */
   const waitingFor = (delayMillis: number, tier: number): number => {
     const index = tiers.findIndex((each, at) => at >= tier - 1 && each.delayMillis >= delayMillis)
     return index === -1 ? tiers.length : index + 1
@@ -63,7 +63,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
   const hop: Tiers["nextDestination"] = (tier, attempt, destination) => {
     if (destination._tag === "NextTier") return onward(tier, attempt)
     const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
-    // Only forward (ruling 15): hops are bounded by the tiers and their deliveries.
+    // Only forward (ruling 15), so that the number of deliveries is bounded.
     if (!(target > tier)) return onward(tier, attempt)
     return Number.isInteger(target) && target <= tiers.length ? { tier: target, attempt: 1 } : "no-such-tier"
   }
