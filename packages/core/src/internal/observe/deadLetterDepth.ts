@@ -1,6 +1,6 @@
 /**
- * How many records wait in the dead letter topic of a binding: what the cluster said when it was asked last, and what was stored from here since. The cluster is asked
- * only while somebody reads the metric.
+ * Counts the records that wait in the dead letter topic of a binding: the cluster's last answer plus the dead letters that this process has stored since. The
+ * cluster is asked only while an exporter reads the metric.
  */
 import { Clock, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
@@ -11,14 +11,14 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
 export interface DeadLetterDepth {
   readonly read: () => number
-  /** A dead letter is stored. */
+  /** This process stored a dead letter. */
   readonly stored: () => void
-  /** The cluster was asked. */
+  /** The cluster answered. */
   readonly counted: (records: number) => void
   readonly isRead: (nowMillis: number) => boolean
 }
 
-/** Who reads once a minute is still reading. */
+/** An exporter that reads once a minute counts as reading. */
 const readMillis = 120_000
 
 export const make = (clock: Clock.Clock): DeadLetterDepth => {
@@ -39,7 +39,7 @@ export const make = (clock: Clock.Clock): DeadLetterDepth => {
   }
 }
 
-/** What is looked at. */
+/** A binding whose dead letter topic is measured. */
 export interface MeasuredBinding {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
@@ -48,21 +48,21 @@ export interface MeasuredBinding {
 
 const roundMillis = 10_000
 
-/** Asks until it is interrupted, with one connection for each cluster at a time. */
+/** Asks in rounds until it is interrupted, with one connection for each cluster at a time. */
 export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effect<never> =>
   Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
     const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
     yield* Effect.forEach(
       Map.groupBy(read, ({ broker }) => broker),
-      ([broker, measured]) => awaitAtMost(Effect.ignore(askAll(broker, measured)), roundMillis),
+      ([broker, measured]) => awaitAtMost(Effect.ignore(refresh(broker, measured)), roundMillis),
       { concurrency: "unbounded", discard: true }
     )
     yield* Effect.sleep(roundMillis)
   }).pipe(Effect.forever)
 
-/** A topic that cannot be asked about keeps what was known of it. */
-const askAll = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBinding>) =>
+/** A failed request leaves the last known depth. */
+const refresh = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBinding>) =>
   Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
@@ -74,7 +74,7 @@ const askAll = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBindi
     )
   )
 
-/** Behind the position of replays, where there is one. */
+/** Counts the records from the committed position of replays on; from the start of the log where there is none. */
 const count = (
   admin: Admin,
   { groupId, deadLetterTopic }: BindingDefinition<unknown>

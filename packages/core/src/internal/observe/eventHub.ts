@@ -1,33 +1,33 @@
 /**
- * Where events go. Listeners are called synchronously, in the order of what happens.
+ * Passes events to listeners, synchronously and in the order in which they happen.
  *
- * Events of the hot path (a record started, was handled, an attempt failed, an offset was committed) are built only while a listener asked for them; the rest is rare
- * enough to be emitted always.
+ * Events of the hot path (a record started, was handled, an attempt failed, an offset was committed) are built only while a listener asks for them. All other
+ * events are rare and always emitted.
  */
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 
 export type EventListener = (event: EventBusEvent) => void
 
 export interface EventHub {
-  /** Whether somebody wants the events of the hot path. Ask before building one. */
+  /** Whether a listener wants the events of the hot path. Check it before building one. */
   readonly active: boolean
   readonly emit: (event: EventBusEvent) => void
-  /** Adds a listener; the result removes it. `rare` listeners do not ask for events of the hot path, but may see them. */
+  /** Adds a listener and answers the function that removes it. A `rare` listener does not ask for events of the hot path, but may see them. */
   readonly subscribe: (listener: EventListener, interest?: "all" | "rare") => () => void
 }
 
-/** `onThrow` is told of a listener that threw: an observer never changes the fate of a record (checklist NFR-09). */
+/** Calls `onThrow` when a listener throws: an observer never changes the fate of a record (checklist NFR-09). */
 export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): EventHub => {
   const listeners = new Set<EventListener>()
-  /** A copy per change, not per event: one that listens anew in its call is told of the next event. */
-  let told: ReadonlyArray<EventListener> = []
+  /** Copied at each change of the listeners, not per event. A listener that is added during a call sees only the next event. */
+  let snapshot: ReadonlyArray<EventListener> = []
   let interested = 0
   return {
     get active() {
       return interested > 0
     },
     emit: (event) => {
-      for (const listener of told) {
+      for (const listener of snapshot) {
         if (!listeners.has(listener)) continue
         try {
           listener(event)
@@ -37,14 +37,14 @@ export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): E
       }
     },
     subscribe: (listener, interest = "all") => {
-      // Of its own: the same function may listen twice, and is removed once at a time.
+      // A wrapper per registration: the same function may listen twice, and each removal removes one registration.
       const added: EventListener = (event) => listener(event)
       listeners.add(added)
-      told = Array.from(listeners)
+      snapshot = Array.from(listeners)
       if (interest === "all") interested++
       return () => {
         if (!listeners.delete(added)) return
-        told = Array.from(listeners)
+        snapshot = Array.from(listeners)
         if (interest === "all") interested--
       }
     }

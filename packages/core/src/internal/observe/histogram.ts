@@ -1,15 +1,15 @@
 /**
- * How often values occurred, in buckets: what a histogram metric shows. Counting is a few comparisons, since it happens per record.
+ * A histogram: it counts values in buckets. Counting takes a few comparisons, because it happens per record.
  */
 import type { Metric } from "effect"
 
 export interface Histogram {
   readonly observe: (value: number) => void
-  /** As Effect's exporters read it: per boundary how many values are at or below it. */
+  /** The state that Effect's exporters read: for each boundary the number of values at or below it. */
   readonly state: () => Metric.HistogramState
 }
 
-/** `boundaries` ascend. A value above the last counts only in the total. `scale` turns values and boundaries into the unit that is shown. */
+/** `boundaries` ascend. A value above the last boundary counts only in the total. Values and boundaries are divided by `scale` for the exporter. */
 export const make = (boundaries: ReadonlyArray<number>, scale = 1): Histogram => {
   const counts = new Float64Array(boundaries.length + 1)
   let count = 0

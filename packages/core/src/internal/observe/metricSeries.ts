@@ -1,5 +1,5 @@
 /**
- * Series in Effect's metric registry that are read when somebody exports them, and that go when what they tell of has gone.
+ * Registers series in Effect's metric registry. An exporter reads their values lazily, and `end` removes them all.
  */
 import { type Context, Metric } from "effect"
 import type { Definition } from "../../Metrics.ts"
@@ -12,16 +12,16 @@ export interface Series {
   readonly counter: (definition: OfKind<"counter">, labels: Labels, read: () => number) => void
   readonly gauge: (definition: OfKind<"gauge">, labels: Labels, read: () => number) => void
   readonly histogram: (definition: OfKind<"histogram">, labels: Labels, read: () => Metric.HistogramState) => void
-  /** A counter for each pair of values, which `labels` names, from its first use on; the result adds to one. */
+  /** One counter for each pair of label values, registered at its first use. The answered function adds `by` to the counter of a pair. */
   readonly counters: (
     definition: OfKind<"counter">,
     labels: (first: string, second: string) => Labels
   ) => (by: number, first?: string, second?: string) => void
-  /** Removes all of them, and takes no more: what still counts somewhere, counts for nobody. */
+  /** Removes all series and ignores later registrations. Code that still counts has no effect. */
   readonly end: () => void
 }
 
-/** Registers in the registry of `context`. */
+/** Registers series in the metric registry of `context`. */
 export const make = (context: Context.Context<never>): Series => {
   const registrations: Array<Metric.Registration> = []
   let ended = false
@@ -51,7 +51,7 @@ export const make = (context: Context.Context<never>): Series => {
       const counts = new Map<string, Count>()
       let last: Count | undefined
       return (by, first = "", second = "") => {
-        // Mostly one record after the other counts for the same series.
+        // Successive records mostly count for the same series.
         if (last === undefined || last.first !== first || last.second !== second) {
           const key = `${first.length}:${first}${second}`
           last = counts.get(key)
@@ -72,7 +72,7 @@ export const make = (context: Context.Context<never>): Series => {
   }
 }
 
-/** What one series of a counter stands at. */
+/** The value of one series of a counter. */
 interface Count {
   readonly first: string
   readonly second: string

@@ -1,5 +1,5 @@
 /**
- * The gauges of the partitions that are owned now. What they show is worked out when they are read; they go with the partition.
+ * The gauges of the partitions that this process owns. Their values are computed when an exporter reads them. They are removed with the assignment.
  */
 import type { Clock, Context } from "effect"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
@@ -7,7 +7,7 @@ import * as Metrics from "../../Metrics.ts"
 import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
 import * as MetricSeries from "./metricSeries.ts"
 
-/** What they need of an assigned partition. */
+/** The part of an assigned partition that the gauges read. */
 export interface MeasuredPartition extends TopicPartition {
   readonly lag: () => bigint
   readonly waitingMillis: (nowMillis: number) => number
@@ -17,9 +17,9 @@ export interface MeasuredPartition extends TopicPartition {
 export interface PartitionGauges {
   readonly opened: (partition: MeasuredPartition) => void
   readonly closed: (partition: MeasuredPartition) => void
-  /** The greatest lag of all that are open. */
-  readonly mostLag: () => number
-  /** Of a retry topic. */
+  /** The greatest lag of all open partitions. */
+  readonly maxLag: () => number
+  /** The lag of all open partitions of a retry topic together. */
   readonly depthOf: (topic: string) => number
   readonly end: () => void
 }
@@ -31,27 +31,27 @@ export const make = (
 ): PartitionGauges => {
   const open = new Map<MeasuredPartition, MetricSeries.Series>()
   return {
-    opened: (watched) => {
+    opened: (measured) => {
       const series = MetricSeries.make(context)
-      open.set(watched, series)
+      open.set(measured, series)
       const { cluster, name: binding } = definition
-      const group = groupOf(definition, watched.topic)
-      const at = { topic: watched.topic, partition: String(watched.partition) }
-      const lag = () => lagOf(watched)
+      const group = groupOf(definition, measured.topic)
+      const at = { topic: measured.topic, partition: String(measured.partition) }
+      const lag = () => lagOf(measured)
       series.gauge(Metrics.consumerLag, { cluster, binding, ...at }, lag)
       series.gauge(Metrics.kafkaConsumerLag, { cluster, group, ...at }, lag)
-      series.gauge(Metrics.oldestRecordAge, { cluster, binding, ...at }, oldestAge(watched, clock))
-      const stalled = () => watched.waitingMillis(clock.currentTimeMillisUnsafe()) / 1_000
+      series.gauge(Metrics.oldestRecordAge, { cluster, binding, ...at }, oldestAge(measured, clock))
+      const stalled = () => measured.waitingMillis(clock.currentTimeMillisUnsafe()) / 1_000
       series.gauge(Metrics.partitionStalled, { cluster, binding, ...at }, stalled)
     },
-    closed: (watched) => {
-      open.get(watched)?.end()
-      open.delete(watched)
+    closed: (measured) => {
+      open.get(measured)?.end()
+      open.delete(measured)
     },
-    mostLag: () => Math.max(0, ...Array.from(open.keys(), lagOf)),
+    maxLag: () => Math.max(0, ...Array.from(open.keys(), lagOf)),
     depthOf: (topic) => {
       let depth = 0
-      for (const watched of open.keys()) if (watched.topic === topic) depth += lagOf(watched)
+      for (const measured of open.keys()) if (measured.topic === topic) depth += lagOf(measured)
       return depth
     },
     end: () => {
@@ -61,8 +61,8 @@ export const make = (
   }
 }
 
-/** From the position of what is finished, which may be ahead of the committed offset by one commit interval. */
-const lagOf = (watched: MeasuredPartition): number => Number(watched.lag())
+/** Counts from the position of finished records, which may be ahead of the committed offset by one commit interval. */
+const lagOf = (measured: MeasuredPartition): number => Number(measured.lag())
 
 const oldestAge =
   ({ tracker }: MeasuredPartition, clock: Clock.Clock) =>

@@ -1,8 +1,8 @@
 /**
- * The spans of a binding: one for each call of its handler, as a child of whoever published the record or linked to it.
+ * Makes the spans of a binding: one for each call of its handler, as a child of the publisher's span or linked to it.
  *
- * Without a tracer there is none of this: the handler is called as it is. With one, a record that is not sampled costs a look at its headers; spans that its handler
- * makes are not recorded either.
+ * Without a tracer the handler is called as it is. With a tracer, a record that is not sampled costs one look at its headers, and spans that its handler makes are
+ * not recorded either.
  */
 import { Context, Effect, References, Tracer } from "effect"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
@@ -11,7 +11,7 @@ import type { Receiver } from "../record/decoding.ts"
 import * as TraceContext from "../record/traceContext.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
-/** Who calls. */
+/** The consumer that calls the handler. */
 export interface Caller {
   readonly definition: Pick<BindingDefinition<unknown>, "cluster" | "name">
   readonly groupId: string
@@ -19,24 +19,24 @@ export interface Caller {
 }
 
 export interface BindingTracing {
-  /** One call of the handler for one record. */
+  /** Wraps one call of the handler for one record. */
   readonly call: <A, E, R>(
     caller: Caller,
     record: ConsumerRecord,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** One call of the handler for several records. */
+  /** Wraps one call of the handler for several records. */
   readonly callBatch: <A, E, R>(
     caller: Caller,
     records: ReadonlyArray<ConsumerRecord>,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Headers of a copy of the record: they name the span of the call that failed. */
+  /** Makes the headers of a copy name the span of the call that failed. */
   readonly withTraceHeaders: (record: ConsumerRecord, headers: ReadonlyArray<Header>) => ReadonlyArray<Header>
 }
 
-/** Links of one span: what OpenTelemetry's SDKs keep by default. */
-const mostLinks = 128
+/** Links of one span; OpenTelemetry's SDKs keep no more by default. */
+const maxLinks = 128
 
 /** Undefined when the program has no tracer. */
 export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(function* () {
@@ -45,7 +45,7 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
   if (tracer === undefined) return undefined
   const { sampleRatio, relation } = yield* Tracing.Settings
   const calls = new WeakMap<ConsumerRecord, Tracer.Span>()
-  const isChosen = chooser(sampleRatio)
+  const isInSample = sampler(sampleRatio)
   const sampling = Context.make(Tracer.Tracer, tracer).pipe(Context.add(References.TracerEnabled, true))
 
   const inSpan = <A, E, R>(
@@ -63,7 +63,7 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
   return {
     call: (caller, record, effect) => {
       const parent = TraceContext.read(record.headers)
-      if (parent === undefined && !isChosen(record)) return effect
+      if (parent === undefined && !isInSample(record)) return effect
       if (parent?.sampled === false) return Effect.provideService(effect, Tracer.ParentSpan, parent)
       const attributes = ofRecord(caller, record)
       return inSpan(`process ${record.topic}`, { attributes, ...related(parent, relation) }, (span) => {
@@ -75,9 +75,9 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
       const [first] = records
       if (first === undefined) return effect
       const parents = records.flatMap(({ headers }) => TraceContext.read(headers) ?? [])
-      const isSampled = parents.length === 0 ? isChosen(first) : parents.some(({ sampled }) => sampled)
+      const isSampled = parents.length === 0 ? isInSample(first) : parents.some(({ sampled }) => sampled)
       if (!isSampled) return effect
-      const links = parents.slice(0, mostLinks).map((span) => ({ span, attributes: {} }))
+      const links = parents.slice(0, maxLinks).map((span) => ({ span, attributes: {} }))
       const attributes = { ...ofBatch(caller, first), "messaging.batch.message_count": records.length }
       return inSpan(`process ${first.topic}`, { root: true, links, attributes }, () => effect)
     },
@@ -89,8 +89,8 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
 })
 
 /**
- * Nothing that runs in a partition makes spans, except for the calls that are sampled. The program's tracer is not even there for the others: it may have to do something at
- * each step of a fiber.
+ * Turns tracing off for everything that runs in a partition, except for sampled calls. It also takes the program's tracer out of the context, because a tracer may do
+ * work at every step of a fiber.
  */
 export const withoutTracing = <A, E, R>(
   { tracing }: { readonly tracing: BindingTracing | undefined },
@@ -109,8 +109,8 @@ const related = (
   return relation === "parent" ? { parent } : { root: true, links: [{ span: parent, attributes: {} }] }
 }
 
-/** By the record's coordinates, so that every attempt of a record is decided alike. */
-const chooser = (ratio: number) => {
+/** Decides by the record's coordinates, so that every attempt of a record is decided the same way. */
+const sampler = (ratio: number) => {
   if (ratio >= 1) return () => true
   if (!(ratio > 0)) return () => false
   const below = ratio * 0x1_0000_0000
@@ -121,7 +121,7 @@ const chooser = (ratio: number) => {
   }
 }
 
-/** Names of OpenTelemetry's conventions for messaging. The key is not among them: it may say who somebody is. */
+/** Attribute names of OpenTelemetry's messaging conventions. The record key is left out: it may identify a person. */
 const ofBatch = ({ definition, groupId }: Caller, { topic, partition }: ConsumerRecord) => ({
   "messaging.system": "kafka",
   "messaging.operation.name": "process",

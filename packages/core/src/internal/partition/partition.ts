@@ -8,7 +8,7 @@ import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effe
 import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
-import type { PartitionCounters } from "../observe/bindingMetrics.ts"
+import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/concurrencySlots.ts"
 import type { Committable } from "./committer.ts"
