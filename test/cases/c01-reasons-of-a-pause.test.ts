@@ -20,7 +20,7 @@ const binding = (calls: Array<readonly [string, number]>, fails: (value: string,
       })
   })
 
-describe("C01 reasons of a pause: none lifts another", () => {
+describe("C01 no reason of a pause lifts another", () => {
   scenario("CB-14 LIF-04 run 1: paused while the breaker is open, past its time and past the tier's delay", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
@@ -68,7 +68,7 @@ describe("C01 reasons of a pause: none lifts another", () => {
   )
 
   scenario(
-    "RTY-18 ruling 9 run 3: resumed while a tier's record has 2 s to go: the main topic goes on, the tier waits",
+    "RTY-18 ruling 9 run 3: resumed while a tier's record is due in 2 s: the main topic goes on, the tier waits",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

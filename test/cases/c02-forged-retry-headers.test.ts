@@ -53,7 +53,7 @@ const forged: ReadonlyArray<ReadonlyArray<{ readonly key: string; readonly value
 
 describe("C02 forged or malformed retry headers", () => {
   scenario(
-    "RTY-16 SEC-03 ruling 14 nobody waits longer than the tier's delay, and what is behind a forged record is handled",
+    "RTY-16 SEC-03 ruling 14 no record waits longer than the tier's delay, and records behind a forged one are handled",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -89,7 +89,7 @@ describe("C02 forged or malformed retry headers", () => {
   )
 
   scenario(
-    "RTY-16 ruling 14 a forged time of the publish counts for nothing: the record's own does, over a restart",
+    "RTY-16 ruling 14 a forged publish time is ignored; the record's own timestamp counts, also after a restart",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -112,7 +112,7 @@ describe("C02 forged or malformed retry headers", () => {
       })
   )
 
-  scenario("RTY-16 timestamps of records can be forged, too: many of them wait together, not one after another", () =>
+  scenario("RTY-16 records with forged timestamps wait together, not one after another", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -132,7 +132,7 @@ describe("C02 forged or malformed retry headers", () => {
     })
   )
 
-  scenario("RTY-16 SEC-03 a forged record that fails takes its bounded way; its copy tells nothing impossible", () =>
+  scenario("RTY-16 SEC-03 a forged record that fails goes through bounded tiers, and its copy has valid headers", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -168,7 +168,7 @@ describe("C02 forged or malformed retry headers", () => {
     })
   )
 
-  scenario("RTY-16 ruling 14 a record of the main topic starts at Tier 0, whatever it claims", () =>
+  scenario("RTY-16 ruling 14 a record of the main topic starts at Tier 0, whatever its headers claim", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

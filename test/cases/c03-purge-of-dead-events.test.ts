@@ -27,7 +27,7 @@ onDatabases("C03 purge counts from the moment an event became terminal", (db) =>
     Layer.provideMerge(db.empty)
   )
 
-  it.effect("OUT-G-01 OUT-G-02 OUT-G-05 ruling 40: only what was terminal for a full retention goes", () =>
+  it.effect("OUT-G-01 OUT-G-02 OUT-G-05 ruling 40: only rows that were terminal for a full retention are deleted", () =>
     Effect.gen(function* () {
       const store = yield* OutboxStore.OutboxStore
       const createdDaysAgo = { E1: 8, E2: 8, E3: 30, E4: 30, E5: 9, E6: 30 }

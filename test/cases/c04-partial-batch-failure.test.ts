@@ -46,39 +46,43 @@ const run = Effect.fnUntraced(function* (failures: ReadonlyMap<string, number>) 
 const all = partitions.flat()
 
 describe("C04 TST-06 partial batch failure across several partitions", () => {
-  scenario("the first record of a partition always fails: bounded, dead-lettered once, all others handled once", () =>
-    Effect.gen(function* () {
-      const { handled, calls } = yield* run(new Map([["b0", Number.POSITIVE_INFINITY]]))
-      assert.deepStrictEqual(
-        [...handled].sort(),
-        all.filter((value) => value !== "b0")
-      )
-      assert.strictEqual(calls.get("b0"), 2)
-      assert.deepStrictEqual(
-        yield* valuesOf("orders.DLT", 1).pipe(Effect.map((own) => own.length)),
-        1 - (yield* elsewhere)
-      )
-    })
+  scenario(
+    "the first record of a partition always fails: its attempts are bounded, it is dead-lettered once, all others are handled once",
+    () =>
+      Effect.gen(function* () {
+        const { handled, calls } = yield* run(new Map([["b0", Number.POSITIVE_INFINITY]]))
+        assert.deepStrictEqual(
+          [...handled].sort(),
+          all.filter((value) => value !== "b0")
+        )
+        assert.strictEqual(calls.get("b0"), 2)
+        assert.deepStrictEqual(
+          yield* valuesOf("orders.DLT", 1).pipe(Effect.map((own) => own.length)),
+          1 - (yield* elsewhere)
+        )
+      })
   )
 
-  scenario("it fails once and succeeds: every record is handled exactly once", () =>
+  scenario("the record fails once and then succeeds: every record is handled exactly once", () =>
     Effect.gen(function* () {
       const { handled } = yield* run(new Map([["b0", 1]]))
       assert.deepStrictEqual([...handled].sort(), all)
     })
   )
 
-  scenario("the last record of a partition fails: nothing behind the end is waited for, nothing is skipped", () =>
-    Effect.gen(function* () {
-      const { handled } = yield* run(new Map([["c3", Number.POSITIVE_INFINITY]]))
-      assert.deepStrictEqual(
-        [...handled].sort(),
-        all.filter((value) => value !== "c3")
-      )
-    })
+  scenario(
+    "the last record of a partition fails: nothing waits for records behind the end, and no record is skipped",
+    () =>
+      Effect.gen(function* () {
+        const { handled } = yield* run(new Map([["c3", Number.POSITIVE_INFINITY]]))
+        assert.deepStrictEqual(
+          [...handled].sort(),
+          all.filter((value) => value !== "c3")
+        )
+      })
   )
 
-  scenario("the commit of the finished ones fails once: it is repeated, and nothing is handled again", () =>
+  scenario("the commit of the finished records fails once: it is repeated, and nothing is handled again", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       const error = new BrokerError.RebalanceInProgress({ groupId: "billing" })

@@ -27,7 +27,7 @@ const originsIn = (topic: string) =>
   })
 
 describe("C09 the dead letter topic is narrower, missing or slow", () => {
-  scenario("DLT-12 narrower: seven copies that say where they came from, no stall", () =>
+  scenario("DLT-12 narrower: seven copies name their origin, and nothing stalls", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* fill
@@ -40,7 +40,7 @@ describe("C09 the dead letter topic is narrower, missing or slow", () => {
   )
 
   scenario(
-    "DLT-12 made anew with one partition: a record without key, whose partition is gone, waits a second at most",
+    "DLT-12 made anew with one partition: a record without a key whose partition is gone waits at most a second",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -119,7 +119,7 @@ const committedOnMain = Effect.gen(function* () {
 
 describe("C09 the retry topic is narrower, missing, slow or deleted", () => {
   scenario(
-    "RTY-17 RTY-23 narrower: each record is retried once, keys keep together, and tells where it came from",
+    "RTY-17 RTY-23 narrower: each record is retried once, names its origin, and equal keys share a partition",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -179,7 +179,7 @@ describe("C09 the retry topic is narrower, missing, slow or deleted", () => {
   )
 
   scenario(
-    "RTY-23 deleted after it was read, made again shorter than what was committed: nothing in it is passed over",
+    "RTY-23 deleted after it was read, made again shorter than the committed offset: no record in it is skipped",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

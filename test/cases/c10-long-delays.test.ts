@@ -9,7 +9,7 @@ class Down extends Data.TaggedError("Down") {}
 const day = 86_400_000
 
 describe("C10 delays that a timer of the platform cannot hold", () => {
-  scenario("RTY-17 ruling 12 a tier of 30 days: not a call before, then one, over a restart too", () =>
+  scenario("RTY-17 ruling 12 a tier of 30 days: no call before it is due and one call after, also over a restart", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -71,7 +71,7 @@ describe("C10 delays that a timer of the platform cannot hold", () => {
     })
   )
 
-  scenario("CFG ruling 12 what is no finite duration is refused, with the limit", () =>
+  scenario("CFG ruling 12 a duration that is not finite is refused, with the limit", () =>
     Effect.sync(() => {
       for (const delay of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2 ** 53]) {
         assert.throws(() => RetryPolicy.tiered({ tiers: [delay] }), /2\^53 - 1 ms at most/)

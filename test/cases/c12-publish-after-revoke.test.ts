@@ -8,7 +8,7 @@ class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
 describe("C12 a dead letter publish after the partition was revoked", () => {
   scenario(
-    "REB-05 REB-06 RTY-24 the old owner stops its retries at once; the new one runs the whole cycle; one copy",
+    "REB-05 REB-06 RTY-24 the old owner stops its retries at once; the new owner runs the whole cycle; there is one copy",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -57,7 +57,7 @@ describe("C12 a retry publish after the partition was revoked", () => {
     ["in the backoff of the tier", 10_000 + 4_000],
     ["while the record waits in the tier", 8_000]
   ] as const) {
-    scenario(`RTY-24 REB-05 revoked ${name}: the old owner stops at once, one copy for each hop`, () =>
+    scenario(`RTY-24 REB-05 revoked ${name}: the old owner stops at once, and each tier gets one copy`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders", { partitions: 2 })

@@ -74,9 +74,11 @@ const run = (seed: number) => {
 }
 
 describe("C14 a commit reaches past a record that was not finished when the partition was revoked", () => {
-  scenario("OFF-06 OFF-08 OFF-09 NFR-01 200 seeded runs: no gap, no commit past unfinished work, none backwards", () =>
-    Effect.promise(async () => {
-      for (let seed = 1; seed <= 200; seed++) await run(seed)
-    })
+  scenario(
+    "OFF-06 OFF-08 OFF-09 NFR-01 200 seeded runs: no gap, no commit past unfinished work, no commit backwards",
+    () =>
+      Effect.promise(async () => {
+        for (let seed = 1; seed <= 200; seed++) await run(seed)
+      })
   )
 })

@@ -14,7 +14,7 @@ const short = {
   retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "1 second", maxInterval: "4 seconds", jitter: 0 })
 } as const
 
-describe("C17 in-line backoff starves heartbeats (async handlers; a handler that blocks the event loop needs a real process)", () => {
+describe("C17 backoff in place starves heartbeats (async handlers; a handler that blocks the event loop needs a real process)", () => {
   scenario(
     "REB-01 REB-12 five tries of 3 s with backoff, two instances: no rebalance, each attempt once, never in parallel",
     () =>

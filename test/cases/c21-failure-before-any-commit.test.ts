@@ -21,7 +21,7 @@ const binding = (handled: Array<string>, crash: () => boolean) =>
   })
 
 describe("C21 a failure before any commit exists", () => {
-  scenario("OFF-10 a crash on the very first record, then a restart: all ten are handled or parked", () =>
+  scenario("OFF-10 a crash on the very first record, then a restart: all ten are handled or dead-lettered", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

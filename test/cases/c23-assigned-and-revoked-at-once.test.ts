@@ -16,7 +16,7 @@ const slow = (started: Array<string>, handled: Array<string>) =>
 
 describe("C23 assigned and revoked in the same poll; lost and revoked", () => {
   scenario(
-    "REB-05 REB-07 many members at once: partitions that only pass through are neither lost nor handled twice",
+    "REB-05 REB-07 many members at once: a partition that a member holds only briefly is neither lost nor handled twice",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -35,7 +35,7 @@ describe("C23 assigned and revoked in the same poll; lost and revoked", () => {
   )
 
   scenario(
-    "OFF-09 CLS-11 lost with a record in flight: no commit, interrupted; then read from the committed offset",
+    "OFF-09 CLS-11 lost with a record in flight: the handler is interrupted, nothing is committed, and reading resumes at the committed offset",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

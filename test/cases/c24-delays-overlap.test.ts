@@ -23,7 +23,7 @@ const binding = (retried: Array<{ readonly value: string; readonly partition: nu
 
 describe("C24 waiting records are delayed together", () => {
   scenario(
-    "RTY-10 ruling 13 60 failures within 50 ms are all handled between 1.0 and 1.5 s, in order by partition",
+    "RTY-10 ruling 13 60 failures within 50 ms are all handled between 1.0 and 1.5 s, in order per partition",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

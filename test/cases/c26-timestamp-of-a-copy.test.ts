@@ -8,7 +8,7 @@ const day = 86_400_000
 
 describe("C26 timestamp of a copy", () => {
   scenario(
-    "DLT-04 ruling 24 copies in tier and dead letter topic are new; the time of the source stays exact in a header",
+    "DLT-04 ruling 24 copies in tier and dead letter topic have a new timestamp; a header keeps the source's time exactly",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

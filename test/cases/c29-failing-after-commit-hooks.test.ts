@@ -61,7 +61,7 @@ const throws = () => {
   throw new Error("hook")
 }
 
-describe("C29 a failing hook, a full queue and a closed dispatcher never make a committed write look failed", () => {
+describe("C29 a failing hook, a full queue or a closed dispatcher never makes a committed write look failed", () => {
   for (const name of ["afterWrite", "afterCommit", "afterRollback"] as const) {
     for (const [how, fail] of [
       ["throws", throws],
@@ -99,7 +99,7 @@ describe("C29 a failing hook, a full queue and a closed dispatcher never make a 
     }).pipe(Effect.provide(layers), Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it.effect("OUT-W-17: a closed dispatcher costs nothing but the hot path", () =>
+  it.effect("OUT-W-17: with a closed dispatcher, only the hot path is lost", () =>
     Effect.gen(function* () {
       const { written, seen, rows } = yield* writeFive({}, "closed")
       assert.isTrue(Exit.isSuccess(written))
@@ -115,7 +115,7 @@ describe("C29 a failing hook, a full queue and a closed dispatcher never make a 
     }).pipe(Effect.provide(layers))
   )
 
-  it.effect("OUT-W-13: beforeWrite that refuses, throws or dies lets nothing be inserted", () =>
+  it.effect("OUT-W-13: when beforeWrite refuses, throws or dies, nothing is inserted", () =>
     Effect.gen(function* () {
       const refused = () => Effect.fail(new WriterHook.WriteRefused({ reason: "closed" }))
       for (const beforeWrite of [refused, throws, () => Effect.die("hook")]) {
@@ -126,7 +126,7 @@ describe("C29 a failing hook, a full queue and a closed dispatcher never make a 
     }).pipe(Effect.provide(layers))
   )
 
-  it.effect("OUT-W-13: beforeWrite that suppresses everything: no ids, no rows, no callbacks", () =>
+  it.effect("OUT-W-13: when beforeWrite suppresses everything, there are no ids, no rows and no callbacks", () =>
     Effect.gen(function* () {
       for (const nothing of [null, []]) {
         const fired: Array<string> = []
@@ -143,18 +143,20 @@ describe("C29 a failing hook, a full queue and a closed dispatcher never make a 
     }).pipe(Effect.provide(layers))
   )
 
-  it.effect("OUT-W-13: beforeWrite's own list counts: changed events are written, one id twice is refused", () =>
-    Effect.gen(function* () {
-      const twice = yield* writeFive({ beforeWrite: ([a]) => Effect.succeed([a!, a!]) })
-      assert.isTrue(Exit.isFailure(twice.written))
-      assert.strictEqual(twice.rows, 0)
-      const changing: WriterHook.WriterHook = {
-        beforeWrite: (events) => Effect.succeed(events.map((event) => ({ ...event, tenantId: "t" })))
-      }
-      const changed = yield* writeFive(changing)
-      assert.deepStrictEqual(changed.seen.toSorted(), ["a", "b", "c", "d", "e"])
-      const sql = yield* SqlClient.SqlClient
-      assert.deepStrictEqual(yield* sql`SELECT DISTINCT tenant_id FROM outbox_event`, [{ tenant_id: "t" }])
-    }).pipe(Effect.provide(layers))
+  it.effect(
+    "OUT-W-13: the list that beforeWrite returns is written: changed events included; a repeated id is refused",
+    () =>
+      Effect.gen(function* () {
+        const twice = yield* writeFive({ beforeWrite: ([a]) => Effect.succeed([a!, a!]) })
+        assert.isTrue(Exit.isFailure(twice.written))
+        assert.strictEqual(twice.rows, 0)
+        const changing: WriterHook.WriterHook = {
+          beforeWrite: (events) => Effect.succeed(events.map((event) => ({ ...event, tenantId: "t" })))
+        }
+        const changed = yield* writeFive(changing)
+        assert.deepStrictEqual(changed.seen.toSorted(), ["a", "b", "c", "d", "e"])
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* sql`SELECT DISTINCT tenant_id FROM outbox_event`, [{ tenant_id: "t" }])
+      }).pipe(Effect.provide(layers))
   )
 })

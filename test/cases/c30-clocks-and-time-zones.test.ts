@@ -52,7 +52,7 @@ describe("C30 clocks that disagree", () => {
     }).pipe(Effect.scoped, Effect.provide(world))
   )
 
-  it.effect("OUT-P-02: a node's clock that jumps back an hour stalls nothing, and does not make the lag negative", () =>
+  it.effect("OUT-P-02: when a node's clock jumps back an hour, nothing stalls and the lag is not negative", () =>
     Effect.gen(function* () {
       const delivered: Array<string> = []
       let off = 0
@@ -67,7 +67,7 @@ describe("C30 clocks that disagree", () => {
     }).pipe(Effect.scoped, Effect.provide(world))
   )
 
-  it.effect("the database's own clock set back: the lag is never negative, and new events are due at once", () =>
+  it.effect("when the database's clock is set back, the lag is never negative, and new events are due at once", () =>
     Effect.gen(function* () {
       let off = 0
       const clock = skewed(yield* Clock.Clock, () => off)
@@ -120,7 +120,7 @@ onDatabases("C30 time zones", (db) => {
     ["Europe/Berlin", "with an hour that comes twice"],
     ["America/St_Johns", "behind"]
   ] as const) {
-    it.live(`OUT-S-04: a process in ${zone}, ${what}: times come back exactly, and nothing is early or late`, () =>
+    it.live(`OUT-S-04: a process in ${zone}, ${what}: times come back exactly, and no event is early or late`, () =>
       Effect.gen(function* () {
         yield* inZone(zone)
         const store = yield* OutboxStore.OutboxStore

@@ -56,14 +56,14 @@ onDatabases("C31 payloads and headers", (db) => {
   )
 })
 
-describe("C31 what is refused", () => {
+describe("C31 refused payloads and headers", () => {
   const make = (input: object) =>
     Effect.map(
       Effect.flip(EventEnvelope.make({ eventType: "E", ...input } as EventEnvelope.Input)),
       (error) => error._tag
     )
 
-  it.effect("OUT-W-02 OUT-W-03: more than one payload, none, and one byte too many", () =>
+  it.effect("OUT-W-02 OUT-W-03: two payloads, no payload, and a payload of one byte too many", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* make({}), "InvalidEnvelope")
       assert.strictEqual(yield* make({ payloadJson: "{}", payloadBytes: new Uint8Array(1) }), "InvalidEnvelope")
@@ -74,7 +74,7 @@ describe("C31 what is refused", () => {
     })
   )
 
-  it.effect("OUT-W-04 OUT-W-18: a header without a value, and text that no database stores", () =>
+  it.effect("OUT-W-04 OUT-W-18: a header without a value, and text that no database can store", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* make({ payload: 1, headers: { k: null } }), "InvalidEnvelope")
       assert.strictEqual(yield* make({ payload: 1, headers: { k: "a\0b" } }), "InvalidEnvelope")

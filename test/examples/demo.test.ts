@@ -17,7 +17,7 @@ const accountOf = (output: string): { readonly produced: number; readonly waitin
 
 describe.concurrent("the demo", () => {
   it.live(
-    "accounts for every record, and leaves none waiting",
+    "reports every record and leaves none waiting",
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
@@ -34,7 +34,7 @@ describe.concurrent("the demo", () => {
   )
 
   it.live.skipIf(!postgresAnswers && process.env.CI !== "true")(
-    "takes its orders from the PostgreSQL that DATABASE_URL names, and leaves nothing there",
+    "reads its orders from the PostgreSQL that DATABASE_URL names, and leaves nothing in it",
     () =>
       Effect.gen(function* () {
         const database = freshName()
@@ -57,7 +57,7 @@ describe.concurrent("the demo", () => {
   )
 
   it.live(
-    "says what is wrong with DATABASE_URL",
+    "reports what is wrong with DATABASE_URL",
     () =>
       Effect.gen(function* () {
         const nobody = yield* start("demo.ts", { DATABASE_URL: "postgres://postgres@127.0.0.1:1/test" })
@@ -71,7 +71,7 @@ describe.concurrent("the demo", () => {
   )
 
   it.live(
-    "LIF-15: stops gracefully with Ctrl-C in the middle of slow orders, and still gives the account",
+    "LIF-15: stops gracefully with Ctrl-C in the middle of slow orders, and still reports every record",
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts")
@@ -85,7 +85,7 @@ describe.concurrent("the demo", () => {
   )
 
   it.live(
-    "says what is wrong when there is no broker",
+    "reports a missing broker",
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts", { KAFKA_BROKERS: "127.0.0.1:1" })
@@ -98,7 +98,7 @@ describe.concurrent("the demo", () => {
 
 KafkaSuite.shared("the demo on a real Kafka", (bootstrap) => {
   it.live(
-    "accounts for every record",
+    "reports every record",
     () =>
       Effect.gen(function* () {
         const demo = yield* start("demo.ts", { KAFKA_BROKERS: bootstrap.join(",") })

@@ -19,7 +19,7 @@ const runUntil = Effect.fnUntraced(function* (file: string, ...awaited: Readonly
 
 describe("example programs", () => {
   it.live(
-    "handler: orders are charged; one that does not decode never reaches the handler (SER-02)",
+    "handler: orders are charged; an order that does not decode never reaches the handler (SER-02)",
     () =>
       Effect.gen(function* () {
         const { lines, output } = yield* runUntil("handler.ts", "charged o-3")
@@ -30,7 +30,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "errorRoutes: retried, dead-lettered, skipped, and paused in front of what must not be lost",
+    "errorRoutes: orders are retried, dead-lettered or skipped, or pause the binding when they must not be lost",
     () =>
       Effect.gen(function* () {
         const { lines, output } = yield* runUntil("errorRoutes.ts", "halted its partition", "dead-lettered to")
@@ -58,7 +58,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "keyOrder: a slow customer holds up nobody else, and keeps her order",
+    "keyOrder: a slow customer delays no other customer, and her records keep their order",
     () =>
       Effect.gen(function* () {
         const { lines } = yield* runUntil("keyOrder.ts", "ann paid")
@@ -68,7 +68,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "lifecycle: commands move the binding, and one that makes no sense says why (LIF-07)",
+    "lifecycle: commands change the binding's state, and an invalid command says why (LIF-07)",
     () =>
       Effect.gen(function* () {
         const program = yield* start("lifecycle.ts")
@@ -103,7 +103,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "bridge: what is consumed on one cluster arrives on the other (MUL-02)",
+    "bridge: records consumed on one cluster arrive on the other (MUL-02)",
     () =>
       Effect.gen(function* () {
         const { lines } = yield* runUntil("bridge.ts", "o-2 arrived in the west")
@@ -113,7 +113,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "events: what became of each record, as a stream",
+    "events: the outcome of each record, as a stream",
     () =>
       Effect.gen(function* () {
         const program = yield* start("events.ts")
@@ -128,7 +128,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "CFG-08 configuration: the seed's full sample runs, and its names of Java classes lead errors where it says",
+    "CFG-08 configuration: the full sample of connector seed appendix runs, and its Java class names route errors as it says",
     () =>
       Effect.gen(function* () {
         const program = yield* start("configuration.ts")
@@ -143,7 +143,7 @@ describe("example programs", () => {
   )
 
   it.live(
-    "RES-16 resilient: the consumer of its appsettings.json, embedded: each order goes where its result says",
+    "RES-16 resilient: the consumer of appsettings.json, embedded, routes each order by its result",
     () =>
       Effect.gen(function* () {
         const program = yield* start("resilient/program.ts", {}, ["embedded"])

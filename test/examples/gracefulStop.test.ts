@@ -26,7 +26,7 @@ const committed = Effect.gen(function* () {
 
 KafkaSuite.own("a program that gets SIGTERM", {}, (it) => {
   it.effect(
-    "LIF-15 LIF-12: finishes the order in its hands, commits it, starts no other; after a restart nothing is repeated",
+    "LIF-15 LIF-12: finishes the running order, commits it, starts no other; after a restart nothing is repeated",
     () =>
       Effect.gen(function* () {
         const { bootstrap } = yield* RealKafka.RealKafka

@@ -14,7 +14,7 @@ const freePort = Effect.callback<number>((resume) => {
 
 describe("example programs", () => {
   it.live(
-    "OBS-16 observed: a scrape and a JSON line of a running service; a collector that is away does not matter",
+    "OBS-16 observed: a running service answers a scrape and logs JSON lines; an unreachable collector does no harm",
     () =>
       Effect.gen(function* () {
         const port = yield* freePort

@@ -46,7 +46,7 @@ describe("outbox examples", () => {
   )
 
   it.live(
-    "OUT-B-10 outboxRest: a request answers when order and event are committed, and the listener follows",
+    "OUT-B-10 outboxRest: a request answers when order and event are committed, and then the listener runs",
     () =>
       Effect.gen(function* () {
         const program = yield* start("outboxRest.ts", { PORT: "0" })
@@ -90,7 +90,7 @@ describe("outbox examples", () => {
   )
 
   onPostgres(
-    "OUT-T-01 OUT-T-03 outboxForeignTransactions: pg, a tagged template and Kysely take an event into their transactions",
+    "OUT-T-01 OUT-T-03 outboxForeignTransactions: pg, a tagged template and Kysely write an event in their transactions",
     () =>
       Effect.gen(function* () {
         const program = yield* start("outboxForeignTransactions.ts", { DATABASE_URL: yield* postgresUrl })
@@ -101,7 +101,7 @@ describe("outbox examples", () => {
   )
 
   it.live(
-    "outboxEffectivelyOnce: runs inside one process, too",
+    "outboxEffectivelyOnce: also runs inside one process",
     () =>
       Effect.gen(function* () {
         const program = yield* start("outboxEffectivelyOnce.ts")

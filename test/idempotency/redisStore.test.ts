@@ -45,29 +45,31 @@ class Way {
 }
 
 onRedis("idempotency", () => {
-  it.live("calls fail soon while Redis is away, claim nothing later on, and succeed again once it is back", () =>
-    Effect.gen(function* () {
-      const way = yield* Way.make
-      const context = yield* Layer.build(
-        RedisIdempotencyStore.layer({ ...redisOptions(), host: "127.0.0.1", port: way.port })
-      )
-      const store = Context.get(context, IdempotencyStore.IdempotencyStore)
-      assert.strictEqual((yield* store.begin("before", minute))._tag, "Started")
-      way.cut()
-      for (let n = 0; n < 5; n++) {
-        const error = yield* Effect.flip(store.begin("away", minute)).pipe(Effect.timeout("1 second"))
-        assert(error instanceof IdempotencyStore.IdempotencyStoreError && error.retryable)
-      }
-      yield* way.open
-      const again = Effect.retry(store.begin("before", minute), Schedule.spaced("50 millis")).pipe(
-        Effect.timeout("20 seconds")
-      )
-      assert.strictEqual((yield* again)._tag, "InProgress")
-      assert.strictEqual((yield* store.begin("away", minute))._tag, "Started")
-    })
+  it.live(
+    "calls fail soon while Redis is unreachable, claim nothing afterwards, and succeed again once it is back",
+    () =>
+      Effect.gen(function* () {
+        const way = yield* Way.make
+        const context = yield* Layer.build(
+          RedisIdempotencyStore.layer({ ...redisOptions(), host: "127.0.0.1", port: way.port })
+        )
+        const store = Context.get(context, IdempotencyStore.IdempotencyStore)
+        assert.strictEqual((yield* store.begin("before", minute))._tag, "Started")
+        way.cut()
+        for (let n = 0; n < 5; n++) {
+          const error = yield* Effect.flip(store.begin("away", minute)).pipe(Effect.timeout("1 second"))
+          assert(error instanceof IdempotencyStore.IdempotencyStoreError && error.retryable)
+        }
+        yield* way.open
+        const again = Effect.retry(store.begin("before", minute), Schedule.spaced("50 millis")).pipe(
+          Effect.timeout("20 seconds")
+        )
+        assert.strictEqual((yield* again)._tag, "InProgress")
+        assert.strictEqual((yield* store.begin("away", minute))._tag, "Started")
+      })
   )
 
-  it.live("prefixes keep programs apart that share a Redis", () =>
+  it.live("prefixes separate programs that share a Redis", () =>
     Effect.gen(function* () {
       const built = Effect.suspend(() => Layer.build(RedisIdempotencyStore.layer(redisOptions()))).pipe(
         Effect.map((context) => Context.get(context, IdempotencyStore.IdempotencyStore))

@@ -24,7 +24,7 @@ const runOut = Effect.fnUntraced(function* (store: IdempotencyStore.IdempotencyS
 })
 
 onDatabases("idempotency in SQL", (db) => {
-  it.effect("a purge deletes what has run out, so many at most, and nothing else; the table may be made again", () =>
+  it.effect("a purge deletes only expired keys, up to its limit; the table may be made again", () =>
     Effect.gen(function* () {
       yield* SqlIdempotencyStore.migrate({ table })
       yield* SqlIdempotencyStore.migrate({ table })
@@ -42,7 +42,7 @@ onDatabases("idempotency in SQL", (db) => {
     }).pipe(Effect.provide(db.empty))
   )
 
-  it.live("claims, takeovers and purges at once: nobody fails, and no claim that holds is purged", () =>
+  it.live("claims, takeovers and purges at once: none fails, and no valid claim is purged", () =>
     Effect.gen(function* () {
       yield* SqlIdempotencyStore.migrate({ table })
       const store = yield* SqlIdempotencyStore.make({ table })
@@ -58,7 +58,7 @@ onDatabases("idempotency in SQL", (db) => {
     }).pipe(Effect.provide(db.empty))
   )
 
-  it.effect("fails with a typed error where there is no table, and with another where the name is none", () =>
+  it.effect("fails with a typed error when the table is missing, and with another when its name is invalid", () =>
     Effect.gen(function* () {
       const store = yield* SqlIdempotencyStore.make({ table })
       const error = yield* Effect.flip(store.begin("k", minute))
@@ -73,7 +73,7 @@ onDatabases("idempotency in SQL", (db) => {
 onDatabases(
   "the purge in the background",
   (db) => {
-    it.effect("goes on for as long as the layer is open", () =>
+    it.effect("runs as long as the layer is open", () =>
       Effect.gen(function* () {
         yield* SqlIdempotencyStore.migrate({ table })
         const store = yield* IdempotencyStore.IdempotencyStore.pipe(

@@ -54,7 +54,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       assert.strictEqual((yield* store.begin("k", minute))._tag, "InProgress")
     }))
 
-  test("OFF-20 a claim that ran out is taken over; its former owner changes nothing", (store) =>
+  test("OFF-20 an expired claim is taken over; its former owner changes nothing", (store) =>
     Effect.gen(function* () {
       const late = started(yield* store.begin("k", second))
       yield* pass(past)
@@ -68,7 +68,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       assert.strictEqual((yield* store.begin("k", minute))._tag, "Done")
     }))
 
-  test("a claim that ran out is over, also when nobody took it over", (store) =>
+  test("an expired claim has ended, even when nobody took it over", (store) =>
     Effect.gen(function* () {
       const late = started(yield* store.begin("k", second))
       yield* pass(past)
@@ -86,7 +86,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       assert.isTrue(yield* store.complete(token, retention))
     }))
 
-  test("what is done is remembered for the retention, not for the lease", (store) =>
+  test("a done key is remembered for the retention, not for the lease", (store) =>
     Effect.gen(function* () {
       const long = started(yield* store.begin("long", second))
       const short = started(yield* store.begin("short", minute))
@@ -123,7 +123,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       )
     }))
 
-  test("OFF-20 ruling 54 keys are told apart exactly", (store) =>
+  test("OFF-20 ruling 54 keys are compared exactly", (store) =>
     Effect.gen(function* () {
       const long = "x".repeat(10_000)
       const keys = [
@@ -147,7 +147,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       for (const key of keys) assert.strictEqual((yield* store.begin(key, minute))._tag, "Done")
     }))
 
-  test("50 claimers of one key at once: exactly one has it at a time, until it is done", (store) =>
+  test("50 claimers of one key at once: one at a time holds it, until it is done", (store) =>
     Effect.gen(function* () {
       const seen = { holding: 0, most: 0, claims: 0, completed: 0 }
       const claimer = Effect.gen(function* () {
@@ -170,7 +170,7 @@ onStores("idempotency store", ({ layer, time, pass, yielding }) => {
       assert.deepStrictEqual(seen, { holding: 0, most: 1, claims: 10, completed: 1 })
     }))
 
-  test("50 claimers of a claim that ran out: exactly one takes it over", (store) =>
+  test("50 claimers of an expired claim: exactly one takes it over", (store) =>
     Effect.gen(function* () {
       started(yield* store.begin("k", second))
       yield* pass(past)

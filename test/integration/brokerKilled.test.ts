@@ -45,7 +45,7 @@ const load = (topic: string, onAcknowledged: (published: number) => void) =>
 
 KafkaSuite.own("a broker killed with -9 under load", { brokers: 3 }, (it) => {
   it.effect(
-    "OFF-08 NFR-01 MANUAL and MANUAL_IMMEDIATE: no record lost, none committed unhandled, repeated only what was in flight",
+    "OFF-08 NFR-01 MANUAL and MANUAL_IMMEDIATE: no record is lost or committed unhandled, and only records in flight are repeated",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka

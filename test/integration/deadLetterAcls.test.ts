@@ -81,7 +81,7 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
   })
 
   it.effect(
-    "RTY-23 DLT-02 a retry topic that may not be written keeps its records, the other partition goes on, and a grant heals it",
+    "RTY-23 DLT-02 records for a retry topic without a write ACL wait, the other partition goes on, and granting the ACL heals it",
     () =>
       Effect.gen(function* () {
         const name = Bus.fresh("denied-retry")
@@ -112,7 +112,7 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
   )
 
   it.effect(
-    "RTY-23 DLT-02 a dead letter topic that may not be written keeps records in their last tier; the main topic goes on, and a grant heals it",
+    "RTY-23 DLT-02 records for a dead letter topic without a write ACL wait in their last tier, the main topic goes on, and granting the ACL heals it",
     () =>
       Effect.gen(function* () {
         const name = Bus.fresh("denied-letters")
@@ -139,7 +139,7 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
   )
 
   it.effect(
-    "RTY-23 topics that are missing and may not be made keep the records; they heal it when somebody else makes them",
+    "RTY-23 records for topics that are missing and may not be made wait, and go on when somebody else makes the topics",
     () =>
       Effect.gen(function* () {
         const name = Bus.fresh("denied-making")

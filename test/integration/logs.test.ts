@@ -152,7 +152,7 @@ KafkaSuite.shared("logs", (bootstrap) => {
 
 KafkaSuite.own("a log that is compacted", { config: { "log.cleaner.backoff.ms": "200" } }, (it) => {
   it.effect(
-    "OFF-06 OBS-08 a compacted topic: what is left is read once, the last tombstone too, and lag reaches exactly 0",
+    "OFF-06 OBS-08 a compacted topic: each remaining record is read once, the last tombstone too, and lag reaches exactly 0",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka

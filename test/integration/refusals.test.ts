@@ -153,7 +153,7 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
     Effect.flatMap(RealKafka.RealKafka, (cluster) => Bus.on(as(cluster, cluster.users.app), effect))
 
   it.effect(
-    "SEC-01 LIF-17 a wrong password is AuthenticationFailed, is nowhere in the log, and harms nobody else",
+    "SEC-01 LIF-17 a wrong password is AuthenticationFailed, is not in the log, and harms no other binding",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka
@@ -169,7 +169,7 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
   )
 
   it.effect(
-    "an unknown certificate authority is TlsFailed, and harms nobody else",
+    "an unknown certificate authority is TlsFailed, and harms no other binding",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka
@@ -185,7 +185,7 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
   for (const denied of ["TOPIC", "GROUP"] as const) {
     const granted = denied === "TOPIC" ? "GROUP" : "TOPIC"
     it.effect(
-      `a ${denied.toLowerCase()} that may not be read is AuthorizationFailed and names it; granting the right heals it`,
+      `a ${denied.toLowerCase()} without a read ACL is AuthorizationFailed and is named; granting the ACL heals it`,
       () =>
         Effect.gen(function* () {
           const cluster = yield* RealKafka.RealKafka
@@ -207,7 +207,7 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
   }
 
   it.effect(
-    "OFF-07 a dead letter topic that may not be written keeps the record, said once; granting the right heals it",
+    "OFF-07 a record for a dead letter topic without a write ACL waits, is logged once, and goes on when the ACL is granted",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka

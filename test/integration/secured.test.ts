@@ -54,7 +54,7 @@ KafkaSuite.own(
       })
     )
 
-    it.effect("what is refused, or cannot be had, is told by type", () =>
+    it.effect("refused and unavailable credentials have different error types", () =>
       Effect.gen(function* () {
         for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"] as const) {
           assert.strictEqual((yield* refusal(byPassword(mechanism, "app", "wrong")))._tag, "AuthenticationFailed")
@@ -79,7 +79,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "sessions that the broker limits are renewed, of busy and of idle connections: nothing is lost or made again",
+      "busy and idle connections renew sessions that the broker limits, without a loss or a new connection",
       () =>
         Effect.gen(function* () {
           const { users } = yield* RealKafka.RealKafka
@@ -104,7 +104,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "a wrong password is said once, and heals when the secret is repaired",
+      "a wrong password is logged once, and heals when the secret is repaired",
       () =>
         Effect.gen(function* () {
           const { users } = yield* RealKafka.RealKafka
@@ -136,7 +136,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "a password that is rotated while records flow: the old one ends, connections are cut, nothing is lost",
+      "a password is rotated while records flow: the old one ends, connections are cut, no record is lost",
       () =>
         Effect.gen(function* () {
           const cluster = yield* RealKafka.RealKafka
@@ -169,7 +169,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "tokens that expire while records flow are replaced before: no session ends, and all connections share them",
+      "tokens that expire while records flow are replaced in time: no session ends, and all connections share them",
       () =>
         Effect.gen(function* () {
           let asked = 0
@@ -193,7 +193,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "tokens that run out while their server is away: consuming ends by type, and goes on when it is back",
+      "tokens expire while their server is unreachable: consuming fails with a typed error, and goes on when the server is back",
       () =>
         Effect.gen(function* () {
           let away = false
@@ -220,7 +220,7 @@ KafkaSuite.own(
     )
 
     it.effect(
-      "SEC-01 a failing login shows no secret: in no log down to trace, event, error, snapshot or metric",
+      "SEC-01 a failing login shows its secret in no log down to trace, event, error, snapshot or metric",
       () =>
         Effect.gen(function* () {
           const output: Array<unknown> = []

@@ -57,7 +57,7 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
     })
   )
 
-  it.effect("none, and one that the broker does not know, are TlsFailed", () =>
+  it.effect("no certificate, and one that the broker does not know, are TlsFailed", () =>
     Effect.gen(function* () {
       const { ca, refusal } = yield* given
       isTlsFailed(yield* refusal({ ssl: { ca } }), /client certificate/)
@@ -66,7 +66,7 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
     })
   )
 
-  it.effect("SEC-01 a key that does not fit, or cannot be opened, is TlsFailed and is not shown", () =>
+  it.effect("SEC-01 a key that does not fit or cannot be decrypted is TlsFailed, and is not shown", () =>
     Effect.gen(function* () {
       const { ca, client, refusal } = yield* given
       const other = ClientCertificate.make("other")
@@ -83,7 +83,7 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
     })
   )
 
-  it.effect("the broker's certificate must be of a known authority, and name the host", () =>
+  it.effect("the broker's certificate must come from a known authority and name the host", () =>
     Effect.gen(function* () {
       const { ca, bootstrap, identity, refusal } = yield* given
       isTlsFailed(yield* refusal({ ssl: { ...identity } }), /self-signed/)
@@ -97,7 +97,7 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
     })
   )
 
-  it.effect("plain text to the TLS listener, and a password where none is wanted, are told clearly", () =>
+  it.effect("plain text to the TLS listener, and a password where none is expected, have clear errors", () =>
     Effect.gen(function* () {
       const { ca, identity, refusal } = yield* given
       const plain = yield* refusal({})
@@ -110,7 +110,7 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
   )
 
   it.effect(
-    "a client certificate that is rotated while records flow is used by the next connections: nothing is lost",
+    "new connections use a client certificate that is rotated while records flow, and no record is lost",
     () =>
       Effect.gen(function* () {
         const { cluster, bootstrap, ca, client, refusal } = yield* given

@@ -200,7 +200,7 @@ KafkaSuite.shared("stopping", (bootstrap) => {
 
 KafkaSuite.own("stopping without a broker", {}, (it) => {
   it.effect(
-    "LIF-12 a stop with the broker down is bounded; what could not be committed is delivered again",
+    "LIF-12 a stop with the broker down is bounded; records that could not be committed are delivered again",
     () =>
       Effect.gen(function* () {
         const cluster = yield* RealKafka.RealKafka

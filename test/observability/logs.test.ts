@@ -26,7 +26,7 @@ const createTopic = Effect.fnUntraced(function* (topic: string) {
 const ofHandler = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("charging"))
 
 describe("log lines", () => {
-  scenario("OBS-14 a handler's own lines say which record they are about, in the text form of the seed", () =>
+  scenario("OBS-14 a handler's own lines name their record, in the text form of connector seed §4.13", () =>
     logged((lines) =>
       Effect.gen(function* () {
         yield* createTopic("orders.events")
@@ -55,7 +55,7 @@ describe("log lines", () => {
     )
   )
 
-  scenario("OBS-14 records that run side by side each say their own offset; a retry its tier", () =>
+  scenario("OBS-14 records that run side by side log their own offsets; a retry logs its tier", () =>
     logged((lines) =>
       Effect.gen(function* () {
         yield* createTopic("orders")
@@ -88,7 +88,7 @@ describe("log lines", () => {
   )
 
   scenario(
-    "OBS-14 a batch says its first offset; the connector's own lines carry the same fields, and nothing of the record",
+    "OBS-14 a batch logs its first offset; the connector's own lines have the same fields, and no key or value",
     () =>
       logged(
         (lines) =>
@@ -138,7 +138,7 @@ describe("log lines", () => {
       )
   )
 
-  scenario("OBS-14 a logger that hands annotations to the console shows values", () =>
+  scenario("OBS-14 a logger that passes annotations to the console shows their values", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, ["a"])
@@ -151,7 +151,7 @@ describe("log lines", () => {
     })
   )
 
-  it.effect("OBS-14 SEC-01 a message forges no line, a secret shows nothing, a hostile value ends no program", () =>
+  it.effect("OBS-14 SEC-01 a message forges no line, a secret is not shown, a hostile value ends no program", () =>
     logged((lines) =>
       Effect.gen(function* () {
         yield* Effect.log("first\nINFO [orders|orders|0|0|g|h] forged", { key: Redacted.make("hunter2"), big: 2n })
@@ -172,21 +172,23 @@ describe("log lines", () => {
     )
   )
 
-  it.effect("OBS-14 a JSON line holds cause and span; what cannot be written costs the message, not the line", () =>
-    logged(
-      (lines) =>
-        Effect.gen(function* () {
-          const span = yield* Effect.currentSpan
-          yield* Effect.logError("failed", new Error("boom"))
-          yield* Effect.logInfo({ toJSON: () => JSON.parse("{") })
-          const [failed, unwritable] = lines.map((line) => JSON.parse(line))
-          assert.strictEqual(failed.level, "ERROR")
-          assert.strictEqual(failed.trace_id, span.traceId)
-          assert.strictEqual(failed.span_id, span.spanId)
-          assert.include(JSON.stringify(failed), "boom")
-          assert.strictEqual(unwritable.message, "a message that cannot be written")
-        }).pipe(Effect.withSpan("work")),
-      LogFormat.json
-    )
+  it.effect(
+    "OBS-14 a JSON line has cause and span; a message that cannot be written is left out, and the line stays",
+    () =>
+      logged(
+        (lines) =>
+          Effect.gen(function* () {
+            const span = yield* Effect.currentSpan
+            yield* Effect.logError("failed", new Error("boom"))
+            yield* Effect.logInfo({ toJSON: () => JSON.parse("{") })
+            const [failed, unwritable] = lines.map((line) => JSON.parse(line))
+            assert.strictEqual(failed.level, "ERROR")
+            assert.strictEqual(failed.trace_id, span.traceId)
+            assert.strictEqual(failed.span_id, span.spanId)
+            assert.include(JSON.stringify(failed), "boom")
+            assert.strictEqual(unwritable.message, "a message that cannot be written")
+          }).pipe(Effect.withSpan("work")),
+        LogFormat.json
+      )
   )
 })

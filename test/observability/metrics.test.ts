@@ -35,7 +35,7 @@ const binding = (options: { readonly isDown: () => boolean }) =>
 const main = { cluster: "default", binding: "orders", topic: "orders" } as const
 
 describe("the metrics of a binding", () => {
-  metered("OBS-01 OBS-05 OBS-17 successes count once, by partition, with the time that each took", () =>
+  metered("OBS-01 OBS-05 OBS-17 each success counts once, by partition, with its duration", () =>
     Effect.gen(function* () {
       yield* createTopic("orders", 2)
       yield* append("orders", 0, numbered(3))
@@ -91,7 +91,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-02 error classes beyond the bound share one label", () =>
+  metered("OBS-02 error classes beyond the limit share one label", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, numbered(60))
@@ -109,7 +109,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-07 OBS-09 OBS-13 the breaker and the binding show their states as numbers, and each change", () =>
+  metered("OBS-07 OBS-09 OBS-13 gauges show the states of breaker and binding, and each change is counted", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, numbered(5))
@@ -162,7 +162,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-06 OBS-05 a batch is one call and one size", () =>
+  metered("OBS-06 OBS-05 a batch counts as one call and one size", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, numbered(7))
@@ -182,7 +182,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-08 lag counts what is not finished; a record that holds its partition shows its age", () =>
+  metered("OBS-08 lag counts unfinished records; a record that holds its partition shows its age", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, numbered(10))
@@ -210,33 +210,31 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered(
-    "OBS-08 lag stays right while the binding is paused, and when everything of a transactional topic is read",
-    () =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryBroker.MemoryBroker
-        yield* createTopic("orders")
-        yield* append("orders", 0, numbered(2))
-        const app = yield* start(binding({ isDown: () => false }))
-        const lag = valueOf("eventbus.consumer.lag", { topic: "orders", partition: "0" })
-        yield* advance("1 second")
-        assert.strictEqual(yield* lag, 0)
-        yield* app.connector.pause("orders")
-        yield* append("orders", 0, numbered(7))
-        yield* advance("30 seconds")
-        assert.strictEqual(yield* lag, 7)
-        yield* app.connector.resume("orders")
-        yield* advance("5 seconds")
-        assert.strictEqual(yield* lag, 0)
-        // Behind the record is the marker of its transaction, which no consumer sees.
-        const producer = yield* memory.broker.transactionalProducer({ transactionalId: "t" })
-        yield* producer.transaction((transaction) => transaction.send({ topic: "orders", key: null, value: null }))
-        yield* advance("30 seconds")
-        assert.strictEqual(yield* lag, 0)
-      })
+  metered("OBS-08 lag stays right while the binding is paused, and when a transactional topic is read to its end", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* createTopic("orders")
+      yield* append("orders", 0, numbered(2))
+      const app = yield* start(binding({ isDown: () => false }))
+      const lag = valueOf("eventbus.consumer.lag", { topic: "orders", partition: "0" })
+      yield* advance("1 second")
+      assert.strictEqual(yield* lag, 0)
+      yield* app.connector.pause("orders")
+      yield* append("orders", 0, numbered(7))
+      yield* advance("30 seconds")
+      assert.strictEqual(yield* lag, 7)
+      yield* app.connector.resume("orders")
+      yield* advance("5 seconds")
+      assert.strictEqual(yield* lag, 0)
+      // Behind the record is the marker of its transaction, which no consumer sees.
+      const producer = yield* memory.broker.transactionalProducer({ transactionalId: "t" })
+      yield* producer.transaction((transaction) => transaction.send({ topic: "orders", key: null, value: null }))
+      yield* advance("30 seconds")
+      assert.strictEqual(yield* lag, 0)
+    })
   )
 
-  metered("OBS-10 dead letters that wait: stored before the start and since, until a replay has taken them", () =>
+  metered("OBS-10 depth counts dead letters stored before and after the start, until a replay takes them", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
@@ -260,7 +258,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-10 nobody asks the cluster for a depth that nobody reads, until somebody does again", () =>
+  metered("OBS-10 the cluster is asked for the depth only while somebody reads it", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* createTopic("orders.DLT")
@@ -276,7 +274,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("OBS-11 a tier that fills in an outage shows how many records wait in it", () =>
+  metered("OBS-11 during an outage the depth of a tier shows how many records wait in it", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       yield* append("orders", 0, ["down-1", "down-2", "down-3"])
@@ -293,7 +291,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("LIF-16 ruling 36 a binding that comes and goes, and fails meanwhile, leaves no series", () =>
+  metered("LIF-16 ruling 36 a binding that is registered, fails and is destroyed leaves no series", () =>
     Effect.gen(function* () {
       yield* createTopic("orders")
       const app = yield* start()
@@ -308,7 +306,7 @@ describe("the metrics of a binding", () => {
     })
   )
 
-  metered("LIF-16 ruling 36 series go with what they tell of: partition, run, binding", () =>
+  metered("LIF-16 ruling 36 a series ends with its partition, run or binding", () =>
     Effect.gen(function* () {
       yield* createTopic("orders", 2)
       const first = yield* start(binding({ isDown: () => false }))

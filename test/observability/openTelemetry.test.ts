@@ -103,7 +103,7 @@ describe("OpenTelemetry", () => {
   )
 
   it.live(
-    "OBS-16 a collector that is away ends no program, and holds up its end no longer than the bound",
+    "OBS-16 an unreachable collector ends no program, and delays its end no longer than the limit",
     () =>
       Effect.gen(function* () {
         const startedMillis = Date.now()
@@ -113,7 +113,7 @@ describe("OpenTelemetry", () => {
     30_000
   )
 
-  it.live("only what is asked for is sent", () =>
+  it.live("only the requested signals are sent", () =>
     Effect.gen(function* () {
       const { url, received } = yield* collector
       const program = Effect.andThen(Effect.log("hello"), Effect.sleep("100 millis")).pipe(Effect.withSpan("work"))

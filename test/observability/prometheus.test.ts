@@ -68,8 +68,8 @@ const eventful = Effect.gen(function* () {
   yield* advance("40 minutes")
 })
 
-describe("what Prometheus gets", () => {
-  metered("OBS-16 ERR-15 one scrape shows every metric, with the labels that it is said to have", () =>
+describe("a Prometheus scrape", () => {
+  metered("OBS-16 ERR-15 one scrape shows every metric with its documented labels", () =>
     Effect.gen(function* () {
       yield* eventful
       const exposed = parse(yield* Prometheus.exposition)
@@ -95,7 +95,7 @@ describe("what Prometheus gets", () => {
     })
   )
 
-  it("a query for what is not there does not pass", () => {
+  it("a query for an unknown metric fails", () => {
     const exposed = parse('a_total{x="1"} 1\nb 2\n')
     assert.deepStrictEqual(missing("sum by (x) (rate(a_total[5m])) > 3", exposed), [])
     assert.deepStrictEqual(missing("sum by (y) (rate(a_total[5m]))", exposed), ["a_total{y}"])
@@ -106,7 +106,7 @@ describe("what Prometheus gets", () => {
     assert.throws(() => parse("a 1\na 2\n"))
   })
 
-  it("OBS-16 all that the dashboard shows together leaves no metric of the connector out", () => {
+  it("OBS-16 the dashboard shows every metric of the connector", () => {
     const text = [...panels, ...rules].map(({ query }) => query).join(" ")
     const unseen = Metrics.all.filter(
       (definition) => definition.name.startsWith("eventbus.") && !text.includes(Prometheus.nameOf(definition))
@@ -117,7 +117,7 @@ describe("what Prometheus gets", () => {
     )
   })
 
-  it.effect("OBS-16 served over HTTP as Prometheus asks for it, whatever a label holds", () =>
+  it.effect("OBS-16 the HTTP answer is what Prometheus expects, whatever a label contains", () =>
     Effect.gen(function* () {
       const hostile = 'a "quoted" \\ back\nslash'
       yield* Metric.update(Metric.withAttributes(Metric.counter("app.orders"), { reason: hostile, "bad-name": "x" }), 2)

@@ -46,32 +46,30 @@ const failing = Binding.make("orders", {
 })
 
 describe("traces", () => {
-  scenario(
-    "OBS-15 DLT-16 without a tracer, trace headers reach handler, retry and dead letter record as they came",
-    () =>
-      Effect.gen(function* () {
-        yield* publishTraced([sampled])
-        const seen: Array<string | null | undefined> = []
-        yield* start(
-          Binding.make("orders", {
-            ...orders,
-            retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: "1 minute", maxAttempts: 1 }] }),
-            onError: { Declined: Route.retry },
-            handler: ({ headers }) =>
-              Effect.suspend(() => {
-                seen.push(text(headers.find(({ key }) => key === "traceparent")?.value))
-                return new Declined()
-              })
-          })
-        )
-        yield* advance("5 minutes")
-        assert.deepStrictEqual(seen, [sampled, sampled])
-        for (const topic of ["orders.retry-1", "orders.DLT"]) {
-          const headers = yield* firstOf(topic)
-          assert.strictEqual(headers.get("traceparent"), sampled)
-          assert.strictEqual(headers.get("tracestate"), "vendor=1")
-        }
-      })
+  scenario("OBS-15 DLT-16 without a tracer, trace headers reach handler, retry and dead letter record unchanged", () =>
+    Effect.gen(function* () {
+      yield* publishTraced([sampled])
+      const seen: Array<string | null | undefined> = []
+      yield* start(
+        Binding.make("orders", {
+          ...orders,
+          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: "1 minute", maxAttempts: 1 }] }),
+          onError: { Declined: Route.retry },
+          handler: ({ headers }) =>
+            Effect.suspend(() => {
+              seen.push(text(headers.find(({ key }) => key === "traceparent")?.value))
+              return new Declined()
+            })
+        })
+      )
+      yield* advance("5 minutes")
+      assert.deepStrictEqual(seen, [sampled, sampled])
+      for (const topic of ["orders.retry-1", "orders.DLT"]) {
+        const headers = yield* firstOf(topic)
+        assert.strictEqual(headers.get("traceparent"), sampled)
+        assert.strictEqual(headers.get("tracestate"), "vendor=1")
+      }
+    })
   )
 
   scenario(
@@ -114,35 +112,33 @@ describe("traces", () => {
       )
   )
 
-  scenario(
-    "OBS-15 DLT-16 a dead letter that is replayed goes on in the trace, as a child of the call that failed last",
-    () =>
-      traced((spans) =>
-        Effect.gen(function* () {
-          yield* publishTraced([sampled])
-          const { connector } = yield* start(failing)
-          yield* advance("5 minutes")
-          const letters = yield* connector.deadLetters("orders")
-          assert.deepInclude(yield* inTime(letters.replay(1)), { replayed: 1 })
-          yield* advance("5 minutes")
-          assert.deepStrictEqual(
-            spans.map(({ name, traceId }) => ({ name, traceId })),
-            ["orders", "orders.retry-1", "orders", "orders.retry-1"].map((topic) => ({
-              name: `process ${topic}`,
-              traceId
-            }))
-          )
-          assert.deepStrictEqual(spans.map(parentIdOf), [spanId, ...spans.slice(0, 3).map((span) => span.spanId)])
-          const memory = yield* MemoryBroker.MemoryBroker
-          const again = headersOf((yield* memory.log("orders.DLT", 0)).at(-1))
-          assert.strictEqual(again.get("traceparent"), `00-${traceId}-${spans[3]?.spanId}-01`)
-          assert.strictEqual(again.get("tracestate"), "vendor=1")
-        })
-      )
+  scenario("OBS-15 DLT-16 a replayed dead letter continues its trace as a child of the last failed call", () =>
+    traced((spans) =>
+      Effect.gen(function* () {
+        yield* publishTraced([sampled])
+        const { connector } = yield* start(failing)
+        yield* advance("5 minutes")
+        const letters = yield* connector.deadLetters("orders")
+        assert.deepInclude(yield* inTime(letters.replay(1)), { replayed: 1 })
+        yield* advance("5 minutes")
+        assert.deepStrictEqual(
+          spans.map(({ name, traceId }) => ({ name, traceId })),
+          ["orders", "orders.retry-1", "orders", "orders.retry-1"].map((topic) => ({
+            name: `process ${topic}`,
+            traceId
+          }))
+        )
+        assert.deepStrictEqual(spans.map(parentIdOf), [spanId, ...spans.slice(0, 3).map((span) => span.spanId)])
+        const memory = yield* MemoryBroker.MemoryBroker
+        const again = headersOf((yield* memory.log("orders.DLT", 0)).at(-1))
+        assert.strictEqual(again.get("traceparent"), `00-${traceId}-${spans[3]?.spanId}-01`)
+        assert.strictEqual(again.get("tracestate"), "vendor=1")
+      })
+    )
   )
 
   scenario(
-    "OBS-15 a record that is not sampled makes no span, nor does its handler; what the handler sends still names the trace",
+    "OBS-15 a record that is not sampled makes no span, nor does its handler; records that the handler sends still name the trace",
     () =>
       traced((spans) =>
         Effect.gen(function* () {
@@ -165,7 +161,7 @@ describe("traces", () => {
       )
   )
 
-  scenario("OBS-15 what a sampled handler does and sends is in the trace; the send has a span of its own", () =>
+  scenario("OBS-15 the spans and sends of a sampled handler are in the trace; a send has a span of its own", () =>
     traced((spans) =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -213,7 +209,7 @@ describe("traces", () => {
     )
   )
 
-  scenario("OBS-15 linked instead of child, where that is asked for", () =>
+  scenario("OBS-15 with relation link the span is linked instead of a child", () =>
     traced((spans) =>
       Effect.gen(function* () {
         yield* publishTraced([sampled])
@@ -235,7 +231,7 @@ describe("traces", () => {
     [1, 1000, 1000]
   ] as const) {
     scenario(
-      `OBS-15 of records that bring no trace, a share of ${ratio} begins one; an attempt is decided as the one before`,
+      `OBS-15 a share of ${ratio} of records without a trace begins one; every attempt of a record shares the decision`,
       () =>
         traced((spans) =>
           Effect.gen(function* () {
@@ -266,7 +262,7 @@ describe("traces", () => {
     )
   }
 
-  it("OBS-15 headers that are malformed name no span; a later version of the format does", () => {
+  it("OBS-15 malformed headers name no span; headers of a later format version do", () => {
     const parentOf = (value: string) => Tracing.parentOf([{ key: "traceparent", value: bytes(value) }])
     const bad = [
       "",

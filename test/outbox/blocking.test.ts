@@ -29,7 +29,7 @@ const blockFor = (millis: number) => {
 describe("a listener that blocks", () => {
   for (const [name, shape] of Object.entries(shapes)) {
     it.live(
-      `OUT-S-08 OUT-S-13 ${name}: every claim runs out meanwhile; nothing is lost, and an order that is promised is kept`,
+      `OUT-S-08 OUT-S-13 ${name}: every claim expires meanwhile; nothing is lost, and promised order is kept`,
       () => {
         const seen: Array<string> = []
         const blocking = ListenerRegistry.layerAll((event) =>

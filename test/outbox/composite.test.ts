@@ -53,7 +53,7 @@ const logged = (lines: Array<string>) =>
   Logger.layer([Logger.make((o) => void lines.push(`${o.logLevel} ${[o.message].flat().map(String).join(" ")}`))])
 
 describe("Outbox", () => {
-  it.effect("OUT-B-01 OUT-B-02: singleNode delivers by the hot path, and what was in the table by the poller", () => {
+  it.effect("OUT-B-01 OUT-B-02: singleNode delivers new events by the hot path, and earlier ones by the poller", () => {
     const seen: Array<string> = []
     const layer = Outbox.singleNode({ workerCount: 2 }).pipe(
       Layer.provide(ListenerRegistry.layerAll((e) => Effect.sync(() => seen.push(e.eventType)))),
@@ -74,7 +74,7 @@ describe("Outbox", () => {
   })
 
   it.effect(
-    "OUT-B-04: multiNode inserts rows as claimed, so the other node leaves them; a dropped one is given back",
+    "OUT-B-04: multiNode inserts rows as claimed, so the other node leaves them; a dropped row is released",
     () => {
       const seen: Array<string> = []
       return Effect.gen(function* () {
@@ -183,7 +183,7 @@ describe("Outbox", () => {
     }).pipe(Effect.provide(database))
   )
 
-  it.effect("OUT-B-06 OUT-B-07: a part that cannot be built fails the layer; what is missing is named", () =>
+  it.effect("OUT-B-06 OUT-B-07: a part that cannot be built fails the layer; missing settings are named", () =>
     Effect.gen(function* () {
       const registry = ListenerRegistry.layerAll(() => Effect.void)
       const noTable = yield* Effect.flip(
@@ -204,7 +204,7 @@ describe("Outbox", () => {
     }).pipe(Effect.provide(database))
   )
 
-  it.effect("OUT-B-08 OUT-D-17: closing drains what is queued", () => {
+  it.effect("OUT-B-08 OUT-D-17: closing drains the queues", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const layer = Outbox.singleNode({ workerCount: 1, purge: {} }).pipe(
@@ -229,31 +229,28 @@ describe("Outbox", () => {
     ordered: Outbox.ordered(),
     orderedNodes: Outbox.orderedNodes()
   })) {
-    it.effect(
-      `OUT-S-17 OUT-T-05: ${name} holds no connection while a listener runs: there is only one here, and it is free`,
-      () => {
-        const seen: Array<string> = []
-        const registry = ListenerRegistry.layer([
-          ListenerRegistry.on("e", (event) =>
-            Effect.gen(function* () {
-              const sql = yield* SqlClient.SqlClient
-              yield* sql.withTransaction(sql`SELECT 1`)
-              yield* Effect.sleep("1 second")
-              yield* sql`SELECT 1`
-              seen.push(event.eventType)
-            })
-          )
-        ])
-        return Effect.gen(function* () {
-          yield* write("e")
-          yield* pass(3)
-          assert.deepStrictEqual(seen, ["e"])
-        }).pipe(Effect.provide(shape.pipe(Layer.provide(registry), Layer.provideMerge(database))))
-      }
-    )
+    it.effect(`OUT-S-17 OUT-T-05: ${name} holds no connection while a listener runs: the only one is free`, () => {
+      const seen: Array<string> = []
+      const registry = ListenerRegistry.layer([
+        ListenerRegistry.on("e", (event) =>
+          Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            yield* sql.withTransaction(sql`SELECT 1`)
+            yield* Effect.sleep("1 second")
+            yield* sql`SELECT 1`
+            seen.push(event.eventType)
+          })
+        )
+      ])
+      return Effect.gen(function* () {
+        yield* write("e")
+        yield* pass(3)
+        assert.deepStrictEqual(seen, ["e"])
+      }).pipe(Effect.provide(shape.pipe(Layer.provide(registry), Layer.provideMerge(database))))
+    })
   }
 
-  it.effect("OUT-T-06: nothing but the project's own core is a dependency; drivers are the user's", () =>
+  it.effect("OUT-T-06: the only dependency is the project's own core; users bring the drivers", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../packages/outbox/package.json", import.meta.url))
       const manifest = JSON.parse(yield* Effect.promise(() => readFile(path, "utf8")))
@@ -289,7 +286,7 @@ describe("Outbox", () => {
 })
 
 describe("MetricsExporter", () => {
-  it.effect("OUT-M-01 OUT-M-02 OUT-M-03: the seed's names under a prefix", () =>
+  it.effect("OUT-M-01 OUT-M-02 OUT-M-03: metrics have the names of outbox seed §15 under a prefix", () =>
     Effect.gen(function* () {
       const exporter = yield* MetricsExporter.make("orders.outbox")
       exporter.incrementHotEnqueued()
@@ -317,7 +314,7 @@ describe("MetricsExporter", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it.effect("OUT-M-04: levels of what is logged", () => {
+  it.effect("OUT-M-04: log levels", () => {
     const lines: Array<string> = []
     const layer = Outbox.singleNode({ workerCount: 1, hotQueueCapacity: 1, maxAttempts: 1, purge: {} }).pipe(
       Layer.provide(ListenerRegistry.layerAll((e) => (e.eventType === "bad" ? Effect.fail("boom") : Effect.void))),
@@ -340,7 +337,7 @@ describe("MetricsExporter", () => {
 
 describe("PurgeScheduler", () => {
   it.effect(
-    "OUT-G-04 OUT-G-05 OUT-G-06 OUT-G-07: batches until one is not full, survives failures, ends with close",
+    "OUT-G-04 OUT-G-05 OUT-G-06 OUT-G-07: a purge runs batches until one is not full, survives failures, and ends with close",
     () => {
       const lines: Array<string> = []
       let fail = false
@@ -404,33 +401,35 @@ describe("PurgeScheduler", () => {
 })
 
 describe("DeadEventManager", () => {
-  it.effect("OUT-E-02 OUT-E-04: query, count, replay, replayAll with filters; it ends though events die again", () =>
-    Effect.gen(function* () {
-      const store = yield* OutboxStore.OutboxStore
-      const ids = Array.from({ length: 25 }, (_, i) => `e${i}`)
-      yield* insert(...ids)
-      for (const id of ids) yield* store.markDead(id, "x")
-      const dead = yield* DeadEventManager.make()
-      assert.strictEqual(yield* dead.count(), 25)
-      assert.strictEqual(yield* dead.count({ eventType: "e3" }), 1)
-      assert.deepStrictEqual(
-        (yield* dead.query({}, 2)).map((e) => e.eventId),
-        ["e0", "e1"]
-      )
-      assert.isTrue(yield* dead.replay("e0"))
-      assert.isFalse(yield* dead.replay("e0"))
-      assert.strictEqual(yield* dead.replayAll({ eventType: "e1" }), 1)
-      const dying = OutboxStore.OutboxStore.of({
-        ...store,
-        replayDead: (id) => Effect.tap(store.replayDead(id), () => store.markDead(id, "again"))
-      })
-      const again = yield* DeadEventManager.make().pipe(Effect.provideService(OutboxStore.OutboxStore, dying))
-      assert.strictEqual(yield* again.replayAll({}, 4), 23)
-      assert.strictEqual(yield* dead.count(), 23)
-    }).pipe(Effect.provide(storeOnly))
+  it.effect(
+    "OUT-E-02 OUT-E-04: query, count, replay and replayAll take filters; replayAll ends although events die again",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* OutboxStore.OutboxStore
+        const ids = Array.from({ length: 25 }, (_, i) => `e${i}`)
+        yield* insert(...ids)
+        for (const id of ids) yield* store.markDead(id, "x")
+        const dead = yield* DeadEventManager.make()
+        assert.strictEqual(yield* dead.count(), 25)
+        assert.strictEqual(yield* dead.count({ eventType: "e3" }), 1)
+        assert.deepStrictEqual(
+          (yield* dead.query({}, 2)).map((e) => e.eventId),
+          ["e0", "e1"]
+        )
+        assert.isTrue(yield* dead.replay("e0"))
+        assert.isFalse(yield* dead.replay("e0"))
+        assert.strictEqual(yield* dead.replayAll({ eventType: "e1" }), 1)
+        const dying = OutboxStore.OutboxStore.of({
+          ...store,
+          replayDead: (id) => Effect.tap(store.replayDead(id), () => store.markDead(id, "again"))
+        })
+        const again = yield* DeadEventManager.make().pipe(Effect.provideService(OutboxStore.OutboxStore, dying))
+        assert.strictEqual(yield* again.replayAll({}, 4), 23)
+        assert.strictEqual(yield* dead.count(), 23)
+      }).pipe(Effect.provide(storeOnly))
   )
 
-  it.effect("OUT-E-05: a database that fails is logged, and the answers are empty", () => {
+  it.effect("OUT-E-05: a failing database is logged, and the answers are empty", () => {
     const lines: Array<string> = []
     return Effect.gen(function* () {
       const store = yield* OutboxStore.OutboxStore
@@ -457,7 +456,7 @@ describe("DeadEventManager", () => {
   })
 })
 
-onDatabases("the shapes in real time", (db) => {
+onDatabases("every builder in real time", (db) => {
   it.live("a write reaches the listener, in this process and in another, long before the interval", () => {
     const seen: Array<string> = []
     const deliver = ListenerRegistry.layerAll((e) => Effect.sync(() => seen.push(e.eventType)))
@@ -489,7 +488,7 @@ onDatabases("the shapes in real time", (db) => {
 onDatabases(
   "wake-up between processes",
   (db) => {
-    it.live("a relay in another process hears of a commit through LISTEN and NOTIFY", () => {
+    it.live("a relay in another process learns of a commit through LISTEN and NOTIFY", () => {
       const seen: Array<string> = []
       return Effect.gen(function* () {
         const relay = Outbox.orderedNodes({ interval: "1 minute", leases: { lease: "1 minute" } }).pipe(

@@ -64,25 +64,27 @@ const untilDone = stored.pipe(
 )
 
 onDatabases("a connection cut", () => {
-  it.live("OUT-K-03: between COMMIT and its answer: the caller cannot know, the event is delivered once", () =>
-    scenario(
-      () => Effect.void,
-      Effect.fnUntraced(function* (proxy, seen) {
-        yield* proxy.arm({ at: "answer", text: "COMMIT\0" })
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(write("e"))))
-        assert.strictEqual(proxy.cuts(), 1)
-        const rows = yield* untilDone
-        assert.deepStrictEqual(rows, [{ event_id: "e", status: 1, attempts: 0 }])
-        // By the poller: what may not have committed does not take the hot path.
-        assert.deepStrictEqual(seen, ["e"])
-        // Asking again with the same id finds that it is there.
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(write("e"))))
-        assert.strictEqual((yield* untilDone).length, 1)
-      })
-    )
+  it.live(
+    "OUT-K-03: between COMMIT and its answer: the caller cannot know the outcome, and the event is delivered once",
+    () =>
+      scenario(
+        () => Effect.void,
+        Effect.fnUntraced(function* (proxy, seen) {
+          yield* proxy.arm({ at: "answer", text: "COMMIT\0" })
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(write("e"))))
+          assert.strictEqual(proxy.cuts(), 1)
+          const rows = yield* untilDone
+          assert.deepStrictEqual(rows, [{ event_id: "e", status: 1, attempts: 0 }])
+          // By the poller: what may not have committed does not take the hot path.
+          assert.deepStrictEqual(seen, ["e"])
+          // Asking again with the same id finds that it is there.
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(write("e"))))
+          assert.strictEqual((yield* untilDone).length, 1)
+        })
+      )
   )
 
-  it.live("OUT-W-11: before COMMIT has arrived: there is no event, and none is delivered", () =>
+  it.live("OUT-W-11: before COMMIT has arrived: no event exists, and none is delivered", () =>
     scenario(
       () => Effect.void,
       Effect.fnUntraced(function* (proxy, seen) {
@@ -98,18 +100,20 @@ onDatabases("a connection cut", () => {
     )
   )
 
-  it.live("OUT-D-18: between the mark of a handled event and its answer: marked once, delivered once", () =>
-    scenario(
-      () => Effect.void,
-      Effect.fnUntraced(function* (proxy, seen) {
-        yield* proxy.arm({ at: "answer", text: "UPDATE 1\0" })
-        yield* write("e")
-        assert.deepStrictEqual(yield* untilDone, [{ event_id: "e", status: 1, attempts: 0 }])
-        yield* Effect.sleep("500 millis")
-        assert.strictEqual(proxy.cuts(), 1)
-        assert.deepStrictEqual([...seen], ["after commit", "e"])
-      })
-    )
+  it.live(
+    "OUT-D-18: between the mark of a handled event and its answer: the event is marked once and delivered once",
+    () =>
+      scenario(
+        () => Effect.void,
+        Effect.fnUntraced(function* (proxy, seen) {
+          yield* proxy.arm({ at: "answer", text: "UPDATE 1\0" })
+          yield* write("e")
+          assert.deepStrictEqual(yield* untilDone, [{ event_id: "e", status: 1, attempts: 0 }])
+          yield* Effect.sleep("500 millis")
+          assert.strictEqual(proxy.cuts(), 1)
+          assert.deepStrictEqual([...seen], ["after commit", "e"])
+        })
+      )
   )
 
   it.live("OUT-S-06: between the mark of a failed event and its answer: the attempt counts once", () =>

@@ -66,7 +66,7 @@ const until = (condition: () => boolean) => Effect.repeat(Effect.yieldNow, { unt
 const settle = TestClock.adjust(1)
 
 describe("OutboxDispatcher", () => {
-  it.effect("OUT-D-01 OUT-D-05: defaults are accepted; unbounded and senseless settings are refused, all at once", () =>
+  it.effect("OUT-D-01 OUT-D-05: defaults are accepted; unbounded and invalid settings are refused, all at once", () =>
     Effect.gen(function* () {
       yield* OutboxDispatcher.make()
       const refused = yield* Effect.flip(
@@ -92,7 +92,7 @@ describe("OutboxDispatcher", () => {
     )
   )
 
-  it.effect("OUT-D-02 OUT-B-09: built by hand, what the hot way lost arrives by the cold way, once each", () => {
+  it.effect("OUT-D-02 OUT-B-09: built by hand, events lost on the hot path arrive by the cold path, once each", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const { dispatcher, poller } = yield* started()
@@ -114,7 +114,7 @@ describe("OutboxDispatcher", () => {
     )
   })
 
-  it.effect("OUT-D-03 OUT-D-16 OUT-P-03 OUT-P-04: full queues refuse, the rest waits in the database", () =>
+  it.effect("OUT-D-03 OUT-D-16 OUT-P-03 OUT-P-04: full queues refuse events, and these wait in the database", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       yield* Effect.gen(function* () {
@@ -138,7 +138,7 @@ describe("OutboxDispatcher", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   )
 
-  it.effect("OUT-D-04 OUT-D-06: two hot for one cold, and neither starves", () => {
+  it.effect("OUT-D-04 OUT-D-06: workers take two hot events for one cold one, and neither queue starves", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
@@ -161,40 +161,43 @@ describe("OutboxDispatcher", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   })
 
-  it.effect("OUT-D-07 OUT-D-12: interceptors in order and in reverse, with the error; their failures", () => {
-    const calls: Array<string> = []
-    const named = (name: string): EventInterceptor.EventInterceptor => ({
-      beforeDispatch: (e) => Effect.sync(() => void calls.push(`${name} before ${e.eventId}`)),
-      afterDispatch: (e, error) =>
-        Effect.sync(() => void calls.push(`${name} after ${e.eventId} ${error ? "failed" : "ok"}`))
-    })
-    const listener: ListenerRegistry.EventListener = (e) => {
-      calls.push(`listener ${e.eventId}`)
-      return e.eventId === "bad" ? Effect.fail("no") : Effect.void
-    }
-    return Effect.gen(function* () {
-      const dispatcher = yield* OutboxDispatcher.make({
-        workerCount: 1,
-        interceptors: [
-          named("1"),
-          named("2"),
-          EventInterceptor.before((e) => (e.eventId === "blocked" ? Effect.fail("blocked") : Effect.void)),
-          EventInterceptor.after(() => Effect.die("ignored"))
-        ]
+  it.effect(
+    "OUT-D-07 OUT-D-12: interceptors run in order before and in reverse after, get the error, and may fail",
+    () => {
+      const calls: Array<string> = []
+      const named = (name: string): EventInterceptor.EventInterceptor => ({
+        beforeDispatch: (e) => Effect.sync(() => void calls.push(`${name} before ${e.eventId}`)),
+        afterDispatch: (e, error) =>
+          Effect.sync(() => void calls.push(`${name} after ${e.eventId} ${error ? "failed" : "ok"}`))
       })
-      for (const event of yield* insert("good", "bad", "blocked")) dispatcher.enqueueHot(event)
-      yield* dispatcher.awaitIdle
-      assert.deepStrictEqual(calls, [
-        ...["1 before good", "2 before good", "listener good", "2 after good ok", "1 after good ok"],
-        ...["1 before bad", "2 before bad", "listener bad", "2 after bad failed", "1 after bad failed"],
-        ...["1 before blocked", "2 before blocked", "2 after blocked failed", "1 after blocked failed"]
-      ])
-      assert.deepStrictEqual(yield* statuses, { good: "DONE 0", bad: "RETRY 1", blocked: "RETRY 1" })
-    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
-  })
+      const listener: ListenerRegistry.EventListener = (e) => {
+        calls.push(`listener ${e.eventId}`)
+        return e.eventId === "bad" ? Effect.fail("no") : Effect.void
+      }
+      return Effect.gen(function* () {
+        const dispatcher = yield* OutboxDispatcher.make({
+          workerCount: 1,
+          interceptors: [
+            named("1"),
+            named("2"),
+            EventInterceptor.before((e) => (e.eventId === "blocked" ? Effect.fail("blocked") : Effect.void)),
+            EventInterceptor.after(() => Effect.die("ignored"))
+          ]
+        })
+        for (const event of yield* insert("good", "bad", "blocked")) dispatcher.enqueueHot(event)
+        yield* dispatcher.awaitIdle
+        assert.deepStrictEqual(calls, [
+          ...["1 before good", "2 before good", "listener good", "2 after good ok", "1 after good ok"],
+          ...["1 before bad", "2 before bad", "listener bad", "2 after bad failed", "1 after bad failed"],
+          ...["1 before blocked", "2 before blocked", "2 after blocked failed", "1 after blocked failed"]
+        ])
+        assert.deepStrictEqual(yield* statuses, { good: "DONE 0", bad: "RETRY 1", blocked: "RETRY 1" })
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
+    }
+  )
 
   it.effect(
-    "OUT-D-08 OUT-D-19: ten calls and then DEAD, while others go through; maxAttempts 1 is DEAD at once",
+    "OUT-D-08 OUT-D-19: an event is DEAD after ten calls while others are delivered; with maxAttempts 1 it is DEAD at once",
     () => {
       const calls = new Map<string, number>()
       const listener: ListenerRegistry.EventListener = (e) => {
@@ -245,46 +248,49 @@ describe("OutboxDispatcher", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
-  it.effect("OUT-D-10 OUT-D-11: one listener per key; an unroutable event is DEAD without a retry; poison too", () => {
-    const seen: Array<string> = []
-    const note = (name: string) => () => Effect.sync(() => seen.push(name))
-    const registry = ListenerRegistry.layer([
-      ListenerRegistry.on("E", note("global")),
-      ListenerRegistry.on(EventType.of("order"), EventType.of("E"), note("order")),
-      ListenerRegistry.on("P", () => Effect.fail(new OutboxError.PoisonEvent({ reason: "never" })))
-    ])
-    return Effect.gen(function* () {
-      const listeners = yield* ListenerRegistry.ListenerRegistry
-      const again = yield* Effect.flip(listeners.register(ListenerRegistry.on("order", "E", note("second"))))
-      assert.deepInclude(again, { _tag: "DuplicateListener", key: "order:E" })
-      assert.isUndefined(listeners.listenerFor("user", "E"))
-      const dispatcher = yield* OutboxDispatcher.make({ workerCount: 1 })
-      const store = yield* OutboxStore.OutboxStore
-      const events = yield* Effect.forEach(
-        [
-          ["a", "E"],
-          ["b", "E", "order"],
-          ["c", "E", "user"],
-          ["d", "P"]
-        ],
-        ([eventId, eventType, aggregateType]) =>
-          EventEnvelope.make({
-            eventId: eventId!,
-            eventType: eventType!,
-            payload: 1,
-            ...(aggregateType ? { aggregateType } : {})
-          })
-      )
-      yield* store.insertNew(events)
-      for (const event of events) dispatcher.enqueueHot(event)
-      yield* dispatcher.awaitIdle
-      assert.deepStrictEqual(seen, ["global", "order"])
-      assert.deepStrictEqual(yield* statuses, { a: "DONE 0", b: "DONE 0", c: "DEAD 0", d: "DEAD 0" })
-      assert.include((yield* store.queryDead({}, 1))[0]!.lastError!, "user:E")
-    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(registry, base)))
-  })
+  it.effect(
+    "OUT-D-10 OUT-D-11: one listener per key; an unroutable event and a poison event are DEAD without a retry",
+    () => {
+      const seen: Array<string> = []
+      const note = (name: string) => () => Effect.sync(() => seen.push(name))
+      const registry = ListenerRegistry.layer([
+        ListenerRegistry.on("E", note("global")),
+        ListenerRegistry.on(EventType.of("order"), EventType.of("E"), note("order")),
+        ListenerRegistry.on("P", () => Effect.fail(new OutboxError.PoisonEvent({ reason: "never" })))
+      ])
+      return Effect.gen(function* () {
+        const listeners = yield* ListenerRegistry.ListenerRegistry
+        const again = yield* Effect.flip(listeners.register(ListenerRegistry.on("order", "E", note("second"))))
+        assert.deepInclude(again, { _tag: "DuplicateListener", key: "order:E" })
+        assert.isUndefined(listeners.listenerFor("user", "E"))
+        const dispatcher = yield* OutboxDispatcher.make({ workerCount: 1 })
+        const store = yield* OutboxStore.OutboxStore
+        const events = yield* Effect.forEach(
+          [
+            ["a", "E"],
+            ["b", "E", "order"],
+            ["c", "E", "user"],
+            ["d", "P"]
+          ],
+          ([eventId, eventType, aggregateType]) =>
+            EventEnvelope.make({
+              eventId: eventId!,
+              eventType: eventType!,
+              payload: 1,
+              ...(aggregateType ? { aggregateType } : {})
+            })
+        )
+        yield* store.insertNew(events)
+        for (const event of events) dispatcher.enqueueHot(event)
+        yield* dispatcher.awaitIdle
+        assert.deepStrictEqual(seen, ["global", "order"])
+        assert.deepStrictEqual(yield* statuses, { a: "DONE 0", b: "DONE 0", c: "DEAD 0", d: "DEAD 0" })
+        assert.include((yield* store.queryDead({}, 1))[0]!.lastError!, "user:E")
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(registry, base)))
+    }
+  )
 
-  it.effect("OUT-D-13: the tracker holds a mark once, and with a TTL gives it again", () =>
+  it.effect("OUT-D-13: the tracker takes an id once; after its TTL the id can be taken again", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const forever = InFlightTracker.make({ clock })
@@ -302,7 +308,7 @@ describe("OutboxDispatcher", () => {
     })
   )
 
-  it.effect("OUT-D-14: hot and cold at the same time is one delivery, also while the read was under way", () => {
+  it.effect("OUT-D-14: an event in both queues is delivered once, also when it is enqueued during the read", () => {
     const seen: Array<string> = []
     return Effect.gen(function* () {
       const dispatcher = yield* OutboxDispatcher.make()
@@ -332,7 +338,7 @@ describe("OutboxDispatcher", () => {
     )
   })
 
-  it("OUT-D-15: backoff is finite and within its bounds for every n", () => {
+  it("OUT-D-15: backoff is finite and within its limits for every n", () => {
     const policy = EventRetryPolicy.defaultPolicy
     assert.deepStrictEqual([policy(1, 0.5), policy(2, 0.5), policy(3, 0)], [200, 400, 400])
     fc.assert(
@@ -348,7 +354,7 @@ describe("OutboxDispatcher", () => {
     )
   })
 
-  it.effect("OUT-D-17: closing drains until the bound, then interrupts; what is unfinished stays pending", () => {
+  it.effect("OUT-D-17: closing drains until the limit, then interrupts; unfinished events stay pending", () => {
     const seen: Array<string> = []
     const listener: ListenerRegistry.EventListener = (e) =>
       e.eventId === "hangs"
@@ -376,7 +382,7 @@ describe("OutboxDispatcher", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(listen(listener), base)))
   })
 
-  it.effect("OUT-D-18: a database that fails in between does not stop the worker nor repeat the delivery", () => {
+  it.effect("OUT-D-18: a database failure between two steps neither stops the worker nor repeats the delivery", () => {
     const seen: Array<string> = []
     let failures = 2
     return Effect.gen(function* () {
@@ -411,7 +417,7 @@ describe("OutboxDispatcher", () => {
     )
   })
 
-  it.effect("a listener that throws, throws undefined, interrupts itself or runs too long has failed", () => {
+  it.effect("a listener fails when it throws, throws undefined, interrupts itself or runs too long", () => {
     const listener: ListenerRegistry.EventListener = (e) => {
       switch (e.eventId) {
         case "throws":
@@ -458,7 +464,7 @@ describe("OutboxPoller", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   })
 
-  it.effect("idle is cheap, busy is quick, and retries are found when due", () => {
+  it.effect("an idle poller asks seldom, a busy one quickly, and retries are found when due", () => {
     let queries = 0
     const count = Effect.sync(() => void queries++)
     const delivered: Array<number> = []
@@ -501,7 +507,7 @@ describe("OutboxPoller", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   )
 
-  it.effect("OUT-P-06: a row with malformed headers is DEAD, the rest goes on", () => {
+  it.effect("OUT-P-06: a row with malformed headers is DEAD, and the others are delivered", () => {
     const handed: Array<string> = []
     return Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -515,7 +521,7 @@ describe("OutboxPoller", () => {
   })
 
   it.effect(
-    "OUT-P-07 OUT-S-11 OUT-S-13: claims of two nodes; renewed while a listener runs, taken over after a crash",
+    "OUT-P-07 OUT-S-11 OUT-S-13: claims of two nodes are renewed while a listener runs, and taken over after a crash",
     () => {
       const seen: Array<string> = []
       const slow =

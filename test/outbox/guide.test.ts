@@ -9,7 +9,7 @@ const guide = readFileSync(fileURLToPath(new URL("../../docs/outbox.md", import.
 const modules: Readonly<Record<string, object | undefined>> = { ...EffectPackage, ...Package, KafkaRelay }
 
 describe("docs/outbox.md", () => {
-  it("names only modules and functions that there are", () => {
+  it("names only modules and functions that exist", () => {
     const named = Array.from(guide.matchAll(/`([A-Z][a-z]\w*)(?:\.(\w+))?/g), ([, module = "", member]) => ({
       module,
       member

@@ -17,7 +17,7 @@ const handled = SqlClient.SqlClient.use((sql) =>
 
 KafkaSuite.shared("outbox to Kafka to inbox", (bootstrap) => {
   it.live.skipIf(!postgresAnswers && process.env.CI !== "true")(
-    "OUT-K-01 OUT-K-02 OUT-K-03: effectively once with kill -9 of the relay and of the consumer",
+    "OUT-K-01 OUT-K-02 OUT-K-03: each event takes effect once, despite kill -9 of the relay and of the consumer",
     () =>
       Effect.gen(function* () {
         const schema = yield* namedSchema

@@ -54,7 +54,7 @@ const shapes = {
 }
 
 describe("KafkaRelay", () => {
-  it.effect("OUT-K-01: topic, key, value and headers of a record; CloudEvents if asked", () =>
+  it.effect("OUT-K-01: topic, key, value and headers of a record; CloudEvents on request", () =>
     Effect.gen(function* () {
       const event = yield* EventEnvelope.make({
         ...order("o-1", 7),
@@ -105,7 +105,7 @@ describe("KafkaRelay", () => {
 
   for (const [name, shape] of Object.entries(shapes)) {
     it.effect(
-      `OUT-K-01 OUT-K-02 ${name}: acknowledged before DONE, keyed by aggregate, poison DEAD without blocking others`,
+      `OUT-K-01 OUT-K-02 ${name}: acknowledged before DONE, keyed by aggregate; a poison event is DEAD and blocks no other`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -150,41 +150,43 @@ describe("KafkaRelay", () => {
         )
     )
 
-    it.effect(`OUT-D-16 ${name}: a long outage of the cluster kills nothing, counts nothing, and keeps the order`, () =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryBroker.MemoryBroker
-        yield* memory.createTopic("orders")
-        const many = Array.from({ length: 50 }, (_, i) => order(`o-${i % 3}`, i))
-        yield* Effect.gen(function* () {
-          yield* memory.inject({ _tag: "BrokerDown", duration: "10 minutes" })
-          yield* write(...many)
-          yield* pass(590)
-          assert.isTrue(Object.values(yield* statuses).every((s) => s === "NEW 0"))
-          yield* pass(60)
-        }).pipe(Effect.provide(shape({ producer: { deliveryTimeout: "2 seconds" } })))
-        assert.isTrue(Object.values(yield* statuses).every((s) => s === "DONE 0"))
-        const [ids] = yield* published("orders")
-        const firstTime = [...new Set(ids)]
-        for (const id of ["o-0", "o-1", "o-2"]) {
-          const own = many.filter((e) => e.aggregateId === id).map((e) => e.eventId)
-          if (name === "ordered")
-            assert.deepStrictEqual(
-              firstTime.filter((e) => e!.startsWith(`${id}/`)),
-              own
-            )
-          else
-            assert.sameMembers(
-              firstTime.filter((e) => e!.startsWith(`${id}/`)),
-              own
-            )
-        }
-      }).pipe(
-        Effect.provide(Layer.provideMerge(Layer.provideMerge(MemoryBroker.layer(), database), VirtualClock.layer))
-      )
+    it.effect(
+      `OUT-D-16 ${name}: a long outage of the cluster makes no event DEAD, uses no attempt, and keeps the order`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          const many = Array.from({ length: 50 }, (_, i) => order(`o-${i % 3}`, i))
+          yield* Effect.gen(function* () {
+            yield* memory.inject({ _tag: "BrokerDown", duration: "10 minutes" })
+            yield* write(...many)
+            yield* pass(590)
+            assert.isTrue(Object.values(yield* statuses).every((s) => s === "NEW 0"))
+            yield* pass(60)
+          }).pipe(Effect.provide(shape({ producer: { deliveryTimeout: "2 seconds" } })))
+          assert.isTrue(Object.values(yield* statuses).every((s) => s === "DONE 0"))
+          const [ids] = yield* published("orders")
+          const firstTime = [...new Set(ids)]
+          for (const id of ["o-0", "o-1", "o-2"]) {
+            const own = many.filter((e) => e.aggregateId === id).map((e) => e.eventId)
+            if (name === "ordered")
+              assert.deepStrictEqual(
+                firstTime.filter((e) => e!.startsWith(`${id}/`)),
+                own
+              )
+            else
+              assert.sameMembers(
+                firstTime.filter((e) => e!.startsWith(`${id}/`)),
+                own
+              )
+          }
+        }).pipe(
+          Effect.provide(Layer.provideMerge(Layer.provideMerge(MemoryBroker.layer(), database), VirtualClock.layer))
+        )
     )
   }
 
-  it.effect("OUT-K-03: an acknowledgement that got lost means one more delivery with the same id, never a loss", () =>
+  it.effect("OUT-K-03: a lost acknowledgement causes one more delivery with the same id, never a loss", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -242,7 +244,7 @@ onDatabases("Inbox", (db) => {
     }).pipe(Effect.provide(layers))
   })
 
-  it.effect("OUT-K-02: ids and consumers of any length and with any characters are told apart", () =>
+  it.effect("OUT-K-02: ids and consumers of any length and with any characters stay distinct", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox.Inbox
       const long = "x".repeat(128)

@@ -75,7 +75,7 @@ onDatabases("kill -9", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("OUT-S-13 OUT-K-03: claims: the other node takes over what was claimed, nothing lost", () =>
+  it.live("OUT-S-13 OUT-K-03: claims: the other node takes over the claimed events, and nothing is lost", () =>
     Effect.gen(function* () {
       const { ids, log } = yield* scenario("multi")
       assert.isTrue(log.some((d) => d.node === "A") && log.some((d) => d.node === "B"))
@@ -83,7 +83,7 @@ onDatabases("kill -9", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a database that breaks every connection, again and again: what was committed is delivered", () =>
+  it.live("when the database breaks every connection again and again, committed events are delivered", () =>
     Effect.gen(function* () {
       const schema = yield* namedSchema
       const seen: Array<string> = []

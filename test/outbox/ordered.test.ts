@@ -51,7 +51,7 @@ const noting =
 
 describe("OrderedRelay", () => {
   it.effect(
-    "OUT-O-01 OUT-O-02 OUT-O-03: one worker and one attempt: insertion order over all, the failed one DEAD, the rest goes on",
+    "OUT-O-01 OUT-O-02 OUT-O-03: one worker and one attempt: insertion order over all, the failed event is DEAD, the others are delivered",
     () => {
       const seen: Array<string> = []
       return Effect.gen(function* () {
@@ -78,7 +78,7 @@ describe("OrderedRelay", () => {
     }
   )
 
-  it.effect("OUT-O-03: a failed event holds its own aggregate back until it succeeds, nobody else's", () => {
+  it.effect("OUT-O-03: a failed event holds back its own aggregate until it succeeds, and no other", () => {
     const seen: Array<string> = []
     let failures = 3
     const listener: ListenerRegistry.EventListener = (e) =>
@@ -105,48 +105,54 @@ describe("OrderedRelay", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   })
 
-  it.effect("OUT-O-03: passed over, its successors go on and it comes again when due", () => {
-    const seen: Array<string> = []
-    let failures = 1
-    const listener: ListenerRegistry.EventListener = (e) =>
-      Effect.suspend(() => {
-        if (e.eventId === "x/1" && failures-- > 0) return Effect.fail("not yet")
-        seen.push(e.eventId)
-        return Effect.void
-      })
-    return Effect.gen(function* () {
-      yield* insert(["x/0", "x/1", "x/2", "x/3"])
-      yield* relay(listener, { retryPolicy: EventRetryPolicy.fixed("10 seconds"), afterFailure: "passOver" })
-      yield* pass(5)
-      assert.deepStrictEqual(seen, ["x/0", "x/2", "x/3"])
-      yield* pass(10)
-      assert.deepStrictEqual(seen, ["x/0", "x/2", "x/3", "x/1"])
-      assert.strictEqual((yield* statuses)["x/1"], "DONE 1")
-    }).pipe(Effect.scoped, Effect.provide(base))
-  })
+  it.effect(
+    "OUT-O-03: a failed event is passed over, its successors are delivered, and it comes again when due",
+    () => {
+      const seen: Array<string> = []
+      let failures = 1
+      const listener: ListenerRegistry.EventListener = (e) =>
+        Effect.suspend(() => {
+          if (e.eventId === "x/1" && failures-- > 0) return Effect.fail("not yet")
+          seen.push(e.eventId)
+          return Effect.void
+        })
+      return Effect.gen(function* () {
+        yield* insert(["x/0", "x/1", "x/2", "x/3"])
+        yield* relay(listener, { retryPolicy: EventRetryPolicy.fixed("10 seconds"), afterFailure: "passOver" })
+        yield* pass(5)
+        assert.deepStrictEqual(seen, ["x/0", "x/2", "x/3"])
+        yield* pass(10)
+        assert.deepStrictEqual(seen, ["x/0", "x/2", "x/3", "x/1"])
+        assert.strictEqual((yield* statuses)["x/1"], "DONE 1")
+      }).pipe(Effect.scoped, Effect.provide(base))
+    }
+  )
 
-  it.effect("OUT-D-08: DEAD after maxAttempts ends the hold; a restart finds the hold again", () => {
-    const seen: Array<string> = []
-    const listener: ListenerRegistry.EventListener = (e) =>
-      Effect.suspend(() => {
-        seen.push(e.eventId)
-        return e.eventId === "x/0" ? Effect.fail("never") : Effect.void
-      })
-    const options = { maxAttempts: 3, retryPolicy: EventRetryPolicy.fixed("1 minute") }
-    return Effect.gen(function* () {
-      yield* insert(["x/0", "x/1"])
-      const first = yield* Scope.make()
-      yield* Scope.provide(relay(listener, options), first)
-      yield* pass(5)
-      yield* Scope.close(first, Exit.void)
-      yield* relay(listener, options)
-      yield* pass(30)
-      assert.deepStrictEqual(seen, ["x/0"])
-      yield* pass(180)
-      assert.deepStrictEqual(seen, ["x/0", "x/0", "x/0", "x/1"])
-      assert.deepStrictEqual(yield* statuses, { "x/0": "DEAD 2", "x/1": "DONE 0" })
-    }).pipe(Effect.scoped, Effect.provide(base))
-  })
+  it.effect(
+    "OUT-D-08: an event that is DEAD after maxAttempts no longer holds its aggregate; a restart restores the hold of others",
+    () => {
+      const seen: Array<string> = []
+      const listener: ListenerRegistry.EventListener = (e) =>
+        Effect.suspend(() => {
+          seen.push(e.eventId)
+          return e.eventId === "x/0" ? Effect.fail("never") : Effect.void
+        })
+      const options = { maxAttempts: 3, retryPolicy: EventRetryPolicy.fixed("1 minute") }
+      return Effect.gen(function* () {
+        yield* insert(["x/0", "x/1"])
+        const first = yield* Scope.make()
+        yield* Scope.provide(relay(listener, options), first)
+        yield* pass(5)
+        yield* Scope.close(first, Exit.void)
+        yield* relay(listener, options)
+        yield* pass(30)
+        assert.deepStrictEqual(seen, ["x/0"])
+        yield* pass(180)
+        assert.deepStrictEqual(seen, ["x/0", "x/0", "x/0", "x/1"])
+        assert.deepStrictEqual(yield* statuses, { "x/0": "DEAD 2", "x/1": "DONE 0" })
+      }).pipe(Effect.scoped, Effect.provide(base))
+    }
+  )
 
   it.effect(
     "many aggregates, few slots of memory, random failures: order per aggregate, nothing lost, attempts exact",
@@ -188,7 +194,7 @@ describe("OrderedRelay", () => {
   )
 
   it.effect(
-    "two nodes share the buckets; one that stops gives its own back, one that dies is replaced after its lease",
+    "two nodes share the buckets; a node that stops releases its own, a node that dies is replaced after its lease",
     () => {
       const seen: Array<string> = []
       return Effect.gen(function* () {
@@ -234,7 +240,7 @@ onDatabases(
   "order across transactions",
   (db) => {
     it.live(
-      "OUT-S-10 OUT-O-01: rows of a slow transaction are neither skipped nor overtaken; strangers hold nothing up",
+      "OUT-S-10 OUT-O-01: rows of a slow transaction are neither skipped nor overtaken; unrelated transactions delay nothing",
       () => {
         const seen: Array<string> = []
         return Effect.gen(function* () {

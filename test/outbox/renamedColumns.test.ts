@@ -31,7 +31,7 @@ onDatabases(
     ).pipe(Layer.provide(db.empty), Layer.fresh)
 
     for (const [name, shape] of Object.entries(shapes)) {
-      it.live(`OUT-B-01 OUT-O-01 ${name}: events of another process are delivered, and dead ones listed`, () =>
+      it.live(`OUT-B-01 OUT-O-01 ${name}: events of another process are delivered, and dead events are listed`, () =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           yield* OutboxSchema.migrate()

@@ -57,7 +57,7 @@ const noting = (store: OutboxStore.Shape, notes: Array<string>): OutboxStore.Sha
 })
 
 describe("services of the outbox", () => {
-  it.effect("EXT-05 a TxContext of one's own says where a write goes, and when it is committed", () => {
+  it.effect("EXT-05 a custom TxContext decides where a write goes and when it is committed", () => {
     const statements: Array<string> = []
     const atCommit: Array<Effect.Effect<void>> = []
     const committed: Array<string> = []
@@ -82,7 +82,7 @@ describe("services of the outbox", () => {
     }).pipe(Effect.provideService(TxContext.TxContext, own), Effect.provide(base))
   })
 
-  it.effect("EXT-05 an OutboxStore and a MetricsExporter of one's own serve writer, poller and dispatcher", () => {
+  it.effect("EXT-05 writer, poller and dispatcher use a custom OutboxStore and a custom MetricsExporter", () => {
     const notes: Array<string> = []
     const counts = { cold: 0, done: 0 }
     const exporter: MetricsExporter.MetricsExporter = {
@@ -118,7 +118,7 @@ describe("services of the outbox", () => {
     )
   })
 
-  it.effect("EXT-05 an EventPurger of one's own decides what goes", () => {
+  it.effect("EXT-05 a custom EventPurger decides which rows to delete", () => {
     const asked: Array<number> = []
     return Effect.gen(function* () {
       const store = yield* OutboxStore.OutboxStore
@@ -140,7 +140,7 @@ describe("services of the outbox", () => {
     }).pipe(Effect.scoped, Effect.provide(base))
   })
 
-  it.effect("EXT-05 connections come from the SqlClient that the program provides: a pool, or one of its own", () => {
+  it.effect("EXT-05 connections come from the SqlClient that the program provides", () => {
     const statements: Array<string> = []
     return Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -162,7 +162,7 @@ describe("services of the outbox", () => {
 })
 
 describe("strategies of the outbox", () => {
-  it.effect("EXT-06 a JsonCodec of one's own writes and reads headers", () => {
+  it.effect("EXT-06 a custom JsonCodec writes and reads headers", () => {
     const lines: JsonCodec.JsonCodec = {
       toJson: (headers) => (headers === null ? null : JSON.stringify(Array.from(headers))),
       parseObject: (json) => Result.succeed(new Map(json === null ? [] : JSON.parse(json)))
@@ -180,7 +180,7 @@ describe("strategies of the outbox", () => {
   })
 
   it.effect(
-    "EXT-06 registry, listener, interceptor, retry policy, tracker, hook and poller handler are one's own",
+    "EXT-06 registry, listener, interceptor, retry policy, tracker, hook and poller handler can be replaced",
     () => {
       const notes: Array<string> = []
       const marks = new Set<string>()

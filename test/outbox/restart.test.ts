@@ -74,7 +74,7 @@ const required = process.env.CI === "true"
 describe.skipIf(!PrivatePostgres.isAvailable && !required)("PostgreSQL restarted in mid-flight", () => {
   for (const [name, shape] of Object.entries(shapes)) {
     it.live(
-      `OUT-K-03 OUT-D-18 ${name}: after crashes of the database nothing that was committed is lost`,
+      `OUT-K-03 OUT-D-18 ${name}: after crashes of the database no committed event is lost`,
       () =>
         Effect.gen(function* () {
           const { committed, stored, seen } = yield* throughRestarts(shape, ({ start, stop }) =>

@@ -27,20 +27,22 @@ for (const onDone of ["keep", "delete"] as const) {
     const storeLayer = Layer.orDie(OutboxStore.layer({ onDone })).pipe(Layer.provideMerge(db.migrated))
     const openFence = OutboxStore.openFence
 
-    it.effect("OUT-S-05 OUT-S-16: rows are marked where they were read, whatever is in their ids", () =>
-      Effect.gen(function* () {
-        const store = yield* Store
-        yield* insert([...hostile, "other"])
-        const rows = (yield* store.pollPending({ limit: 100 })).filter((row) => row.eventId !== "other")
-        const [ids, places] = idsAndPlaces(rows)
-        assert.sameMembers([...ids], hostile)
-        assert.strictEqual(yield* store.markDone(ids, openFence, places), hostile.length)
-        assert.strictEqual(yield* store.markDone(ids, openFence, places), 0, "a second time")
-        assert.deepStrictEqual(yield* pendingIds, ["other"])
-      }).pipe(Effect.provide(storeLayer))
+    it.effect(
+      "OUT-S-05 OUT-S-16: rows are marked at the position where they were read, whatever their ids contain",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* Store
+          yield* insert([...hostile, "other"])
+          const rows = (yield* store.pollPending({ limit: 100 })).filter((row) => row.eventId !== "other")
+          const [ids, places] = idsAndPlaces(rows)
+          assert.sameMembers([...ids], hostile)
+          assert.strictEqual(yield* store.markDone(ids, openFence, places), hostile.length)
+          assert.strictEqual(yield* store.markDone(ids, openFence, places), 0, "a second time")
+          assert.deepStrictEqual(yield* pendingIds, ["other"])
+        }).pipe(Effect.provide(storeLayer))
     )
 
-    it.effect("OUT-S-08: a row that has moved is found by its id, and what stands in its place is left alone", () =>
+    it.effect("OUT-S-08: a moved row is found by its id, and the row at its old position is untouched", () =>
       Effect.gen(function* () {
         const store = yield* Store
         const sql = yield* SqlClient.SqlClient
@@ -56,21 +58,23 @@ for (const onDone of ["keep", "delete"] as const) {
       }).pipe(Effect.provide(storeLayer))
     )
 
-    it.effect("OUT-S-08 OUT-S-13: a renewed claim is marked by its owner, an expired one by nobody", () =>
-      Effect.gen(function* () {
-        const store = yield* Store
-        const sql = yield* SqlClient.SqlClient
-        const claim = (owner: string) => store.claimPending({ owner, lockTimeout: "1 minute", limit: 10 })
-        yield* insert(["a", "b", "c"])
-        const [ids, places] = idsAndPlaces(yield* claim("one"))
-        yield* store.renewClaims("one", ["a"])
-        yield* sql`UPDATE outbox_event SET locked_by = 'two' WHERE event_id = 'b'`
-        assert.strictEqual(yield* store.markDone(ids, { _tag: "Claim", owner: "one" }, places), 2)
-        assert.deepStrictEqual(yield* pendingIds, ["b"])
-      }).pipe(Effect.provide(storeLayer))
+    it.effect(
+      "OUT-S-08 OUT-S-13: the owner can mark rows of a renewed claim; nobody can mark rows of an expired one",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* Store
+          const sql = yield* SqlClient.SqlClient
+          const claim = (owner: string) => store.claimPending({ owner, lockTimeout: "1 minute", limit: 10 })
+          yield* insert(["a", "b", "c"])
+          const [ids, places] = idsAndPlaces(yield* claim("one"))
+          yield* store.renewClaims("one", ["a"])
+          yield* sql`UPDATE outbox_event SET locked_by = 'two' WHERE event_id = 'b'`
+          assert.strictEqual(yield* store.markDone(ids, { _tag: "Claim", owner: "one" }, places), 2)
+          assert.deepStrictEqual(yield* pendingIds, ["b"])
+        }).pipe(Effect.provide(storeLayer))
     )
 
-    it.effect("OUT-S-03: places of some of the rows are enough to mark all of them", () =>
+    it.effect("OUT-S-03: all rows are marked even when only some positions are known", () =>
       Effect.gen(function* () {
         const store = yield* Store
         yield* insert(["a", "b"])

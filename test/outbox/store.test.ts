@@ -98,7 +98,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("finished rows can be deleted on the spot", () =>
+  it.effect("finished rows can be deleted at once instead of marked", () =>
     Effect.gen(function* () {
       const store = yield* Store
       yield* insert("a", "b")
@@ -124,7 +124,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("OUT-S-07: markDead sets the terminal time and releases", () =>
+  it.effect("OUT-S-07: markDead sets the terminal time and releases the claim", () =>
     Effect.gen(function* () {
       const store = yield* Store
       yield* insert("a")
@@ -136,7 +136,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("OUT-S-09 OUT-S-10: pending rows in insertion order, limited, from behind a cursor", () =>
+  it.effect("OUT-S-09 OUT-S-10: pending rows come in insertion order, limited, after a cursor", () =>
     Effect.gen(function* () {
       const store = yield* Store
       const many = Array.from({ length: 30 }, (_, i) => `e${29 - i}`)
@@ -196,7 +196,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("OUT-E-01 OUT-E-03 C03: dead rows are listed oldest first and replayed; anything else is untouched", () =>
+  it.effect("OUT-E-01 OUT-E-03 C03: dead rows are listed oldest first and replayed; other rows are untouched", () =>
     Effect.gen(function* () {
       const store = yield* Store
       yield* insert("a", "b", "c", "d")
@@ -243,7 +243,7 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect("lag counts pending rows, and ages only those that are due", () =>
+  it.effect("lag counts pending rows; age counts only rows that are due", () =>
     Effect.gen(function* () {
       const store = yield* Store
       assert.deepStrictEqual(yield* store.lag, { pending: 0, dead: 0, oldestMillis: 0 })
@@ -274,16 +274,14 @@ onDatabases("OutboxStore", (db) => {
     }).pipe(Effect.provide(storeOn(db)))
   )
 
-  it.effect(
-    "OUT-S-14: the dialect is detected from the client, and a store of the user's own takes the same place",
-    () =>
-      Effect.gen(function* () {
-        const store = yield* OutboxStore.make()
-        assert.strictEqual({ pg: "PostgreSQL", mysql: "MariaDB", sqlite: "SQLite" }[store.dialect.name], db.name)
-        const own = OutboxStore.OutboxStore.of({ ...store, countDead: () => Effect.succeed(42) })
-        const count = Store.use((s) => s.countDead({})).pipe(Effect.provideService(Store, own))
-        assert.strictEqual(yield* count, 42)
-      }).pipe(Effect.provide(db.migrated))
+  it.effect("OUT-S-14: the dialect is detected from the client, and a custom store can replace the built-in one", () =>
+    Effect.gen(function* () {
+      const store = yield* OutboxStore.make()
+      assert.strictEqual({ pg: "PostgreSQL", mysql: "MariaDB", sqlite: "SQLite" }[store.dialect.name], db.name)
+      const own = OutboxStore.OutboxStore.of({ ...store, countDead: () => Effect.succeed(42) })
+      const count = Store.use((s) => s.countDead({})).pipe(Effect.provideService(Store, own))
+      assert.strictEqual(yield* count, 42)
+    }).pipe(Effect.provide(db.migrated))
   )
 
   it.effect("OUT-T-08 OUT-S-15: another table and another codec", () =>
@@ -332,7 +330,7 @@ onDatabases("OutboxStore", (db) => {
 })
 
 describe("names from outside", () => {
-  it.effect("OUT-S-15: every component refuses what is no identifier", () =>
+  it.effect("OUT-S-15: every component refuses a name that is not an identifier", () =>
     Effect.gen(function* () {
       const sqlite = (yield* Effect.promise(() => import("@eventbus/outbox/NodeSqlite"))).layer({
         filename: ":memory:"

@@ -59,7 +59,7 @@ describe("EventEnvelope", () => {
     })
   )
 
-  it.effect("OUT-W-04: immutable, and a null key is refused", () =>
+  it.effect("OUT-W-04: an envelope is immutable, and a null header key is refused", () =>
     Effect.gen(function* () {
       const payload = bytes("abc")
       const headers = new Map([["k", "v"]])
@@ -113,7 +113,7 @@ describe("EventEnvelope", () => {
 })
 
 onDatabases("OutboxWriter", (db) => {
-  it.effect("OUT-W-05 OUT-W-08 C31: what was written comes back byte for byte", () =>
+  it.effect("OUT-W-05 OUT-W-08 C31: written payloads come back byte for byte", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const writer = yield* OutboxWriter.OutboxWriter
@@ -154,7 +154,7 @@ onDatabases("OutboxWriter", (db) => {
     }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 
-  it.effect("OUT-W-01 OUT-S-01: an id of visible ASCII is kept, any other refused: on every database the same", () =>
+  it.effect("OUT-W-01 OUT-S-01: every database keeps an id of visible ASCII and refuses any other", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const writer = yield* OutboxWriter.OutboxWriter
@@ -173,7 +173,7 @@ onDatabases("OutboxWriter", (db) => {
     }).pipe(Effect.provide(Layer.provideMerge(withWriter(), db.migrated)))
   )
 
-  it.effect("OUT-W-09 OUT-W-10: ids in order; nothing without a transaction", () =>
+  it.effect("OUT-W-09 OUT-W-10: ids come in order; without a transaction nothing is written", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const writer = yield* OutboxWriter.OutboxWriter
@@ -220,7 +220,7 @@ onDatabases("OutboxWriter", (db) => {
     }).pipe(Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
   })
 
-  it.effect("OUT-W-12 OUT-W-13 OUT-W-15: one callback per batch, in the order of the life cycle", () => {
+  it.effect("OUT-W-12 OUT-W-13 OUT-W-15: one callback per batch, in lifecycle order", () => {
     const calls: Array<string> = []
     const note = (name: string) => (events: ReadonlyArray<EventEnvelope.EventEnvelope>) =>
       Effect.sync(() => void calls.push(`${name} ${events.length}`))
