@@ -8,7 +8,7 @@ import { expectTypeOf } from "vitest"
 
 const source = (path: string) => readFileSync(fileURLToPath(new URL(`../../packages/${path}`, import.meta.url)), "utf8")
 
-describe("counterparts of the seed's technology table", () => {
+describe("counterparts of the technology table (connector seed §12)", () => {
   it.each([
     ["the retry library", "Schedule", "core/src/internal/retry/backoff.ts"],
     ["the breaker library", "Ref", "core/src/CircuitBreaker.ts"],
@@ -19,7 +19,7 @@ describe("counterparts of the seed's technology table", () => {
     expect(source(path)).toMatch(new RegExp(`import [^;]*\\b${name}\\b[^;]* from "effect"`))
   })
 
-  it("CARD-13 of records and sealed interfaces: immutable values, and unions that a switch exhausts", () => {
+  it("CARD-13 of records and sealed interfaces: immutable values, and unions that a switch matches exhaustively", () => {
     // Without a default this compiles only while every result has a case.
     const shown = (outcome: Outcome.Outcome): string => {
       switch (outcome._tag) {
@@ -35,23 +35,21 @@ describe("counterparts of the seed's technology table", () => {
     expectTypeOf<ConsumerRecord.ConsumerRecord>().toEqualTypeOf<Readonly<ConsumerRecord.ConsumerRecord>>()
   })
 
-  it("CARD-13 of the error-catching deserializer: decoding answers with a value, also where it fails", () => {
+  it("CARD-13 of the error-catching deserializer: decoding returns a value, also when it fails", () => {
     expect(Result.isFailure(Serde.json(Schema.Struct({})).decode(Uint8Array.of(0xff)))).toBe(true)
   })
 
-  it.effect(
-    "CARD-13 of the embedded broker, the health indicator and the metrics registry: services of a program",
-    () =>
-      Effect.gen(function* () {
-        const bus = yield* TestBus.TestBus
-        yield* bus.publish("orders", { value: "o-1" })
-        yield* bus.settled
-        yield* DeadLetters.expectNone("orders")
-        const connector = yield* EventBusConnector.EventBusConnector
-        expect((yield* connector.health).status).toBe("UP")
-        expect((yield* Metric.snapshot).map(({ id }) => id)).toContain("eventbus.records.processed")
-        expectTypeOf(MemoryBroker.layer()).toExtend<Layer.Layer<Broker.Broker>>()
-      }).pipe(Effect.provide(TestBus.layer([binding])))
+  it.effect("CARD-13 of the embedded broker, the health indicator and the metrics registry: services", () =>
+    Effect.gen(function* () {
+      const bus = yield* TestBus.TestBus
+      yield* bus.publish("orders", { value: "o-1" })
+      yield* bus.settled
+      yield* DeadLetters.expectNone("orders")
+      const connector = yield* EventBusConnector.EventBusConnector
+      expect((yield* connector.health).status).toBe("UP")
+      expect((yield* Metric.snapshot).map(({ id }) => id)).toContain("eventbus.records.processed")
+      expectTypeOf(MemoryBroker.layer()).toExtend<Layer.Layer<Broker.Broker>>()
+    }).pipe(Effect.provide(TestBus.layer([binding])))
   )
 })
 

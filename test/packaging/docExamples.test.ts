@@ -44,7 +44,7 @@ describe("the check of the documentation", () => {
     expect(output).toMatch(/page\.md:6: the block exited with 3/)
   })
 
-  it("passes what is right, and runs only what is marked", () => {
+  it("accepts correct blocks, and runs only marked ones", () => {
     const { status, output } = check(
       '```ts\nimport { Broker } from "@eventbus/core"\nexport type B = Broker.Broker\n```\n```sh\nexit 3\n```\n'
     )
@@ -52,7 +52,7 @@ describe("the check of the documentation", () => {
     expect(status).toBe(0)
   })
 
-  it("RES-14: the guide says of each sort of failure whether it is retried", () => {
+  it("RES-14: the guide says for each kind of failure whether to retry it", () => {
     const [retried, givenUp] = ["retry", "give up"].map((_, column) =>
       readFileSync(fileURLToPath(new URL("../../docs/guide/errors.md", import.meta.url)), "utf8")
         .split("\n")

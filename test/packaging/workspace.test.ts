@@ -30,7 +30,7 @@ describe("the workspace", () => {
     expect(existsSync(join(root, name))).toBe(true)
   })
 
-  it.each(packages)("type-checks $folder with everything else", ({ folder }) => {
+  it.each(packages)("type-checks $folder with all other packages", ({ folder }) => {
     const { references } = readJson("tsconfig.json")
     expect(references.map((reference: { readonly path: string }) => reference.path)).toContain(folder)
   })
@@ -51,7 +51,7 @@ describe("the workspace", () => {
     expect(readJson(`packages/${folder}/package.json`)[kind]).toHaveProperty([name])
   })
 
-  it("CARD-01: imports from effect what had a package of its own in Effect 3, and the README says from where", () => {
+  it("CARD-01: imports former Effect 3 packages from effect, and the README says from where", () => {
     const homes = [
       ["effect", "effect", /from "effect"/],
       ["@effect/platform", "effect/http", /\bHttpClient\b[^;]* from "effect\/http"/],
@@ -84,7 +84,7 @@ describe("the workspace", () => {
     }
   })
 
-  it("NFR-04: no class of the sources is the base of another; what is extended is a service, an error or a schema", () => {
+  it("NFR-04: no class of the sources is the base of another; only services, errors and schemas are extended", () => {
     const extended = sourcesOf("packages/*/src").flatMap(({ path, text }) =>
       Array.from(
         text.matchAll(/^\s*(?:export )?(?:abstract )?class (\w+)(?:<[^{]*>)? extends ([\w.]+)/gm),
@@ -102,7 +102,7 @@ describe("the workspace", () => {
     expect(sourcesOf("packages/*/src").filter(({ text }) => /^\s*(export )?abstract class /m.test(text))).toEqual([])
   })
 
-  it("NFR-04: one concern per module: none is long, and each says first what it is for", () => {
+  it("NFR-04: one concern per module: no module is long, and each begins with its purpose", () => {
     const modules = sourcesOf("packages/{core,config,kafkajs,outbox,observability,redis,avro}/src")
     expect(modules.length).toBeGreaterThan(200)
     expect(modules.filter(({ text }) => text.split("\n").length > 350).map(({ path }) => path)).toEqual([])
@@ -110,19 +110,19 @@ describe("the workspace", () => {
     expect(silent.map(({ path }) => path)).toEqual([])
   })
 
-  it.each(publishable)("publishes of $folder what its sources export, and no internals", ({ manifest }) => {
+  it.each(publishable)("publishes the exports of $folder, and no internals", ({ manifest }) => {
     const { exports, publishConfig } = manifest
     const paths = Object.keys(exports)
     expect(publishConfig.exports).toEqual(Object.fromEntries(paths.map((path) => [path, published(exports[path])])))
     if (paths.includes("./*")) expect(exports["./internal/*"]).toBe(null)
   })
 
-  it.each(publishable)("lets every importer of the root resolve $manifest.name", ({ manifest }) => {
+  it.each(publishable)("the root can resolve $manifest.name", ({ manifest }) => {
     expect(readJson("package.json").devDependencies).toHaveProperty(manifest.name)
   })
 
   it.each(["core", "testkit", "outbox", "redis", "avro"])(
-    "CARD-12: %s waits and tells the time by Effect's clock alone",
+    "CARD-12: %s uses only Effect's clock to wait and to tell the time",
     (name) => {
       const sources = globSync(`packages/${name}/src/**/*.ts`, { cwd: root })
       expect(sources.length).toBeGreaterThan(0)

@@ -14,7 +14,7 @@ class Order extends Schema.Class<Order>("Order")({ id: Schema.String }) {}
 class Forbidden extends Schema.Class<Forbidden>("Forbidden")({ id: Schema.String }) {}
 
 describe("records", () => {
-  Bus.scenario("SEC-02 a record is decoded to the type of its binding, whatever it says that it is", () =>
+  Bus.scenario("SEC-02 a record is decoded to the type of its binding, whatever its header claims", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 1 })
@@ -51,7 +51,7 @@ const idOf = (text: string): string => (/^[ -~]+$/.test(text) ? text : encodeURI
 const database = () => NodeSqlite.layer({ filename: ":memory:" })
 
 describe("SQL", () => {
-  it.effect("SEC-04 values are parameters: each comes back as it was, and touches no row but its own", () =>
+  it.effect("SEC-04 values are parameters: each comes back unchanged and affects only its own row", () =>
     Effect.gen(function* () {
       yield* OutboxSchema.migrate()
       const store = yield* OutboxStore.make()
@@ -95,7 +95,7 @@ describe("SQL", () => {
     }).pipe(Effect.provide(database()))
   )
 
-  it.effect("SEC-05 a table name that is no identifier is refused by every component, and nothing is run", () =>
+  it.effect("SEC-05 every component refuses a table name that is not an identifier, and runs nothing", () =>
     Effect.gen(function* () {
       const components = {
         store: (table: string) => OutboxStore.make({ table }),
@@ -128,7 +128,7 @@ const clusterOf = (lines: ReadonlyArray<string>) =>
   ["eventbus:", "  clusters:", "    default:", ...lines.map((line) => `      ${line}`), "  bindings: {}"].join("\n")
 
 describe("configuration", () => {
-  it.effect("SEC-01 a password of a file or a variable is in no print of the configuration", () =>
+  it.effect("SEC-01 printing the configuration never shows a password of a file or a variable", () =>
     Effect.gen(function* () {
       const text = clusterOf([
         "brokers: a:1",
@@ -148,7 +148,7 @@ describe("configuration", () => {
     })
   )
 
-  it.effect("SEC-01 a mistake at or beside a secret does not repeat it", () =>
+  it.effect("SEC-01 the message about a mistake at or beside a secret does not show it", () =>
     Effect.gen(function* () {
       const mistakes = [
         `sasl: { mechanism: plain, username: app, password: [${secret}] }`,

@@ -56,7 +56,7 @@ describe("simulation", () => {
     )
   })
 
-  it("a clean seed breaks no rule, and everybody had something to do", () => {
+  it("a clean seed breaks no rule, and every process handled records", () => {
     for (let seed = 100; seed < 140; seed++) {
       const outcome = simulate(generate(seed))
       assert.isUndefined(outcome.violation, report(outcome))
@@ -71,7 +71,7 @@ const onceBroken = [
   912_000_705, 920_003_391
 ]
 
-it("seeds that once broke a rule do not any more", () => {
+it("seeds that once broke a rule no longer do", () => {
   for (const seed of onceBroken) {
     const outcome = simulate(generate(seed))
     assert.isUndefined(outcome.violation, report(outcome))
@@ -93,7 +93,7 @@ const hunt = (bug: PlantedBug): Outcome | undefined => {
   return undefined
 }
 
-describe("a planted bug is seen", () => {
+describe("a planted bug is found", () => {
   for (const bug of plantedBugs) {
     it(bug.title, () => {
       const outcome = hunt(bug)

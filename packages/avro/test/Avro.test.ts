@@ -36,7 +36,7 @@ const failure = (result: Result.Result<unknown, Serde.DecodeFailure>) =>
   Result.match(result, { onFailure: ({ detail }) => detail, onSuccess: () => "was decoded" })
 
 describe("Avro.serde", () => {
-  it.effect("SER-06 a value is read by the schema that it was written with, which is fetched once", () =>
+  it.effect("SER-06 a value is read by its writer's schema, which is fetched once", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(1, { schema: first }).set(70_000, { schema: second })
@@ -50,30 +50,28 @@ describe("Avro.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect(
-    "SER-06 with a schema of the program's own, older and newer versions are read as it says, whatever their namespace",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* TestRegistry
-        server.byId.set(1, { schema: first }).set(2, { schema: { ...first, namespace: "old.shop" } })
-        server.byId.set(3, { schema: record(id, cents, note, { name: "colour", type: "string" }) })
-        server.byId.set(4, { schema: record(id) })
-        const serde = yield* Avro.serde(Order, { schema: second })
-        for (const registered of [1, 2]) {
-          assert.deepStrictEqual(
-            yield* prepared(serde, order(5, registered)),
-            Result.succeed({ id: "o-5", cents: 5, note: null })
-          )
-        }
-        const newer = { id: "o-6", cents: 6, note: null, colour: "red" }
-        const body = encoded(record(id, cents, note, { name: "colour", type: "string" }), newer)
+  it.effect("SER-06 the program's own schema reads older and newer versions, whatever their namespace", () =>
+    Effect.gen(function* () {
+      const server = yield* TestRegistry
+      server.byId.set(1, { schema: first }).set(2, { schema: { ...first, namespace: "old.shop" } })
+      server.byId.set(3, { schema: record(id, cents, note, { name: "colour", type: "string" }) })
+      server.byId.set(4, { schema: record(id) })
+      const serde = yield* Avro.serde(Order, { schema: second })
+      for (const registered of [1, 2]) {
         assert.deepStrictEqual(
-          yield* prepared(serde, framed(3, body)),
-          Result.succeed({ id: "o-6", cents: 6, note: null })
+          yield* prepared(serde, order(5, registered)),
+          Result.succeed({ id: "o-5", cents: 5, note: null })
         )
-        const bytes = framed(4, encoded(record(id), { id: "o-7" }))
-        assert.match(failure(yield* prepared(serde, bytes)), /^schema 4 cannot be used: .*cents/)
-      }).pipe(Effect.provide(layer()))
+      }
+      const newer = { id: "o-6", cents: 6, note: null, colour: "red" }
+      const body = encoded(record(id, cents, note, { name: "colour", type: "string" }), newer)
+      assert.deepStrictEqual(
+        yield* prepared(serde, framed(3, body)),
+        Result.succeed({ id: "o-6", cents: 6, note: null })
+      )
+      const bytes = framed(4, encoded(record(id), { id: "o-7" }))
+      assert.match(failure(yield* prepared(serde, bytes)), /^schema 4 cannot be used: .*cents/)
+    }).pipe(Effect.provide(layer()))
   )
 
   it.effect("SER-06 schemas that refer to others are read", () =>
@@ -92,7 +90,7 @@ describe("Avro.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("SER-06 what is not in the wire format is a failure that says so, and asks nobody", () =>
+  it.effect("SER-06 bytes outside the wire format are a clear failure, without a request", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       const serde = yield* Avro.serde(Order)
@@ -112,7 +110,7 @@ describe("Avro.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("SER-06 what does not fit is a failure with its reason: bytes, values, schemas that cannot be used", () =>
+  it.effect("SER-06 bytes, values and schemas that do not fit are failures with a reason", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId
@@ -134,7 +132,7 @@ describe("Avro.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("SER-06 64-bit integers are exact: beyond 2^53 a failure as numbers, or all of them bigint", () =>
+  it.effect("SER-06 64-bit integers are exact: a number beyond 2^53 is a failure, or all are bigint", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(1, { schema: '"long"' }).set(2, { schema: '"int"' })
@@ -185,7 +183,7 @@ describe("Avro.serde", () => {
       }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("RES-11 SER-06 JSON without a URL, Avro by the registry with one", () =>
+  it.effect("RES-11 SER-06 JSON without a URL, Avro with one", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(1, { schema: first })
@@ -203,7 +201,7 @@ describe("Avro.serde", () => {
 
 describe("a binding on Avro", () => {
   it.effect(
-    "SER-06 SER-03 an outage of the registry only delays; what cannot be read is dead-lettered with its bytes, and the rest goes on",
+    "SER-06 SER-03 an outage of the registry only delays records; unreadable ones are dead-lettered with their bytes, and the rest goes on",
     () =>
       Effect.gen(function* () {
         const server = yield* TestRegistry
@@ -273,7 +271,7 @@ describe("a result-based consumer", () => {
       return handled
     }).pipe(Effect.provide(MemoryBroker.layer()))
 
-  it.effect("RES-11 SER-06 its values are JSON without SchemaRegistryUrl, and Avro by the registry with it", () =>
+  it.effect("RES-11 SER-06 its values are JSON without SchemaRegistryUrl, and Avro with it", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(1, { schema: first })
@@ -288,7 +286,7 @@ describe("a result-based consumer", () => {
 })
 
 describe("a registry behind HTTP", () => {
-  it.live("SER-06 is asked by the client of the platform; one that is not there yet is waited for", () =>
+  it.live("SER-06 is asked with the platform's HTTP client, and waited for until it is reachable", () =>
     Effect.gen(function* () {
       const server = createServer((request, response) => {
         const isKnown = request.url === "/schemas/ids/1"

@@ -15,7 +15,7 @@ const after = Effect.fnUntraced(function* (duration: string) {
 })
 
 describe("the schema registry", () => {
-  it.effect("SER-06 a schema is fetched once, and those who need it at the same time share the request", () =>
+  it.effect("SER-06 a schema is fetched once, and concurrent readers share the request", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(7, { schema: text })
@@ -27,7 +27,7 @@ describe("the schema registry", () => {
   )
 
   it.effect(
-    "SER-06 an outage is waited out, 100 ms doubling up to 10 s; the log says each reason once, and its end",
+    "SER-06 the client waits out an outage, 100 ms doubling up to 10 s; the log has each reason once, and the end",
     () => {
       const lines: Array<string> = []
       const logger = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
@@ -63,7 +63,7 @@ describe("the schema registry", () => {
     ["a login page", { status: 200, text: "<html>who are you?</html>" }],
     ["JSON that is no schema", { status: 200, text: '{"schema":7}' }],
     ["too many requests", { status: 429, text: "" }]
-  ] as const)("SER-06 %s says nothing about the schema: asked again", ([, instead]) =>
+  ] as const)("SER-06 %s does not decide about the schema: the client asks again", ([, instead]) =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.byId.set(7, { schema: text })
@@ -77,23 +77,21 @@ describe("the schema registry", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect(
-    "SER-06 an attempt that is not answered ends after the request timeout, and the next address is tried",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* TestRegistry
-        server.byId.set(7, { schema: text })
-        server.instead = "silent"
-        const waiting = yield* Effect.forkChild(byId(7), { startImmediately: true })
-        yield* after("2 seconds")
-        server.instead = undefined
-        yield* after("100 millis")
-        yield* Fiber.join(waiting)
-        assert.deepStrictEqual(server.requests, ["GET http://a:1/schemas/ids/7", "GET https://b/x/schemas/ids/7"])
-      }).pipe(Effect.provide(layer({ url: "http://a:1, https://b/x/", requestTimeout: "2 seconds" })))
+  it.effect("SER-06 a request without an answer ends at the request timeout, and the next address is tried", () =>
+    Effect.gen(function* () {
+      const server = yield* TestRegistry
+      server.byId.set(7, { schema: text })
+      server.instead = "silent"
+      const waiting = yield* Effect.forkChild(byId(7), { startImmediately: true })
+      yield* after("2 seconds")
+      server.instead = undefined
+      yield* after("100 millis")
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(server.requests, ["GET http://a:1/schemas/ids/7", "GET https://b/x/schemas/ids/7"])
+    }).pipe(Effect.provide(layer({ url: "http://a:1, https://b/x/", requestTimeout: "2 seconds" })))
   )
 
-  it.effect("SER-06 nobody is asked any more when nobody waits", () =>
+  it.effect("SER-06 requests stop when no reader waits", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       server.instead = { status: 500, text: "" }
@@ -108,25 +106,23 @@ describe("the schema registry", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect(
-    "SER-06 an id that it does not have is refused, and asked for again after 30 s: it may be registered late",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* TestRegistry
-        const error = yield* Effect.flip(byId(7))
-        assert.strictEqual(
-          error.message,
-          "schema 7 cannot be used: the schema registry answers with status 404, code 40403: no"
-        )
-        assert.strictEqual((yield* Effect.flip(byId(7))).message, error.message)
-        assert.strictEqual(server.requests.length, 1)
-        server.byId.set(7, { schema: text })
-        yield* after("30 seconds")
-        assert.strictEqual((yield* byId(7)).id, 7)
-      }).pipe(Effect.provide(layer()))
+  it.effect("SER-06 an unknown id is refused, and asked for again after 30 s: it may be registered late", () =>
+    Effect.gen(function* () {
+      const server = yield* TestRegistry
+      const error = yield* Effect.flip(byId(7))
+      assert.strictEqual(
+        error.message,
+        "schema 7 cannot be used: the schema registry answers with status 404, code 40403: no"
+      )
+      assert.strictEqual((yield* Effect.flip(byId(7))).message, error.message)
+      assert.strictEqual(server.requests.length, 1)
+      server.byId.set(7, { schema: text })
+      yield* after("30 seconds")
+      assert.strictEqual((yield* byId(7)).id, 7)
+    }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("SER-06 schemas that a schema refers to come with it, each once and behind its own", () =>
+  it.effect("SER-06 schemas that a schema refers to are fetched with it, each once, dependencies first", () =>
     Effect.gen(function* () {
       const server = yield* TestRegistry
       const refersTo = (...subjects: ReadonlyArray<string>) =>
@@ -150,7 +146,7 @@ describe("the schema registry", () => {
     [{ url: `http://ann:${encodeURIComponent(secret)}@registry:8081` }, basic],
     [{ username: "ann", password: Redacted.make(secret) }, basic],
     [{ token: Redacted.make("geheim") }, "Bearer geheim"]
-  ] as const)("SEC-01 SER-06 credentials go into a header and nowhere else (%#)", ([options, header]) => {
+  ] as const)("SEC-01 SER-06 credentials appear only in the header (%#)", ([options, header]) => {
     const lines: Array<string> = []
     const logger = Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))])
     return Effect.gen(function* () {

@@ -27,7 +27,7 @@ const files = folderWith({
 })
 
 describe("eventbus validate", () => {
-  it.live("one line for a configuration without mistakes", () =>
+  it.live("prints one line for a configuration without mistakes", () =>
     Effect.gen(function* () {
       const folder = yield* files
       assert.deepStrictEqual(yield* eventbus(folder, "validate", "app.yaml"), {
@@ -38,7 +38,7 @@ describe("eventbus validate", () => {
     })
   )
 
-  it.live("CFG-21 every mistake on a line of its own, with its place, once; exit code 1", () =>
+  it.live("CFG-21 prints each mistake once on its own line, with its location; exit code 1", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const { code, out, err } = yield* eventbus(folder, "validate", "bad.yaml")
@@ -58,7 +58,7 @@ describe("eventbus validate", () => {
     })
   )
 
-  it.live("the same as JSON", () =>
+  it.live("prints the same as JSON", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const { code, out } = yield* eventbus(folder, "validate", "bad.yaml", "--json")
@@ -75,7 +75,7 @@ describe("eventbus validate", () => {
     })
   )
 
-  it.live("with the handlers: a binding whose handler is missing is a mistake, a module without any is refused", () =>
+  it.live("with --handlers: a missing handler is a mistake, and a module without handlers is refused", () =>
     Effect.gen(function* () {
       const folder = yield* folderWith({ "app.yaml": good.replace("handler: charge\n", "handler: chrage\n") })
       const missing = yield* eventbus(folder, "validate", "app.yaml", "--handlers", program("handlers"))
@@ -102,7 +102,7 @@ describe("mistakes of a file and of its handlers", () => {
   ]
 
   for (const command of ["validate", "run"]) {
-    it.live(`CFG-21 ${command} tells all at once, with their places`, () =>
+    it.live(`CFG-21 ${command} reports all at once, with their locations`, () =>
       Effect.gen(function* () {
         const folder = yield* both
         const { code, out, err } = yield* eventbus(folder, command, "app.yaml", "--handlers", program("handlers"))
@@ -153,7 +153,7 @@ describe("eventbus plan", () => {
     })
   )
 
-  it.live("takes profiles, one binding, and says the same as JSON", () =>
+  it.live("takes profiles and one binding, and prints the same as JSON", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const { out } = yield* eventbus(folder, "plan", "app.yaml", "-p", "big", "--binding", "payments", "--json")
@@ -164,7 +164,7 @@ describe("eventbus plan", () => {
     })
   )
 
-  it.live("mistakes go to standard error, and nothing to standard output", () =>
+  it.live("prints mistakes to standard error, and nothing to standard output", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const { code, out, err } = yield* eventbus(folder, "plan", "bad.yaml")
@@ -175,7 +175,7 @@ describe("eventbus plan", () => {
     })
   )
 
-  it.live("a cluster that nobody names is a mistake; one that is away ends with 3, and the plan is printed", () =>
+  it.live("an unnamed cluster is a mistake; an unreachable one gives exit code 3, and the plan is printed", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const nowhere = yield* eventbus(folder, "plan", "app.yaml", "--check")
@@ -189,7 +189,7 @@ describe("eventbus plan", () => {
 })
 
 describe("eventbus", () => {
-  it.live("a wrong command line: one message, exit code 2", () =>
+  it.live("a wrong command line gives one message and exit code 2", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const hint = (command: string) => `${command} --help says what there is\n`
@@ -229,7 +229,7 @@ describe("eventbus", () => {
     })
   )
 
-  it.live("a reader that has seen enough is no failure", () =>
+  it.live("a reader that closes the pipe is not a failure", () =>
     Effect.gen(function* () {
       const folder = yield* files
       const running = start(folder, "plan", "app.yaml")

@@ -58,7 +58,7 @@ describe("files that the package ships", () => {
     assert.isAbove(compare(Shape.make(Settings.Root.ast), document, ""), 400)
   })
 
-  it.effect("CFG-09 the defaults that ship are those that an absent key means, and a user's value wins over them", () =>
+  it.effect("CFG-09 an absent key means the shipped default, and a user's value wins over it", () =>
     Effect.gen(function* () {
       const bindings = "  bindings:\n    orders: { topic: orders, group-id: billing"
       const plain = yield* Configuration.parse(`eventbus:\n${bindings} }`)

@@ -107,7 +107,7 @@ describe("the ready-made layer", () => {
       })
   )
 
-  it.effect.each(replaced)("BND-02 the %s can be the program's own, and the rest stays", ([, change, differs]) =>
+  it.effect.each(replaced)("BND-02 the %s can be replaced, and the rest stays", ([, change, differs]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* run(change), { ...whole, ...differs })
     })

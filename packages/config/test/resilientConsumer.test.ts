@@ -92,7 +92,7 @@ describe("the configuration of a result-based consumer", () => {
     })
   )
 
-  it.effect("RES-07 what is left out: the error topic has the name of the strategy; any other name may be given", () =>
+  it.effect("RES-07 by default the naming strategy names the error topic; any other name may be given", () =>
     Effect.gen(function* () {
       assert.strictEqual(definitionOf(yield* ResilientConsumer.decode(values)).deadLetterTopic, "orders.error")
       const elsewhere = yield* ResilientConsumer.decode({ ...values, Error: { TopicName: "failed-orders" } })
@@ -100,19 +100,17 @@ describe("the configuration of a result-based consumer", () => {
     })
   )
 
-  it.effect(
-    "RES-07 sections of an appsettings.json beside KafkaConsumer are not looked at; without it, it is missed",
-    () =>
-      Effect.gen(function* () {
-        const beside = minimal.replace("{", '{ "Logging": { "LogLevel": { "Default": "Information" } },')
-        assert.strictEqual((yield* ResilientConsumer.parse(beside)).bindings[0]!.name, "my-topic")
-        assert.deepStrictEqual(yield* issuesOf(ResilientConsumer.parse("{}")), [
-          "KafkaConsumer: nothing; a section KafkaConsumer at the top of the file"
-        ])
-      })
+  it.effect("RES-07 other sections of appsettings.json are ignored; a missing KafkaConsumer is a mistake", () =>
+    Effect.gen(function* () {
+      const beside = minimal.replace("{", '{ "Logging": { "LogLevel": { "Default": "Information" } },')
+      assert.strictEqual((yield* ResilientConsumer.parse(beside)).bindings[0]!.name, "my-topic")
+      assert.deepStrictEqual(yield* issuesOf(ResilientConsumer.parse("{}")), [
+        "KafkaConsumer: nothing; a section KafkaConsumer at the top of the file"
+      ])
+    })
   )
 
-  it.effect("RES-07 all mistakes are told at once, by the keys and lines of the file", () =>
+  it.effect("RES-07 all mistakes are reported at once, by the keys and lines of the file", () =>
     Effect.gen(function* () {
       const text = [
         "{",
@@ -145,7 +143,7 @@ describe("the configuration of a result-based consumer", () => {
     })
   )
 
-  it.effect("RES-07 what the connector refuses is told by the keys of the file, too", () =>
+  it.effect("RES-07 refusals of the connector are also reported by the keys of the file", () =>
     Effect.gen(function* () {
       const same = { ...values, Error: { TopicName: "orders" } }
       const [issue] = yield* issuesOf(ResilientConsumer.decode(same))
@@ -153,7 +151,7 @@ describe("the configuration of a result-based consumer", () => {
     })
   )
 
-  it.effect("RES-07 a file that is not there, or no JSON, is refused with its name", () =>
+  it.effect("RES-07 a file that is missing or not JSON is refused with its name", () =>
     Effect.gen(function* () {
       const missing = yield* Effect.flip(ResilientConsumer.load("/nowhere/appsettings.json"))
       assert.include(missing.message, "/nowhere/appsettings.json: found no such file")
@@ -254,7 +252,7 @@ describe("a result-based consumer in one step", () => {
       }).pipe(Effect.provide(MemoryBroker.layer()))
   )
 
-  it.effect("RES-07 RES-08 with the full sample, what is retried walks five topics and ends in the error topic", () =>
+  it.effect("RES-07 RES-08 with the full sample, a retried record passes five topics and ends in the error topic", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -274,27 +272,29 @@ describe("a result-based consumer in one step", () => {
     }).pipe(Effect.provide(MemoryBroker.layer()))
   )
 
-  it.effect("RES-11 what makes the handler may itself need services, and may fail before anything starts", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* memory.append("orders", 0, [{ value: new TextEncoder().encode("ORDER") }])
-      const calls: Array<string> = []
-      const consumer = yield* ResilientConsumer.decode({ ...values, SchemaRegistryUrl: "http://localhost:8081" })
-      const byRegistry = (url: string | undefined) =>
-        Effect.map(Registry, ({ decode }) =>
-          Handler.make({
-            value: Serde.make({ name: `by ${url}`, decode, encode: () => new Uint8Array() }),
-            handler: ({ value }) => Effect.sync(() => calls.push(value))
-          })
-        )
-      const lower = Layer.succeed(Registry, { decode: (bytes) => new TextDecoder().decode(bytes).toLowerCase() })
-      yield* Layer.build(ResilientConsumer.layer(consumer, byRegistry).pipe(Layer.provide(lower)))
-      yield* Effect.repeat(Effect.yieldNow, { times: 300 })
-      assert.deepStrictEqual(calls, ["order"])
-      const refused = ResilientConsumer.layer<never, string>(consumer, () => Effect.fail("no registry"))
-      assert.strictEqual(yield* Effect.flip(Layer.build(refused)), "no registry")
-    }).pipe(Effect.provide(MemoryBroker.layer()))
+  it.effect(
+    "RES-11 the function that makes the handler may require services, and may fail before anything starts",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* memory.append("orders", 0, [{ value: new TextEncoder().encode("ORDER") }])
+        const calls: Array<string> = []
+        const consumer = yield* ResilientConsumer.decode({ ...values, SchemaRegistryUrl: "http://localhost:8081" })
+        const byRegistry = (url: string | undefined) =>
+          Effect.map(Registry, ({ decode }) =>
+            Handler.make({
+              value: Serde.make({ name: `by ${url}`, decode, encode: () => new Uint8Array() }),
+              handler: ({ value }) => Effect.sync(() => calls.push(value))
+            })
+          )
+        const lower = Layer.succeed(Registry, { decode: (bytes) => new TextDecoder().decode(bytes).toLowerCase() })
+        yield* Layer.build(ResilientConsumer.layer(consumer, byRegistry).pipe(Layer.provide(lower)))
+        yield* Effect.repeat(Effect.yieldNow, { times: 300 })
+        assert.deepStrictEqual(calls, ["order"])
+        const refused = ResilientConsumer.layer<never, string>(consumer, () => Effect.fail("no registry"))
+        assert.strictEqual(yield* Effect.flip(Layer.build(refused)), "no registry")
+      }).pipe(Effect.provide(MemoryBroker.layer()))
   )
 })
 

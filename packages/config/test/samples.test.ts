@@ -11,7 +11,7 @@ const tier = (n: number, delayMs: number) => ({
   concurrency: 1
 })
 
-describe("the seed's samples", () => {
+describe("the samples of connector seed appendix", () => {
   it.effect("CFG-01, CFG-04, CFG-05, CFG-08 the full sample loads, and every value of it is found", () =>
     Effect.gen(function* () {
       const { bindings, clusters } = yield* Configuration.load(sample("application.yml"), { env: {} })
@@ -128,7 +128,7 @@ describe("the seed's samples", () => {
     })
   )
 
-  it.effect("CFG-24 what was loaded cannot be changed", () =>
+  it.effect("CFG-24 a loaded configuration cannot be changed", () =>
     Effect.gen(function* () {
       const configuration = yield* Configuration.load(sample("application.yml"), { env: {} })
       const orders = configuration.bindings[0]! as unknown as { concurrency: number; retry: { tiers: Array<unknown> } }

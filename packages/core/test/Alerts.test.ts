@@ -10,7 +10,7 @@ describe("alerts", () => {
     ["notification", 500, 5_000],
     ["other", 1_000, 10_000]
   ] as const)(
-    "ERR-13 lag of %s topics: above %i a warning, above %i critical; a value equal to a limit does not fire",
+    "ERR-13 lag of %s topics: above %i a warning, above %i critical; a value equal to a limit raises no alert",
     (kind, warning, critical) => {
       expect(levels(Alerts.lag[kind], [0, warning, warning + 1, critical, critical + 1, 2n ** 62n])).toEqual([
         undefined,
@@ -23,7 +23,7 @@ describe("alerts", () => {
     }
   )
 
-  it("ERR-14 dead letters: the first is a warning, the eleventh critical; what is not known fires nothing", () => {
+  it("ERR-14 dead letters: the first is a warning, the eleventh critical; an unknown figure raises no alert", () => {
     expect(levels(Alerts.deadLetters, [0, 1, 10, 11, Number.NaN, -1])).toEqual([
       undefined,
       "warning",

@@ -32,7 +32,7 @@ const loads = (target: ReadonlyMap<string, string>): ReadonlyMap<string, number>
 }
 
 describe("assign", () => {
-  it("gives every partition that somebody subscribes to, and only to a subscriber", () => {
+  it("assigns every subscribed partition, and only to a subscriber", () => {
     fc.assert(
       fc.property(world, ({ counts, subscriptions }) => {
         const members = candidates(subscriptions)
@@ -61,7 +61,7 @@ describe("assign", () => {
     )
   })
 
-  it("RTY-18 each topic is spread evenly, too, whoever joins or leaves: a new member gets its share of every topic", () => {
+  it("RTY-18 each topic is spread evenly when members join or leave: a new member gets its share of every topic", () => {
     const all = fc.array(fc.nat(8), { minLength: 3, maxLength: 3 })
     fc.assert(
       fc.property(all, fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 5 }), (counts, sizes) => {

@@ -16,7 +16,7 @@ const state = (breaker: CircuitBreaker.CircuitBreaker) => breaker.stateUnsafe()
 const paths = (options: CircuitBreaker.Options) => CircuitBreaker.validate(options).map(({ path }) => path)
 
 describe("CircuitBreaker", () => {
-  it.effect("CB-01 defaults of the seed", () =>
+  it.effect("CB-01 defaults are those of connector seed §4.1", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make()
       yield* calls(breaker, "fffffffff")
@@ -108,7 +108,7 @@ describe("CircuitBreaker", () => {
     ).toHaveLength(10)
   })
 
-  it.effect("CB-09 CB-11 half-open permits are a hard cap, and one that is given back can be taken again", () =>
+  it.effect("CB-09 CB-11 half-open permits are a hard cap, and a returned permit can be taken again", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make({
         slidingWindowSize: 1,
@@ -132,7 +132,7 @@ describe("CircuitBreaker", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("CB-11 interruption and ignored errors count as nothing", () =>
+  it.effect("CB-11 interruption and ignored errors do not count", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make({ slidingWindowSize: 1, minimumNumberOfCalls: 1 })
       const fiber = yield* Effect.forkChild(breaker.protect(Effect.never), { startImmediately: true })
@@ -145,7 +145,7 @@ describe("CircuitBreaker", () => {
   )
 
   it.effect(
-    "CB-10 a failing verdict opens it again for a full wait; with backoff for a longer one, up to its limit",
+    "CB-10 failing trial calls open it again for a full wait; with backoff for a longer one, up to its limit",
     () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make({
@@ -170,7 +170,7 @@ describe("CircuitBreaker", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.effect("a probe decides before any call does; one that hangs is cut off", () =>
+  it.effect("a probe runs before any call; a probe that hangs is cut off", () =>
     Effect.gen(function* () {
       const answers: Array<Effect.Effect<void, string>> = [
         Effect.fail("down"),
@@ -201,27 +201,29 @@ describe("CircuitBreaker", () => {
     ["after its wait", 0],
     ["whose wait was over as it began", 40_000]
   ] as const) {
-    it.effect(`CB-09 a probe ${when} that opens the breaker anew ends its own wait: the new one lasts its time`, () =>
-      Effect.gen(function* () {
-        let asked = 0
-        const breaker: CircuitBreaker.CircuitBreaker = yield* CircuitBreaker.make({
-          slidingWindowSize: 1,
-          minimumNumberOfCalls: 1,
-          waitDurationInOpenState: "30 seconds",
-          probe: Effect.suspend(() => {
-            asked++
-            return Effect.andThen(breaker.reset, calls(breaker, "f"))
+    it.effect(
+      `CB-09 a probe ${when} that opens the breaker again ends its own wait: the new wait lasts its full time`,
+      () =>
+        Effect.gen(function* () {
+          let asked = 0
+          const breaker: CircuitBreaker.CircuitBreaker = yield* CircuitBreaker.make({
+            slidingWindowSize: 1,
+            minimumNumberOfCalls: 1,
+            waitDurationInOpenState: "30 seconds",
+            probe: Effect.suspend(() => {
+              asked++
+              return Effect.andThen(breaker.reset, calls(breaker, "f"))
+            })
           })
-        })
-        yield* TestClock.adjust(lateMillis)
-        breaker.recordUnsafe(breaker.tryAcquireUnsafe(0)!, "failure", 0, 0)
-        yield* TestClock.adjust(Math.max(0, 30_000 - lateMillis))
-        expect([asked, state(breaker)]).toEqual([1, "OPEN"])
-        yield* TestClock.adjust("29999 millis")
-        expect([asked, state(breaker)]).toEqual([1, "OPEN"])
-        yield* TestClock.adjust(1)
-        expect(asked).toBe(2)
-      }).pipe(Effect.scoped)
+          yield* TestClock.adjust(lateMillis)
+          breaker.recordUnsafe(breaker.tryAcquireUnsafe(0)!, "failure", 0, 0)
+          yield* TestClock.adjust(Math.max(0, 30_000 - lateMillis))
+          expect([asked, state(breaker)]).toEqual([1, "OPEN"])
+          yield* TestClock.adjust("29999 millis")
+          expect([asked, state(breaker)]).toEqual([1, "OPEN"])
+          yield* TestClock.adjust(1)
+          expect(asked).toBe(2)
+        }).pipe(Effect.scoped)
     )
   }
 
@@ -240,7 +242,7 @@ describe("CircuitBreaker", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("commands: forced open until reset, disabled counts nothing; refused calls say so", () =>
+  it.effect("commands: forced open lasts until reset, a disabled breaker counts nothing, refused calls say so", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make({ slidingWindowSize: 1, minimumNumberOfCalls: 1 })
       const changes: Array<string> = []
@@ -285,7 +287,7 @@ describe("CircuitBreaker", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("bad settings fail with all of them", () =>
+  it.effect("all bad settings are reported at once", () =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(CircuitBreaker.make({ slidingWindowSize: 0, failureRateThreshold: 0 }))
       expect(Exit.isFailure(exit)).toBe(true)
@@ -296,7 +298,7 @@ describe("CircuitBreaker", () => {
 
   const outcome = fc.record({ failed: fc.boolean(), slow: fc.boolean(), afterMillis: fc.nat(3_000) })
 
-  it("a count window counts what the last calls were", () => {
+  it("a count window counts the last calls", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 12 }), fc.array(outcome, { maxLength: 60 }), (size, all) => {
         const window = ofCalls(size)
@@ -313,7 +315,7 @@ describe("CircuitBreaker", () => {
     )
   })
 
-  it("a time window counts what happened in the last seconds", () => {
+  it("a time window counts the calls of the last seconds", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.array(outcome, { maxLength: 60 }), (seconds, all) => {
         const window = ofSeconds(seconds)

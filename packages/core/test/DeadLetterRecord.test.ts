@@ -75,7 +75,7 @@ const headers = fc
   .map((all) => all.map(({ key, value }) => header(key, value)))
 
 describe("DeadLetterRecord", () => {
-  it("DLT-22 what was written is read: all fields, exact offsets, attempts per tier", () => {
+  it("DLT-22 all written fields are read again: exact offsets, attempts per tier", () => {
     const read = DeadLetterRecord.read(record([header("mine", "1"), ...DeadLetterHeaders.make(letter)]))
     expect(read).toMatchObject({
       originFrom: "eventbus",
@@ -100,7 +100,7 @@ describe("DeadLetterRecord", () => {
     expect(read.headers[0]).toEqual(header("mine", "1"))
   })
 
-  it("DLT-22 without headers there are defaults, and nobody's origin", () => {
+  it("DLT-22 a record without headers has defaults and no origin", () => {
     expect(DeadLetterRecord.read(record([]))).toMatchObject({
       ...{ originFrom: "none", originalTopic: "orders.DLT", originalPartition: 1, originalOffset: 5n },
       ...{ dltReason: undefined, dltTimestamp: 1_000, totalAttempts: 0, firstFailureTimestamp: 1_000 },
@@ -108,7 +108,7 @@ describe("DeadLetterRecord", () => {
     })
   })
 
-  it("ruling 14 SEC any headers at all: reading never throws, and every number is one that can be used", () => {
+  it("ruling 14 SEC-03 reading any headers never throws, and every number is usable", () => {
     fc.assert(
       fc.property(headers, (given) => {
         const read = DeadLetterRecord.read(record(given))
@@ -136,13 +136,13 @@ describe("DeadLetterRecord", () => {
     )
   })
 
-  it("half an origin is none", () => {
+  it("an incomplete origin counts as none", () => {
     const own = [header(Names.originalTopic, "orders"), header(Names.originalPartition, "0")]
     expect(DeadLetterRecord.read(record(own)).originFrom).toBe("none")
   })
 })
 
-describe("headers of others", () => {
+describe("headers of other systems", () => {
   it("DLT-14 ruling 60 Spring's plain form: names, int32 and int64 big-endian, text in UTF-8", () => {
     const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain" })
     expect(textOf(all, "kafka_dlt-original-topic")).toBe("orders")
@@ -178,7 +178,7 @@ describe("headers of others", () => {
     expect(at(-1)).toEqual([255])
   })
 
-  it("DLT-14 ruling 25 what Spring dead-lettered is read, in both forms; ours goes first, and of repeats what came first", () => {
+  it("DLT-14 ruling 25 dead letters of Spring are read in both forms; our headers win, and of repeats the first", () => {
     for (const spring of ["plain", "retry-topic"] as const) {
       const isOurs = ({ key }: Header) => key.startsWith(Names.prefix)
       const all = DeadLetterRecordHeaders.make(letter, "billing", { spring })
@@ -217,7 +217,7 @@ describe("headers of others", () => {
     ])
   })
 
-  it("DLT-09 a set that is written replaces what was there; one that is not leaves the user's headers alone", () => {
+  it("DLT-09 a header set that is on replaces earlier values; one that is off leaves the user's headers unchanged", () => {
     fc.assert(
       fc.property(
         headers,
@@ -239,7 +239,7 @@ describe("headers of others", () => {
     )
   })
 
-  it("DLT-10 without forensics what a replay needs is still there, of every set", () => {
+  it("DLT-10 without forensic headers every set still has what a replay needs", () => {
     const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
     const smaller = DeadLetterRecordHeaders.trim(all, 1).map(({ key }) => key)
     expect(smaller).not.toContain("kafka_dlt-exception-stacktrace")
@@ -249,7 +249,7 @@ describe("headers of others", () => {
     expect(smaller).toContain(Names.originalOffset)
   })
 
-  it("DLT-27 a replayed copy carries none of the accounts; words that only look like one of them stay", () => {
+  it("DLT-27 a replayed copy has no failure headers; headers with similar names stay", () => {
     const all = DeadLetterRecordHeaders.make(letter, "billing", {
       spring: "retry-topic",
       brokers: true,
@@ -265,13 +265,13 @@ describe("headers of others", () => {
   })
 })
 
-describe("what the main topic believes of a replay", () => {
+describe("replay headers on the main topic", () => {
   const replayed = (group: string) => ({
     ...record(ReplayHeaders.forSource(DeadLetterRecord.read(record(DeadLetterHeaders.make(letter))), group)),
     topic: "orders"
   })
 
-  it("DLT-27 ruling 61 origin and first failure for the group that it was replayed for; all other groups are told to skip it", () => {
+  it("DLT-27 ruling 61 the group that it was replayed for reads origin and first failure; all other groups skip it", () => {
     expect(ReplayHeaders.read(replayed("billing"), "billing")).toEqual({
       ...{ origin: letter.origin, firstFailureMillis: letter.firstFailureMillis, replayCount: 1 }
     })
@@ -280,7 +280,7 @@ describe("what the main topic believes of a replay", () => {
     expect(ReplayHeaders.isForAnotherGroup(replayed("billing"), "billing")).toBe(false)
   })
 
-  it("ruling 14 a record that was not replayed is believed nothing, and skipped by nobody", () => {
+  it("ruling 14 headers of a record that was not replayed are ignored, and no group skips it", () => {
     const forged = [
       [...DeadLetterHeaders.make(letter)],
       [header(Names.replayGroup, "billing")],

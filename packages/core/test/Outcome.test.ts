@@ -26,7 +26,7 @@ describe("Outcome", () => {
     expect(decisionOf(Outcome.failure("no such customer"))).toEqual(atOnce)
   })
 
-  it("RES-01 ruling 68 a result says where the record goes: no rule and no list changes that", () => {
+  it("RES-01 ruling 68 a result decides where the record goes: no rule and no list changes that", () => {
     const rules: Classification.Rules<never> = {
       onError: () => {
         throw new Error("asked about a result")
@@ -44,7 +44,7 @@ describe("Outcome", () => {
     expect(Classification.make({ exceptions: { nonRetryable: ["Down"] } })(cause, 1)).toEqual(atOnce)
   })
 
-  it("RES-01 a result may be failed with as well, and means the same", () => {
+  it("RES-01 failing with a result means the same as succeeding with it", () => {
     const thrown = Cause.die(Outcome.failure())
     expect(Classification.make({})(thrown, 1)).toEqual(atOnce)
     expect(Classification.make({})(Cause.fail(Outcome.retry()), 1)).toEqual(again)
@@ -58,7 +58,7 @@ describe("Outcome", () => {
     }
   })
 
-  it("CLS-10 the error behind a result is kept: its message, and itself as the cause", () => {
+  it("CLS-10 the error of a result is kept: its message, and itself as the cause", () => {
     expect(Failure.fromUnknown(Outcome.retry(new Down("gateway")))).toMatchObject({
       className: "RetryableResult",
       message: "gateway",

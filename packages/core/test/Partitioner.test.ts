@@ -5,7 +5,7 @@ import * as Partitioner from "../src/Partitioner.ts"
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
 describe("Partitioner", () => {
-  it("DLT-12 murmur2 gives the values of Kafka's own test", () => {
+  it("DLT-12 murmur2 gives the values of Kafka's test", () => {
     const published: ReadonlyArray<readonly [Uint8Array, number]> = [
       [utf8("21"), -973932308],
       [utf8("foobar"), -790332482],
@@ -17,7 +17,7 @@ describe("Partitioner", () => {
     for (const [key, hash] of published) expect(Partitioner.murmur2(key)).toBe(hash)
   })
 
-  it("takes any bytes (high ones, none) to a 32-bit integer, whatever buffer they are a view of", () => {
+  it("hashes any bytes (high ones, none) to a 32-bit integer, whatever their buffer", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.nat(8), (key, shift) => {
         const hash = Partitioner.murmur2(key)

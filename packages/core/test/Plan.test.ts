@@ -17,7 +17,7 @@ const bound = (settings: Partial<BindingOptions.Settings<Uint8Array | null, stri
 const planned = (settings?: Partial<BindingOptions.Settings<Uint8Array | null, string>>) => Plan.make(bound(settings))
 
 describe("plan of a binding", () => {
-  it("names every topic with its role, its delay, and who makes it", () => {
+  it("names every topic with its role, its delay, and its creator", () => {
     const plan = planned({ retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], partitions: 3 }) })
     assert.deepStrictEqual(
       plan.topics.map(({ topic, role, delayMillis, partitions, isMade }) => [
@@ -50,7 +50,7 @@ describe("plan of a binding", () => {
     )
   })
 
-  it("names groups with their members, clients, and what they may hold", () => {
+  it("names groups with their members, clients, and buffer limits", () => {
     const shared = planned({ concurrency: 3, retry: RetryPolicy.tiered({ tiers: ["1 minute"] }) })
     assert.deepStrictEqual(shared.consumers, [{ groupId: "billing", topics: ["orders", "orders.retry-1"], members: 3 }])
     assert.strictEqual(shared.clients, 4)
@@ -77,7 +77,7 @@ describe("plan of a binding", () => {
     assert.deepStrictEqual(jittered.exhausted, { earliestMillis: 150, latestMillis: 450 })
   })
 
-  it("is computed at once for as many deliveries and attempts as there can be", () => {
+  it("is computed at once even for the largest number of deliveries and attempts", () => {
     const retry = RetryPolicy.tiered({
       blocking: { maxAttempts: 1_000_000 },
       tiers: [{ delay: "1 second", maxAttempts: 1_000_000_000 }]
@@ -87,7 +87,7 @@ describe("plan of a binding", () => {
     assert.strictEqual(retries.deliveriesInAll, 1_000_000_001)
   })
 
-  scenario("says to the millisecond when each attempt takes place, and when the record is a dead letter", () =>
+  scenario("gives the exact millisecond of each attempt, and of the dead letter", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -119,14 +119,14 @@ describe("plan of a binding", () => {
   )
 })
 
-describe("plan against a cluster", () => {
+describe("plan checked against a cluster", () => {
   const findings = (settings?: Partial<BindingOptions.Settings<Uint8Array | null, string>>) =>
     Effect.map(inTime(Plan.check(planned(settings))), (all) =>
       all.map(({ severity, code, subject }) => [severity, code, subject].join(" "))
     )
   const tiered = RetryPolicy.tiered({ tiers: ["1 hour"] })
 
-  scenario("a missing source is an error; what the binding makes is told, with its size", () =>
+  scenario("a missing source is an error; topics that the binding makes are listed with their size", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       assert.deepStrictEqual(yield* findings(), ["error source-missing orders", "info topic-is-made orders.DLT"])
@@ -155,25 +155,27 @@ describe("plan against a cluster", () => {
     })
   )
 
-  scenario("a retry topic that is narrower, takes smaller records, is compacted, or forgets too early", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders", { partitions: 6, config: new Map([["max.message.bytes", "2000000"]]) })
-      yield* memory.createTopic("orders.DLT", { partitions: 6, config: new Map([["max.message.bytes", "2000000"]]) })
-      yield* memory.createTopic("orders.retry-1", {
-        partitions: 2,
-        config: new Map([
-          ["max.message.bytes", "1000000"],
-          ["cleanup.policy", "compact,delete"],
-          ["retention.ms", "3600000"]
+  scenario(
+    "reports a retry topic that is narrower, takes smaller records, is compacted, or has too short a retention",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 6, config: new Map([["max.message.bytes", "2000000"]]) })
+        yield* memory.createTopic("orders.DLT", { partitions: 6, config: new Map([["max.message.bytes", "2000000"]]) })
+        yield* memory.createTopic("orders.retry-1", {
+          partitions: 2,
+          config: new Map([
+            ["max.message.bytes", "1000000"],
+            ["cleanup.policy", "compact,delete"],
+            ["retention.ms", "3600000"]
+          ])
+        })
+        assert.deepStrictEqual(yield* findings({ retry: tiered }), [
+          "warning narrower orders.retry-1",
+          "warning smaller-messages orders.retry-1",
+          "warning compacted orders.retry-1",
+          "warning short-retention orders.retry-1"
         ])
       })
-      assert.deepStrictEqual(yield* findings({ retry: tiered }), [
-        "warning narrower orders.retry-1",
-        "warning smaller-messages orders.retry-1",
-        "warning compacted orders.retry-1",
-        "warning short-retention orders.retry-1"
-      ])
-    })
   )
 })

@@ -29,12 +29,12 @@ describe("RetryPolicy", () => {
     expect(RetryPolicy.blocking({ maxInterval: Duration.minutes(1) }).blocking.maxIntervalMillis).toBe(60_000)
   })
 
-  it("none is one attempt without a wait", () => {
+  it("the policy none is one attempt without a wait", () => {
     expect(RetryPolicy.none.blocking.maxAttempts).toBe(1)
     expect(worstCaseTotalMillis(RetryPolicy.none.blocking)).toBe(0)
   })
 
-  it("names every bad setting at once: path, what was found, what is allowed", () => {
+  it("names every bad setting at once: path, found value, allowed values", () => {
     const error = refusal({
       maxAttempts: 2.5,
       initialInterval: Number.NaN,
@@ -53,7 +53,7 @@ describe("RetryPolicy", () => {
     expect(error.message).toContain("blocking.maxAttempts is 2.5; allowed: a whole number, 1 or more")
   })
 
-  it("refuses every number that is not a count of attempts, and every duration that has no end", () => {
+  it("refuses every number that is not a count of attempts, and every infinite duration", () => {
     for (const maxAttempts of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       expect(refusal({ maxAttempts }).issues.map((issue) => issue.path)).toEqual(["blocking.maxAttempts"])
     }
@@ -72,7 +72,7 @@ describe("RetryPolicy", () => {
     for (const jitter of [-0.1, 1.1, Number.NaN]) expect(refusal({ jitter }).issues).toHaveLength(1)
   })
 
-  it("what it accepts has a finite worst case; what it does not, it refuses with InvalidRetryPolicy", () => {
+  it("an accepted policy has a finite worst case; others are refused with InvalidRetryPolicy", () => {
     fc.assert(
       fc.property(
         fc.record(

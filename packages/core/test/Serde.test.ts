@@ -31,7 +31,7 @@ describe("Serde.json", () => {
     expect(decodeOrder(JSON.stringify({ ...order, items: [{ price: "1" }] })).path).toBe('["items"][0]["price"]')
   })
 
-  it("SER-05 names all problems at once, with a bound", () => {
+  it("SER-05 names all problems at once, up to a limit", () => {
     const failure = decodeOrder(JSON.stringify({ ...order, status: "lost", items: [{}, { price: "x" }] }))
     expect(failure.detail).toBe(
       'Expected "open" | "paid" at ["status"]; Missing key at ["items"][0]["price"]; Expected number at ["items"][1]["price"]'
@@ -40,11 +40,11 @@ describe("Serde.json", () => {
     expect(many.detail).toContain("and 80 more")
   })
 
-  it("refuses bytes that are not UTF-8, and names what happened", () => {
+  it("refuses bytes that are not UTF-8, and says so", () => {
     expect(failureOf(Serde.json(Schema.String).decode(Uint8Array.of(0x22, 0xff, 0x22))).detail).toContain("utf-8")
   })
 
-  it("SER-09 C13 tells a tombstone, zero bytes and the text null apart", () => {
+  it("SER-09 C13 distinguishes a tombstone, zero bytes and the text null", () => {
     const strict = Serde.json(Schema.NullOr(Order))
     expect(failureOf(strict.decode(null)).detail).toBe("a tombstone (null) arrived; use Serde.nullable")
     expect(failureOf(strict.decode(new Uint8Array())).detail).toBe("zero bytes are not JSON")
@@ -72,7 +72,7 @@ describe("Serde.json", () => {
     )
   })
 
-  it("decodes whatever it encoded, and never throws on other bytes", () => {
+  it("decodes its own encoding, and never throws on other bytes", () => {
     const serde = Serde.json(Schema.Json)
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
@@ -97,7 +97,7 @@ describe("Serde.json", () => {
     })
   })
 
-  it("takes names such as __proto__ and constructor as ordinary properties", () => {
+  it("treats names such as __proto__ and constructor as ordinary properties", () => {
     const serde = Serde.json(Schema.Record(Schema.String, Schema.Finite))
     const value = Result.getOrThrow(serde.decode(encodeText('{"constructor":1,"toString":2}')))
     expect(Object.entries(value)).toEqual([
@@ -119,14 +119,14 @@ describe("Serde.string, bytes, nullable, make", () => {
     expect(Result.isFailure(Serde.string.encode("\uD800"))).toBe(true)
   })
 
-  it("bytes hands over the very same bytes, and null", () => {
+  it("bytes hands over the same bytes, and null", () => {
     const given = Uint8Array.of(0, 255)
     expect(Result.getOrThrow(Serde.bytes.decode(given))).toBe(given)
     expect(Result.getOrThrow(Serde.bytes.decode(null))).toBeNull()
     expect(Result.getOrThrow(Serde.bytes.encode(null))).toBeNull()
   })
 
-  it("SER-09 nullable passes null through in both directions and leaves the rest to its serde", () => {
+  it("SER-09 nullable passes null through in both directions and delegates other values to its serde", () => {
     const serde = Serde.nullable(Serde.string)
     expect(Result.getOrThrow(serde.decode(null))).toBeNull()
     expect(Result.getOrThrow(serde.encode(null))).toBeNull()
@@ -158,7 +158,7 @@ describe("Serde.string, bytes, nullable, make", () => {
     expect(failureOf(broken("never asked").decode(null)).detail).toContain("Serde.nullable")
   })
 
-  it("SER-08 a format of one's own may look at headers, and is checked against a schema with the path of each problem", () => {
+  it("SER-08 a custom format may read headers, and a schema checks it with the path of each problem", () => {
     const separated = Serde.checked(Schema.Struct({ id: Schema.FiniteFromString, to: Schema.NonEmptyString }), {
       name: "separated",
       decode: (bytes, source) => {

@@ -17,7 +17,7 @@ describe("TopicName", () => {
     })
   })
 
-  it("NAM-04 built-in strategies, and a function of the user", () => {
+  it("NAM-04 built-in strategies, and a user's function", () => {
     expect(derive(TopicName.dotted, 2)).toEqual({
       retry: ["orders.events.retry.1", "orders.events.retry.2"],
       deadLetter: "orders.events.error"

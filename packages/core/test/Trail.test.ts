@@ -49,7 +49,7 @@ const replays = MemoryBroker.MemoryBroker.useSync(({ broker }) =>
 const trailOf = (selector: Trail.Selector) => Effect.map(inTime(Trail.trail(topics, selector)), Trail.format)
 
 describe("trail", () => {
-  scenario("the way of one record through all tiers, the dead letter topic, and a replay", () =>
+  scenario("follows one record through all tiers, the dead letter topic, and a replay", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 4 })
@@ -81,7 +81,7 @@ describe("trail", () => {
     })
   )
 
-  scenario("a record that moves on while its copies are looked for is not taken for done", () =>
+  scenario("a record that moves on while its copies are searched is not reported as done", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -112,33 +112,27 @@ describe("trail", () => {
     })
   )
 
-  scenario(
-    "a record that is gone from the main topic still has its copies; one of which nothing is left has no trail",
-    () =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryBroker.MemoryBroker
-        yield* memory.createTopic("orders")
-        yield* publish("orders", ["bad"])
-        const app = yield* start(failing().binding)
-        yield* until(() => app.of("Settled").some(({ settlement }) => settlement === "DeadLettered"), "10 seconds")
-        const admin = yield* memory.broker.admin
-        yield* admin.deleteRecords("orders", [{ partition: 0, before: -1n }])
-        const hops = yield* inTime(Trail.trail(topics, { partition: 0, offset: 0n }))
-        assert.deepStrictEqual(
-          hops.map(({ kind }) => kind),
-          ["retry", "retry", "retry", "dead-letter"]
-        )
-        for (const selector of [
-          { partition: 0, offset: 5n },
-          { partition: 9, offset: 0n },
-          { key: "never" }
-        ] as const) {
-          assert.deepStrictEqual(yield* inTime(Trail.trail(topics, selector)), [])
-        }
-      })
+  scenario("a record that is gone from the main topic still has its copies; a record without any has no trail", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* publish("orders", ["bad"])
+      const app = yield* start(failing().binding)
+      yield* until(() => app.of("Settled").some(({ settlement }) => settlement === "DeadLettered"), "10 seconds")
+      const admin = yield* memory.broker.admin
+      yield* admin.deleteRecords("orders", [{ partition: 0, before: -1n }])
+      const hops = yield* inTime(Trail.trail(topics, { partition: 0, offset: 0n }))
+      assert.deepStrictEqual(
+        hops.map(({ kind }) => kind),
+        ["retry", "retry", "retry", "dead-letter"]
+      )
+      for (const selector of [{ partition: 0, offset: 5n }, { partition: 9, offset: 0n }, { key: "never" }] as const) {
+        assert.deepStrictEqual(yield* inTime(Trail.trail(topics, selector)), [])
+      }
+    })
   )
 
-  scenario("hostile text of headers stays in its line", () =>
+  scenario("hostile header text cannot break its line", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

@@ -36,7 +36,7 @@ describe("TypeId.serde", () => {
     expect(TypeId.header(user)).toEqual({ key: "__TypeId__", value: new TextEncoder().encode(user) })
   })
 
-  it("SER-07 of repeated headers the last one counts, as on the JVM", () => {
+  it("SER-07 the last of repeated headers counts, as on the JVM", () => {
     expect(Result.getOrThrow(messages.decode(json({ id: 7 }), record(email, user)))._tag).toBe(user)
   })
 
@@ -45,7 +45,7 @@ describe("TypeId.serde", () => {
     expect(Result.getOrThrow(failure)).toMatchObject({ path: '["to"]', serde: "json" })
   })
 
-  it("SER-07 SEC-02 a name outside of the allow-list is a failure that says header, name and what is allowed", () => {
+  it("SER-07 SEC-02 a name outside the allow-list is a failure that says header, name and allowed names", () => {
     expect(refusal(record("com.evil.Runtime"))).toBe(
       "header __TypeId__ is 'com.evil.Runtime', which is not trusted; trusted is com.extractor.unraveldocs.*"
     )
@@ -53,7 +53,7 @@ describe("TypeId.serde", () => {
     expect(refusal(record("com.extractor.unraveldocs"))).toContain("is not trusted")
   })
 
-  it("SER-07 SEC-02 a trusted name without a serde, and none at all, are failures", () => {
+  it("SER-07 SEC-02 a trusted name without a serde, and a missing name, are failures", () => {
     expect(refusal(record("com.extractor.unraveldocs.Other"))).toBe(
       `header __TypeId__ is 'com.extractor.unraveldocs.Other', which has no serde; there is one for ${email}, ${user}`
     )
@@ -64,11 +64,11 @@ describe("TypeId.serde", () => {
     expect(Result.isFailure(messages.encode({ _tag: "Other", value: { id: 7 } } as never))).toBe(true)
   })
 
-  it.each(["__proto__", "constructor", "toString", ""])("SEC-03 SER-07 the name '%s' finds nothing", (name) => {
+  it.each(["__proto__", "constructor", "toString", ""])("SEC-03 SER-07 the name '%s' matches no serde", (name) => {
     expect(refusal(record(name), TypeId.serde({ A: Serde.string }, { trusted: ["A", name] }))).toContain("has no serde")
   })
 
-  it("SER-07 the allow-list is the program's: exact names and prefixes; what it leaves out is not decoded although it has a serde", () => {
+  it("SER-07 the program sets the allow-list of exact names and prefixes; a name outside it is not decoded although it has a serde", () => {
     const own = TypeId.serde(
       { "shop.Order": Serde.string, "shop.old.Order": Serde.string, Note: Serde.string },
       { trusted: ["shop.Order", "shop.old.*"] }
@@ -86,7 +86,7 @@ describe("TypeId.serde", () => {
     expect(refusal({ headers: [] }, many)).toMatch(/t\.T19 and 5 more$/)
   })
 
-  it("SER-09 a tombstone is read where the whole is nullable, whatever its header says", () => {
+  it("SER-09 a nullable type serde reads a tombstone, whatever its header says", () => {
     const nullable = Serde.nullable(messages)
     expect(Result.getOrThrow(nullable.decode(null, record("com.evil.Runtime")))).toBeNull()
     expect(nullable.headers?.(null)).toEqual([])
@@ -94,7 +94,7 @@ describe("TypeId.serde", () => {
     expect(Result.getOrThrow(Result.flip(messages.decode(null, record(email)))).detail).toContain("tombstone")
   })
 
-  it("waits for what the serde of the named type waits for, and for nothing where none does", () => {
+  it("waits only for the preparation of the named type's serde", () => {
     const fetched = Effect.void
     const waiting = TypeId.serde(
       { A: { ...Serde.string, prepare: () => fetched }, B: Serde.string },

@@ -44,7 +44,7 @@ const three = { minimumNumberOfCalls: 3, slidingWindowSize: 3, waitDurationInOpe
 
 describe("the circuit breaker of a binding (TST-06: breaker)", () => {
   scenario(
-    "CB-04 CB-07 CB-08 C11 opens, pauses the binding, and holds every record where it is, none routed or skipped",
+    "CB-04 CB-07 CB-08 C11 opens, pauses the binding, and holds every record where it is; no record is routed or skipped",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -81,7 +81,7 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
   )
 
   scenario(
-    "CB-15 CB-10 ruling 10 a dependency that is down for two hours: nothing is published, membership is kept, order too",
+    "CB-15 CB-10 ruling 10 a dependency is down for two hours: nothing is published, membership and order are kept",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -110,32 +110,34 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
       })
   )
 
-  scenario("CB-08 ruling 28 who waits between two attempts when it opens has all of them again behind it", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const app = yield* start(
-        Binding.make("orders", {
-          ...orders,
-          processingOrder: "key",
-          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
-          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
-          onError: { Down: Route.retry },
-          handler: ({ value }) =>
-            Effect.andThen(Effect.sleep(value === "slow" ? "1 second" : 0), Effect.fail(new Down()))
-        })
-      )
-      yield* append("orders", 0, ["quick", "slow"])
-      // The quick one opens it at its second attempt, a second before that of the slow one.
-      yield* advance("4 seconds")
-      assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
-      yield* advance("10 seconds")
-      const ofSlow = app.of("AttemptFailed").filter(({ record }) => record.offset === 1n)
-      assert.deepStrictEqual(
-        ofSlow.map(({ attempt }) => attempt),
-        [1, 1]
-      )
-    })
+  scenario(
+    "CB-08 ruling 28 a record that waits between two attempts when the breaker opens has all its attempts again afterwards",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const app = yield* start(
+          Binding.make("orders", {
+            ...orders,
+            processingOrder: "key",
+            retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
+            circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
+            onError: { Down: Route.retry },
+            handler: ({ value }) =>
+              Effect.andThen(Effect.sleep(value === "slow" ? "1 second" : 0), Effect.fail(new Down()))
+          })
+        )
+        yield* append("orders", 0, ["quick", "slow"])
+        // The quick one opens it at its second attempt, a second before that of the slow one.
+        yield* advance("4 seconds")
+        assert.strictEqual(app.of("BreakerChanged").at(-1)?.to, "OPEN")
+        yield* advance("10 seconds")
+        const ofSlow = app.of("AttemptFailed").filter(({ record }) => record.offset === 1n)
+        assert.deepStrictEqual(
+          ofSlow.map(({ attempt }) => attempt),
+          [1, 1]
+        )
+      })
   )
 
   scenario("CB-02 REB-03 a call that the processing budget cuts off is a failure of the dependency", () =>
@@ -214,7 +216,7 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
     })
   )
 
-  scenario("CB-12 ruling 29 permanent errors are no failures of the dependency", () =>
+  scenario("CB-12 ruling 29 permanent errors do not count as failures of the dependency", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -253,25 +255,30 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
     })
   )
 
-  scenario("CB-13 automaticPauseOnOpen false: not shown PAUSED, yet nothing is handled while it is open", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const { dependency, binding } = dependent({ ...three, automaticPauseOnOpen: false }, { retry: RetryPolicy.none })
-      dependency.isDown = true
-      const app = yield* start(binding)
-      yield* publish("orders", ["a", "b", "c", "d"], () => "k")
-      yield* advance("10 seconds")
-      assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
-      assert.deepStrictEqual(values(dependency), ["a", "b", "c"])
-      dependency.isDown = false
-      yield* advance("20 seconds")
-      assert.deepStrictEqual(values(dependency), ["a", "b", "c", "c", "d"])
-      yield* app.close
-    })
+  scenario(
+    "CB-13 automaticPauseOnOpen false: the binding does not show PAUSED, and nothing is handled while the breaker is open",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const { dependency, binding } = dependent(
+          { ...three, automaticPauseOnOpen: false },
+          { retry: RetryPolicy.none }
+        )
+        dependency.isDown = true
+        const app = yield* start(binding)
+        yield* publish("orders", ["a", "b", "c", "d"], () => "k")
+        yield* advance("10 seconds")
+        assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+        assert.deepStrictEqual(values(dependency), ["a", "b", "c"])
+        dependency.isDown = false
+        yield* advance("20 seconds")
+        assert.deepStrictEqual(values(dependency), ["a", "b", "c", "c", "d"])
+        yield* app.close
+      })
   )
 
-  scenario("CB-02 CB-08 RTY-24 in-memory attempts stop when it opens; the breaker sees one outcome per delivery", () =>
+  scenario("CB-02 CB-08 RTY-24 attempts in place stop when the breaker opens; it sees one outcome per delivery", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 4 })

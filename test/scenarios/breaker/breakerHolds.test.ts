@@ -76,7 +76,7 @@ describe("an open circuit breaker", () => {
     for (const [kind, binding] of withUnreadable) {
       const definition = { ...binding.definition, circuitBreaker: { ...circuitBreaker, automaticPauseOnOpen } }
       scenario(
-        `ruling 28 ${kind}, automatic pause ${automaticPauseOnOpen}: a record that cannot be read waits, too`,
+        `ruling 28 ${kind}, automatic pause ${automaticPauseOnOpen}: a record that cannot be read also waits`,
         () =>
           Effect.gen(function* () {
             const memory = yield* cluster("slow", "?")
@@ -98,7 +98,7 @@ describe("an open circuit breaker", () => {
       ["just before its turn", ["slow", "up", "down", "?"]],
       ["at the moment of its turn, or just after", ["slow", "up", "?", "down"]]
     ] as const) {
-      scenario(`ruling 28 ${kind}: a record that cannot be read waits, too, when the breaker opens ${opens}`, () =>
+      scenario(`ruling 28 ${kind}: a record that cannot be read also waits when the breaker opens ${opens}`, () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
           yield* memory.createTopic("orders", { partitions: 4 })
@@ -143,7 +143,7 @@ describe("an open circuit breaker", () => {
     }
   }
 
-  scenario("ruling 35 a stop leaves records that wait in lanes for the breaker: neither awaited nor handled", () =>
+  scenario("ruling 35 a stop neither awaits nor handles records that wait in lanes for the breaker", () =>
     Effect.gen(function* () {
       const memory = yield* cluster("down", "up")
       let calls = 0
@@ -170,7 +170,7 @@ describe("an open circuit breaker", () => {
   )
 
   scenario(
-    "ruling 29 RTY-04 a batch that fails for good, and does not say where, is taken apart: the breaker is no part of it",
+    "ruling 29 RTY-04 a batch with a permanent failure that names no record is split into records, and the breaker does not count it",
     () =>
       Effect.gen(function* () {
         yield* cluster("a", "invalid", "b")
@@ -196,7 +196,7 @@ describe("an open circuit breaker", () => {
       })
   )
 
-  scenario("everybody is told of a change before the first call of the new state begins", () =>
+  scenario("every listener hears of a change before the first call of the new state begins", () =>
     Effect.gen(function* () {
       yield* cluster("a", "b")
       let isDown = true

@@ -73,7 +73,7 @@ describe("one circuit breaker for main topic, tiers and consumers", () => {
       })
     )
 
-    scenario(`CB-11 ${kind}: whatever a trial call comes to, and whoever ends it, the breaker does not hang`, () =>
+    scenario(`CB-11 ${kind}: the breaker does not hang, however a trial call ends`, () =>
       Effect.promise(async () => {
         for (const seed of [1, 2, 3, 4, 5, 17])
           await runScenario(Effect.provideService(troubled(bindingOf, seed), Turns, 60))

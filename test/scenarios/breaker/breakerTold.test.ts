@@ -19,8 +19,8 @@ const pass = Effect.fnUntraced(function* (seconds: number) {
 
 const states = (app: App) => app.of("BreakerChanged").map(({ to }) => to)
 
-describe("what the circuit breaker is told", () => {
-  scenario("rulings 16, 27: a batch that waits for a place when its partition is given up is no failed call", () =>
+describe("outcomes that the circuit breaker counts", () => {
+  scenario("rulings 16, 27: a batch that waits for a slot when its partition is given up is not a failed call", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -40,7 +40,7 @@ describe("what the circuit breaker is told", () => {
     })
   )
 
-  scenario("ruling 16: a batch whose handler interrupts itself is no failed call, and is handed over again", () =>
+  scenario("ruling 16: a batch whose handler interrupts itself is not a failed call, and is delivered again", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 1 })
@@ -94,7 +94,7 @@ describe("what the circuit breaker is told", () => {
     )
 
   scenario(
-    "CB-10 rulings 18, 27: a trial call that the budget cuts off, also when the broker takes a second to abort its transaction",
+    "CB-10 rulings 18, 27: a trial call that the budget cuts off counts as a failure, also when the broker takes a second to abort its transaction",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -133,7 +133,7 @@ describe("what the circuit breaker is told", () => {
     }
   )
 
-  scenario("a probe that hangs and cannot be interrupted has failed when its timeout is over", () =>
+  scenario("a probe that hangs and cannot be interrupted fails at its timeout", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -157,7 +157,7 @@ describe("what the circuit breaker is told", () => {
     })
   )
 
-  scenario("rulings 27, 28: the function of a transactional handler is only called within the bounds", () =>
+  scenario("rulings 27, 28: the function of a transactional handler is only called with a slot and a permit", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 4 })

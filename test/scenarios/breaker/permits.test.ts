@@ -34,7 +34,7 @@ describe("the permit of a trial call between two of its attempts", () => {
     ["maxInFlight 1", { processingOrder: "key", maxInFlight: 1 }, "orders"],
     ["a tier's concurrency 1", {}, "orders.retry-1"]
   ] as const) {
-    scenario(`CB-11 ruling 27 ${name}: who has the place and who has the permit never wait for each other`, () =>
+    scenario(`CB-11 ruling 27 ${name}: the holder of a slot and the holder of a permit never wait for each other`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         for (const each of ["orders", "orders.retry-1"]) yield* memory.createTopic(each, { partitions: 3 })
@@ -63,7 +63,7 @@ describe("the permit of a trial call between two of its attempts", () => {
     )
   }
 
-  scenario("CB-11 ruling 29 a trial call that counts as nothing leaves its permit to whoever waits", () =>
+  scenario("CB-11 ruling 29 a trial call that does not count gives its permit to a waiting record", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 3 })
@@ -97,7 +97,7 @@ describe("the permit of a trial call between two of its attempts", () => {
     })
   )
 
-  scenario("CB-11 ruling 27 while its tier is paused others find out how the dependency is", () =>
+  scenario("CB-11 ruling 27 while a record's tier is paused, other records make the trial calls", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       for (const each of ["orders", "orders.retry-1"]) yield* memory.createTopic(each)

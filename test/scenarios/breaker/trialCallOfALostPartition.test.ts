@@ -65,7 +65,7 @@ describe("a trial call that fails after its partition was lost", () => {
   }
 
   scenario(
-    "CB-11 ruling 27 transactional: one that waits for its output is cut off at once, and gives its permit back",
+    "CB-11 ruling 27 transactional: a call that waits for its output is cut off at once, and gives its permit back",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -107,7 +107,7 @@ describe("a trial call that fails after its partition was lost", () => {
   )
 
   scenario(
-    "CB-11 ruling 27 transactional: one that failed gives its permit back when its partition is lost while its transaction is being aborted",
+    "CB-11 ruling 27 transactional: a failed call gives its permit back when its partition is lost while its transaction is being aborted",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -139,7 +139,7 @@ describe("a trial call that fails after its partition was lost", () => {
   )
 
   scenario(
-    "CB-11 ruling 27 batch: one that failed gives its permit back when its partition is lost while what was handled before it is being committed",
+    "CB-11 ruling 27 batch: a failed call gives its permit back when its partition is lost while earlier records are being committed",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

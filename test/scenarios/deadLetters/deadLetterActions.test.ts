@@ -13,55 +13,59 @@ const failing = <R>(deadLetter: DeadLetter.DeadLetter<R>, broken: { is: boolean 
     handler: ({ value }) => (broken.is && value.startsWith("bad") ? Effect.die(new RangeError(value)) : Effect.void)
   })
 
-describe("what a binding does with its dead letters", () => {
-  scenario("DLT-18 an alert for each stored one, after it is stored; one that hangs or fails changes nothing", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const alerts: Array<string> = []
-      const alert = (letter: DeadLetterRecord.DeadLetterRecord) =>
-        Effect.suspend(() => {
-          const value = text(letter.value) ?? ""
-          alerts.push(`${value} ${letter.lastExceptionClass} ${letter.record.topic}@${letter.record.offset}`)
-          if (value === "bad-hangs") return Effect.never
-          return value === "bad-fails" ? Effect.fail("pager") : Effect.void
-        })
-      const app = yield* start(failing(DeadLetter.alertAndStore(alert, { timeout: "10 seconds" })))
-      yield* append("orders", 0, ["bad-1", "bad-hangs", "bad-fails", "good", "bad-2"])
-      yield* settle
-      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 5n)
-      assert.strictEqual((yield* valuesOf("orders.DLT")).length, 4)
-      yield* advance("10 seconds")
-      assert.deepStrictEqual(alerts, [
-        "bad-1 RangeError orders.DLT@0",
-        "bad-hangs RangeError orders.DLT@1",
-        "bad-fails RangeError orders.DLT@2",
-        "bad-2 RangeError orders.DLT@3"
-      ])
-      assert.strictEqual(app.of("AlertFailed").length, 2)
-    })
-  )
-
-  scenario("DLT-19 DLT-21 DLT-26 a scheduled replay after the cooldown, up to its most; then the record stays", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const broken = { is: true }
-      const replay = DeadLetter.scheduledReplay({ cooldown: "10 minutes", maxReplays: 2 })
-      yield* start(failing(replay, broken))
-      yield* append("orders", 0, ["bad"])
-      yield* advance("9 minutes")
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["bad"])
-      yield* Effect.repeat(advance("1 minute"), { times: 2 })
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["bad", "bad"])
-      yield* Effect.repeat(advance("1 minute"), { times: 60 })
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["bad", "bad", "bad"])
-      assert.strictEqual((yield* valuesOf("orders.DLT")).length, 3)
-    })
+describe("dead letter strategies of a binding", () => {
+  scenario(
+    "DLT-18 each stored dead letter raises an alert after it is stored; an alert that hangs or fails changes nothing",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const alerts: Array<string> = []
+        const alert = (letter: DeadLetterRecord.DeadLetterRecord) =>
+          Effect.suspend(() => {
+            const value = text(letter.value) ?? ""
+            alerts.push(`${value} ${letter.lastExceptionClass} ${letter.record.topic}@${letter.record.offset}`)
+            if (value === "bad-hangs") return Effect.never
+            return value === "bad-fails" ? Effect.fail("pager") : Effect.void
+          })
+        const app = yield* start(failing(DeadLetter.alertAndStore(alert, { timeout: "10 seconds" })))
+        yield* append("orders", 0, ["bad-1", "bad-hangs", "bad-fails", "good", "bad-2"])
+        yield* settle
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 5n)
+        assert.strictEqual((yield* valuesOf("orders.DLT")).length, 4)
+        yield* advance("10 seconds")
+        assert.deepStrictEqual(alerts, [
+          "bad-1 RangeError orders.DLT@0",
+          "bad-hangs RangeError orders.DLT@1",
+          "bad-fails RangeError orders.DLT@2",
+          "bad-2 RangeError orders.DLT@3"
+        ])
+        assert.strictEqual(app.of("AlertFailed").length, 2)
+      })
   )
 
   scenario(
-    "DLT-20 NAM-07 ruling 33 ruling 34 a handler of one's own gets each; one that fails leaves the record, once",
+    "DLT-19 DLT-21 DLT-26 a scheduled replay runs after the cooldown, up to maxReplays; then the record stays",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const broken = { is: true }
+        const replay = DeadLetter.scheduledReplay({ cooldown: "10 minutes", maxReplays: 2 })
+        yield* start(failing(replay, broken))
+        yield* append("orders", 0, ["bad"])
+        yield* advance("9 minutes")
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["bad"])
+        yield* Effect.repeat(advance("1 minute"), { times: 2 })
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["bad", "bad"])
+        yield* Effect.repeat(advance("1 minute"), { times: 60 })
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["bad", "bad", "bad"])
+        assert.strictEqual((yield* valuesOf("orders.DLT")).length, 3)
+      })
+  )
+
+  scenario(
+    "DLT-20 NAM-07 ruling 33 ruling 34 a custom handler gets each dead letter; a failing call leaves the record, once",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

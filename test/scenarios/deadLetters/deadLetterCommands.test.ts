@@ -20,7 +20,7 @@ const failing = (settings: { readonly cluster?: string; readonly deadLetter?: De
 }
 
 describe("dead letters of a binding", () => {
-  scenario("DLT-23 DLT-30 statistics, a replay, and what is left", () =>
+  scenario("DLT-23 DLT-30 statistics, a replay, and the remaining records", () =>
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
@@ -43,85 +43,82 @@ describe("dead letters of a binding", () => {
     })
   )
 
-  scenario("DLT-24 DLT-25 DLT-29 DLT-31 by time, to a tier, by hand, given up, purged", () =>
-    Effect.gen(function* () {
-      const { createTopic } = yield* MemoryBroker.MemoryBroker
-      yield* createTopic("orders")
-      const { binding, handled, trouble } = failing()
-      const { connector } = yield* start(binding)
-      yield* publish("orders", ["a", "b", "c", "d"])
-      yield* settle
-      const letters = yield* connector.deadLetters("default:orders")
-      trouble.isOn = false
-      assert.strictEqual(yield* inTime(letters.discard([{ partition: 0, offset: 3n }], "a test order")), 1)
-      assert.deepStrictEqual(
-        (yield* inTime(letters.discarded)).map(({ offset, reason }) => `${offset} ${reason}`),
-        ["3 a test order"]
-      )
-      assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 1n }])), { replayed: 1 })
-      yield* settle
-      assert.deepStrictEqual(handled, ["b"])
-      assert.deepInclude(yield* inTime(letters.replayToTier(1, 1)), { replayed: 1 })
-      assert.deepStrictEqual(yield* valuesOf("orders.retry-1"), ["a"])
-      const refusal = yield* Effect.flip(letters.replayToTier(2, 1))
-      assert.include(refusal.message, "tiers 1 to 1")
-      assert.deepInclude(yield* inTime(letters.replayWindow(0, Number.MAX_SAFE_INTEGER)), { replayed: 1 })
-      yield* settle
-      assert.deepStrictEqual(handled, ["b", "c"])
-      assert.strictEqual(yield* inTime(letters.purge(Number.MAX_SAFE_INTEGER)), 4)
-      assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 0, stored: 0 })
-    })
-  )
-
   scenario(
-    "ERR-17 an operator reads a letter, sends it to its topic again, or gives it up with an entry that says why",
+    "DLT-24 DLT-25 DLT-29 DLT-31 dead letters are replayed by time, to a tier and by hand, discarded, and purged",
     () =>
       Effect.gen(function* () {
         const { createTopic } = yield* MemoryBroker.MemoryBroker
         yield* createTopic("orders")
         const { binding, handled, trouble } = failing()
         const { connector } = yield* start(binding)
-        yield* publish("orders", ["a", "b"])
+        yield* publish("orders", ["a", "b", "c", "d"])
         yield* settle
+        const letters = yield* connector.deadLetters("default:orders")
         trouble.isOn = false
-        const letters = yield* connector.deadLetters("orders")
-        const read = yield* inTime(letters.list({ partition: 0, count: 10 }))
+        assert.strictEqual(yield* inTime(letters.discard([{ partition: 0, offset: 3n }], "a test order")), 1)
         assert.deepStrictEqual(
-          read.map(({ letter }) => [text(letter.record.value), letter.originalTopic, letter.originalOffset]),
-          [
-            ["a", "orders", 0n],
-            ["b", "orders", 1n]
-          ]
+          (yield* inTime(letters.discarded)).map(({ offset, reason }) => `${offset} ${reason}`),
+          ["3 a test order"]
         )
-        assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 0n }])), { replayed: 1 })
+        assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 1n }])), { replayed: 1 })
         yield* settle
-        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "a"])
-        assert.deepStrictEqual(handled, ["a"])
-        const before = yield* now
-        assert.strictEqual(
-          yield* inTime(letters.discard([{ partition: 0, offset: 1n }], "ann: the customer is gone")),
-          1
-        )
-        const [entry, ...others] = yield* inTime(letters.discarded)
-        assert.deepStrictEqual(others, [])
-        assert.deepInclude(entry, {
-          groupId: "billing",
-          partition: 0,
-          offset: "1",
-          reason: "ann: the customer is gone",
-          originalTopic: "orders",
-          originalOffset: "1"
-        })
-        assert.isAtLeast(entry!.discardedAt, before)
-        // For good: neither a replay of all nor one by hand takes it again.
-        assert.deepInclude(yield* inTime(letters.replay(10)), { replayed: 0 })
-        assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 1n }])), { replayed: 0 })
+        assert.deepStrictEqual(handled, ["b"])
+        assert.deepInclude(yield* inTime(letters.replayToTier(1, 1)), { replayed: 1 })
+        assert.deepStrictEqual(yield* valuesOf("orders.retry-1"), ["a"])
+        const refusal = yield* Effect.flip(letters.replayToTier(2, 1))
+        assert.include(refusal.message, "tiers 1 to 1")
+        assert.deepInclude(yield* inTime(letters.replayWindow(0, Number.MAX_SAFE_INTEGER)), { replayed: 1 })
         yield* settle
-        assert.deepStrictEqual(handled, ["a"])
+        assert.deepStrictEqual(handled, ["b", "c"])
+        assert.strictEqual(yield* inTime(letters.purge(Number.MAX_SAFE_INTEGER)), 4)
+        assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 0, stored: 0 })
       })
   )
 
-  scenario("DLT-21 DLT-26 ruling 30 what fails again is replayed three times at most, and stays", () =>
+  scenario("ERR-17 an operator reads a dead letter, replays it, or discards it with an entry that says why", () =>
+    Effect.gen(function* () {
+      const { createTopic } = yield* MemoryBroker.MemoryBroker
+      yield* createTopic("orders")
+      const { binding, handled, trouble } = failing()
+      const { connector } = yield* start(binding)
+      yield* publish("orders", ["a", "b"])
+      yield* settle
+      trouble.isOn = false
+      const letters = yield* connector.deadLetters("orders")
+      const read = yield* inTime(letters.list({ partition: 0, count: 10 }))
+      assert.deepStrictEqual(
+        read.map(({ letter }) => [text(letter.record.value), letter.originalTopic, letter.originalOffset]),
+        [
+          ["a", "orders", 0n],
+          ["b", "orders", 1n]
+        ]
+      )
+      assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 0n }])), { replayed: 1 })
+      yield* settle
+      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "a"])
+      assert.deepStrictEqual(handled, ["a"])
+      const before = yield* now
+      assert.strictEqual(yield* inTime(letters.discard([{ partition: 0, offset: 1n }], "ann: the customer is gone")), 1)
+      const [entry, ...others] = yield* inTime(letters.discarded)
+      assert.deepStrictEqual(others, [])
+      assert.deepInclude(entry, {
+        groupId: "billing",
+        partition: 0,
+        offset: "1",
+        reason: "ann: the customer is gone",
+        originalTopic: "orders",
+        originalOffset: "1"
+      })
+      assert.isAtLeast(entry!.discardedAt, before)
+      // For good: neither a replay of all nor one by hand takes it again.
+      assert.deepInclude(yield* inTime(letters.replay(10)), { replayed: 0 })
+      assert.deepInclude(yield* inTime(letters.replayRecords([{ partition: 0, offset: 1n }])), { replayed: 0 })
+      yield* settle
+      assert.deepStrictEqual(handled, ["a"])
+    })
+  )
+
+  scenario("DLT-21 DLT-26 ruling 30 a record that fails again is replayed at most three times, and stays", () =>
     Effect.gen(function* () {
       const { createTopic, log } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
@@ -140,7 +137,7 @@ describe("dead letters of a binding", () => {
     })
   )
 
-  scenario("LIF-02 a stopped binding's dead letters can be worked on; one that is not there is refused", () =>
+  scenario("LIF-02 commands work on dead letters of a stopped binding; an unknown binding is refused", () =>
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")

@@ -16,33 +16,35 @@ const binding = (settings: DeadLetter.Settings) =>
     handler: ({ value }) => Effect.fail(value === "fraud" ? new Fraud() : new Odd())
   })
 
-describe("how dead letters look, and where they go", () => {
-  scenario("DLT-14 DLT-15 ruling 25 headers of Spring, of the brokers package and the trail as JSON beside ours", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders", { partitions: 3 })
-      yield* append("orders", 2, ["odd"])
-      yield* start(binding({ headers: { spring: "plain", brokers: true, trailJson: true } }))
-      const letters = (yield* Effect.forEach([0, 1, 2], (partition) => memory.log("orders.DLT", partition))).flat()
-      assert.strictEqual(letters.length, 1)
-      const headers = headersOf(letters[0])
-      assert.strictEqual(headers.get("x-eventbus-original-topic"), "orders")
-      assert.strictEqual(headers.get("kafka_dlt-original-topic"), "orders")
-      const partition = letters[0]?.headers.find(({ key }) => key === "kafka_dlt-original-partition")?.value
-      assert.deepStrictEqual(Array.from(partition ?? []), [0, 0, 0, 2])
-      assert.strictEqual(headers.get("kafka_dlt-exception-fqcn"), "Odd")
-      assert.strictEqual(headers.get("original-topic"), "orders")
-      assert.strictEqual(headers.get("exception-class"), "Odd")
-      assert.deepInclude(JSON.parse(headers.get("x-eventbus-trail") ?? "[]")[0], {
-        tier: 0,
-        exceptionClass: "Odd",
-        attempts: 1
+describe("headers and topics of dead letters", () => {
+  scenario(
+    "DLT-14 DLT-15 ruling 25 headers of Spring and of the brokers package, and the trail as JSON, beside ours",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 3 })
+        yield* append("orders", 2, ["odd"])
+        yield* start(binding({ headers: { spring: "plain", brokers: true, trailJson: true } }))
+        const letters = (yield* Effect.forEach([0, 1, 2], (partition) => memory.log("orders.DLT", partition))).flat()
+        assert.strictEqual(letters.length, 1)
+        const headers = headersOf(letters[0])
+        assert.strictEqual(headers.get("x-eventbus-original-topic"), "orders")
+        assert.strictEqual(headers.get("kafka_dlt-original-topic"), "orders")
+        const partition = letters[0]?.headers.find(({ key }) => key === "kafka_dlt-original-partition")?.value
+        assert.deepStrictEqual(Array.from(partition ?? []), [0, 0, 0, 2])
+        assert.strictEqual(headers.get("kafka_dlt-exception-fqcn"), "Odd")
+        assert.strictEqual(headers.get("original-topic"), "orders")
+        assert.strictEqual(headers.get("exception-class"), "Odd")
+        assert.deepInclude(JSON.parse(headers.get("x-eventbus-trail") ?? "[]")[0], {
+          tier: 0,
+          exceptionClass: "Odd",
+          attempts: 1
+        })
       })
-    })
   )
 
   scenario(
-    "NAM-03 a suffix of its own, and another topic for some failures; one that is no topic is the usual one",
+    "NAM-03 a custom suffix, and another topic for some failures; an invalid topic name means the usual topic",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -60,28 +62,30 @@ describe("how dead letters look, and where they go", () => {
       })
   )
 
-  scenario("DLT-02 ruling 23 while a dead letter cannot be published, what is handled behind it stays bounded", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const values = ["odd", ...Array.from({ length: 12_000 }, (_, index) => `good-${index}`)]
-      yield* append("orders", 0, values)
-      let handled = 0
-      yield* start(
-        Binding.make("orders", {
-          ...orders,
-          retry: RetryPolicy.none,
-          missingTopics: "wait",
-          handler: ({ value }) => (value === "odd" ? Effect.die("odd") : Effect.sync(() => handled++))
-        })
-      )
-      yield* advance("20 seconds")
-      assert.isAtMost(handled, 10_000)
-      yield* memory.createTopic("orders.DLT")
-      yield* until(() => handled === 12_000, "5 seconds")
-      yield* advance("5 seconds")
-      assert.strictEqual(handled, 12_000)
-      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 12_001n)
-    })
+  scenario(
+    "DLT-02 ruling 23 while a dead letter cannot be published, a bounded number of records behind it is handled",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const values = ["odd", ...Array.from({ length: 12_000 }, (_, index) => `good-${index}`)]
+        yield* append("orders", 0, values)
+        let handled = 0
+        yield* start(
+          Binding.make("orders", {
+            ...orders,
+            retry: RetryPolicy.none,
+            missingTopics: "wait",
+            handler: ({ value }) => (value === "odd" ? Effect.die("odd") : Effect.sync(() => handled++))
+          })
+        )
+        yield* advance("20 seconds")
+        assert.isAtMost(handled, 10_000)
+        yield* memory.createTopic("orders.DLT")
+        yield* until(() => handled === 12_000, "5 seconds")
+        yield* advance("5 seconds")
+        assert.strictEqual(handled, 12_000)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 12_001n)
+      })
   )
 })

@@ -49,7 +49,7 @@ describe("strategies of a binding's dead letters", () => {
   )
 
   for (const [name, deadLetter] of strategies) {
-    scenario(`C22 ruling 36 ${name}: after stop and destroy nothing is left, and a start goes on`, () =>
+    scenario(`C22 ruling 36 ${name}: after stop and destroy nothing is left, and a start continues`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
@@ -77,7 +77,7 @@ describe("strategies of a binding's dead letters", () => {
     )
   }
 
-  scenario("DLT-18 DLT-22 ruling 35 alerts of records that are dead-lettered while the binding stops are given", () =>
+  scenario("DLT-18 DLT-22 ruling 35 records that are dead-lettered while the binding stops raise their alerts", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

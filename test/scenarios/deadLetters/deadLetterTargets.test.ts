@@ -7,7 +7,7 @@ import { advance, append, orders, scenario, start, valuesOf } from "../bus.ts"
 describe("a dead letter topic of the user's choice", () => {
   for (const target of ["orders", "orders.retry-1", "orders_retry-1", "", "a/b", "x".repeat(250), 42, {}, null]) {
     scenario(
-      `DLT-02 NAM-08 ${JSON.stringify(target).slice(0, 20)} is none: no record goes in circles or gets stuck`,
+      `DLT-02 NAM-08 ${JSON.stringify(target).slice(0, 20)} is not a valid target: no record goes in circles or gets stuck`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker

@@ -89,7 +89,7 @@ describe("the dead letter copy", () => {
     })
   )
 
-  scenario("DLT-10 too large with its headers: forensics go, the value stays", () =>
+  scenario("DLT-10 a copy too large with its headers loses forensic headers and keeps its value", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -134,7 +134,7 @@ describe("the dead letter copy", () => {
     })
   )
 
-  scenario("DLT-11 hostile header names and null values never keep a record from being parked", () =>
+  scenario("DLT-11 hostile header names and null values never prevent the publish of a copy", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -178,7 +178,7 @@ describe("publishing dead letters", () => {
     })
   )
 
-  scenario("DLT-02 the topic cannot be created at first: it is tried again", () =>
+  scenario("DLT-02 when the topic cannot be created at first, it is tried again", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -199,7 +199,7 @@ describe("publishing dead letters", () => {
     })
   )
 
-  scenario("DLT-02 forbidden: other partitions go on, the grant heals it", () =>
+  scenario("DLT-02 without the ACL other partitions go on, and granting it heals the partition", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -232,7 +232,7 @@ describe("publishing dead letters", () => {
     })
   )
 
-  scenario("DLT-01 a publish whose answer got lost leaves one copy", () =>
+  scenario("DLT-01 a publish whose answer is lost leaves one copy", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

@@ -69,25 +69,27 @@ const waitsOf = (calls: ReadonlyArray<Call>, group: string) => {
 }
 
 describe("the error handling strategy of the ten consumers", () => {
-  scenario("ERR-01 ERR-02 ERR-03 ERR-04 ERR-05 ERR-06 ERR-10 each retries by its profile, then dead-letters", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      for (const topic of topics) yield* memory.createTopic(topic)
-      const calls: Array<Call> = []
-      const app = yield* start(...bindings(calls))
-      for (const topic of topics) yield* append(topic, 0, [event("unavailable")])
-      yield* until(() => app.of("Settled").length === consumers.length, "1 second")
-      const expected = new Map<string, ReadonlyArray<number>>([
-        ["cg-deal-events", [1, 2, 4]],
-        ["cg-payout-executor", [5, 10, 20, 40, 60]],
-        ["cg-deposit-handler", [5, 10, 20, 40, 60]],
-        ["cg-notification-sender", [1, 2, 4]],
-        ["cg-reconciliation", []]
-      ])
-      for (const [group, waits] of expected) assert.deepStrictEqual(waitsOf(calls, group), waits, group)
-      assert.isTrue(app.of("Settled").every(({ settlement }) => settlement === "DeadLettered"))
-      for (const [group, topic] of consumers) assert.strictEqual(yield* memory.committed(group, topic, 0), 1n, group)
-    })
+  scenario(
+    "ERR-01 ERR-02 ERR-03 ERR-04 ERR-05 ERR-06 ERR-10 each consumer retries by its profile, then dead-letters",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        for (const topic of topics) yield* memory.createTopic(topic)
+        const calls: Array<Call> = []
+        const app = yield* start(...bindings(calls))
+        for (const topic of topics) yield* append(topic, 0, [event("unavailable")])
+        yield* until(() => app.of("Settled").length === consumers.length, "1 second")
+        const expected = new Map<string, ReadonlyArray<number>>([
+          ["cg-deal-events", [1, 2, 4]],
+          ["cg-payout-executor", [5, 10, 20, 40, 60]],
+          ["cg-deposit-handler", [5, 10, 20, 40, 60]],
+          ["cg-notification-sender", [1, 2, 4]],
+          ["cg-reconciliation", []]
+        ])
+        for (const [group, waits] of expected) assert.deepStrictEqual(waitsOf(calls, group), waits, group)
+        assert.isTrue(app.of("Settled").every(({ settlement }) => settlement === "DeadLettered"))
+        for (const [group, topic] of consumers) assert.strictEqual(yield* memory.committed(group, topic, 0), 1n, group)
+      })
   )
 
   scenario(
@@ -129,7 +131,7 @@ describe("the error handling strategy of the ten consumers", () => {
   )
 
   scenario(
-    "ERR-16 cooperative for all ten: a second process gets half of the partitions, the others are not touched",
+    "ERR-16 cooperative for all ten: a second process gets half of the partitions, the others are untouched",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

@@ -74,7 +74,7 @@ describe("acknowledgement", () => {
   )
 
   scenario(
-    "OFF-04 MANUAL: one commit request in flight; what finishes meanwhile joins the next",
+    "OFF-04 MANUAL: one commit request is in flight; records that finish meanwhile join the next",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -105,7 +105,7 @@ describe("acknowledgement", () => {
     { latency: { commit: "1 second" } }
   )
 
-  scenario("OFF-04 pause and stop flush what MANUAL has gathered", () =>
+  scenario("OFF-04 pause and stop flush pending MANUAL commits", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -165,7 +165,7 @@ describe("acknowledgement", () => {
     })
   )
 
-  scenario("OFF-10 a first record that fails is delivered again after a restart, it is not jumped over", () =>
+  scenario("OFF-10 a first record that fails is delivered again after a restart, not skipped", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -188,7 +188,7 @@ describe("acknowledgement", () => {
     })
   )
 
-  scenario("OFF-16 a result of an older assignment moves nothing in the new one", () =>
+  scenario("OFF-16 a result of an older assignment changes nothing in the new one", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -250,7 +250,7 @@ describe("acknowledgement", () => {
     })
   )
 
-  scenario("BND-15 OFF-18 the handler sees three added headers behind the record's own", () =>
+  scenario("BND-15 OFF-18 the handler sees three added headers after the record's own", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -276,7 +276,7 @@ describe("acknowledgement", () => {
 class Skip extends Schema.TaggedError<Skip>()("Skip", {}) {}
 class Dead extends Schema.TaggedError<Dead>()("Dead", {}) {}
 
-describe("commits in trouble", () => {
+describe("commits that fail", () => {
   scenario("OFF-08 a commit that the broker refuses is sent again until it is accepted; handling waits", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
@@ -294,7 +294,7 @@ describe("commits in trouble", () => {
     })
   )
 
-  scenario("OFF-08 a commit whose answer got lost is repeated and never goes backwards", () =>
+  scenario("OFF-08 a commit whose answer is lost is repeated and never goes backwards", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

@@ -19,7 +19,7 @@ class OneYieldMore extends Scheduler.MixedScheduler {
 
 describe("a partition that is paused for back-pressure (ruling 9)", () => {
   for (const processingOrder of ["partition", "key"] as const)
-    it(`${processingOrder}: is fetched again, wherever a fiber yields`, async () => {
+    it(`${processingOrder}: is fetched again, at whatever point a fiber yields`, async () => {
       for (let at = 1; at < 60; at++) {
         const scheduler = new OneYieldMore(at)
         const scenario = Effect.gen(function* () {

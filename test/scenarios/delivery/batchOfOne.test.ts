@@ -7,8 +7,8 @@ import { advance, append, orders, scenario, start } from "../bus.ts"
 class Flaky extends Schema.TaggedError<Flaky>()("Flaky", {}) {}
 class Harmless extends Schema.TaggedError<Harmless>()("Harmless", {}) {}
 
-describe("a record of a whole batch that is tried again alone", () => {
-  scenario("its verdict about the batch of one is routed by the error in it", () =>
+describe("a record of a batch that is tried again alone", () => {
+  scenario("a BatchProcessing error about a batch of one is routed by the error that it contains", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

@@ -34,7 +34,7 @@ describe("listenerType BATCH", () => {
   )
 
   scenario(
-    "OFF-12 offsets 0 to 9, 6 fails: 6 is committed, 0 to 5 are not repeated, 7 to 9 come after it is settled",
+    "OFF-12 offset 6 of 0 to 9 fails: 6 is committed, 0 to 5 are not repeated, 7 to 9 come after 6 is settled",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -63,7 +63,7 @@ describe("listenerType BATCH", () => {
       })
   )
 
-  scenario("OFF-12 a failure in partition A leaves partition B's commits and progress alone", () =>
+  scenario("OFF-12 a failure in partition A does not affect commits and progress of partition B", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -119,7 +119,7 @@ describe("listenerType BATCH", () => {
       })
   )
 
-  scenario("REB-02 the 70 % valve ends a batch between two records, commits what is finished and goes on", () =>
+  scenario("REB-02 the 70 % valve ends a batch between two records, commits the finished records and goes on", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -146,7 +146,7 @@ describe("listenerType BATCH", () => {
     })
   )
 
-  scenario("REB-02 a pause in the middle of a batch uses up none of its budget", () =>
+  scenario("REB-02 a pause in the middle of a batch uses none of its budget", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -172,7 +172,7 @@ describe("listenerType BATCH", () => {
     })
   )
 
-  scenario("BND-05 batches and an order inside the partition exclude each other, and say so", () =>
+  scenario("BND-05 batches with a processing order are refused with the reason", () =>
     Effect.gen(function* () {
       const refused = yield* Effect.flip(
         start(Binding.make("orders", { ...batch, processingOrder: "key", handler: () => Effect.void }))
@@ -294,33 +294,35 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
-  scenario("OFF-14 from: what is before is done, the failed record is tried alone, the rest comes again", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, offsets(5))
-      const calls: Array<ReadonlyArray<string>> = []
-      yield* start(
-        Binding.makeBatch("orders", {
-          ...chunked,
-          handleBatch: ({ deliveries }) =>
-            Effect.suspend(() => {
-              const values = deliveries.map(({ value }) => value)
-              calls.push(values)
-              const at = values.indexOf("2")
-              return at === -1 || calls.length === 2
-                ? Effect.void
-                : Effect.fail(EventBusError.BatchProcessing.from(at, new Bad()))
-            })
-        })
-      )
-      yield* advance("1 second")
-      assert.deepStrictEqual(calls, [offsets(5), ["2"], ["3", "4"]])
-      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 5n)
-    })
+  scenario(
+    "OFF-14 from: records before the index are done, the failed record is tried alone, the rest comes again",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, offsets(5))
+        const calls: Array<ReadonlyArray<string>> = []
+        yield* start(
+          Binding.makeBatch("orders", {
+            ...chunked,
+            handleBatch: ({ deliveries }) =>
+              Effect.suspend(() => {
+                const values = deliveries.map(({ value }) => value)
+                calls.push(values)
+                const at = values.indexOf("2")
+                return at === -1 || calls.length === 2
+                  ? Effect.void
+                  : Effect.fail(EventBusError.BatchProcessing.from(at, new Bad()))
+              })
+          })
+        )
+        yield* advance("1 second")
+        assert.deepStrictEqual(calls, [offsets(5), ["2"], ["3", "4"]])
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 5n)
+      })
   )
 
-  scenario("OFF-14 these: only the named records are tried again; used up, they are dead-lettered", () =>
+  scenario("OFF-14 these: only the named records are tried again; when exhausted, they are dead-lettered", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -349,7 +351,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
-  scenario("OFF-14 the error that is named for a record takes the route of its tag", () =>
+  scenario("OFF-14 a record takes the route of the error that is named for it", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -369,7 +371,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
-  scenario("OFF-15 a failure that names no record ends in single records: only the bad one is dead-lettered", () =>
+  scenario("OFF-15 a failure that names no record splits the batch: only the bad record is dead-lettered", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -396,7 +398,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
   )
 
   for (const outside of [2, 7, -1, 0.5]) {
-    scenario(`OFF-14 index ${outside} is outside of a batch of two, and says nothing: nothing is taken for done`, () =>
+    scenario(`OFF-14 index ${outside} is outside of a batch of two and is ignored: no record counts as done`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
@@ -422,7 +424,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     )
   }
 
-  scenario("REB-03 what the batch took is part of the processing budget of the record that it names", () =>
+  scenario("REB-03 the batch's time counts in the processing budget of the record that it names", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -477,7 +479,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
   )
 
   scenario(
-    "CB-08 ruling 17 a record that its batch names after the breaker has opened elsewhere stays in its place",
+    "CB-08 ruling 17 a record that its batch names as failed after the breaker has opened elsewhere stays where it is",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -525,24 +527,26 @@ describe("makeBatch (TST-06: batch adapter)", () => {
     })
   )
 
-  scenario("SER-04 poison is taken out of the batch; the handler sees the readable records around it in order", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, ["1", "{", "2"])
-      const calls: Array<ReadonlyArray<number>> = []
-      yield* start(
-        Binding.makeBatch("orders", {
-          ...chunked,
-          value: Serde.json(Schema.Number),
-          handleBatch: ({ deliveries }) => Effect.sync(() => calls.push(deliveries.map(({ value }) => value)))
-        })
-      )
-      yield* settle
-      assert.deepStrictEqual(calls, [[1], [2]])
-      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["{"])
-      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 3n)
-    })
+  scenario(
+    "SER-04 a poison record is left out of the batch; the handler sees the readable records around it in order",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["1", "{", "2"])
+        const calls: Array<ReadonlyArray<number>> = []
+        yield* start(
+          Binding.makeBatch("orders", {
+            ...chunked,
+            value: Serde.json(Schema.Number),
+            handleBatch: ({ deliveries }) => Effect.sync(() => calls.push(deliveries.map(({ value }) => value)))
+          })
+        )
+        yield* settle
+        assert.deepStrictEqual(calls, [[1], [2]])
+        assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["{"])
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 3n)
+      })
   )
 
   scenario("CLS-11 a batch handler that throws synchronously fails its batch, not its partition", () =>

@@ -101,7 +101,7 @@ describe("attempts in place", () => {
     })
   )
 
-  scenario("RTY-04 an error whose route is not retry gets one attempt", () =>
+  scenario("RTY-04 an error with another route than retry gets one attempt", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -125,7 +125,7 @@ describe("attempts in place", () => {
     })
   )
 
-  scenario("BND-16 the backoff of one partition holds no other", () =>
+  scenario("BND-16 the backoff of one partition delays no other", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -169,7 +169,7 @@ describe("attempts in place", () => {
 })
 
 describe("classification", () => {
-  scenario("CLS-12 a rule may look at the error; errors without a rule and defects are retried", () =>
+  scenario("CLS-12 a rule may inspect the error; errors without a rule and defects are retried", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -195,7 +195,7 @@ describe("classification", () => {
     })
   )
 
-  scenario("CLS-10 a classifier that throws decides nothing: the record keeps the default route", () =>
+  scenario("CLS-10 when a classifier throws, the record takes the default route", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -268,7 +268,7 @@ describe("classification", () => {
     )
   }
 
-  scenario("CLS-11 a handler that interrupts a fiber of its own and joins it is no trouble for the partition", () =>
+  scenario("CLS-11 a handler that interrupts its own fiber and joins it does not harm the partition", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -287,7 +287,7 @@ describe("classification", () => {
     })
   )
 
-  scenario("CARD-07 fibers that a handler left behind end with its delivery", () =>
+  scenario("CARD-07 fibers that a handler leaves running end with its delivery", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -330,7 +330,7 @@ describe("processing budget (TST-06: poll-budget guard)", () => {
 
   for (const processingOrder of ["partition", "unordered"] as const) {
     scenario(
-      `REB-03 order ${processingOrder}: a handler that never ends is cut off at 70 % and takes the normal route`,
+      `REB-03 order ${processingOrder}: a handler that never ends is cut off at 70 % and its record takes the normal route`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -357,7 +357,7 @@ describe("processing budget (TST-06: poll-budget guard)", () => {
     )
   }
 
-  scenario("REB-03 no attempt starts whose backoff would go over the budget", () =>
+  scenario("REB-03 no attempt starts when its backoff would exceed the budget", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -390,7 +390,7 @@ describe("processing budget (TST-06: poll-budget guard)", () => {
   )
 
   scenario(
-    "REB-03 the time of a commit is not the handler's",
+    "REB-03 the time of a commit does not count as handler time",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

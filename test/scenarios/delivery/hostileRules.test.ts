@@ -66,10 +66,10 @@ const ways: Record<string, (answer: () => unknown) => Binding.Binding<never>> = 
     })
 }
 
-describe("rules that throw or answer nonsense", () => {
+describe("rules that throw or return invalid values", () => {
   for (const [way, bindingOf] of Object.entries(ways)) {
     scenario(
-      `CLS-06 CLS-12 ${way}: each record takes the way of an unknown error, to its end, and is dead-lettered once`,
+      `CLS-06 CLS-12 ${way}: each record takes the whole route of an unknown error, and is dead-lettered once`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -100,32 +100,34 @@ describe("rules that throw or answer nonsense", () => {
     )
   }
 
-  scenario("CLS-09 ruling 15 a classifier's tier that does not exist is the dead letter topic, at once", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const targets = [3, 1.5, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER]
-      yield* append("orders", 0, targets.map(String))
-      let next = 0
-      yield* start(
-        Binding.make("orders", {
-          ...orders,
-          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 second", "2 seconds"] }),
-          classifier: () => ({ routing: "SKIP_TO_TIER", targetTier: targets[next++]! }),
-          handler: () => Effect.die("no")
-        })
-      )
-      yield* settle
-      const letters = (yield* memory.log("orders.DLT", 0)).map(headersOf)
-      assert.deepStrictEqual(
-        letters.map((headers) => headers.get("x-eventbus-dlt-reason")),
-        targets.map(() => "NON_RETRYABLE")
-      )
-    })
+  scenario(
+    "CLS-09 ruling 15 when a classifier names a tier that does not exist, the record is dead-lettered at once",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const targets = [3, 1.5, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER]
+        yield* append("orders", 0, targets.map(String))
+        let next = 0
+        yield* start(
+          Binding.make("orders", {
+            ...orders,
+            retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 second", "2 seconds"] }),
+            classifier: () => ({ routing: "SKIP_TO_TIER", targetTier: targets[next++]! }),
+            handler: () => Effect.die("no")
+          })
+        )
+        yield* settle
+        const letters = (yield* memory.log("orders.DLT", 0)).map(headersOf)
+        assert.deepStrictEqual(
+          letters.map((headers) => headers.get("x-eventbus-dlt-reason")),
+          targets.map(() => "NON_RETRYABLE")
+        )
+      })
   )
 
   scenario(
-    "CLS-13 RTY-20 how long a failure lasts decides its way: in place, early tier, late tier, dead letter topic",
+    "CLS-13 RTY-20 the duration of a failure decides its route: in place, early tier, late tier, dead letter topic",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

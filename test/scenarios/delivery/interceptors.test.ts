@@ -19,7 +19,7 @@ const noting =
     )
 
 describe("interceptors", () => {
-  scenario("EXT-01 BND-06 run around each attempt, those of the program outside of those of the binding", () =>
+  scenario("EXT-01 BND-06 run around each attempt, those of the program outside those of the binding", () =>
     Effect.gen(function* () {
       yield* topic
       yield* append("orders", 0, ["a"])
@@ -48,7 +48,7 @@ describe("interceptors", () => {
   )
 
   scenario(
-    "EXT-01 an interceptor gives services to the handler, and can cut it short; one that throws fails the record",
+    "EXT-01 an interceptor provides services to the handler and can cut it short; an interceptor that throws fails the record",
     () =>
       Effect.gen(function* () {
         yield* topic
@@ -86,7 +86,7 @@ describe("interceptors", () => {
       })
   )
 
-  scenario("EXT-01 around batches and transactions, too: once for all records of a call", () =>
+  scenario("EXT-01 run around batches and transactions, once for all records of a call", () =>
     Effect.gen(function* () {
       yield* topic
       yield* append("orders", 0, ["a", "b", "c"])
@@ -114,7 +114,7 @@ describe("interceptors", () => {
 })
 
 describe("header enrichment", () => {
-  scenario("BND-15 EXT-01 a binding adds headers for its handler; the record, and its copies, stay as they are", () =>
+  scenario("BND-15 EXT-01 a binding adds headers for its handler; the record and its copies stay unchanged", () =>
     Effect.gen(function* () {
       yield* topic
       const memory = yield* MemoryBroker.MemoryBroker
@@ -145,7 +145,7 @@ describe("header enrichment", () => {
 })
 
 describe("listeners", () => {
-  scenario("EXT-01 NFR-09 one that throws changes nothing, and the others hear all", () =>
+  scenario("EXT-01 NFR-09 a listener that throws changes nothing, and the others hear every event", () =>
     Effect.gen(function* () {
       yield* topic
       const { connector, of } = yield* start()
@@ -161,7 +161,7 @@ describe("listeners", () => {
 })
 
 describe("strategies", () => {
-  scenario("EXT-02 a naming strategy of the user's names the topics that copies go to", () =>
+  scenario("EXT-02 a custom naming strategy names the topics of copies", () =>
     Effect.gen(function* () {
       yield* topic
       yield* append("orders", 0, ["a"])
@@ -180,7 +180,7 @@ describe("strategies", () => {
   )
 
   scenario(
-    "EXT-02 NFR-03 at least once; with an idempotency store a record that comes again is not handled again",
+    "EXT-02 NFR-03 delivery is at least once; with an idempotency store a repeated record is not handled again",
     () =>
       Effect.gen(function* () {
         yield* topic

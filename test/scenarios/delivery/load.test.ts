@@ -12,7 +12,7 @@ const each = 300
 describe("load", () => {
   for (const processingOrder of ["partition", "key", "unordered"] as const) {
     scenario(
-      `TST-09 order ${processingOrder}: 1,800 records, one process, then three, then one; a tenth fails twice: none is lost, in order none repeated`,
+      `TST-09 order ${processingOrder}: 1,800 records, one process, then three, then one; a tenth fails twice: no record is lost, and none is repeated in order`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -70,7 +70,7 @@ describe("load", () => {
   }
 
   for (const [kind, bindingOf] of Object.entries(kinds)) {
-    scenario(`TST-09 backpressure ${kind}: every record fails at once into one tier, and all come back on time`, () =>
+    scenario(`TST-09 backpressure ${kind}: every record goes at once into one tier, and all come back on time`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")

@@ -16,7 +16,7 @@ const returned: ReadonlyArray<readonly [name: string, value: unknown, said: stri
   ]
 ]
 
-describe("a handler that returns no Effect is a defect of its record, and has no place for ever (ruling 16)", () => {
+describe("a handler that returns no Effect is a defect of its record, and gives its slot back (ruling 16)", () => {
   for (const [name, value, said] of returned) {
     const options = {
       ...orders,
@@ -63,7 +63,7 @@ describe("a handler that returns no Effect is a defect of its record, and has no
 const noEffect = Promise.resolve() as unknown as Effect.Effect<never>
 const retry = RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" })
 
-describe("a call that meets no Effect in its course (ruling 16)", () => {
+describe("a call that yields a value that is not an Effect (ruling 16)", () => {
   const settlements = (app: App) =>
     app
       .of("Settled")
@@ -71,7 +71,7 @@ describe("a call that meets no Effect in its course (ruling 16)", () => {
       .toSorted()
 
   for (const listenerType of ["SINGLE", "BATCH"] as const)
-    scenario(`${listenerType}: has no place for ever behind a record that was tried again in place`, () =>
+    scenario(`${listenerType}: gives its slot back after a record that was tried again in place`, () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders", { partitions: 2 })
@@ -89,7 +89,7 @@ describe("a call that meets no Effect in its course (ruling 16)", () => {
       })
     )
 
-  scenario("an interceptor of a transactional binding: its transaction is aborted", () =>
+  scenario("in an interceptor of a transactional binding: the transaction is aborted", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -108,7 +108,7 @@ describe("a call that meets no Effect in its course (ruling 16)", () => {
     })
   )
 
-  scenario("after its partition was lost: has no place for ever", () =>
+  scenario("after its partition was lost: gives its slot back", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })

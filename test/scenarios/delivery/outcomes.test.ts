@@ -4,7 +4,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer, Schema } from "effect"
 import { advance, append, headersOf, orders, publish, scenario, settle, start, valuesOf } from "../bus.ts"
 
-describe("a handler that answers with a result", () => {
+describe("a handler that returns an Outcome", () => {
   scenario(
     "RES-01 RES-02 RES-03 RES-04 RES-05 RES-06 RES-12 RES-13 success is committed, retry goes to the tier, failure to the dead letter topic at once",
     () =>
@@ -45,7 +45,7 @@ describe("a handler that answers with a result", () => {
 
 describe("a binding with an idempotency store", () => {
   scenario(
-    "OFF-19 OFF-21 a record that is delivered again is skipped, in all tiers by its origin; a failed one is not done",
+    "OFF-19 OFF-21 a repeated record is skipped, in all tiers by its origin; a failed record is not marked as done",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -81,32 +81,34 @@ describe("a binding with an idempotency store", () => {
       })
   )
 
-  scenario("OFF-21 RES-03 a failed result is not done: its record is tried again in place and in its tier", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const calls: Array<string> = []
-      const app = yield* start(
-        Binding.make("orders", {
-          ...orders,
-          idempotency: {},
-          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, jitter: 0 }, tiers: ["5 seconds"] }),
-          handler: ({ value, tier }) =>
-            Effect.sync(() => {
-              calls.push(`${value} ${tier}`)
-              if (value === "bad") return Outcome.failure()
-              return tier === 0 ? Outcome.retry() : Outcome.success
-            })
-        })
-      ).pipe(Effect.provide(IdempotencyStore.layerMemory()))
-      yield* append("orders", 0, ["later", "bad"])
-      yield* advance("1 second")
-      yield* advance("5 seconds")
-      assert.deepStrictEqual(calls, ["later 0", "later 0", "bad 0", "later 1"])
-      assert.deepStrictEqual(
-        app.of("Settled").map(({ settlement, attempts }) => `${settlement} ${attempts}`),
-        ["Routed 2", "DeadLettered 1", "Handled 1"]
-      )
-    })
+  scenario(
+    "OFF-21 RES-03 a failed result does not mark its record as done: the record is tried again in place and in its tier",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const calls: Array<string> = []
+        const app = yield* start(
+          Binding.make("orders", {
+            ...orders,
+            idempotency: {},
+            retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, jitter: 0 }, tiers: ["5 seconds"] }),
+            handler: ({ value, tier }) =>
+              Effect.sync(() => {
+                calls.push(`${value} ${tier}`)
+                if (value === "bad") return Outcome.failure()
+                return tier === 0 ? Outcome.retry() : Outcome.success
+              })
+          })
+        ).pipe(Effect.provide(IdempotencyStore.layerMemory()))
+        yield* append("orders", 0, ["later", "bad"])
+        yield* advance("1 second")
+        yield* advance("5 seconds")
+        assert.deepStrictEqual(calls, ["later 0", "later 0", "bad 0", "later 1"])
+        assert.deepStrictEqual(
+          app.of("Settled").map(({ settlement, attempts }) => `${settlement} ${attempts}`),
+          ["Routed 2", "DeadLettered 1", "Handled 1"]
+        )
+      })
   )
 })

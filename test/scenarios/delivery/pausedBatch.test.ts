@@ -8,7 +8,7 @@ class Alarm extends Schema.TaggedError<Alarm>()("Alarm", {}) {}
 class Transient extends Schema.TaggedError<Transient>()("Transient", {}) {}
 
 describe("a batch of which two records failed", () => {
-  scenario("OFF-14 ruling 18 a pause for the first uses up nothing of the second's processing budget", () =>
+  scenario("OFF-14 ruling 18 a pause for the first record uses none of the second record's processing budget", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

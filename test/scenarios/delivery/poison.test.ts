@@ -8,7 +8,7 @@ const Order = Schema.Struct({ id: Schema.Number, state: Schema.Literals(["open",
 
 describe("records that cannot be read (TST-06: decode failure)", () => {
   scenario(
-    "SER-01 SER-02 SER-05 malformed, incomplete and wrong-enum records are dead-lettered without an attempt; the rest in order",
+    "SER-01 SER-02 SER-05 malformed, incomplete and wrong-enum records are dead-lettered without an attempt; the rest is handled in order",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -38,7 +38,7 @@ describe("records that cannot be read (TST-06: decode failure)", () => {
       })
   )
 
-  scenario("SER-03 the copy has the bytes as they were, invalid UTF-8 included", () =>
+  scenario("SER-03 the copy has the original bytes, invalid UTF-8 included", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -53,7 +53,7 @@ describe("records that cannot be read (TST-06: decode failure)", () => {
 
   for (const processingOrder of ["partition", "unordered"] as const) {
     scenario(
-      `SER-01 SER-08 order ${processingOrder}: a serde that throws, against its contract, is a decode failure too`,
+      `SER-01 SER-08 order ${processingOrder}: a serde that throws, against its contract, is also a decode failure`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker

@@ -49,9 +49,9 @@ const makeSerde = () => {
 const values = ["1", "2", "#3", "4", "#5", "6"]
 
 for (const [kind, bindingOf] of Object.entries(kinds)) {
-  describe(`records that wait for what decodes them, ${kind}`, () => {
+  describe(`records whose serde waits for a schema, ${kind}`, () => {
     scenario(
-      "SER-06 LIF-21 an outage dead-letters nothing, and health names it: what is before it is handled and committed, the rest in order afterwards",
+      "SER-06 LIF-21 an outage dead-letters nothing, and health names it: records before it are handled and committed, the rest in order afterwards",
       () =>
         Effect.gen(function* () {
           const memory = yield* cluster
@@ -107,7 +107,7 @@ for (const [kind, bindingOf] of Object.entries(kinds)) {
       })
     )
 
-    scenario("SER-06 a record waits in its retry topic, too, behind its delay", () =>
+    scenario("SER-06 a record also waits in its retry topic, after its delay", () =>
       Effect.gen(function* () {
         yield* cluster
         yield* append("orders", 0, ["#1"])
@@ -136,7 +136,7 @@ for (const [kind, bindingOf] of Object.entries(kinds)) {
       })
     )
 
-    scenario("SER-02 a serde that breaks down while it prepares cannot decode: the record is dead-lettered", () =>
+    scenario("SER-02 when a serde fails while it prepares, the record is dead-lettered", () =>
       Effect.gen(function* () {
         yield* cluster
         yield* append("orders", 0, ["throws", "dies", "good"])

@@ -20,7 +20,7 @@ const pass = Effect.fnUntraced(function* (seconds: number) {
 })
 
 describe("the processing budget (ruling 18)", () => {
-  scenario("REB-03 a later attempt that never ends is cut off when the budget of its delivery is used up", () =>
+  scenario("REB-03 a later attempt that never ends is cut off when the budget of its delivery is exhausted", () =>
     Effect.gen(function* () {
       yield* topic
       let calls = 0
@@ -66,19 +66,21 @@ describe("the processing budget (ruling 18)", () => {
   )
 
   for (const kind of [{}, { processingOrder: "key" }, { listenerType: "BATCH" }] as const)
-    withWallClock(`${JSON.stringify(kind)} a handler that begins after the clock was set back is not cut off`, (set) =>
-      Effect.gen(function* () {
-        yield* topic
-        set(2 * hour)
-        const handler = () => Effect.sleep("30 seconds")
-        const app = yield* start(Binding.make("orders", { ...budget, ...kind, retry: RetryPolicy.none, handler }))
-        yield* pass(10)
-        set(hour)
-        yield* pass(400)
-        yield* append("orders", 0, ["healthy"])
-        yield* pass(60)
-        assert.deepStrictEqual(settlements(app), ["Handled 1"])
-      })
+    withWallClock(
+      `${JSON.stringify(kind)} a handler that begins after the clock was set back is not cut off early`,
+      (set) =>
+        Effect.gen(function* () {
+          yield* topic
+          set(2 * hour)
+          const handler = () => Effect.sleep("30 seconds")
+          const app = yield* start(Binding.make("orders", { ...budget, ...kind, retry: RetryPolicy.none, handler }))
+          yield* pass(10)
+          set(hour)
+          yield* pass(400)
+          yield* append("orders", 0, ["healthy"])
+          yield* pass(60)
+          assert.deepStrictEqual(settlements(app), ["Handled 1"])
+        })
     )
 
   withWallClock("a handler that begins after the clock was set ahead, and never ends, is cut off", (set) =>
@@ -95,7 +97,7 @@ describe("the processing budget (ruling 18)", () => {
     })
   )
 
-  withWallClock("a handler that fails after the clock was set ahead in its course has its attempts", (set) =>
+  withWallClock("a handler during which the clock is set ahead, and that then fails, has its attempts", (set) =>
     Effect.gen(function* () {
       yield* topic
       let calls = 0
@@ -113,7 +115,7 @@ describe("the processing budget (ruling 18)", () => {
 })
 
 describe("the circuit breaker (ruling 59)", () => {
-  withWallClock("CB-05 calls in whose course the clock is set ahead are not slow", (set) =>
+  withWallClock("CB-05 calls during which the clock is set ahead do not count as slow", (set) =>
     Effect.gen(function* () {
       yield* topic
       const handler = () => Effect.sleep("2 seconds")

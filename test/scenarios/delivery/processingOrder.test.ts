@@ -246,7 +246,7 @@ describe("processingOrder unordered", () => {
     })
   )
 
-  scenario("REB-03 waiting for a place uses up no processing budget", () =>
+  scenario("REB-03 waiting for a slot uses no processing budget", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -271,7 +271,7 @@ describe("processingOrder unordered", () => {
     })
   )
 
-  scenario("REB-10 a pause holds records that wait for a place", () =>
+  scenario("REB-10 a pause holds records that wait for a slot", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -298,7 +298,7 @@ describe("processingOrder unordered", () => {
     })
   )
 
-  scenario("LIF-12 a stop waits for running handlers and starts none of those that wait for a place", () =>
+  scenario("LIF-12 a stop waits for running handlers and starts none that wait for a slot", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -328,7 +328,7 @@ describe("processingOrder unordered", () => {
   )
 
   scenario(
-    "NFR-06 REB-09 what is being handled counts as buffered: fetching pauses for reason backpressure",
+    "NFR-06 REB-09 records in handlers count as buffered: fetching pauses for reason backpressure",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

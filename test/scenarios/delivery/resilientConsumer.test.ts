@@ -25,62 +25,60 @@ const filtered =
     keeps(delivery) ? handler(delivery) : Effect.succeed(Outcome.success)
 
 describe("a result-based consumer", () => {
-  scenario(
-    "EXT-07 handler, naming strategy and serializer are the program's own, and so are filters around a handler",
-    () =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryBroker.MemoryBroker
-        yield* memory.createTopic("orders")
-        yield* append("orders", 0, ["1;later", "2;noise", "3;bad", "no order"])
-        const order: Serde.Serde<readonly [string, string]> = Serde.make({
-          name: "semicolons",
-          decode: (value) => {
-            const [id, kind] = new TextDecoder().decode(value).split(";")
-            if (id === undefined || kind === undefined) throw new Error("no semicolon")
-            return [id, kind] as const
-          },
-          encode: (parts) => bytes(parts.join(";"))
-        })
-        const naming: TopicName.NamingStrategy = {
-          name: "own",
-          retry: ({ topic }, n) => `again-${n}-${topic}`,
-          deadLetter: ({ groupId, topic }) => `${groupId}-lost-${topic}`
-        }
-        const handled: Array<string> = []
-        const app = yield* start(
-          Binding.make("orders", {
-            topic: "orders",
-            groupId: "billing",
-            value: order,
-            naming,
-            retry,
-            handler: filtered(
-              ({ value: [, kind] }) => kind !== "noise",
-              ({ value: [id, kind], tier }) =>
-                Effect.sync(() => {
-                  handled.push(`${id} ${tier}`)
-                  if (kind === "bad") return Outcome.failure()
-                  return tier === 0 ? Outcome.retry() : Outcome.success
-                })
-            )
-          })
-        )
-        yield* advance("5 seconds")
-        assert.deepStrictEqual(handled, ["1 0", "3 0", "1 1"])
-        assert.deepStrictEqual(yield* valuesOf("again-1-orders"), ["1;later"])
-        assert.deepStrictEqual(yield* valuesOf("billing-lost-orders"), ["3;bad", "no order"])
-        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 4n)
-        assert.deepStrictEqual(
-          app
-            .of("Settled")
-            .map(({ settlement }) => settlement)
-            .sort(),
-          ["DeadLettered", "DeadLettered", "Handled", "Handled", "Routed"]
-        )
+  scenario("EXT-07 handler, naming strategy, serializer, and filters around a handler can be replaced", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, ["1;later", "2;noise", "3;bad", "no order"])
+      const order: Serde.Serde<readonly [string, string]> = Serde.make({
+        name: "semicolons",
+        decode: (value) => {
+          const [id, kind] = new TextDecoder().decode(value).split(";")
+          if (id === undefined || kind === undefined) throw new Error("no semicolon")
+          return [id, kind] as const
+        },
+        encode: (parts) => bytes(parts.join(";"))
       })
+      const naming: TopicName.NamingStrategy = {
+        name: "own",
+        retry: ({ topic }, n) => `again-${n}-${topic}`,
+        deadLetter: ({ groupId, topic }) => `${groupId}-lost-${topic}`
+      }
+      const handled: Array<string> = []
+      const app = yield* start(
+        Binding.make("orders", {
+          topic: "orders",
+          groupId: "billing",
+          value: order,
+          naming,
+          retry,
+          handler: filtered(
+            ({ value: [, kind] }) => kind !== "noise",
+            ({ value: [id, kind], tier }) =>
+              Effect.sync(() => {
+                handled.push(`${id} ${tier}`)
+                if (kind === "bad") return Outcome.failure()
+                return tier === 0 ? Outcome.retry() : Outcome.success
+              })
+          )
+        })
+      )
+      yield* advance("5 seconds")
+      assert.deepStrictEqual(handled, ["1 0", "3 0", "1 1"])
+      assert.deepStrictEqual(yield* valuesOf("again-1-orders"), ["1;later"])
+      assert.deepStrictEqual(yield* valuesOf("billing-lost-orders"), ["3;bad", "no order"])
+      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 4n)
+      assert.deepStrictEqual(
+        app
+          .of("Settled")
+          .map(({ settlement }) => settlement)
+          .sort(),
+        ["DeadLettered", "DeadLettered", "Handled", "Handled", "Routed"]
+      )
+    })
   )
 
-  scenario("RES-15 lines of all four levels say which message, and in which retry, as fields", () =>
+  scenario("RES-15 log lines of all four levels have message and retry as fields", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

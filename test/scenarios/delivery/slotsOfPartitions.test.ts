@@ -4,7 +4,7 @@ import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, append, orders, scenario, start } from "../bus.ts"
 
-describe("partitions that share the only place take turns (RTY-18)", () => {
+describe("partitions that share the only slot alternate (RTY-18)", () => {
   /** Records as they were handled, of partitions `a` and `b` with three records each. */
   const handled = (
     ackMode: "MANUAL" | "MANUAL_IMMEDIATE",
@@ -33,28 +33,28 @@ describe("partitions that share the only place take turns (RTY-18)", () => {
       return calls.join(" ")
     })
 
-  scenario("quick handlers of a partition run in one", () =>
+  scenario("quick handlers of a partition run in one slot lease", () =>
     Effect.gen(function* () {
       const calls = yield* handled("MANUAL", () => Effect.void)
       assert.strictEqual(calls, "a1 a2 a3 b1 b2 b3")
     })
   )
 
-  scenario("a handler that takes its time ends it", () =>
+  scenario("a slow handler ends the lease", () =>
     Effect.gen(function* () {
       const calls = yield* handled("MANUAL", () => Effect.sleep("2 millis"))
       assert.strictEqual(calls, "a1 b1 a2 b2 a3 b3")
     })
   )
 
-  scenario("a commit that is waited for ends it", () =>
+  scenario("waiting for a commit ends the lease", () =>
     Effect.gen(function* () {
       const calls = yield* handled("MANUAL_IMMEDIATE", () => Effect.void)
       assert.isBelow(calls.indexOf("b1"), calls.indexOf("a3"))
     })
   )
 
-  scenario("a record that waits for its next attempt ends it", () =>
+  scenario("a record that waits for its next attempt ends the lease", () =>
     Effect.gen(function* () {
       const calls = yield* handled("MANUAL", (value, calls) =>
         value === "a1" && calls === 1 ? Effect.die("not yet") : Effect.void
@@ -63,7 +63,7 @@ describe("partitions that share the only place take turns (RTY-18)", () => {
     })
   )
 
-  scenario("a wait for copies to be acknowledged ends it", () =>
+  scenario("waiting for copies to be acknowledged ends the lease", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })

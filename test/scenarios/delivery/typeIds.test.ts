@@ -16,7 +16,7 @@ const messages = TypeId.serde({
 
 describe("values of several types", () => {
   it.effect(
-    "SER-07 SEC-02 each is read as its header says, in retry topics too; an untrusted name is dead-lettered",
+    "SER-07 SEC-02 each value is decoded by its header, in retry topics too; a record with an untrusted name is dead-lettered",
     () => {
       const handled: Array<string> = []
       const binding = Binding.make("messages", {

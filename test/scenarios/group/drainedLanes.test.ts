@@ -39,7 +39,7 @@ describe("a drain of records that run side by side", () => {
     })
   )
 
-  scenario("REB-05 ruling 6 a record whose predecessor was given up waits for the next owner, too", () =>
+  scenario("REB-05 ruling 6 a record whose predecessor was given up also waits for the next owner", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -78,7 +78,7 @@ describe("a drain of records that run side by side", () => {
     ["meanwhile", 0]
   ] as const) {
     scenario(
-      `REB-05 CB-11 ruling 35 nobody waits for a place behind those that an open breaker holds (opens ${opens})`,
+      `REB-05 CB-11 ruling 35 no record waits for a slot behind records that an open breaker holds (opens ${opens})`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker

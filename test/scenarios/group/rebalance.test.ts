@@ -36,7 +36,7 @@ const slowly = (
 for (const assignment of ["cooperative-sticky", "eager"] as const) {
   describe(`a rebalance, ${assignment}`, () => {
     scenario(
-      "REB-05 REB-12 members come and go: every record is handled once, since what is running is drained and committed",
+      "REB-05 REB-12 members come and go: every record is handled once, since running handlers are drained and committed",
       () =>
         Effect.gen(function* () {
           const all = yield* fill(4, 20)
@@ -57,7 +57,7 @@ for (const assignment of ["cooperative-sticky", "eager"] as const) {
     )
 
     scenario(
-      "NFR-02 within a partition the records are handled in order, whoever has it",
+      "NFR-02 within a partition the records are handled in order, whichever member owns it",
       () =>
         Effect.gen(function* () {
           yield* fill(3, 15)
@@ -79,7 +79,7 @@ for (const assignment of ["cooperative-sticky", "eager"] as const) {
 }
 
 describe("a rebalance (TST-06: rebalance)", () => {
-  scenario("REB-11 CARD-09 a partition that stays is not touched: a long handler runs on through it", () =>
+  scenario("REB-11 CARD-09 a partition that stays is untouched: a long handler runs through the rebalance", () =>
     Effect.gen(function* () {
       yield* fill(2, 3)
       const events: Array<string> = []
@@ -280,7 +280,7 @@ describe("lost partitions", () => {
 })
 
 describe("membership", () => {
-  scenario("REB-08 a static member that comes back in time causes no rebalance for the others", () =>
+  scenario("REB-08 a static member that returns in time causes no rebalance for the others", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* fill(2, 1)

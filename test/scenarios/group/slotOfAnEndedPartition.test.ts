@@ -4,7 +4,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, append, orders, scenario, start } from "../bus.ts"
 
-describe("a place that a handler leaves because its partition is over", () => {
+describe("a slot that a handler releases because its partition has ended", () => {
   /** Partition 1: "x" waits for the only place, behind "y", which is done; the place belongs to "slow" in partition 0. */
   const waitingForAPlace = Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
@@ -31,7 +31,7 @@ describe("a place that a handler leaves because its partition is over", () => {
     return { memory, app, calls }
   })
 
-  scenario("goes to no record of another partition that is over as well: stopped", () =>
+  scenario("goes to no record of another partition that has also ended: stopped", () =>
     Effect.gen(function* () {
       const { app, calls } = yield* waitingForAPlace
       yield* Effect.forkScoped(app.connector.stop("orders"))
@@ -40,7 +40,7 @@ describe("a place that a handler leaves because its partition is over", () => {
     })
   )
 
-  scenario("goes to no record of another partition that is over as well: lost", () =>
+  scenario("goes to no record of another partition that has also ended: lost", () =>
     Effect.gen(function* () {
       const { memory, calls } = yield* waitingForAPlace
       yield* memory.inject({ _tag: "ConnectionDropped" })

@@ -26,7 +26,7 @@ describe("where reading starts", () => {
     })
   )
 
-  scenario("OFF-10 with autoOffsetReset latest a new group reads what comes after its first assignment", () =>
+  scenario("OFF-10 with autoOffsetReset latest a new group reads records that come after its first assignment", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -39,7 +39,7 @@ describe("where reading starts", () => {
     })
   )
 
-  scenario("OFF-10 latest: a first record that was not finished when the process died is not jumped over", () =>
+  scenario("OFF-10 latest: a first record that was not finished when the process died is not skipped", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -63,7 +63,7 @@ describe("where reading starts", () => {
     })
   )
 
-  scenario("OFF-02 a group goes on at its committed offset, whatever autoOffsetReset says", () =>
+  scenario("OFF-02 a group resumes at its committed offset, whatever autoOffsetReset is", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -147,7 +147,7 @@ describe("gaps", () => {
     })
   )
 
-  scenario("OFF-10 retention that overtakes a paused consumer is reported on resume; what was fetched is handled", () =>
+  scenario("OFF-10 retention that overtakes a paused consumer is reported on resume; fetched records are handled", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -171,7 +171,7 @@ describe("gaps", () => {
   )
 
   scenario(
-    "OFF-10 retention ahead of the reader commits nothing that was fetched before it and is not handled yet",
+    "OFF-10 when retention overtakes the reader, fetched records that are not handled yet are not committed",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -199,7 +199,7 @@ describe("gaps", () => {
     { latency: { fetch: "10 millis" } }
   )
 
-  scenario("OFF-10 retention that leaves nothing moves the committed offset, so that lag reaches 0", () =>
+  scenario("OFF-10 when retention deletes every record, the committed offset moves, so that lag reaches 0", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

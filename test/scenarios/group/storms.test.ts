@@ -325,7 +325,7 @@ const [first = 1, count = 6] = (process.env["STORMS"] ?? "1:6").split(":").map(N
 
 describe("storms", () => {
   for (const kind of kinds) {
-    it(`RTY-16 CB-11 OFF-21 DLT-01 ${kind}: each record ends in one place, in time, its attempts counted right`, async () => {
+    it(`RTY-16 CB-11 OFF-21 DLT-01 ${kind}: each record has one outcome, in time, with the right number of attempts`, async () => {
       for (let seed = first; seed < first + count; seed++) await storm(kind, seed)
     })
   }

@@ -32,7 +32,7 @@ const withDenied = <A, E, R>(denied: Partial<Broker.AuthorizedOperations>, use: 
 
 const denied = { topics: new Map([["orders.DLT", new Set(["Describe"] as const)]]), groups: new Map() }
 
-Bus.scenario("a missing ACL is an event and one line of the log, also when the session is made again", () =>
+Bus.scenario("a missing ACL is an event and one log line, also when the session starts again", () =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     yield* memory.createTopic("orders", { partitions: 1 })
@@ -52,7 +52,7 @@ Bus.scenario("a missing ACL is an event and one line of the log, also when the s
   })
 )
 
-Bus.scenario("a plan lists missing ACLs, and nothing where none is missing", () =>
+Bus.scenario("a plan lists missing ACLs", () =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     for (const topic of ["orders", "orders.retry-1", "orders.DLT"]) yield* memory.createTopic(topic, { partitions: 1 })

@@ -31,7 +31,7 @@ const withTopic = (partitions: number) =>
 
 describe("a binding (TST-06: single adapter)", () => {
   scenario(
-    "BND-03 BND-01 a handler gets topic, partition, offset, timestamp, key, value and headers; success is done",
+    "BND-03 BND-01 a handler gets topic, partition, offset, timestamp, key, value and headers; success finishes the record",
     () =>
       Effect.gen(function* () {
         yield* withTopic(2)
@@ -54,36 +54,34 @@ describe("a binding (TST-06: single adapter)", () => {
       })
   )
 
-  scenario(
-    "TST-06 BND-07 BND-08 one call makes consumers for main topic and tiers, with the settings of the binding",
-    () =>
-      Effect.gen(function* () {
-        yield* withTopic(2)
-        const { service, consumers } = yield* noting
-        const settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {
-          retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], consumer: "separate" }),
-          membership: "static",
-          concurrency: 2,
-          sessionTimeout: "30 seconds",
-          heartbeatInterval: "9 seconds"
-        }
-        const binding = Binding.make("orders", { ...orders, ...settings, handler: () => Effect.void })
-        const { connector } = yield* Effect.provideService(start(binding), Broker.Broker, service)
-        assert.deepStrictEqual(
-          consumers.map(({ groupId, topics }) => `${groupId}: ${topics}`),
-          ["billing: orders", "billing: orders", "billing.retry: orders.retry-1,orders.retry-2"]
-        )
-        for (const { isolationLevel: isolation, sessionTimeout, heartbeatInterval } of consumers) {
-          assert.deepStrictEqual([isolation, sessionTimeout, heartbeatInterval], ["read_committed", 30_000, 9_000])
-        }
-        const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)
-        assert.strictEqual(new Set(instances).size, 3)
-        assert.match(instances[2] ?? "", /^orders-.+-2$/)
-        assert.strictEqual((yield* connector.snapshot("orders")).containers.length, 3)
-      })
+  scenario("TST-06 BND-07 BND-08 one call makes consumers for main topic and tiers, with the binding's settings", () =>
+    Effect.gen(function* () {
+      yield* withTopic(2)
+      const { service, consumers } = yield* noting
+      const settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {
+        retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], consumer: "separate" }),
+        membership: "static",
+        concurrency: 2,
+        sessionTimeout: "30 seconds",
+        heartbeatInterval: "9 seconds"
+      }
+      const binding = Binding.make("orders", { ...orders, ...settings, handler: () => Effect.void })
+      const { connector } = yield* Effect.provideService(start(binding), Broker.Broker, service)
+      assert.deepStrictEqual(
+        consumers.map(({ groupId, topics }) => `${groupId}: ${topics}`),
+        ["billing: orders", "billing: orders", "billing.retry: orders.retry-1,orders.retry-2"]
+      )
+      for (const { isolationLevel: isolation, sessionTimeout, heartbeatInterval } of consumers) {
+        assert.deepStrictEqual([isolation, sessionTimeout, heartbeatInterval], ["read_committed", 30_000, 9_000])
+      }
+      const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)
+      assert.strictEqual(new Set(instances).size, 3)
+      assert.match(instances[2] ?? "", /^orders-.+-2$/)
+      assert.strictEqual((yield* connector.snapshot("orders")).containers.length, 3)
+    })
   )
 
-  scenario("BND-14 consumers and tiers share one breaker and one publisher; each consumer has offsets of its own", () =>
+  scenario("BND-14 consumers and tiers share one breaker and one publisher; each consumer has its own offsets", () =>
     Effect.gen(function* () {
       yield* withTopic(2)
       const { service, producers } = yield* noting
@@ -123,7 +121,7 @@ describe("a binding (TST-06: single adapter)", () => {
     })
   )
 
-  scenario("NFR-08 a thousand partitions that wait for an hour handle nothing until something comes", () =>
+  scenario("NFR-08 a thousand idle partitions do no work for an hour", () =>
     Effect.gen(function* () {
       yield* withTopic(1_000)
       let calls = 0
@@ -139,7 +137,7 @@ describe("a binding (TST-06: single adapter)", () => {
     })
   )
 
-  it("BND-17 each error of the connector has a tag, says what to do, and stays itself when it is sent somewhere", () => {
+  it("BND-17 each error of the connector has a tag, says what to do, and survives serialization", () => {
     const errors = [
       new EventBusError.InvalidContainerState({
         ...{ binding: "orders", operation: "resume", current: "STOPPED", required: ["PAUSED"] }
@@ -163,7 +161,7 @@ describe("a binding (TST-06: single adapter)", () => {
     assert.deepStrictEqual([batch._tag, batch.failedIndex], ["BatchProcessing", 2])
   })
 
-  it("BND-08 what a consumer may take is bounded by defaults that the seed names", () => {
+  it("BND-08 consumer limits have the defaults of connector seed §4.1", () => {
     const { definition } = Binding.make("orders", { ...orders, handler: () => Effect.void })
     const { maxPollRecords, maxPollIntervalMillis, sessionTimeoutMillis, heartbeatIntervalMillis, ackMode } = definition
     assert.deepStrictEqual(

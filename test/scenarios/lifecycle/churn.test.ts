@@ -21,7 +21,7 @@ const churn = (rounds: number): readonly [Held, Held] => {
   return [JSON.parse(lines[0]!), JSON.parse(lines[1]!)]
 }
 
-describe("a binding that comes and goes", () => {
+describe("a binding that is registered and destroyed again and again", () => {
   it("LIF-16 BND-12 1,000 rounds of register and destroy: no growth in fibers, timers, sockets, series, memory", () => {
     const [early, late] = churn(1_000)
     const { heapBytes: _, ...left } = late

@@ -89,7 +89,7 @@ describe("bindings on several clusters", () => {
       })
   )
 
-  twoClusters("MUL-04 BND-09 a plain name is enough while it is one binding's; else both keys are named", () =>
+  twoClusters("MUL-04 BND-09 a plain name is enough while it is unique; otherwise the error names both keys", () =>
     Effect.gen(function* () {
       const handled: Array<string> = []
       const { connector } = yield* start(reader(handled), reader(handled, "west"))
@@ -107,7 +107,7 @@ describe("bindings on several clusters", () => {
     })
   )
 
-  twoClusters("MUL-05 an alias that no cluster has is refused with those that there are, and all other mistakes", () =>
+  twoClusters("MUL-05 an unknown alias is refused with the known ones, together with all other mistakes", () =>
     Effect.gen(function* () {
       const { connector } = yield* start()
       const wrong = Binding.make("orders", { ...orders, cluster: "wset", concurrency: 0, handler: () => Effect.void })
@@ -124,18 +124,20 @@ describe("bindings on several clusters", () => {
     })
   )
 
-  twoClusters("MUL-04 ruling 1 what two bindings of a cluster may not share, bindings of two clusters may", () =>
-    Effect.gen(function* () {
-      const of = (cluster: string, groupId: string) =>
-        Binding.make("orders", { ...orders, cluster, groupId, handler: () => Effect.void })
-      const { connector } = yield* start(of("default", "a"), of("west", "b"))
-      const other = Binding.make("more", { ...orders, cluster: "west", groupId: "c", handler: () => Effect.void })
-      const refusal = yield* Effect.flip(connector.register(other))
-      assert.include(refusal.message, "binding 'orders' uses this topic, too")
-      const again = yield* Effect.flip(connector.register(of("west", "b")))
-      assert.strictEqual(again._tag, "BindingAlreadyExists")
-      assert.include(again.message, "'west:orders'")
-    })
+  twoClusters(
+    "MUL-04 ruling 1 bindings of two clusters may share topics that two bindings of one cluster may not",
+    () =>
+      Effect.gen(function* () {
+        const of = (cluster: string, groupId: string) =>
+          Binding.make("orders", { ...orders, cluster, groupId, handler: () => Effect.void })
+        const { connector } = yield* start(of("default", "a"), of("west", "b"))
+        const other = Binding.make("more", { ...orders, cluster: "west", groupId: "c", handler: () => Effect.void })
+        const refusal = yield* Effect.flip(connector.register(other))
+        assert.include(refusal.message, "binding 'orders' uses this topic, too")
+        const again = yield* Effect.flip(connector.register(of("west", "b")))
+        assert.strictEqual(again._tag, "BindingAlreadyExists")
+        assert.include(again.message, "'west:orders'")
+      })
   )
 
   twoClusters(
@@ -183,7 +185,7 @@ describe("bindings on several clusters", () => {
   )
 })
 
-describe("a cluster that is away", () => {
+describe("a cluster that is unreachable", () => {
   const down: Broker.Broker["Service"] = {
     consumer: () => Effect.fail(unavailable),
     producer: () => Effect.fail(unavailable),
@@ -191,7 +193,7 @@ describe("a cluster that is away", () => {
     admin: Effect.fail(unavailable)
   }
 
-  scenario("MUL-06 ruling 37 leaves the bindings of the others running, and its own come when it does", () =>
+  scenario("MUL-06 ruling 37 leaves bindings of other clusters running; its own start when it is back", () =>
     Effect.gen(function* () {
       const east = yield* MemoryBroker.MemoryBroker
       const west = yield* MemoryBroker.make()
@@ -232,7 +234,7 @@ const unavailable = new BrokerError.BrokerUnavailable({ brokers: ["west:9092"], 
 
 describe("Clusters", () => {
   it.effect(
-    "MUL-02 aliases of a configuration need no 'default'; a binding that names none is refused with the known ones",
+    "MUL-02 a configuration may lack the alias 'default'; a binding that names no cluster is then refused with the known ones",
     () =>
       Effect.gen(function* () {
         const cluster = yield* MemoryBroker.make()
@@ -247,7 +249,7 @@ describe("Clusters", () => {
       })
   )
 
-  scenario("MUL-01 without clusters the program's Broker is the one called 'default'", () =>
+  scenario("MUL-01 without clusters the program's Broker is 'default'", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Clusters.get("default"), yield* Broker.Broker)
       assert.include((yield* Effect.flip(Clusters.get("east"))).message, "Known are: [default]")

@@ -13,7 +13,7 @@ const noting = (handled: Array<string>, name = "orders", groupId = "billing") =>
   })
 
 describe("a client that dies", () => {
-  scenario("LIF-17 shows in the snapshot, is started again with backoff, and goes on at its committed offset", () =>
+  scenario("LIF-17 shows in the snapshot, restarts with backoff, and resumes at its committed offset", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -41,7 +41,7 @@ describe("a client that dies", () => {
   )
 
   scenario(
-    "LIF-17 the broker is down at the start: it is tried again at growing intervals up to 30 s, then works",
+    "LIF-17 when the broker is down at the start, the client tries again at growing intervals up to 30 s, then works",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -57,7 +57,7 @@ describe("a client that dies", () => {
       })
   )
 
-  scenario("LIF-17 a session that held for a while begins the waits anew", () =>
+  scenario("LIF-17 a session that lasted for a while resets the backoff", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -90,7 +90,7 @@ describe("a client that dies", () => {
     })
   )
 
-  scenario("LIF-18 NFR-05 takes no other binding with it", () =>
+  scenario("LIF-18 NFR-05 affects no other binding", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -128,7 +128,7 @@ describe("a client that dies", () => {
   )
 
   scenario(
-    "LIF-17 CARD-07 a defect of the machinery ends no partition silently: the session is made anew, nothing is lost",
+    "LIF-17 CARD-07 a defect of the connector ends no partition silently: the session starts again, and no record is lost",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

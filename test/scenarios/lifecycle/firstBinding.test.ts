@@ -7,7 +7,7 @@ import { advance, append, layer, start, text } from "../bus.ts"
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
 describe("a first binding", () => {
-  it.effect("handles every record in order and commits behind the last", () =>
+  it.effect("handles every record in order and commits after the last", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -37,7 +37,7 @@ describe("a first binding", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("retries in place, then dead-letters with the bytes kept", () =>
+  it.effect("retries in place, then dead-letters the original bytes", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

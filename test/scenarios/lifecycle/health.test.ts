@@ -25,7 +25,7 @@ const shown = ({ health }: Connector) =>
 const withTopic = Effect.flatMap(MemoryBroker.MemoryBroker, ({ createTopic }) => createTopic("orders"))
 
 describe("health", () => {
-  scenario("LIF-19 UP while everything runs, or is stopped because somebody said so", () =>
+  scenario("LIF-19 UP while everything runs, or was stopped on purpose", () =>
     Effect.gen(function* () {
       yield* withTopic
       const { connector } = yield* start(reader)
@@ -39,7 +39,7 @@ describe("health", () => {
     })
   )
 
-  scenario("LIF-20 DEGRADED while an operator holds a binding or a tier, with who and since when", () =>
+  scenario("LIF-20 DEGRADED while an operator holds a binding or a tier, with the holder and since when", () =>
     Effect.gen(function* () {
       yield* withTopic
       const retry = RetryPolicy.tiered({ tiers: ["1 minute"] })
@@ -154,7 +154,7 @@ describe("health", () => {
     })
   )
 
-  scenario("LIF-21 a client that is refused is not an absent cluster", () =>
+  scenario("LIF-21 a client that the cluster refuses is not reported as an unreachable cluster", () =>
     Effect.gen(function* () {
       const { broker } = yield* MemoryBroker.MemoryBroker
       yield* withTopic
@@ -229,7 +229,7 @@ describe("health", () => {
     })
   )
 
-  scenario("LIF-08 LIF-21 a consumer that its group refuses is DOWN, and not ready however often it is tried", () =>
+  scenario("LIF-08 LIF-21 a consumer that its group refuses is DOWN and not ready, however often it tries again", () =>
     Effect.gen(function* () {
       yield* withTopic
       const { broker } = yield* MemoryBroker.MemoryBroker
@@ -279,7 +279,7 @@ describe("health", () => {
 
 describe("health of several clusters", () => {
   it.effect(
-    "MUL-06 a cluster that does not answer any more is named with its bindings only, although their sessions wait in silence",
+    "MUL-06 a cluster that no longer answers is named with only its own bindings, although their sessions just wait",
     () =>
       Effect.gen(function* () {
         const east = yield* MemoryBroker.make()

@@ -62,7 +62,7 @@ describe("transitions (TST-06: lifecycle manager)", () => {
     }
   }
 
-  scenario("LIF-07 a refused pause says who holds the binding already", () =>
+  scenario("LIF-07 a refused pause names who already holds the binding", () =>
     Effect.gen(function* () {
       const { connector } = yield* start(noting([]))
       yield* connector.pause("orders")
@@ -71,7 +71,7 @@ describe("transitions (TST-06: lifecycle manager)", () => {
     })
   )
 
-  scenario("LIF-08 a command for an unknown binding names those that there are", () =>
+  scenario("LIF-08 a command for an unknown binding names the known ones", () =>
     Effect.gen(function* () {
       const { connector } = yield* start(noting([]))
       const refused = yield* Effect.flip(connector.stop("invoices"))
@@ -104,7 +104,7 @@ describe("transitions (TST-06: lifecycle manager)", () => {
 })
 
 describe("registering", () => {
-  scenario("BND-10 a name can be registered once; two at once, one wins", () =>
+  scenario("BND-10 a name can be registered once; of two registrations at once, one wins", () =>
     Effect.gen(function* () {
       const { connector } = yield* start()
       const results = yield* Effect.all(
@@ -117,23 +117,25 @@ describe("registering", () => {
     })
   )
 
-  scenario("BND-12 LIF-06 after destroy the name is free; a new binding goes on where the old one committed", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, values(2))
-      const handled: Array<string> = []
-      const { connector } = yield* start(noting(handled))
-      yield* connector.destroy("orders")
-      assert.strictEqual((yield* memory.usage).members, 0)
-      yield* append("orders", 0, ["v2"])
-      yield* connector.register(noting(handled))
-      yield* settle
-      assert.deepStrictEqual(handled, ["v0", "v1", "v2"])
-    })
+  scenario(
+    "BND-12 LIF-06 after destroy the name is free; a new binding resumes at the old one's committed offset",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, values(2))
+        const handled: Array<string> = []
+        const { connector } = yield* start(noting(handled))
+        yield* connector.destroy("orders")
+        assert.strictEqual((yield* memory.usage).members, 0)
+        yield* append("orders", 0, ["v2"])
+        yield* connector.register(noting(handled))
+        yield* settle
+        assert.deepStrictEqual(handled, ["v0", "v1", "v2"])
+      })
   )
 
-  scenario("BND-12 NFR-05 a binding that comes and goes leaves another one alone", () =>
+  scenario("BND-12 NFR-05 registering and destroying a binding does not affect another", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -156,7 +158,7 @@ describe("registering", () => {
   )
 
   scenario(
-    "CARD-03 a binding is a Layer: building it starts it, closing it stops it; merged ones share a connector",
+    "CARD-03 a binding is a Layer: building it starts it, closing it stops it; merged layers share a connector",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -197,7 +199,7 @@ describe("registering", () => {
 })
 
 describe("concurrent commands", () => {
-  scenario("LIF-09 two stops: one is carried out, the other refused; none waits for ever", () =>
+  scenario("LIF-09 of two stops one runs and the other is refused; neither waits for ever", () =>
     Effect.gen(function* () {
       const { connector } = yield* start(noting([]))
       const results = yield* Effect.all(
@@ -242,7 +244,7 @@ describe("concurrent commands", () => {
     })
   )
 
-  scenario("LIF-09 a slow stop of one binding does not hold up commands for another", () =>
+  scenario("LIF-09 a slow stop of one binding does not delay commands for another", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -259,7 +261,7 @@ describe("concurrent commands", () => {
     })
   )
 
-  scenario("LIF-06 a destroy that its caller gives up goes on: the name becomes free", () =>
+  scenario("LIF-06 a destroy goes on when its caller is interrupted: the name becomes free", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -275,7 +277,7 @@ describe("concurrent commands", () => {
 })
 
 describe("stop", () => {
-  scenario("LIF-03 LIF-12 waits for a running handler, commits it, leaves the group; nothing is left over", () =>
+  scenario("LIF-03 LIF-12 stop waits for a running handler, commits it and leaves the group; nothing is left", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -302,7 +304,7 @@ describe("stop", () => {
     })
   )
 
-  scenario("LIF-02 start after stop goes on at the first unfinished record", () =>
+  scenario("LIF-02 start after stop resumes at the first unfinished record", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -350,7 +352,7 @@ describe("stop", () => {
     })
   )
 
-  scenario("LIF-12 with the broker gone, stop still ends in bounded time", () =>
+  scenario("LIF-12 with the broker gone, stop still ends within its limit", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")

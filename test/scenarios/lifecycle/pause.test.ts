@@ -23,7 +23,7 @@ const noting = (
   })
 
 describe("pause", () => {
-  scenario("REB-10 LIF-05 fetched records are held, in order, and go on at the first unfinished one", () =>
+  scenario("REB-10 LIF-05 fetched records are held in order, and a resume continues at the first unfinished one", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -59,7 +59,7 @@ describe("pause", () => {
     })
   )
 
-  scenario("REB-09 a pause holds partitions that are assigned later, and those that were lost and come back", () =>
+  scenario("REB-09 a pause holds partitions that are assigned later, and lost partitions that come back", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
@@ -223,7 +223,7 @@ describe("STRICT with onExhausted halt", () => {
     { assignment: "eager" }
   )
 
-  scenario("RTY-21 STRICT with dead-letter: the partition is blocked until the record is parked, then goes on", () =>
+  scenario("RTY-21 STRICT with dead-letter: the partition is blocked until the copy is published, then goes on", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -245,7 +245,7 @@ describe("STRICT with onExhausted halt", () => {
   )
 
   scenario(
-    "RTY-22 ruling 17 a last attempt that fails during a stop halts nothing: the next owner has all attempts",
+    "RTY-22 ruling 17 a last attempt that fails during a stop does not halt: the next owner has all attempts",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -351,7 +351,7 @@ describe("back-pressure", () => {
   )
 
   scenario(
-    "REB-09 an operator's resume does not lift back-pressure, nor the other way round",
+    "REB-09 an operator's resume does not lift back-pressure, and back-pressure does not lift the operator's pause",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

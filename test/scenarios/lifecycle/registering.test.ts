@@ -21,7 +21,7 @@ const unreachable = new BrokerError.BrokerUnavailable({ brokers: ["nowhere:9092"
 
 describe("registering at run time", () => {
   scenario(
-    "BND-12 LIF-18 ten bindings start side by side; those that cannot start are reported, and hold up nobody",
+    "BND-12 LIF-18 ten bindings start side by side; bindings that cannot start are reported and delay no other",
     () =>
       Effect.gen(function* () {
         yield* withTopics(ten)
@@ -70,7 +70,7 @@ describe("registering at run time", () => {
       })
   )
 
-  scenario("BND-10 by topic: bindings that read it, in their main container or in a tier, on every cluster", () =>
+  scenario("BND-10 look-up by topic finds the bindings that read it, in main container or tier, on every cluster", () =>
     Effect.gen(function* () {
       const { broker } = yield* MemoryBroker.MemoryBroker
       const here = Layer.succeed(Broker.Broker, broker)
@@ -90,7 +90,7 @@ describe("registering at run time", () => {
     })
   )
 
-  scenario("BND-10 of fifty fibers that register one name, one wins, and nothing of the others is left", () =>
+  scenario("BND-10 of fifty fibers that register one name, one wins, and the others leave nothing", () =>
     Effect.gen(function* () {
       yield* withTopics(["orders"])
       const { connector } = yield* start()
@@ -106,7 +106,7 @@ describe("registering at run time", () => {
 
   for (const seed of [1, 2, 3, 4, 5]) {
     scenario(
-      `LIF-09 commands for one name from many fibers: a linear history, and nothing left over (seed ${seed})`,
+      `LIF-09 commands for one name from many fibers give a linear history and leave nothing (seed ${seed})`,
       () =>
         Effect.gen(function* () {
           yield* withTopics(["orders"], { partitions: 3 })
@@ -152,7 +152,7 @@ describe("registering at run time", () => {
     )
   }
 
-  scenario("BND-12 CFG-20 what is refused at the start is refused at run time, and nothing of it is left", () =>
+  scenario("BND-12 CFG-20 a binding that is refused at the start is also refused at run time, and leaves nothing", () =>
     Effect.gen(function* () {
       yield* withTopics(["orders"])
       const app = yield* start(make("orders"))
@@ -170,7 +170,7 @@ describe("registering at run time", () => {
     })
   )
 
-  scenario("CFG-13 missingTopics require: nothing is read before the dead letter and retry topics are there", () =>
+  scenario("CFG-13 missingTopics require: nothing is read until the dead letter and retry topics exist", () =>
     Effect.gen(function* () {
       yield* withTopics(["orders"])
       const { createTopic, partitionCount } = yield* MemoryBroker.MemoryBroker

@@ -31,13 +31,13 @@ const signalled = (signal: NodeJS.Signals, ...args: ReadonlyArray<string>): Prom
 
 describe("a signal to a running program (TST-06: graceful shutdown)", () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    it(`LIF-15 CARD-08 ${signal}: the running handler ends, its offset is committed, the group is left, nothing else starts`, async () => {
+    it(`LIF-15 CARD-08 ${signal}: the running handler ends, its offset is committed, the consumer leaves the group, nothing else starts`, async () => {
       const { lines } = await signalled(signal)
       assert.deepStrictEqual(lines, ["started first", "handled first", "committed 1 members 0 clients 0"])
     })
   }
 
-  it("LIF-12 LIF-15 C18 SIGTERM with a handler that never ends: out within the bound, the record uncommitted", async () => {
+  it("LIF-12 LIF-15 C18 SIGTERM with a handler that never ends: the process ends within the limit, the record uncommitted", async () => {
     const { lines, millis } = await signalled("SIGTERM", "slow")
     assert.strictEqual(lines[0], "started first")
     assert.match(lines.at(-1) ?? "", /^committed (0|undefined) members 0 clients 0$/)

@@ -72,7 +72,7 @@ describe("snapshots", () => {
     })
   )
 
-  scenario("OBS-11 lag grows while a binding is paused, although nothing is fetched, and a tier's too", () =>
+  scenario("OBS-11 lag of main topic and tiers grows while a binding is paused, although nothing is fetched", () =>
     Effect.gen(function* () {
       const { createTopic, usage } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
@@ -100,7 +100,7 @@ describe("snapshots", () => {
   )
 
   scenario(
-    "OBS-11 lag is 0 behind aborted records, control records and holes, and counts no record of an open transaction",
+    "OBS-11 lag is 0 after aborted records, control records and holes, and counts no record of an open transaction",
     () =>
       Effect.gen(function* () {
         const { broker, createTopic, appendAborted, appendControl, compact } = yield* MemoryBroker.MemoryBroker
@@ -151,7 +151,7 @@ describe("snapshots", () => {
   )
 
   scenario(
-    "DLT-03 copies that cannot be published are shown with their error, until they are, or nobody waits for them",
+    "DLT-03 copies that cannot be published are shown with their error until they are published or no longer needed",
     () =>
       Effect.gen(function* () {
         const { createTopic } = yield* MemoryBroker.MemoryBroker
@@ -176,7 +176,7 @@ describe("snapshots", () => {
       })
   )
 
-  scenario("LIF-02 MUL-04 'changes' tells each change of state with its reasons, and nothing else", () =>
+  scenario("LIF-02 MUL-04 'changes' gives each change of state with its reasons, and nothing else", () =>
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")

@@ -57,7 +57,7 @@ const watched = Effect.fnUntraced(function* (change: (admin: Broker.Admin) => Pa
 const range = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 describe("bindings that start together", () => {
-  scenario("BND-07 fifty make their retry topics with one request", () =>
+  scenario("BND-07 fifty bindings make their retry topics with one request", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       for (const n of range(50)) yield* memory.createTopic(`source-${n}`, { partitions: 2 })
@@ -76,7 +76,7 @@ describe("bindings that start together", () => {
     })
   )
 
-  scenario("BND-07 one that starts alone waits for nobody, and asks for nothing that is there", () =>
+  scenario("BND-07 a binding that starts alone waits for no other, and requests no topic that exists", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("source-0")
@@ -92,23 +92,25 @@ describe("bindings that start together", () => {
     })
   )
 
-  scenario("BND-12 a source that is missing, or does not answer, does not keep the others from their topics", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      for (const n of [0, 2]) yield* memory.createTopic(`source-${n}`)
-      const { register, partitions } = yield* watched((admin) => ({
-        describeTopic: (topic) => (topic === "source-2" ? Effect.never : admin.describeTopic(topic))
-      }))
-      yield* register(0, 1, 2)
-      yield* settle
-      yield* advance("5 seconds")
-      const [first, missing, silent] = yield* partitions
-      assert.deepStrictEqual([first, missing, silent], [3, 0, 1])
-      assert.strictEqual(yield* memory.partitionCount("source-0.retry-2"), 1)
-    })
+  scenario(
+    "BND-12 a source topic that is missing or does not answer does not keep other bindings from their topics",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        for (const n of [0, 2]) yield* memory.createTopic(`source-${n}`)
+        const { register, partitions } = yield* watched((admin) => ({
+          describeTopic: (topic) => (topic === "source-2" ? Effect.never : admin.describeTopic(topic))
+        }))
+        yield* register(0, 1, 2)
+        yield* settle
+        yield* advance("5 seconds")
+        const [first, missing, silent] = yield* partitions
+        assert.deepStrictEqual([first, missing, silent], [3, 0, 1])
+        assert.strictEqual(yield* memory.partitionCount("source-0.retry-2"), 1)
+      })
   )
 
-  scenario("BND-07 a request that is refused holds nobody up: the topics are made when they are needed", () =>
+  scenario("BND-07 a refused request delays no binding: the topics are made when they are needed", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       for (const n of range(3)) yield* memory.createTopic(`source-${n}`)
@@ -120,7 +122,7 @@ describe("bindings that start together", () => {
     })
   )
 
-  scenario("BND-07 very many partitions are asked for in several requests", () =>
+  scenario("BND-07 very many partitions are requested in several requests", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       for (const n of range(3)) yield* memory.createTopic(`source-${n}`, { partitions: 400 })

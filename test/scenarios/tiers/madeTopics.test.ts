@@ -57,9 +57,9 @@ const compacting = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     })
   )
 
-describe("topics that a binding makes for itself", () => {
+describe("topics that the connector makes for a binding", () => {
   scenario(
-    "RTY-23 ruling 23 the cluster compacts topics, but not these: no copy gives way to a later one with its key",
+    "RTY-23 ruling 23 where the cluster compacts topics by default, these are not compacted: no later copy replaces one with its key",
     () =>
       Effect.gen(function* () {
         yield* compacting(withCopies({ "cleanup.policy": "compact" }))
@@ -76,7 +76,7 @@ describe("topics that a binding makes for itself", () => {
     ["keeps for 30 days", { "retention.ms": String(30 * dayMillis) }, 30 * dayMillis]
   ] as const) {
     scenario(
-      `RTY-23 the source ${source}: a waiting record outlives twice its delay and a week, or the source; a dead letter stays`,
+      `RTY-23 the source ${source}: retention of a retry topic covers twice its delay and a week, or that of the source; a dead letter stays`,
       () =>
         Effect.gen(function* () {
           yield* withCopies(config)

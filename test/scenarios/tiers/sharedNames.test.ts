@@ -26,7 +26,7 @@ describe("topics that two bindings would share", () => {
     [bind("a", "a", "b", TopicName.perGroup), bind("b", "a.b", "h"), "a.b.retry-1"],
     [bind("a", "a", "b_c", TopicName.perGroup), bind("b", "a_b", "c", TopicName.perGroup), "a_b.c.retry-1"]
   ] as const) {
-    scenario(`NAM-08 NAM-09 ruling 1 '${topic}' is refused, with both bindings`, () =>
+    scenario(`NAM-08 NAM-09 ruling 1 '${topic}' is refused, and both bindings are named`, () =>
       Effect.gen(function* () {
         const { connector } = yield* start(first)
         const refusal = yield* Effect.flip(connector.register(second))
@@ -47,25 +47,23 @@ describe("topics that two bindings would share", () => {
     ["a tier of no legal name", { retry: () => "a/b" }, "retry.tiers"],
     ["a tier that is no text", { retry: () => undefined as unknown as string }, "retry.tiers"]
   ] as const) {
-    scenario(
-      `NAM-04 NAM-08 ruling 1 a strategy of the user's that gives ${title} is refused, with and without tiers`,
-      () =>
-        Effect.gen(function* () {
-          const { connector } = yield* start()
-          const source = "deadLetter" in names && names.deadLetter() === "orders" ? "orders" : "orders.x"
-          const naming = { ...TopicName.standard, ...names, name: "mine" }
-          const retries = path === "retry.tiers" ? [RetryPolicy.tiered()] : [RetryPolicy.tiered(), RetryPolicy.none]
-          for (const retry of retries) {
-            const binding = Binding.make("a", { ...orders, topic: source, naming, retry, handler: () => Effect.void })
-            const refusal = yield* Effect.flip(connector.register(binding))
-            assert.strictEqual(refusal._tag, "ConfigurationValidation")
-            assert.include(refusal.message, path)
-          }
-        })
+    scenario(`NAM-04 NAM-08 ruling 1 a custom strategy that gives ${title} is refused, with and without tiers`, () =>
+      Effect.gen(function* () {
+        const { connector } = yield* start()
+        const source = "deadLetter" in names && names.deadLetter() === "orders" ? "orders" : "orders.x"
+        const naming = { ...TopicName.standard, ...names, name: "mine" }
+        const retries = path === "retry.tiers" ? [RetryPolicy.tiered()] : [RetryPolicy.tiered(), RetryPolicy.none]
+        for (const retry of retries) {
+          const binding = Binding.make("a", { ...orders, topic: source, naming, retry, handler: () => Effect.void })
+          const refusal = yield* Effect.flip(connector.register(binding))
+          assert.strictEqual(refusal._tag, "ConfigurationValidation")
+          assert.include(refusal.message, path)
+        }
+      })
     )
   }
 
-  scenario("NAM-09 NAM-10 names of their own are accepted, whatever they are called", () =>
+  scenario("NAM-09 NAM-10 distinct names are accepted, whatever they are", () =>
     Effect.gen(function* () {
       yield* start(
         bind("a", "orders", "g", TopicName.perGroup),

@@ -9,7 +9,7 @@ class Down extends Data.TaggedError("Down")<object> {}
 describe("a stop right behind a record that left for a retry topic", () => {
   for (const processingOrder of ["partition", "key", "unordered"] as const) {
     scenario(
-      `ruling 6 LIF-12 ${processingOrder}: its copy is published, and what was handled behind it is committed with it`,
+      `ruling 6 LIF-12 ${processingOrder}: its copy is published, and records handled behind it are committed with it`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -49,7 +49,7 @@ describe("a stop right behind a record that left for a retry topic", () => {
 describe("a stop between a failure and the copy that it leads to", () => {
   for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
     scenario(
-      `RTY-24 ruling 17 ${orderingMode}: a listener that stops the binding at the failure is in time, and the next owner handles the record`,
+      `RTY-24 ruling 17 ${orderingMode}: when a listener stops the binding at the failure, no copy is published, and the next owner handles the record`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -84,7 +84,7 @@ describe("a stop between a failure and the copy that it leads to", () => {
 
   for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
     scenario(
-      `RTY-24 REB-06 ruling 17 ${orderingMode}: while the broker refuses the copy: it is not repeated, nor is a topic made for it`,
+      `RTY-24 REB-06 ruling 17 ${orderingMode}: while the broker refuses the copy, its publish is not repeated, and no topic is made for it`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -115,7 +115,7 @@ describe("a stop between a failure and the copy that it leads to", () => {
 
 describe("a stop while the broker refuses the copy of a record that others are behind", () => {
   scenario(
-    "ruling 6 OFF-11 key: no record begins that only a prefix needs which cannot come: the next owner has them all",
+    "ruling 6 OFF-11 key: no record starts for a prefix that cannot be completed: the next owner handles them all",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

@@ -74,7 +74,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
   )
 
   scenario(
-    "RTY-12 RTY-13 RTY-14 RTY-15 NAM-01 a retry record tells where it comes from and what happened; success ends it there",
+    "RTY-12 RTY-13 RTY-14 RTY-15 NAM-01 a retry record names its origin and its failures; success in a tier finishes it",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -130,7 +130,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
   )
 
   scenario(
-    "RTY-09 RTY-10 RTY-11 ruling 13 nothing is early, delays overlap, the main topic and other partitions go on",
+    "RTY-09 RTY-10 RTY-11 ruling 13 no record is early, delays overlap, the main topic and other partitions go on",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -162,7 +162,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
   )
 
   scenario(
-    "RTY-09 RTY-10 fetching goes on shortly before a record is due, so that those behind it are there in time",
+    "RTY-09 RTY-10 fetching resumes shortly before a record is due, so that the records behind it arrive in time",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -183,7 +183,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
       })
   )
 
-  scenario("RTY-09 due times hold over a rebalance and a restart", () =>
+  scenario("RTY-09 due times survive a rebalance and a restart", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -201,7 +201,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
     })
   )
 
-  scenario("RTY-09 ruling 13 none is a millisecond early, whatever is due with it or when it is looked at first", () =>
+  scenario("RTY-09 ruling 13 no record is a millisecond early, whatever else is due and whenever it is fetched", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -224,7 +224,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
     })
   )
 
-  scenario("ruling 13 a record whose due time passed while nobody ran is handled at once", () =>
+  scenario("ruling 13 a record whose due time passed while no process ran is handled at once", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -243,7 +243,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
   )
 
   scenario(
-    "CLS-08 CLS-09 RTY-04 routes to a tier, to the next one and by time go forward only, at the first attempt",
+    "CLS-08 CLS-09 RTY-04 routes to a tier, to the next tier and by time only go forward, at the first attempt",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -283,7 +283,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
       })
   )
 
-  scenario("ruling 23 without a key a copy keeps its partition number, where its topic has it", () =>
+  scenario("ruling 23 without a key a copy keeps its partition number, if its topic has it", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 3 })
@@ -325,7 +325,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
     })
   )
 
-  scenario("RTY-18 a separate consumer reads the tiers in a group of its own", () =>
+  scenario("RTY-18 a separate consumer reads the tiers in its own group", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
@@ -372,7 +372,7 @@ describe("retry tiers (TST-06: tiered retry)", () => {
   )
 
   scenario(
-    "NAM-08 NAM-09 CFG ruling 1 tiers that cannot be told apart, or that two groups would share, are refused with both names",
+    "NAM-08 NAM-09 CFG ruling 1 tiers with one topic name, and tiers that two groups would share, are refused with both names",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

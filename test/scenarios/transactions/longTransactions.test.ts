@@ -26,7 +26,7 @@ describe("transactions of handlers that take long", () => {
     ["many that take longer together than a transaction may by default", "25 seconds"],
     ["each as long as its budget", "6 minutes"]
   ] as const satisfies ReadonlyArray<readonly [string, Duration.Input]>) {
-    scenario(`OFF-17 ${name}: each is handled once, none is aborted`, () =>
+    scenario(`OFF-17 ${name}: each record is handled once, and no transaction is aborted`, () =>
       Effect.gen(function* () {
         const memory = yield* cluster
         const values = ["a", "b", "c", "d", "e"]
@@ -47,7 +47,7 @@ describe("transactions of handlers that take long", () => {
     )
   }
 
-  scenario("CB-08 OFF-17 what was done before the breaker opened is committed, and waits for nobody", () =>
+  scenario("CB-08 OFF-17 records handled before the breaker opened are committed without waiting", () =>
     Effect.gen(function* () {
       const memory = yield* cluster
       yield* append("orders", 0, ["slow", "slow too", "b", "c"])
@@ -72,7 +72,7 @@ describe("transactions of handlers that take long", () => {
     })
   )
 
-  scenario("RTY-14 OFF-17 what was done before the places of a tier are taken is committed, and waits for nobody", () =>
+  scenario("RTY-14 OFF-17 records handled before the slots of a tier are taken are committed without waiting", () =>
     Effect.gen(function* () {
       const memory = yield* cluster
       yield* memory.createTopic("orders.retry-1", { partitions: 2 })

@@ -56,10 +56,10 @@ const troubled = (...faults: ReadonlyArray<FaultPlan.Fault>): MemoryBroker.Optio
   maxRecordsPerChunk: 2
 })
 
-describe("transactions in trouble", () => {
+describe("transactions that fail", () => {
   for (const maxBufferedRecords of [1, 1_000]) {
     it.effect(
-      `OFF-17 OFF-04 a partition whose transaction failed goes on where it was, once and in order, with ${maxBufferedRecords} buffered`,
+      `OFF-17 OFF-04 a partition whose transaction failed resumes where it was, once and in order, with ${maxBufferedRecords} buffered`,
       () =>
         Effect.gen(function* () {
           const { committed } = yield* cluster
@@ -81,7 +81,7 @@ describe("transactions in trouble", () => {
     )
   }
 
-  it.effect("ruling 18 a broker that takes longer than the processing budget is no failure of the record", () =>
+  it.effect("ruling 18 a broker that takes longer than the processing budget does not fail the record", () =>
     Effect.gen(function* () {
       const { memory, committed } = yield* cluster
       yield* append("in", 0, letters)
@@ -102,7 +102,7 @@ describe("transactions in trouble", () => {
   )
 
   it.effect(
-    "ruling 11 a pause that comes while a transaction begins: the record is handled, not only reported so",
+    "ruling 11 a pause that comes while a transaction begins: the record is really handled before it is reported",
     () =>
       Effect.gen(function* () {
         const { committed } = yield* cluster
@@ -130,7 +130,7 @@ describe("transactions in trouble", () => {
   )
 
   it.effect(
-    "REB-07 OFF-17 a member whose producer was fenced does not fence back before its heartbeat told it whether it is out",
+    "REB-07 OFF-17 a member whose producer was fenced fences nobody before a heartbeat confirms its membership",
     () =>
       Effect.gen(function* () {
         const { memory, committed } = yield* cluster
@@ -154,36 +154,38 @@ describe("transactions in trouble", () => {
       }).pipe(Effect.scoped, Effect.provide(layer()))
   )
 
-  it.effect("REB-07 a partition that waits to begin anew when it is revoked does not: its next owner goes on", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("in", { partitions: 2 })
-      yield* memory.createTopic("out")
-      yield* append("in", 0, letters)
-      yield* append("in", 1, ["slow"])
-      const app = yield* start(copying())
-      yield* advance("1 second")
-      assert.strictEqual(app.of("TransactionFailed").length, 1)
-      const other = yield* start(copying())
-      // It keeps its session from releasing what was revoked for as long as its handler runs.
-      yield* advance("1 second")
-      yield* advance("10 seconds")
-      const ofBroken = app.events.filter((event) => "partition" in event && event.partition === 0)
-      const began = ofBroken.filter(({ _tag }) => _tag === "PartitionAssigned" || _tag.startsWith("PartitionRe"))
-      assert.deepStrictEqual(
-        began.slice(0, 3).map(({ _tag }) => _tag),
-        ["PartitionAssigned", "PartitionRevoked", "PartitionReleased"]
+  it.effect(
+    "REB-07 a partition that is revoked while it waits to begin anew does not begin; its next owner goes on",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("in", { partitions: 2 })
+        yield* memory.createTopic("out")
+        yield* append("in", 0, letters)
+        yield* append("in", 1, ["slow"])
+        const app = yield* start(copying())
+        yield* advance("1 second")
+        assert.strictEqual(app.of("TransactionFailed").length, 1)
+        const other = yield* start(copying())
+        // It keeps its session from releasing what was revoked for as long as its handler runs.
+        yield* advance("1 second")
+        yield* advance("10 seconds")
+        const ofBroken = app.events.filter((event) => "partition" in event && event.partition === 0)
+        const began = ofBroken.filter(({ _tag }) => _tag === "PartitionAssigned" || _tag.startsWith("PartitionRe"))
+        assert.deepStrictEqual(
+          began.slice(0, 3).map(({ _tag }) => _tag),
+          ["PartitionAssigned", "PartitionRevoked", "PartitionReleased"]
+        )
+        assert.strictEqual(yield* memory.committed("copiers", "in", 0), 6n)
+        assert.deepStrictEqual((yield* valuesOf("out")).toSorted(), [...letters, "slow"])
+        yield* inTime(app.close)
+        yield* inTime(other.close)
+        assert.strictEqual((yield* memory.usage).producers, 0)
+      }).pipe(
+        Effect.provide(
+          // The first two claim the transactional ids.
+          layer({ ...troubled(ofTransactions(3, lost)), requestTimeout: "1 second", assignment: "eager" })
+        )
       )
-      assert.strictEqual(yield* memory.committed("copiers", "in", 0), 6n)
-      assert.deepStrictEqual((yield* valuesOf("out")).toSorted(), [...letters, "slow"])
-      yield* inTime(app.close)
-      yield* inTime(other.close)
-      assert.strictEqual((yield* memory.usage).producers, 0)
-    }).pipe(
-      Effect.provide(
-        // The first two claim the transactional ids.
-        layer({ ...troubled(ofTransactions(3, lost)), requestTimeout: "1 second", assignment: "eager" })
-      )
-    )
   )
 })

@@ -53,7 +53,7 @@ describe("transactional bindings", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("OFF-17 an abort leaves neither output nor commit; the others go on in order", () =>
+  it.effect("OFF-17 an abort leaves neither output nor commit; the other records go on in order", () =>
     Effect.gen(function* () {
       const { memory, out, committed } = yield* cluster
       let failures = 2
@@ -90,7 +90,7 @@ describe("transactional bindings", () => {
   )
 
   it.effect(
-    "OFF-17 a killed process leaves an open transaction that its successor aborts: every input is in the output once",
+    "OFF-17 the successor of a killed process aborts its open transaction: every input is in the output once",
     () =>
       Effect.gen(function* () {
         const { memory, out, committed } = yield* cluster
@@ -118,7 +118,7 @@ describe("transactional bindings", () => {
       }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("OFF-17 lag reaches 0 behind control records, and a graceful stop commits what is handled", () =>
+  it.effect("OFF-17 lag reaches 0 after control records, and a graceful stop commits handled records", () =>
     Effect.gen(function* () {
       const { memory, out, committed } = yield* cluster
       yield* append("in", 0, ["a"])

@@ -34,7 +34,7 @@ const refusal = Effect.fnUntraced(function* <R>(text: string, handlers: Handlers
 })
 
 describe("handlers", () => {
-  it.effect("CLS-07, CLS-08, CLS-13 names of Java classes lead the errors that the handler maps them to", () =>
+  it.effect("CLS-07, CLS-08, CLS-13 names of Java classes route the errors that the handler maps them to", () =>
     Effect.gen(function* () {
       const text = withOrders(
         "retry:",
@@ -61,7 +61,7 @@ describe("handlers", () => {
     })
   )
 
-  it.effect("CLS-13 a name that no error of the handler has is refused, with those that it has", () =>
+  it.effect("CLS-13 a name that no error of the handler has is refused, with the names that exist", () =>
     Effect.gen(function* () {
       const text = withOrders(
         "retry:",
@@ -82,7 +82,7 @@ describe("handlers", () => {
     })
   )
 
-  it.effect("a handler that is missing, or does not fit, is named; all of them at once", () =>
+  it.effect("handlers that are missing or do not fit are named, all at once", () =>
     Effect.gen(function* () {
       const text = `${withOrders("handler: chrage", "dlt: { strategy: CUSTOM }")}
     audit: { topic: audit, group-id: audit, handler: charge, dlt: { strategy: ALERT_AND_STORE } }
@@ -147,19 +147,17 @@ describe("handlers", () => {
     }).pipe(Effect.provide(MemoryBroker.layer()))
   })
 
-  it.effect(
-    "CFG-15 a breaker with automatic pause always has a lifecycle to pause: it needs nothing but its keys",
-    () =>
-      Effect.gen(function* () {
-        const breaker = "circuit-breaker: { enabled: true, sliding-window-size: 2, minimum-number-of-calls: 2 }"
-        const configuration = yield* Configuration.parse(withOrders("retry: { tiers: [] }", breaker))
-        const bindings = yield* Configuration.bindings(configuration, Handlers.make({ orders: fails }))
-        yield* Effect.gen(function* () {
-          const bus = yield* TestBus.TestBus
-          for (let record = 0; record < 3; record++) yield* bus.publish("orders", { value: "timeout" })
-          yield* TestClock.adjust("10 seconds")
-          assert.strictEqual(yield* bus.state("orders"), "PAUSED")
-        }).pipe(Effect.provide(TestBus.layer(bindings)))
-      })
+  it.effect("CFG-15 a breaker with automatic pause always has a lifecycle manager, and needs only its keys", () =>
+    Effect.gen(function* () {
+      const breaker = "circuit-breaker: { enabled: true, sliding-window-size: 2, minimum-number-of-calls: 2 }"
+      const configuration = yield* Configuration.parse(withOrders("retry: { tiers: [] }", breaker))
+      const bindings = yield* Configuration.bindings(configuration, Handlers.make({ orders: fails }))
+      yield* Effect.gen(function* () {
+        const bus = yield* TestBus.TestBus
+        for (let record = 0; record < 3; record++) yield* bus.publish("orders", { value: "timeout" })
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* bus.state("orders"), "PAUSED")
+      }).pipe(Effect.provide(TestBus.layer(bindings)))
+    })
   )
 })

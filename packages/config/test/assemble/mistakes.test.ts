@@ -9,7 +9,7 @@ const paths = (text: string) =>
 
 describe("mistakes (TST-06: configuration validation)", () => {
   it.effect(
-    "CFG-20, CFG-21 ten mistakes of two bindings are told at once, with path, place, what was found and what is allowed",
+    "CFG-20, CFG-21 ten mistakes of two bindings are reported at once, with path, location, found value and allowed values",
     () =>
       Effect.gen(function* () {
         const text = [
@@ -95,7 +95,7 @@ eventbus:
     "a:1, b",
     " , "
   ]) {
-    it.effect(`CFG-21 '${brokers}' names no broker, in a text and in a list`, () =>
+    it.effect(`CFG-21 '${brokers}' is not a broker address, in a text or in a list`, () =>
       Effect.gen(function* () {
         for (const [value, at] of [
           [JSON.stringify(brokers), "brokers"],
@@ -127,7 +127,7 @@ eventbus:
     })
   )
 
-  it.effect("CFG-20 keys that do not go together are told beside keys that are wrong by themselves", () =>
+  it.effect("CFG-20 keys that contradict each other are reported together with wrong values", () =>
     Effect.gen(function* () {
       const lines = [
         "concurrency: 0",
@@ -155,7 +155,7 @@ eventbus:
     })
   )
 
-  it.effect("CFG-20 a rule that looks at a key with a mistake says nothing", () =>
+  it.effect("CFG-20 a rule about a key that has a mistake reports nothing", () =>
     Effect.gen(function* () {
       const orders = (key: string) => `eventbus.bindings.orders.${key}`
       for (const [lines, wrong] of [
@@ -182,7 +182,7 @@ eventbus:
   )
 
   it.effect(
-    "CFG-20 NAM-06 shared names are told beside other mistakes, but not of a binding whose own are not known",
+    "CFG-20 NAM-06 shared names are reported together with other mistakes, except for a binding whose own names are unknown",
     () =>
       Effect.gen(function* () {
         const beside = `${withOrders("concurrency: 0")}\n    copy: { topic: orders, group-id: audit }`
@@ -200,7 +200,7 @@ eventbus:
       })
   )
 
-  it.effect("CFG-02 a topic and a group that are missing are named", () =>
+  it.effect("CFG-02 a missing topic and a missing group are named", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* paths("eventbus: { bindings: { orders: {} } }"), [
         "eventbus.bindings.orders.topic",
@@ -209,7 +209,7 @@ eventbus:
     })
   )
 
-  it.effect("CFG-06, CFG-14 an enumeration has these texts and no others", () =>
+  it.effect("CFG-06, CFG-14 an enumeration accepts exactly its texts", () =>
     Effect.gen(function* () {
       for (const line of [
         "ack-mode: RECORD",
@@ -269,7 +269,7 @@ eventbus:
     })
   )
 
-  it.effect("CFG-17 an error that is retryable and not, and CFG-18 a tier that does not exist, are named", () =>
+  it.effect("CFG-17 an error in both lists, and CFG-18 a tier that does not exist, are named", () =>
     Effect.gen(function* () {
       const text = withOrders(
         "retry:",
@@ -303,7 +303,7 @@ eventbus:
     })
   )
 
-  it.effect("a cluster that the file does not have is refused", () =>
+  it.effect("a cluster that is not in the file is refused", () =>
     Effect.gen(function* () {
       const text = `${withOrders("cluster: west")}\n  clusters: { default: { brokers: a:9092 }, east: { brokers: b:9092 } }`
       assert.deepStrictEqual(yield* issuesOf(Configuration.parse(text)), [
@@ -312,13 +312,15 @@ eventbus:
     })
   )
 
-  it.effect("CFG-21 NaN, Infinity, negative, fractional, nothing, and collections in place of numbers", () =>
-    Effect.gen(function* () {
-      for (const value of [".nan", ".inf", "-1", "0", "1.5", "9007199254740993", "~", "[]", "{}", "true", "1_000"]) {
-        assert.deepStrictEqual(yield* paths(withOrders(`concurrency: ${value}`)), [
-          "eventbus.bindings.orders.concurrency"
-        ])
-      }
-    })
+  it.effect(
+    "CFG-21 NaN, Infinity, negative, fractional, missing, and collections in place of numbers are refused",
+    () =>
+      Effect.gen(function* () {
+        for (const value of [".nan", ".inf", "-1", "0", "1.5", "9007199254740993", "~", "[]", "{}", "true", "1_000"]) {
+          assert.deepStrictEqual(yield* paths(withOrders(`concurrency: ${value}`)), [
+            "eventbus.bindings.orders.concurrency"
+          ])
+        }
+      })
   )
 })

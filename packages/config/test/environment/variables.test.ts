@@ -27,7 +27,7 @@ describe("variables in texts", () => {
     })
   )
 
-  it.effect("CFG-21 text stands for a number or a switch where it comes from a variable, and nowhere else", () =>
+  it.effect("CFG-21 text is accepted as a number or a boolean only when it comes from a variable", () =>
     Effect.gen(function* () {
       const lines = [
         'concurrency: "${N}"',
@@ -49,7 +49,7 @@ describe("variables in texts", () => {
     })
   )
 
-  it.effect("a variable that is missing, does not end or has no name is a mistake with its path", () =>
+  it.effect("a variable that is missing, unterminated or unnamed is a mistake with its path", () =>
     Effect.gen(function* () {
       const text = withOrders('handler: "${NAME}"', 'cluster: "${OPEN"', 'concurrency: "${}"')
       const issues = yield* issuesOf(Configuration.parse(text))
@@ -82,7 +82,7 @@ describe("variables in texts", () => {
 })
 
 describe("keys by variable", () => {
-  it.effect("CFG-22 a variable sets a key of a binding that exists, of one that is new, and of a list", () =>
+  it.effect("CFG-22 a variable sets a key of an existing binding, of a new one, and of a list", () =>
     Effect.gen(function* () {
       const env = {
         EVENTBUS_BINDINGS_ORDERS_GROUP_ID: "shipping",
@@ -114,7 +114,7 @@ describe("keys by variable", () => {
     })
   )
 
-  it.effect("a name that exists wins over a new one, whatever letters it has", () =>
+  it.effect("an existing name wins over a new one, whatever its spelling", () =>
     Effect.gen(function* () {
       const text = `
 eventbus:
@@ -134,7 +134,7 @@ eventbus:
   )
 
   it.effect(
-    "a variable that stands for no key, for the key of another, or holds nonsense is a mistake that names it, and does not show its text",
+    "a variable for an unknown or foreign key, or with an invalid value, is a mistake that names it and does not show its text",
     () =>
       Effect.gen(function* () {
         const env = {
@@ -201,7 +201,7 @@ describe("CFG-22 one schema", () => {
     })
   )
 
-  it.effect("CFG-21 code and requests are checked as a file is; texts are taken as they are", () =>
+  it.effect("CFG-21 code and requests are checked like a file; texts are not interpolated", () =>
     Effect.gen(function* () {
       const body = {
         topic: "orders",
@@ -222,7 +222,7 @@ describe("CFG-22 one schema", () => {
     })
   )
 
-  it.effect("names out of a file are names, whatever objects inherit", () =>
+  it.effect("names such as constructor in a file are ordinary names", () =>
     Effect.gen(function* () {
       const text =
         '{ "eventbus": { "bindings": { "constructor": { "topic": "a", "groupId": "g" }, "toString": { "topic": "b", "groupId": "g" } } } }'
@@ -283,7 +283,7 @@ describe("CFG-23 durations", () => {
 })
 
 describe("secrets", () => {
-  it.effect("SEC-01 a secret is redacted from the edge on, and no message shows it, wherever it was written", () =>
+  it.effect("SEC-01 a secret is redacted at once, and no message shows it, wherever it was written", () =>
     Effect.gen(function* () {
       const cluster = (sasl: string) => `${withOrders()}\n  clusters: { default: { brokers: a:1, sasl: ${sasl} } }`
       const env = { PW: "hunter2" }

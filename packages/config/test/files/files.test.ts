@@ -55,7 +55,7 @@ describe("profiles and includes", () => {
     })
   )
 
-  it.effect("a variable that only an overlaid value needs is not missed", () =>
+  it.effect("a variable that only an overridden value needs may be missing", () =>
     Effect.gen(function* () {
       const path = yield* folder({
         "app.yaml": withOrders('handler: "${MISSING}"'),
@@ -76,7 +76,7 @@ describe("profiles and includes", () => {
     })
   )
 
-  it.effect("a file is laid over what it includes; two may include the same", () =>
+  it.effect("a file is laid over the files that it includes; two files may include the same one", () =>
     Effect.gen(function* () {
       const path = yield* folder({
         "common.yaml": "eventbus: { defaults: { fetch-max-wait: 1s, concurrency: 2 } }",
@@ -121,7 +121,7 @@ describe("profiles and includes", () => {
     })
   )
 
-  it.effect("CFG-21 mistakes of all files are told at once, each with its file", () =>
+  it.effect("CFG-21 mistakes of all files are reported at once, each with its file", () =>
     Effect.gen(function* () {
       const path = yield* folder({
         "app.yaml": `include: common.yaml\n${withOrders("concurency: 1")}`,
@@ -140,7 +140,7 @@ describe("profiles and includes", () => {
     })
   )
 
-  it.effect("a mistake in what a thousand bindings share is told once", () =>
+  it.effect("a mistake that a thousand bindings share is reported once", () =>
     Effect.gen(function* () {
       const bindings = Array.from({ length: 1000 }, (_, n) => `    b${n}: { topic: t${n}, groupId: g }`)
       const text = [
@@ -159,7 +159,7 @@ describe("profiles and includes", () => {
 })
 
 describe("YAML", () => {
-  it.effect("anchors, aliases and merges: what is written wins over what is merged", () =>
+  it.effect("anchors, aliases and merges: a written key wins over a merged one", () =>
     Effect.gen(function* () {
       const text = `
 x-common: &common { group-id: billing, concurrency: 3, fetch-max-wait: 1s }
@@ -178,36 +178,34 @@ eventbus:
     })
   )
 
-  it.effect(
-    "a sequence of hostile files is refused in bounded time, each with one mistake that says what is wrong",
-    () =>
-      Effect.gen(function* () {
-        const bomb = ["a: &l0 [x, x, x, x, x, x, x, x, x, x]"]
-        for (let level = 1; level < 12; level++) {
-          bomb.push(`l${level}: &l${level} [${Array.from({ length: 10 }, () => `*l${level - 1}`).join(", ")}]`)
-        }
-        assert.match(yield* refusal(bomb.join("\n")), /^5:\d+ more than 200000 values, those behind aliases included/)
-        const merges = Array.from(
-          { length: 40 },
-          (_, n) => `l${n + 1}: &l${n + 1} { <<: [*l${n}, *l${n}], k${n}: *l${n} }`
-        )
-        assert.include(yield* refusal(["l0: &l0 { a: 1 }", ...merges].join("\n")), "more than 200000 values")
-        assert.include(yield* refusal("a: &a [*a]"), "an alias of a value that contains it")
-        assert.include(yield* refusal("a: *b"), "an alias without an anchor")
-        assert.include(yield* refusal("[".repeat(100_000)), "nesting exceeded")
-        assert.include(yield* refusal(`${"- ".repeat(100_000)}a`), "nesting exceeded")
-        assert.include(yield* refusal(`${"{a: ".repeat(100_000)}`), "nesting exceeded")
-        assert.include(yield* refusal("a: !!js/function 'x'"), "a tag; a value without a tag")
-        assert.include(yield* refusal("? [a, b]\n: c"), "a key that is a collection")
-        assert.include(yield* refusal("a: 1\n---\nb: 2"), "a second document; one document in a file")
-        assert.include(yield* refusal("a: 'b"), "1:")
-        assert.include(yield* refusal("a:\n\t- b"), "tab")
-        assert.include(yield* refusal(""), "an empty file")
-        assert.include(yield* refusal("# nothing\n"), "an empty file")
-      })
+  it.effect("hostile files are refused in bounded time, each with one mistake that says what is wrong", () =>
+    Effect.gen(function* () {
+      const bomb = ["a: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+      for (let level = 1; level < 12; level++) {
+        bomb.push(`l${level}: &l${level} [${Array.from({ length: 10 }, () => `*l${level - 1}`).join(", ")}]`)
+      }
+      assert.match(yield* refusal(bomb.join("\n")), /^5:\d+ more than 200000 values, those behind aliases included/)
+      const merges = Array.from(
+        { length: 40 },
+        (_, n) => `l${n + 1}: &l${n + 1} { <<: [*l${n}, *l${n}], k${n}: *l${n} }`
+      )
+      assert.include(yield* refusal(["l0: &l0 { a: 1 }", ...merges].join("\n")), "more than 200000 values")
+      assert.include(yield* refusal("a: &a [*a]"), "an alias of a value that contains it")
+      assert.include(yield* refusal("a: *b"), "an alias without an anchor")
+      assert.include(yield* refusal("[".repeat(100_000)), "nesting exceeded")
+      assert.include(yield* refusal(`${"- ".repeat(100_000)}a`), "nesting exceeded")
+      assert.include(yield* refusal(`${"{a: ".repeat(100_000)}`), "nesting exceeded")
+      assert.include(yield* refusal("a: !!js/function 'x'"), "a tag; a value without a tag")
+      assert.include(yield* refusal("? [a, b]\n: c"), "a key that is a collection")
+      assert.include(yield* refusal("a: 1\n---\nb: 2"), "a second document; one document in a file")
+      assert.include(yield* refusal("a: 'b"), "1:")
+      assert.include(yield* refusal("a:\n\t- b"), "tab")
+      assert.include(yield* refusal(""), "an empty file")
+      assert.include(yield* refusal("# nothing\n"), "an empty file")
+    })
   )
 
-  it.effect("files that are no text, or too large, are refused before they are read as YAML", () =>
+  it.effect("binary files and files that are too large are refused before they are parsed", () =>
     Effect.gen(function* () {
       assert.include(
         yield* refusal(new Uint8Array([0x61, 0x3a, 0x00, 0x01])),
@@ -228,7 +226,7 @@ eventbus:
     })
   )
 
-  it.effect("JSON is JSON: comments, trailing commas and bare words are refused, with the place", () =>
+  it.effect("a JSON file is strict: comments, trailing commas and bare words are refused with their location", () =>
     Effect.gen(function* () {
       assert.include(
         yield* refusal('{\n  "eventbus": { "bindings": {}, }\n}', "app.json"),
@@ -239,7 +237,7 @@ eventbus:
     })
   )
 
-  it.effect("CFG-01 a file that is something else, or whose root is misspelled, is refused", () =>
+  it.effect("CFG-01 a file without the root, or with a misspelled one, is refused", () =>
     Effect.gen(function* () {
       assert.include(yield* refusal("- a"), "1:1 a list; a section with keys out of include, eventbus")
       assert.include(yield* refusal("eventbus: { bindings: [a] }"), "a list; a section of names")
@@ -260,7 +258,7 @@ eventbus:
     })
   )
 
-  it.effect("a byte order mark, and lines that end in the Windows way, move no place", () =>
+  it.effect("a byte order mark and Windows line ends do not change locations", () =>
     Effect.gen(function* () {
       const text = `\uFEFF${withOrders("concurrency: x").replaceAll("\n", "\r\n")}`
       const { issues } = yield* Effect.flip(Configuration.parse(text))
@@ -304,7 +302,7 @@ describe("secrets in files", () => {
     })
   )
 
-  it.effect("what a client adapter needs for mutual TLS and OAuth comes from a file as it is", () =>
+  it.effect("settings for mutual TLS and OAuth come from a file unchanged", () =>
     Effect.gen(function* () {
       const tls =
         "ssl: { ca-file: ca.pem, cert-file: cert.pem, key-file: key.pem, passphrase: hunter2, servername: kafka }"
@@ -330,7 +328,7 @@ describe("secrets in files", () => {
     })
   )
 
-  it.effect("a mechanism has the keys that it needs, and no others", () =>
+  it.effect("a mechanism accepts exactly the keys that it needs", () =>
     Effect.gen(function* () {
       const issues = (sasl: string) =>
         issuesOf(Configuration.parse(`${withOrders()}\n  clusters: { default: { brokers: "a:1", sasl: { ${sasl} } } }`))
@@ -349,7 +347,7 @@ describe("secrets in files", () => {
     })
   )
 
-  it.effect("a secret whose file is missing or empty, or that is there twice, is refused", () =>
+  it.effect("a secret whose file is missing or empty, or that is given twice, is refused", () =>
     Effect.gen(function* () {
       const message = Effect.fnUntraced(function* (line: string) {
         const path = yield* folder({ "app.yaml": withPassword(line), empty: "\n", secret: "hunter2" })

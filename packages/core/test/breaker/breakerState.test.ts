@@ -117,7 +117,7 @@ const subject = () => {
 }
 
 describe("breakerState", () => {
-  it("CARD-06 CB-04 CB-05 CB-09 CB-10 rulings 26 and 27 does what the plain model does, whatever happens", () => {
+  it("CARD-06 CB-04 CB-05 CB-09 CB-10 rulings 26 and 27 agrees with a plain model for any sequence of events", () => {
     const visited = new Set<string>()
     fc.assert(
       fc.property(fc.array(step, { minLength: 60, maxLength: 120, size: "max" }), (steps) => {

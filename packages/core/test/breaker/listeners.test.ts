@@ -33,9 +33,9 @@ const tellers = {
   }
 }
 
-describe("listeners that come and go while they are told", () => {
+describe("listeners that are added and removed during a notification", () => {
   for (const [name, make] of Object.entries(tellers)) {
-    it(`${name}: one that listens anew in its call is called once`, () => {
+    it(`${name}: a listener that subscribes again during its call is called once`, () => {
       const { add, tell } = make()
       let calls = 0
       const listen = () => {
@@ -50,7 +50,7 @@ describe("listeners that come and go while they are told", () => {
       expect(calls).toBe(1)
     })
 
-    it(`${name}: one that another one removes in its call is not called`, () => {
+    it(`${name}: a listener that another one removes during its call is not called`, () => {
       const { add, tell } = make()
       const called: Array<string> = []
       let remove = () => {}

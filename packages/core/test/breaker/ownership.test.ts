@@ -38,7 +38,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("CB-11 a predicate that throws counts as a failure, and its permit comes to an outcome", () =>
+  it.effect("CB-11 a predicate that throws counts as a failure, and its permit is returned", () =>
     Effect.gen(function* () {
       const breaker = yield* halfOpen()
       const isFailure = () => {
@@ -50,7 +50,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("CB-09 ruling 27 permits that are given back twice do not lift the cap", () =>
+  it.effect("CB-09 ruling 27 returning a permit twice does not raise the cap", () =>
     Effect.gen(function* () {
       const breaker = yield* halfOpen({ permittedNumberOfCallsInHalfOpenState: 2 })
       const first = breaker.tryAcquireUnsafe(0)!
@@ -84,7 +84,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("CB-10 a change tells the counts that led to it, the last call included", () =>
+  it.effect("CB-10 a change has the counts that led to it, the last call included", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make({ ...single, permittedNumberOfCallsInHalfOpenState: 2 })
       const changes: Array<unknown> = []
@@ -101,7 +101,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("listeners see changes in their order, also one that another listener brings about", () =>
+  it.effect("listeners see changes in order, also a change that another listener causes", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make(single)
       const seen: Array<CircuitBreaker.State> = []
@@ -118,7 +118,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("commands that change no state tell nobody; a reset while closed still forgets the calls that run", () =>
+  it.effect("commands that change no state notify no listener; a reset while closed still forgets running calls", () =>
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker.make(single)
       let changes = 0
@@ -151,7 +151,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("a wait that was cut short by a command asks no probe any more", () =>
+  it.effect("a wait that a command cuts short runs no more probes", () =>
     Effect.gen(function* () {
       const asked: Array<number> = []
       let interrupted = 0
@@ -178,7 +178,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.live("ruling 36 no timer is left on the real clock by a reset, nor by the end of the scope", () =>
+  it.live("ruling 36 neither a reset nor the end of the scope leaves a timer on the real clock", () =>
     Effect.gen(function* () {
       const timers = Effect.andThen(
         Effect.yieldNow,
@@ -215,7 +215,7 @@ describe("CircuitBreaker: permits, listeners and the wait", () => {
     })
   )
 
-  it.effect("after its scope is closed it waits for nothing, and starts no wait", () =>
+  it.effect("after its scope is closed it waits no more, and starts no wait", () =>
     Effect.gen(function* () {
       for (const closesFirst of [false, true]) {
         let asked = 0
