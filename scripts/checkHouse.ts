@@ -6,12 +6,24 @@
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { citations } from "./house/citations.ts"
 import { docstrings } from "./house/docstrings.ts"
 import { limits } from "./house/limits.ts"
-import { unusedExports } from "./house/unusedExports.ts"
+import { links } from "./house/links.ts"
 import { type Check, violationText } from "./house/report.ts"
+import { sentences } from "./house/sentences.ts"
+import { unusedExports } from "./house/unusedExports.ts"
+import { privateWords } from "./house/words.ts"
 
-const checks: Readonly<Record<string, Check>> = { limits, docstrings, "unused-exports": unusedExports }
+const checks: Readonly<Record<string, Check>> = {
+  limits,
+  docstrings,
+  "unused-exports": unusedExports,
+  citations,
+  words: privateWords,
+  sentences,
+  links
+}
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { root: { type: "string" } } })
 const root = values.root === undefined ? fileURLToPath(new URL("..", import.meta.url)) : resolve(values.root)

@@ -6,7 +6,7 @@
  */
 import { globSync } from "node:fs"
 import type { Check, Violation } from "./report.ts"
-import { docstringText, nameOf, type Node, readSource, type SourceFile, walk } from "./sourceFile.ts"
+import { docstringText, type Node, nameOf, readSource, type SourceFile, walk } from "./sourceFile.ts"
 
 const maxFunctionLines = 70
 const maxFileLines = 300
@@ -18,7 +18,9 @@ const isTest = (path: string): boolean => path.endsWith(".test.ts")
 const functionTypes = new Set(["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"])
 
 export const limits: Check = (root) => {
-  const paths = globSync(files, { cwd: root }).filter((path) => !isTest(path)).sort()
+  const paths = globSync(files, { cwd: root })
+    .filter((path) => !isTest(path))
+    .sort()
   const sources = paths.map((path) => readSource(root, path))
   let functions = 0
   const exempt: Array<string> = []

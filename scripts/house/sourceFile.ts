@@ -31,7 +31,8 @@ export interface SourceFile {
 }
 
 /** Reads and parses a file. Throws when its syntax is wrong. */
-export const readSource = (root: string, path: string): SourceFile => parse(path, readFileSync(join(root, path), "utf8"))
+export const readSource = (root: string, path: string): SourceFile =>
+  parse(path, readFileSync(join(root, path), "utf8"))
 
 const parse = (path: string, text: string): SourceFile => {
   const { program, module, comments, errors } = parseSync(path, text)
@@ -46,7 +47,11 @@ const parse = (path: string, text: string): SourceFile => {
     comments,
     module,
     lineAt: (offset) => lowerBound(lineStarts, offset + 1),
-    codeLines: (start, end) => code.slice(start, end).split("\n").filter((line) => line.trim() !== "").length,
+    codeLines: (start, end) =>
+      code
+        .slice(start, end)
+        .split("\n")
+        .filter((line) => line.trim() !== "").length,
     commentBefore: (offset) => commentsByEnd.get(text.slice(0, offset).trimEnd().length)
   }
 }

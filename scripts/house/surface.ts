@@ -3,7 +3,7 @@
  */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
-import { children, docstringBefore, nameOf, type Node, readSource, type SourceFile } from "./sourceFile.ts"
+import { children, docstringBefore, type Node, nameOf, readSource, type SourceFile } from "./sourceFile.ts"
 
 export interface PublicPackage {
   /** Such as `@eventbus/core`. */
@@ -99,8 +99,7 @@ interface Named {
 /** What a file exports, wherever it is declared. */
 const declarationsOf = (root: string, file: SourceFile): ReadonlyArray<Named> =>
   file.body.flatMap((statement): ReadonlyArray<Named> => {
-    if (statement.type === "ExportAllDeclaration" && statement.exported === null)
-      return fromFile(root, file, statement)
+    if (statement.type === "ExportAllDeclaration" && statement.exported === null) return fromFile(root, file, statement)
     if (statement.type !== "ExportNamedDeclaration") return []
     const declared = statement.declaration as Node | null
     if (declared !== null)

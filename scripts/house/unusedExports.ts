@@ -6,7 +6,7 @@
 import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
 import type { Check, Violation } from "./report.ts"
-import { nameOf, type Node, readSource, type SourceFile, walk } from "./sourceFile.ts"
+import { type Node, nameOf, readSource, type SourceFile, walk } from "./sourceFile.ts"
 import { publicPackages, resolveImport } from "./surface.ts"
 
 const files = ["packages/*/{src,test}/**/*.ts", "test/**/*.ts", "scripts/**/*.ts", "vitest.config.ts"]
@@ -18,13 +18,17 @@ const isTest = (path: string): boolean => path.startsWith("test/") || path.inclu
 /** Modules that a person or a process starts; the build reads nothing from them. */
 const isProgram = (file: SourceFile): boolean => file.module.staticExports.length === 0
 
+/** Errors that code of users raises, with where. */
+const raisedByUsers = new Map([["WriteRefused", "a `beforeWrite` hook"]])
+
 export const unusedExports: Check = (root) => {
   const sources = globSync(files, { cwd: root })
     .filter((path) => !path.startsWith("test/packaging/consumer/"))
     .sort()
     .map((path) => readSource(root, path))
   const open = new Set(publicPackages(root).flatMap(({ modules }) => modules.map(({ file }) => file.path)))
-  const isClosed = ({ path }: SourceFile) => path.includes("/src/") && !isIndex(path) && !isExample(path) && !open.has(path)
+  const isClosed = ({ path }: SourceFile) =>
+    path.includes("/src/") && !isIndex(path) && !isExample(path) && !open.has(path)
   const uses = usesOf(root, sources)
   const closed = sources.filter((file) => isClosed(file) && !isProgram(file))
   const exported = closed.flatMap((file) => exportNames(file).map((name) => ({ file, name })))
@@ -35,7 +39,7 @@ export const unusedExports: Check = (root) => {
   const errors = errorClasses(sources)
   const raised = raisedNames(sources)
   const neverRaised = errors
-    .filter(({ name }) => !raised.has(name))
+    .filter(({ name }) => !raised.has(name) && !raisedByUsers.has(name))
     .map(({ file, name }) => violationAt(file, name, `nothing raises ${name}`))
   return {
     violations: [...unused, ...neverRaised],
@@ -65,7 +69,8 @@ const usesOf = (root: string, sources: ReadonlyArray<SourceFile>): Uses => {
       for (const { importName, localName } of entries) {
         if (importName.kind === "Name") add(target, importName.name!, file.path)
         else for (const name of members.get(localName.value) ?? []) add(target, name, file.path)
-        if (importName.kind === "NamespaceObject" && members.get(localName.value) === undefined) addAll(target, file.path)
+        if (importName.kind === "NamespaceObject" && members.get(localName.value) === undefined)
+          addAll(target, file.path)
       }
     }
     for (const { moduleRequest, importName } of file.module.staticExports.flatMap(({ entries }) => entries)) {
@@ -117,7 +122,11 @@ const membersByNamespace = (file: SourceFile): ReadonlyMap<string, ReadonlySet<s
 /** The name that `Holder.name` reads of an identifier; undefined when the identifier is used as a whole; empty when it only looks alike. */
 const memberRead = (holder: Node, node: Node): string | undefined => {
   if (holder.type === "MemberExpression")
-    return holder.object === node ? (holder.computed === true ? undefined : (holder.property as Node).name as string) : ""
+    return holder.object === node
+      ? holder.computed === true
+        ? undefined
+        : ((holder.property as Node).name as string)
+      : ""
   if (holder.type === "TSQualifiedName") return holder.left === node ? ((holder.right as Node).name as string) : ""
   // A key or a member of the same name is not the namespace.
   if (holder.key === node && holder.shorthand !== true) return ""
@@ -144,7 +153,7 @@ const faultOf = (file: SourceFile, name: string, users: ReadonlyArray<string>): 
 const isType = (file: SourceFile, name: string): boolean =>
   file.body.some((statement) => {
     const declared = statement.type === "ExportNamedDeclaration" ? (statement.declaration as Node | null) : null
-    return declared !== null && declared.type.startsWith("TS") && nameOf(declared) === name
+    return declared?.type.startsWith("TS") === true && nameOf(declared) === name
   })
 
 /** How often an identifier stands in a file, its declaration included. */
