@@ -1,7 +1,7 @@
 /**
- * The contract of the Broker port as tests: what every implementation must show, on the in-memory broker and on a real Kafka alike.
+ * The contract of the Broker port as tests. It runs against the in-memory broker and against a real Kafka alike.
  *
- * Where an outcome cannot hold for a client, a capability says so; nothing else is left out.
+ * A capability marks an outcome that a client cannot show. No outcome is left out for another reason.
  */
 
 import { describe, it } from "@effect/vitest"
@@ -15,22 +15,26 @@ import type { Capabilities, Outcome } from "./contract/harness.ts"
 import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
+import { publishingMany } from "./contract/publishingMany.ts"
 import { rebalance } from "./contract/rebalance.ts"
 import { staticMembership } from "./contract/staticMembership.ts"
+import { transactionalProducers } from "./contract/transactionalProducers.ts"
 import { transactions } from "./contract/transactions.ts"
 import * as VirtualClock from "./VirtualClock.ts"
 
 export type { Capabilities, Outcome }
 
+/** Options of `suite`. */
 export interface Options<E> {
-  /** The broker under test. On virtual time every test gets one of its own; live, all share one cluster and run side by side. */
+  /** The broker under test. With `clock: "virtual"` every test gets its own; with `"live"` all tests share one cluster and run concurrently. */
   readonly layer: Layer.Layer<Broker.Broker, E>
+  /** `virtual` runs each test on a `VirtualClock`; `live` runs on the real clock, with 60 seconds for each test. */
   readonly clock: "virtual" | "live"
-  /** Default: everything that Kafka's own client can do. */
+  /** What the client can do. Default: `fullCapabilities`. */
   readonly capabilities?: Partial<Capabilities>
 }
 
-/** Everything that Kafka's own client can do. */
+/** The capabilities of Kafka's own Java client. */
 export const fullCapabilities: Capabilities = {
   headerOrder: "all",
   staying: "untouched",
@@ -38,16 +42,16 @@ export const fullCapabilities: Capabilities = {
   staticMembership: "supported"
 }
 
-/** All outcomes, by behaviour. */
-export const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
+/** All outcomes, grouped by behaviour. */
+const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   assignment,
   offsets,
   fetching,
   "pause and seek": pauseAndSeek,
   rebalance,
   "static membership": staticMembership,
-  publishing,
-  transactions,
+  publishing: [...publishing, ...publishingMany],
+  transactions: [...transactions, ...transactionalProducers],
   administration,
   errors
 }

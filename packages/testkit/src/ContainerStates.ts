@@ -13,13 +13,13 @@ import { Unexpected } from "./Unexpected.ts"
 
 type State = EventBusError.ContainerState
 
-/** What the binding is now. Fails with `BindingNotFound` for one that is not registered. */
+/** Asserts the current state of a binding. Fails with `Unexpected` for another state and with `BindingNotFound` for an unknown binding. */
 export const expectState = Effect.fnUntraced(function* (binding: string, state: State) {
   const found = yield* TestBus.use((bus) => bus.state(binding))
   if (found !== state) return yield* unexpected(binding, `now ${state}`, found)
 })
 
-/** Every state since CREATED, in order. */
+/** Asserts all states since CREATED, in order. Fails with `Unexpected`, which lists each change with its time and pause reasons. */
 export const expectSequence = Effect.fnUntraced(function* (binding: string, states: ReadonlyArray<State>) {
   const changes = yield* TestBus.use(({ events }) => Effect.map(events, changesOf(binding)))
   if (changes.map(({ to }) => to).join() !== states.join()) {

@@ -1,5 +1,7 @@
 /**
- * Assertions on dead letters: how many, which, and what their headers say (connector seed §10, `DltAssertions`).
+ * Assertions on dead letters: their number, their contents and their headers (connector seed §10, `DltAssertions`).
+ *
+ * Each assertion takes a topic that bindings read, or a dead letter topic, and fails with `Unexpected`, which lists all dead letters that are there.
  *
  * ```ts
  * yield* DeadLetters.expectExactly("orders", [{ key: "o-2", reason: "NON_RETRYABLE", exception: "CardDeclined" }])
@@ -13,37 +15,42 @@ import { Unexpected } from "./Unexpected.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
 
-/** What a dead letter is expected to be; what is left out may be anything. */
+/** The expected fields of a dead letter. An absent field matches anything. */
 export interface Expected {
   /** The key as text. */
   readonly key?: string | null
   /** The value as text. */
   readonly value?: string | null
+  /** Header `x-eventbus-dlt-reason`. */
   readonly reason?: NonNullable<Letter["dltReason"]>
   /** Class of the last error: its `_tag`, or the class name. */
   readonly exception?: string
+  /** Message of the last error. */
   readonly message?: string
   /** Handler calls over all tiers. */
   readonly totalAttempts?: number
-  /** The last tier that it was in; 0 is the main topic. */
+  /** The last tier that the record was in; 0 is the main topic. */
   readonly tier?: number
+  /** Topic in which the record was first published. */
   readonly originalTopic?: string
+  /** Its partition there. */
   readonly originalPartition?: number
+  /** Its offset there. */
   readonly originalOffset?: bigint
-  /** Headers that it has, as text; others may be there. */
+  /** Headers that the dead letter must have, as text. Other headers are allowed. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Exactly so many. */
+/** Asserts the number of dead letters. */
 export const expectCount = Effect.fnUntraced(function* (topic: string, count: number) {
   const letters = yield* read(topic)
   if (letters.length !== count) return yield* unexpected(topic, count === 0 ? "none" : `${count}`, letters)
 })
 
-/** Nothing was dead-lettered. */
+/** Asserts that nothing was dead-lettered. */
 export const expectNone = (topic: string) => expectCount(topic, 0)
 
-/** One of them at least is this. */
+/** Asserts that at least one dead letter matches. */
 export const expectOne = Effect.fnUntraced(function* (topic: string, expected: Expected) {
   const letters = yield* read(topic)
   if (!letters.some((letter) => matches(letter, expected))) {
@@ -51,7 +58,7 @@ export const expectOne = Effect.fnUntraced(function* (topic: string, expected: E
   }
 })
 
-/** These and no others, in any order. */
+/** Asserts that these dead letters are there and no others, in any order. */
 export const expectExactly = Effect.fnUntraced(function* (topic: string, expected: ReadonlyArray<Expected>) {
   const letters = yield* read(topic)
   const left = [...letters]
@@ -81,7 +88,7 @@ const unexpected = (topic: string, expected: string, letters: ReadonlyArray<Lett
     })
   )
 
-/** All that can be expected of a dead letter, except for its headers. */
+/** Every field of `Expected` but the headers. */
 const describe = (letter: Letter): Required<Omit<Expected, "headers" | "reason">> & Pick<Expected, "reason"> => ({
   key: TestRecord.show(letter.key) ?? null,
   value: TestRecord.show(letter.value) ?? null,

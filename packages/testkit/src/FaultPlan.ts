@@ -1,13 +1,13 @@
 /**
- * What goes wrong on an in-memory broker, and when: a value, so that a plan can be printed, shrunk and run again.
+ * Fault injection for an in-memory broker. A plan is plain data, so it can be printed, shrunk and run again.
  *
- * A fault is a trigger and an effect. Chance comes from the plan's seed alone: the same plan on the same program is the same run.
+ * A fault is a trigger and an effect. All randomness comes from the plan's seed: the same plan on the same program gives the same run.
  */
 import type { BrokerError } from "@eventbus/core"
 import type { Duration } from "effect"
 import * as SeededRandom from "./internal/broker/seededRandom.ts"
 
-/** What a client can ask of the broker. */
+/** The kinds of requests that a client sends to the broker. */
 export type Operation =
   | "join"
   | "heartbeat"
@@ -18,88 +18,97 @@ export type Operation =
   | "endTransaction"
   | "admin"
 
-/** Which requests a fault is about; what is left out matches everything. */
+/** Selects requests. An absent field matches everything. */
 export interface Match {
+  /** The kind of request. */
   readonly operation: Operation
+  /** `client.id` of the sender. */
   readonly clientId?: string
+  /** Topic of a fetch or produce request. */
   readonly topic?: string
+  /** Group of a consumer's request. */
   readonly groupId?: string
 }
 
-/** What happens to one request. */
+/** The effect of a fault on one request. */
 export type RequestEffect =
-  /** Takes longer. Longer than the client waits for an answer, it is a lost response. */
+  /** The request takes longer. A delay beyond the request timeout is a lost response. */
   | { readonly _tag: "Delay"; readonly duration: Duration.Input }
-  /** Never arrives; the client waits for an answer in vain. Producers send again. */
+  /** The request never arrives and the client times out. Producers retry. */
   | { readonly _tag: "LoseRequest" }
-  /** Takes effect, but its answer gets lost. Producers send again: a non-idempotent one writes twice. */
+  /** The request takes effect, but its answer gets lost. Producers retry; a non-idempotent producer writes twice. */
   | { readonly _tag: "LoseResponse" }
-  /** Has no effect and is answered with this error, which goes to the caller as it is. */
+  /** The request has no effect, and the caller gets this error unchanged. */
   | { readonly _tag: "Refuse"; readonly error: BrokerError.BrokerError }
-  /** Takes effect, and yet the caller gets this error: the "it may have happened" that every caller must live with. */
+  /** The request takes effect, and the caller gets this error all the same: the caller cannot know whether it happened. */
   | { readonly _tag: "ApplyThenFail"; readonly error: BrokerError.BrokerError }
-  /** `produce` only: the records are written twice, as by a resend that nothing recognises. */
+  /** `produce` only: the broker writes the records twice, as after a retry that nothing deduplicates. */
   | { readonly _tag: "Duplicate" }
-  /** `produce` only: one byte of each value is flipped before it is written. */
+  /** `produce` only: the broker flips one byte of each value before it writes. */
   | { readonly _tag: "Corrupt" }
 
-/** What happens to the cluster or to one client. A target that is left out is picked by chance among those that there are. */
+/** The effect of a fault on the cluster or on one client. An absent target is chosen at random. */
 export type ClusterEffect =
-  /** No broker answers for so long. Group members are not expired for silence in that time. */
+  /** No broker answers for this long. Group members do not expire in that time. */
   | { readonly _tag: "BrokerDown"; readonly duration: Duration.Input }
-  /** Group requests are answered with `CoordinatorUnavailable` for so long. */
+  /** Group requests fail with `CoordinatorUnavailable` for this long. */
   | { readonly _tag: "CoordinatorMoved"; readonly duration: Duration.Input }
-  /** A member is removed as if it had been silent too long; it notices at its next heartbeat. */
+  /** The coordinator removes a member as after a session timeout. The member learns it at its next heartbeat. */
   | { readonly _tag: "SessionExpired"; readonly groupId?: string; readonly clientId?: string }
-  /** One partition is taken from its owner without asking, and assigned anew. */
+  /** The coordinator takes one partition from its owner without a revocation, and assigns it again. */
   | { readonly _tag: "PartitionLost"; readonly topic?: string; readonly partition?: number }
-  /** A consumer's client dies loudly: its events fail with `BrokerUnavailable`, no leave is sent. */
+  /** A consumer's connection fails: its events end with `BrokerUnavailable`, and no LeaveGroup is sent. */
   | { readonly _tag: "ConnectionDropped"; readonly clientId?: string }
-  /** Nothing gets through between a client and the broker for so long; neither is told. */
+  /** A network partition: nothing passes between a client and the broker for this long, and neither is told. */
   | { readonly _tag: "Isolated"; readonly clientId?: string; readonly duration: Duration.Input }
-  /** kill -9: nothing that this client sends arrives any more, and nobody is told. */
+  /** kill -9: nothing that this client sends arrives from now on, and no LeaveGroup is sent. */
   | { readonly _tag: "Kill"; readonly clientId: string }
 
-/** When a fault strikes. */
+/** When a fault on a request applies. */
 export type RequestTrigger =
   /** The nth matching request, counted from 1. */
   | { readonly _tag: "Nth"; readonly match: Match; readonly nth: number }
   /** Each matching request with this probability, 0 to 1. */
   | { readonly _tag: "Chance"; readonly match: Match; readonly probability: number }
 
+/** A trigger and its effect. */
 export type Fault =
   | { readonly _tag: "OnRequest"; readonly trigger: RequestTrigger; readonly effect: RequestEffect | ClusterEffect }
-  /** Once, so long after the broker started. */
+  /** Once, this long after the broker started. */
   | { readonly _tag: "At"; readonly after: Duration.Input; readonly effect: ClusterEffect }
 
+/** A seed and its faults. */
 export interface FaultPlan {
+  /** Decides every random choice of the broker: equal seeds give equal journals. */
   readonly seed: number
+  /** Evaluated in this order for each request. */
   readonly faults: ReadonlyArray<Fault>
 }
 
-/** Nothing goes wrong. */
+/** The plan without faults. */
 export const none: FaultPlan = { seed: 0, faults: [] }
 
+/** A plan of the given faults. `seed` defaults to 0. */
 export const make = (faults: ReadonlyArray<Fault>, seed = 0): FaultPlan => ({ seed, faults })
 
-/** The nth matching request, counted from 1, meets the effect. */
+/** The effect applies to the nth matching request, counted from 1, once. */
 export const nth = (nth: number, match: Match, effect: RequestEffect | ClusterEffect): Fault => ({
   _tag: "OnRequest",
   trigger: { _tag: "Nth", match, nth },
   effect
 })
 
-/** Each matching request meets the effect with this probability (0 to 1). */
+/** The effect applies to each matching request with this probability, 0 to 1. */
 export const chance = (probability: number, match: Match, effect: RequestEffect | ClusterEffect): Fault => ({
   _tag: "OnRequest",
   trigger: { _tag: "Chance", match, probability },
   effect
 })
 
-/** The effect strikes once, so long after the broker started. */
+/** The effect applies once, this long after the broker started. */
 export const at = (after: Duration.Input, effect: ClusterEffect): Fault => ({ _tag: "At", after, effect })
 
-/** True for effects that strike the cluster or a client, false for those of one request. */
+/** True for an effect on the cluster or on a client, false for an effect on one request. */
 export const isClusterEffect = (effect: RequestEffect | ClusterEffect): effect is ClusterEffect =>
   clusterTags.has(effect._tag)
 
@@ -113,7 +122,7 @@ const clusterTags: ReadonlySet<string> = new Set<ClusterEffect["_tag"]>([
   "Kill"
 ])
 
-/** What `random` may choose from: every kind of trouble that a correct program survives without losing a record. */
+/** The faults that `random` chooses from. A correct program survives each of them without losing a record. */
 const requestMenu: ReadonlyArray<readonly [Operation, RequestEffect]> = [
   ["produce", { _tag: "LoseRequest" }],
   ["produce", { _tag: "LoseResponse" }],
@@ -138,8 +147,8 @@ const clusterMenu: ReadonlyArray<ClusterEffect> = [
 ]
 
 /**
- * A plan made by chance. `intensity` from 0 (nothing) to 1 (something is always wrong) scales how likely each request fails and how
- * many cluster faults fall into the first ten minutes.
+ * A random plan. `intensity`, from 0 (no faults) to 1 (faults all the time), scales the probability of request faults and the number of cluster
+ * faults within the first ten minutes.
  */
 export const random = (seed: number, intensity: number): FaultPlan => {
   const chances = SeededRandom.make(seed)

@@ -1,8 +1,8 @@
 /**
- * A Kafka cluster in memory: the `Broker` port without a network, and a way behind the scenes for tests.
+ * A Kafka cluster in memory: the `Broker` port without a network, and direct access to its state for tests.
  *
- * A model, not a mock: logs with offsets, groups with generations, transactions with markers. Time is Effect's `Clock`, so a
- * `TestClock` drives session timeouts and faults. Each `make` is a cluster of its own.
+ * It models logs with offsets, groups with generations and transactions with markers. All time comes from Effect's `Clock`, so a `TestClock` drives
+ * session timeouts and faults. Each `make` is a separate cluster.
  */
 import { Broker } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
@@ -20,40 +20,43 @@ import * as TransactionalProducerClient from "./internal/broker/transactionalPro
 export type { AppendedRecord, Inspection, Usage } from "./internal/broker/inspection.ts"
 export type { AcceptedCommit, Journal, JournalEntry }
 
+/** Options of `make` and `layer`. */
 export interface Options {
-  /** `num.partitions`: of a topic that does not say. Default 1. */
+  /** `num.partitions`: partitions of a topic that is created without a number. Default 1. */
   readonly defaultPartitions?: number
-  /** Bounds the replication factor. Default 3. */
+  /** Number of brokers, which limits the replication factor. Default 3. */
   readonly brokerCount?: number
-  /** `auto.create.topics.enable`. Default `off`: a missing topic must be seen, not made. */
+  /** `auto.create.topics.enable`. Default `off`, so that a test sees a missing topic. */
   readonly autoCreateTopics?: "off" | "on"
-  /** `max.message.bytes` of topics that do not say, in bytes. Default 1048588, as Kafka's. */
+  /** `max.message.bytes` of a topic without its own value, in bytes. Default 1048588, as in Kafka. */
   readonly maxMessageBytes?: number
   /**
-   * How partitions move. `cooperative-sticky` (default, KIP-429): only what has to move is given up. `eager`: every rebalance
-   * revokes everything and assigns it again.
+   * Rebalance protocol. `cooperative-sticky` (default, KIP-429) revokes only the partitions that move; `eager` revokes all partitions in every
+   * rebalance.
    */
   readonly assignment?: "cooperative-sticky" | "eager"
-  /** Most records in one chunk. Default 500. */
+  /** Maximum number of records in one fetched chunk. Default 500. */
   readonly maxRecordsPerChunk?: number
-  /** `request.timeout.ms`: how long a client waits for an answer. Default 30 seconds. */
+  /** `request.timeout.ms`: a client waits this long for an answer. Default 30 seconds. */
   readonly requestTimeout?: Duration.Input
-  /** How long each kind of request takes. Default 0. */
+  /** Duration of each kind of request. Default 0. */
   readonly latency?: Partial<Readonly<Record<FaultPlan.Operation, Duration.Input>>>
-  /** What goes wrong. Default: nothing. Its seed also decides every other choice left to chance. */
+  /** Faults to inject. Default none. The plan's seed also decides every other random choice of the cluster. */
   readonly faults?: FaultPlan.FaultPlan
-  /** Called with everything that happens, in order; equal seeds give equal journals. */
+  /** Receives every journal entry, in order. Equal seeds give equal journals. */
   readonly onEvent?: Journal
 }
 
-/** What `MemoryBroker` is: the port, and the way behind the scenes. */
+/** The service of `MemoryBroker`: the port, and direct access to the cluster. */
 export interface Service extends Inspection {
+  /** The `Broker` port on this cluster, as a program under test uses it. */
   readonly broker: Broker.Broker["Service"]
 }
 
+/** The in-memory cluster as a service. */
 export class MemoryBroker extends Context.Service<MemoryBroker, Service>()("@eventbus/testkit/MemoryBroker") {}
 
-/** A cluster that lives as long as the scope. */
+/** Makes a cluster that lives as long as the scope. */
 export const make = Effect.fnUntraced(function* (options: Options = {}): Effect.fn.Return<Service, never, Scope.Scope> {
   const cluster = yield* Cluster.make({
     settings: settings(options),
@@ -63,7 +66,7 @@ export const make = Effect.fnUntraced(function* (options: Options = {}): Effect.
   return MemoryBroker.of({ broker: port(cluster), ...makeInspection(cluster) })
 })
 
-/** `MemoryBroker` and core's `Broker` on one cluster. */
+/** Provides `MemoryBroker` and core's `Broker` on one new cluster. */
 export const layer = (options: Options = {}): Layer.Layer<MemoryBroker | Broker.Broker> =>
   Layer.effectContext(
     Effect.map(make(options), (memory) =>

@@ -1,26 +1,31 @@
 /**
- * What `TestBus.settled` fails with: which records are not done, and what keeps each of them.
+ * The error of `TestBus.settled`: the records that are not done, each with the reason.
  */
 import { Schema } from "effect"
 
-/** The first record of a partition that is not handled and committed. */
+/** The first record of a partition that is not handled and committed, as a schema. */
 export const StuckRecord = Schema.Struct({
+  /** Name of the binding. */
   binding: Schema.String,
+  /** Topic in which the record lies: the main topic or a retry topic. */
   topic: Schema.String,
   partition: Schema.Int,
   offset: Schema.BigInt,
-  /** As text; undefined when there is none. */
+  /** Key as text; undefined for a record without a key. */
   key: Schema.UndefinedOr(Schema.String),
-  /** Records behind it in its partition. */
+  /** Number of records behind it in its partition. */
   behind: Schema.Int,
-  /** What keeps it: what it waits for and until when, who holds it, what failed. */
+  /** Why it is not done: what it waits for and until when, what paused it, what failed. */
   reason: Schema.String
 })
+/** The first record of a partition that is not handled and committed. */
 export type StuckRecord = typeof StuckRecord.Type
 
+/** Not every record is handled and committed. */
 export class NotSettled extends Schema.TaggedError<NotSettled>()("NotSettled", {
-  /** When it was looked, as text, since the bus began. */
+  /** Time of the check since the bus started, as text. */
   at: Schema.String,
+  /** One entry for each partition that has unfinished records. */
   stuck: Schema.Array(StuckRecord)
 }) {
   override get message(): string {

@@ -1,5 +1,5 @@
 /**
- * Assertions on the way of a record through the tiers (connector seed §10, `RetryTierAssertions`).
+ * Assertions on the path of a record through the retry tiers (connector seed §10, `RetryTierAssertions`).
  *
  * ```ts
  * yield* RetryTiers.expectPath("orders", "o-1", ["main", "tier 1", "tier 2", "handled"])
@@ -11,7 +11,7 @@ import { durationText } from "./internal/trail/trailText.ts"
 import { type DeliveryStep, type RecordRef, TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"
 
-/** One delivery, or how it ended; `waiting`: the last delivery is yet to come. */
+/** One delivery, or how the last one ended. `waiting` means that the next delivery is not due yet. */
 export type PathStep =
   | "main"
   | `tier ${number}`
@@ -25,7 +25,7 @@ export type PathStep =
   | "running"
   | "waiting"
 
-/** The deliveries of a record, each tier as often as it had it, and at last how it ended. */
+/** Asserts the deliveries of a record, a tier once for each delivery in it, and how the last one ended. Fails with `Unexpected`. */
 export const expectPath = Effect.fnUntraced(function* (
   topic: string,
   record: RecordRef,
@@ -35,7 +35,7 @@ export const expectPath = Effect.fnUntraced(function* (
   if (found.join() !== steps.join()) return yield* unexpected(topic, record, steps.join(" > "), found.join(" > "))
 })
 
-/** When each delivery began, exactly, since the first one did; those that wait count with the time at which they are due. */
+/** Asserts the exact start of each delivery since the first one. A waiting delivery counts with the time at which it is due. Fails with `Unexpected`. */
 export const expectTimes = Effect.fnUntraced(function* (
   topic: string,
   record: RecordRef,
@@ -51,15 +51,15 @@ export const expectTimes = Effect.fnUntraced(function* (
 const stepsOf = (topic: string, record: RecordRef): Effect.Effect<ReadonlyArray<DeliveryStep>, never, TestBus> =>
   TestBus.use(({ deliverySteps: steps }) => steps(topic, record))
 
-/** What a path is compared with: the steps of some hops. */
-export const pathOf = (steps: ReadonlyArray<DeliveryStep>): ReadonlyArray<PathStep> =>
-  steps.flatMap((hop): ReadonlyArray<PathStep> => {
-    const tierAttempt: PathStep = hop.tier === 0 ? "main" : `tier ${hop.tier}`
-    const end = ends[hop.outcome]
-    return end === undefined ? [tierAttempt] : [tierAttempt, end]
+/** The path that `expectPath` compares with: the delivery steps, each with its end. */
+const pathOf = (steps: ReadonlyArray<DeliveryStep>): ReadonlyArray<PathStep> =>
+  steps.flatMap((step): ReadonlyArray<PathStep> => {
+    const where: PathStep = step.tier === 0 ? "main" : `tier ${step.tier}`
+    const end = ends[step.outcome]
+    return end === undefined ? [where] : [where, end]
   })
 
-/** A copy is followed by its own hop. */
+/** `Routed` has no entry: the copy's own delivery step follows. */
 const ends: Readonly<Record<DeliveryStep["outcome"], PathStep | undefined>> = {
   Handled: "handled",
   Routed: undefined,
@@ -75,6 +75,6 @@ const ends: Readonly<Record<DeliveryStep["outcome"], PathStep | undefined>> = {
 
 const unexpected = Effect.fnUntraced(function* (topic: string, record: RecordRef, expected: string, found: string) {
   const trail = yield* TestBus.use((bus) => bus.trail(topic, record))
-  const subject = `way of ${typeof record === "string" ? `'${record}'` : "a record"} from '${topic}'`
+  const subject = `path of ${typeof record === "string" ? `'${record}'` : "a record"} from '${topic}'`
   return yield* new Unexpected({ subject, expected, found: `${found === "" ? "nothing" : found}\n${trail}` })
 })

@@ -1,12 +1,12 @@
 /**
- * A whole event bus for one test: a cluster in memory, the bindings under test on it, and everything that happened.
+ * A whole event bus for one test: a cluster in memory, the bindings under test on it, and a record of everything that happened.
  *
  * ```ts
  * it.effect("…", () => program.pipe(Effect.provide(TestBus.layer([orders], { partitions: 6 }))))
  * ```
  *
- * Time is the test's: on a `TestClock` a plain `TestClock.adjust` moves the pipeline, each hop at its exact time, and nothing else does. `live` is the
- * same bus on a cluster that is given, on the real clock.
+ * The test owns the clock: only `TestClock.adjust` moves the pipeline, each delivery at its exact time. `live` runs the same bus on a given cluster
+ * and on the real clock.
  */
 import {
   type Binding,
@@ -35,77 +35,87 @@ import type * as Stuck from "./internal/trail/stuck.ts"
 import * as MemoryBroker from "./MemoryBroker.ts"
 import type { NotSettled } from "./NotSettled.ts"
 
+/** A record that a handler has handled. */
 export type Handled = Queries.Handled
+/** One delivery of a record: its time, its place, and how it ended. */
 export type DeliveryStep = DeliverySteps.DeliveryStep
+/** Selects records of a topic: all with a key, or one by partition and offset. */
 export type RecordRef = Queries.RecordRef
+/** A record to publish. */
 export type TestRecord = Encoding.TestRecord
 
-/** An event of the connector, and when it happened: milliseconds since the bus began. */
+/** An event of the connector with its time in milliseconds since the bus started. */
 export type TimedEvent = RecordedEvent
 
+/** The bus of a test. */
 export class TestBus extends Context.Service<
   TestBus,
   {
     /**
-     * Writes a record, encoded as the binding that reads the topic decodes it, and lets it take its way as far as it gets without time passing.
-     * Faults and outages do not hit it in memory. Fails for a value that the serde refuses, and a topic or partition that does not exist.
+     * Publishes a record, encoded with the serdes of the binding that reads the topic, and lets it be processed as far as possible without time
+     * passing. In memory, injected faults do not affect this call. Fails with `EncodeFailure` for a value that the serde refuses, and with
+     * `UnknownTopic` for a topic or partition that does not exist.
      */
     readonly publish: (
       topic: string,
       record: TestRecord
     ) => Effect.Effect<ConsumerRecord.RecordMetadata, Serde.EncodeFailure | BrokerError.BrokerError>
-    /** Lets time pass: moves a `TestClock`, each thing at its time, or waits on any other clock. So that one scenario runs on both. */
+    /** Lets time pass: moves a `TestClock`, or sleeps on any other clock, so that one scenario runs on both. */
     readonly advance: (duration: Duration.Input) => Effect.Effect<void>
     /**
-     * Succeeds when every record of every binding, in its tiers too, is done: handled, dead-lettered or skipped, and committed. Fails with what is not,
-     * and why. Moves no `TestClock`; on a running clock it waits up to `settleWithin`.
+     * Succeeds when every record of every binding, also in retry tiers, is handled, dead-lettered or skipped, and committed. Fails with `NotSettled`,
+     * which lists the unfinished records and the reasons. It does not move a `TestClock`; on a real clock it waits up to `settleWithin`.
      */
     readonly settled: Effect.Effect<void, NotSettled>
-    /** The way of a record, one line for each delivery: when (since it was published), where, and how it ended. */
+    /** The path of a record as text, one line for each delivery: time since it was published, place, and how it ended. */
     readonly trail: (topic: string, record: RecordRef) => Effect.Effect<string>
-    /** The same as data, in the order in which it happened. */
+    /** The same as data, in chronological order. */
     readonly deliverySteps: (topic: string, record: RecordRef) => Effect.Effect<ReadonlyArray<DeliveryStep>>
-    /** What is in the dead letter topics of the bindings that read the topic, or in the topic itself if that is a dead letter topic. */
+    /** The records in the dead letter topics of the bindings that read the topic, or in the topic itself if it is a dead letter topic. */
     readonly deadLetters: (topic: string) => Effect.Effect<ReadonlyArray<DeadLetterRecord.DeadLetterRecord>>
-    /** What handlers were done with, in order; of one binding, or of all. */
+    /** The records that handlers have handled, in order: of one binding, or of all. */
     readonly handled: (binding?: string) => Effect.Effect<ReadonlyArray<Handled>>
-    /** Everything that the connector reported, in order. */
+    /** Every event that the connector reported, in order. */
     readonly events: Effect.Effect<ReadonlyArray<TimedEvent>>
+    /** The current state of a binding. Fails with `BindingLookupError` for a name that no binding has. */
     readonly state: (
       binding: string
     ) => Effect.Effect<EventBusError.ContainerState, EventBusConnector.BindingLookupError>
-    /** A second process with the same bindings joins the groups, gets its share of the partitions, and leaves again. */
+    /** Starts a second process with the same bindings, which joins the groups, gets its share of the partitions, and leaves again. */
     readonly rebalance: Effect.Effect<void>
     /**
-     * The clients of a binding's consumers die (of one of them, counted from 0): nothing more is committed, nobody leaves the group, running handlers are
-     * cut off. They come back after a second; their partitions when `sessionTimeout` is over. In memory only.
+     * Drops the connections of a binding's consumers, or of one of them, counted from 0: they commit nothing more, send no LeaveGroup, and running
+     * handlers are interrupted. They reconnect after a second and get their partitions back after `sessionTimeout`. In memory only.
      */
     readonly crash: (binding: string, consumer?: number) => Effect.Effect<void>
-    /** Adds faults, such as `TestBus.nextProduce`; their counting starts now. In memory only. */
+    /** Adds faults, such as `TestBus.nextProduce`, which count requests from now on. In memory only. */
     readonly fail: (faults: FaultPlan.Fault | ReadonlyArray<FaultPlan.Fault>) => Effect.Effect<void>
+    /** Faults of one partition. */
     readonly partition: (
       topic: string,
       partition: number
     ) => {
-      /** Takes the partition from its consumer without asking, and assigns it anew. In memory only. */
+      /** Takes the partition from its consumer without a revocation, and assigns it again. In memory only. */
       readonly lose: Effect.Effect<void>
     }
   }
 >()("@eventbus/testkit/TestBus") {}
 
+/** Options of `layer` and `live`. */
 export interface CommonOptions {
-  /** Partitions of each topic that a binding reads. Default 1. A topic that exists stays as it is. */
+  /** Partitions of each topic that a binding reads. Default 1. An existing topic is not changed. */
   readonly partitions?: number
-  /** Further topics, with their partitions: such as handlers publish to. */
+  /** Further topics with their partitions, such as topics that handlers publish to. Default none. */
   readonly topics?: Readonly<Record<string, number>>
-  /** Decides what the connector leaves to chance, such as the jitter of retries. Default 1. */
+  /** Seed of the connector's random choices, such as the jitter of retries. Default 1. */
   readonly seed?: number
-  /** How long `settled` waits on a clock that runs. Default 30 seconds. */
+  /** The longest time that `settled` waits on a real clock. Default 30 seconds. */
   readonly settleWithin?: Duration.Input
 }
 
+/** Options of `layer`. */
 export interface Options extends CommonOptions {
-  /** The cluster: its latencies, assignment, faults. */
+  /** Options of the cluster, such as latencies, rebalance protocol and faults. Default none. */
   readonly broker?: MemoryBroker.Options
 }
 
@@ -115,19 +125,21 @@ type Refusal =
   | EventBusError.ConnectorClosed
 
 /**
- * A binding, whatever it requires. Not `Binding<unknown>`: a binding that is made in its place would take `unknown` for what it requires.
+ * A binding with any requirements. It is not `Binding<unknown>`: TypeScript would infer `unknown` as the requirement of a binding that is made inline.
  */
 export interface AnyBinding {
+  /** Name of the binding. */
   readonly name: string
+  /** The settings that tell a binding from other objects. */
   readonly definition: { readonly topic: string; readonly groupId: string; readonly handler: object }
 }
 
-/** What the handlers of some bindings require. */
+/** The services that the handlers of some bindings require. */
 type Requirements<B> = B extends Binding.Binding<infer R> ? R : never
 
 /**
- * The bindings on a cluster in memory: topics made, bindings started, partitions assigned. What the handlers require is what the layer requires, except
- * for the broker. Closing it drains; a `TestClock` is moved as far as that takes.
+ * Runs the bindings on a cluster in memory: it creates the topics, starts the bindings and waits until their partitions are assigned. The layer
+ * requires what the handlers require, except for the broker. Closing it drains the bindings and moves a `TestClock` as far as that takes.
  */
 export function layer<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
@@ -160,7 +172,7 @@ export function layer<R>(
   return Layer.provideMerge(bus, MemoryBroker.layer({ ...broker, onEvent }))
 }
 
-/** The bindings on the cluster that is given as `Broker`. Waits until their partitions are assigned. Missing topics are made, and stay. */
+/** Runs the bindings on the cluster behind the given `Broker` and waits until their partitions are assigned. Missing topics are created and not deleted. */
 export function live<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
   options?: CommonOptions
@@ -181,7 +193,7 @@ export function live<R>(
   )
 }
 
-/** The next `count` requests of a kind are refused: the caller gets `BrokerUnavailable`, or what `effect` says. */
+/** Faults for the next `count` requests of a kind. Default effect: the broker refuses the request with `BrokerUnavailable`. */
 export const next = (
   count: number,
   match: FaultPlan.Operation | FaultPlan.Match,
@@ -191,12 +203,12 @@ export const next = (
     FaultPlan.nth(index + 1, typeof match === "string" ? { operation: match } : match, effect)
   )
 
-const unavailable = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "the test wants it so" })
+const unavailable = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "refused by the test" })
 
-/** The next publish of the application is refused once. */
+/** The broker refuses the next publish of the application once. */
 export const nextProduce: ReadonlyArray<FaultPlan.Fault> = next(1, "produce")
 
-/** The next commit of the application is refused once. */
+/** The broker refuses the next commit of the application once. */
 export const nextCommit: ReadonlyArray<FaultPlan.Fault> = next(1, "commit")
 
 const make = Effect.fnUntraced(function* <R>(

@@ -1,54 +1,57 @@
 /**
- * Handlers for tests: one that keeps what it gets, one that fails at first, one that takes its time (connector seed §10). They can be put inside each
- * other: `TestHandler.slow("2 seconds", TestHandler.failing({ times: 2, error }))`.
+ * Handlers for tests: one that records its deliveries, one that fails at first, and one that is slow (connector seed §10). They nest:
+ * `TestHandler.slow("2 seconds", TestHandler.failing({ times: 2, error }))`.
  */
 import type { Delivery } from "@eventbus/core"
 import { Deferred, type Duration, Effect, Schema } from "effect"
 import * as ClockDriver from "./internal/target/clockDriver.ts"
 
-/** A handler, and what it was handed. */
+/** A handler and the deliveries that it received. */
 export interface TestHandler<K, V, E = never> {
-  /** For `Binding.make`. */
+  /** The handler for `Binding.make`. */
   readonly handler: (delivery: Delivery.Delivery<K, V>) => Effect.Effect<void, E>
-  /** Every delivery it was called with, in order, failed ones and repeats included. */
+  /** Every delivery that the handler was called with, in order, failed calls and redeliveries included. */
   readonly calls: Effect.Effect<ReadonlyArray<Delivery.Delivery<K, V>>>
-  /** The values of those that succeeded, in the order in which they did. */
+  /** The values of the successful calls, in the order in which they ended. */
   readonly handled: Effect.Effect<ReadonlyArray<V>>
   /**
-   * Waits for the `n`th success, from 1. Fails with `NeverHandled` when it does not come `within` so much real time (default 5 seconds). Time that only a
-   * `TestClock` has must be moved before, or meanwhile.
+   * Waits for the `n`th success, counted from 1. Fails with `NeverHandled` after `within` of real time (default 5 seconds). The test must move a
+   * `TestClock` before or meanwhile.
    */
   readonly nth: (n: number, within?: Duration.Input) => Effect.Effect<Delivery.Delivery<K, V>, NeverHandled>
 }
 
-/** What a test waited for was not handled. */
+/** The handler did not reach the number of successes that the test waited for. */
 export class NeverHandled extends Schema.TaggedError<NeverHandled>()("NeverHandled", {
+  /** The success that the test waited for, counted from 1. */
   n: Schema.Int,
-  /** What was, as text. */
+  /** The handled values as JSON. */
   handled: Schema.Array(Schema.String),
+  /** Number of calls, failed ones included. */
   calls: Schema.Int
 }) {
   override get message(): string {
     const found = this.handled.length === 0 ? "none" : this.handled.join(", ")
-    return `Success number ${this.n} did not come. Handled with success: ${found}. Calls in all: ${this.calls}.`
+    return `The handler did not reach success number ${this.n}. It handled: ${found}. It was called ${this.calls} times.`
   }
 }
 
 type Inner<K, V, E> = Pick<TestHandler<K, V, E>, "handler">
 
-/** Succeeds at once, and keeps what it gets (`TestRecordHandler`). */
+/** Succeeds at once and records each delivery (`TestRecordHandler`). */
 export const recording = <V, K = Uint8Array | null>(): TestHandler<K, V> => make({ handler: () => Effect.void })
 
+/** Options of `failing`. */
 export interface FailingOptions<E> {
-  /** How often it fails before it succeeds. */
+  /** Number of failures before the first success. */
   readonly times: number
-  /** What it fails with; `call` counts from 1. */
+  /** Makes the error of a failed call; `call` counts from 1. */
   readonly error: (call: number) => E
-  /** `record` (default): each record fails so often, through all tiers. `handler`: the first calls fail, whichever record they are for. */
+  /** `record` (default) counts the calls of each record over all tiers; `handler` counts all calls together. */
   readonly per?: "record" | "handler"
 }
 
-/** Fails `times` times, then succeeds, or does what `then` does (`FailingHandler`). */
+/** Fails `times` times, then succeeds or runs `then` (`FailingHandler`). */
 export const failing = <V, E, K = Uint8Array | null, E2 = never>(
   { times, error, per = "record" }: FailingOptions<E>,
   then?: Inner<K, V, E2>
@@ -66,7 +69,7 @@ export const failing = <V, E, K = Uint8Array | null, E2 = never>(
   })
 }
 
-/** Takes `duration` for each record, then succeeds, or does what `then` does (`SlowHandler`). Time is the clock's: under `TestClock` it is virtual. */
+/** Sleeps for `duration`, then succeeds or runs `then` (`SlowHandler`). It sleeps on Effect's `Clock`, so a `TestClock` must be moved. */
 export const slow = <V, K = Uint8Array | null, E = never>(
   duration: Duration.Input,
   then?: Inner<K, V, E>

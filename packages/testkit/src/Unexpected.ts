@@ -1,13 +1,15 @@
 /**
- * What the assertions of this package fail with: what was expected, and all that was there.
+ * The error of this package's assertions: the expectation, and everything that was found.
  */
 import { Schema } from "effect"
 
+/** An assertion failed. */
 export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
-  /** What it is about, such as `dead letters of topic 'orders'`. */
+  /** The subject of the assertion, such as `dead letters of topic 'orders'`. */
   subject: Schema.String,
+  /** The expectation as text. */
   expected: Schema.String,
-  /** What was there, as text. */
+  /** Everything that was found, as text. */
   found: Schema.String
 }) {
   override get message(): string {

@@ -1,8 +1,8 @@
 /**
- * Time that costs nothing: whenever no fiber has anything left to do, the clock jumps to the next sleep.
+ * A clock that jumps to the next sleep as soon as every fiber is idle, so that waiting costs no real time.
  *
- * With `TestClock` a test moves time by hand; here a program just runs, timeouts and waits included, as it would on a real clock,
- * in an order that is always the same. For simulations and for programs that wait in many places.
+ * A test moves a `TestClock` by hand. On this clock a program runs as it would on a real clock, timeouts and waits included, always in the same
+ * order. It serves simulations and programs that wait in many places.
  */
 import { Clock, Context, type Duration, Effect, Layer, Scheduler } from "effect"
 import { toMillis } from "effect/Duration"
@@ -13,8 +13,8 @@ interface Sleep {
 }
 
 /**
- * A clock that starts at epoch 0, and the scheduler that drives it. Work that waits for something real, such as a promise of a
- * timer or a socket, is not waited for: virtual time goes on meanwhile.
+ * A clock that starts at epoch 0, and the scheduler that drives it. Virtual time goes on while a fiber waits for something real, such as a socket or
+ * the promise of a timer.
  */
 export const layer: Layer.Layer<never> = Layer.effectContext(
   Effect.sync(() => {
@@ -35,11 +35,11 @@ const makeTimeline = (): Timeline => {
   let nowMillis = 0
   let scheduled = false
   let tasks: Array<() => void> = []
-  /** Latest first, so that the next one is popped; of equal times the one that came first is popped first. */
+  /** Latest first, so that `pop` gives the next one; of equal times `pop` gives the oldest one first. */
   const sleeps: Array<Sleep> = []
 
-  /** One real turn of the event loop: promises that are ready get theirs in between. */
-  const turn = (): void => {
+  /** Runs in one iteration of the event loop, so that settled promises run in between. */
+  const runDue = (): void => {
     scheduled = false
     if (tasks.length === 0) {
       const next = sleeps.pop()
@@ -56,7 +56,7 @@ const makeTimeline = (): Timeline => {
   const schedule = (): void => {
     if (scheduled || (tasks.length === 0 && sleeps.length === 0)) return
     scheduled = true
-    setImmediate(turn)
+    setImmediate(runDue)
   }
   return {
     nowMillis: () => nowMillis,
@@ -82,7 +82,7 @@ const makeTimeline = (): Timeline => {
   }
 }
 
-/** Where a sleep belongs: before those that end at the same time or earlier. */
+/** The index of a new sleep: before those that end at the same time or earlier. */
 const indexFor = (sleeps: ReadonlyArray<Sleep>, atMillis: number): number => {
   let low = 0
   let high = sleeps.length

@@ -24,7 +24,7 @@ const publish = (...values: ReadonlyArray<string>) =>
 
 describe("TestHandler", () => {
   const recording = TestHandler.recording<string>()
-  it.effect("TST-02 recording: keeps what it gets, and lets a test wait for the n-th", () =>
+  it.effect("TST-02 recording: records its deliveries, and lets a test wait for the n-th", () =>
     Effect.gen(function* () {
       const third = yield* Effect.forkChild(recording.nth(3), { startImmediately: true })
       yield* publish("a", "b", "c")
@@ -39,21 +39,19 @@ describe("TestHandler", () => {
   )
 
   const once = TestHandler.recording<string>()
-  it.effect(
-    "TST-02 what does not come is an error that says what came, in real time, although the clock stands still",
-    () =>
-      Effect.gen(function* () {
-        yield* publish("a")
-        const missing = yield* Effect.flip(once.nth(2, "50 millis"))
-        assert.strictEqual(
-          missing.message,
-          'Success number 2 did not come. Handled with success: "a". Calls in all: 1.'
-        )
-      }).pipe(Effect.provide(TestBus.layer([binding(once)])))
+  it.effect("TST-02 nth fails with what was handled, in real time, although the clock stands still", () =>
+    Effect.gen(function* () {
+      yield* publish("a")
+      const missing = yield* Effect.flip(once.nth(2, "50 millis"))
+      assert.strictEqual(
+        missing.message,
+        'The handler did not reach success number 2. It handled: "a". It was called 1 times.'
+      )
+    }).pipe(Effect.provide(TestBus.layer([binding(once)])))
   )
 
   const eachTwice = TestHandler.failing<string, Down>({ times: 2, error: down })
-  it.effect("TST-03 failing: each record fails so often, through its tiers", () =>
+  it.effect("TST-03 failing: each record fails the given number of times, through its tiers", () =>
     Effect.gen(function* () {
       yield* publish("a", "b")
       yield* TestClock.adjust("2 minutes")
@@ -63,7 +61,7 @@ describe("TestHandler", () => {
   )
 
   const firstCalls = TestHandler.failing<string, Down>({ times: 2, error: down, per: "handler" })
-  it.effect("TST-03 failing: or its first calls fail, whichever record they are for", () =>
+  it.effect("TST-03 failing: with per handler the first calls fail, for any record", () =>
     Effect.gen(function* () {
       yield* publish("a", "b", "c")
       assert.deepStrictEqual(yield* firstCalls.handled, ["c"])
@@ -75,7 +73,7 @@ describe("TestHandler", () => {
 
   const inner = TestHandler.recording<string>()
   const slow = TestHandler.slow("10 seconds", TestHandler.failing<string, Down>({ times: 1, error: down }, inner))
-  it.effect("TST-04 slow: takes virtual time, before what is inside of it", () =>
+  it.effect("TST-04 slow: sleeps in virtual time before its inner handler", () =>
     Effect.gen(function* () {
       yield* publish("a")
       yield* TestClock.adjust("9 seconds")

@@ -32,7 +32,7 @@ const refused = <A, E extends { readonly message: string }, R>(assertion: Effect
 const onBus = Effect.provide(TestBus.layer([orders]))
 
 describe("DeadLetters (TST-05)", () => {
-  it.effect("counts, content and headers; failures show what is there", () =>
+  it.effect("counts, content and headers; a failure lists all dead letters", () =>
     Effect.gen(function* () {
       yield* DeadLetters.expectNone("orders")
       yield* DeadLetters.expectExactly("orders", [])
@@ -75,7 +75,7 @@ describe("DeadLetters (TST-05)", () => {
 })
 
 describe("RetryTiers (TST-05)", () => {
-  it.effect("path and times; failures show the trail", () =>
+  it.effect("path and times; a failure shows the trail", () =>
     Effect.gen(function* () {
       yield* publish("down")
       yield* RetryTiers.expectPath("orders", "down", ["main", "running"])
@@ -87,7 +87,7 @@ describe("RetryTiers (TST-05)", () => {
       assert.strictEqual(
         yield* refused(RetryTiers.expectPath("orders", "down", ["main", "handled"])),
         [
-          "way of 'down' from 'orders'",
+          "path of 'down' from 'orders'",
           "  expected: main > handled",
           "  found:    main > tier 1 > dead letter",
           "    +0ms       orders-0@0          failed 2 times: Down > orders.retry-1",
@@ -103,7 +103,7 @@ describe("RetryTiers (TST-05)", () => {
 })
 
 describe("ContainerStates (TST-05)", () => {
-  it.effect("state and sequence; failures show when and by whom", () =>
+  it.effect("state and sequence; a failure shows times and reasons", () =>
     Effect.gen(function* () {
       const connector = yield* EventBusConnector.EventBusConnector
       yield* ContainerStates.expectState("orders", "RUNNING")

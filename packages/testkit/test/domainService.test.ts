@@ -53,9 +53,9 @@ const World = EmailMessageProducerService.layer.pipe(
   Layer.provideMerge(Mailbox.layer)
 )
 
-describe("services of a domain", () => {
+describe("domain services", () => {
   it.effect(
-    "TST-10 publish and consume without a broker: what is queued arrives, in time, and a refusal comes back",
+    "TST-10 publish and consume without a broker: a queued record arrives in time, and a refusal reaches the caller",
     () =>
       Effect.gen(function* () {
         const { queueEmail } = yield* EmailMessageProducerService
@@ -78,7 +78,7 @@ describe("services of a domain", () => {
       }).pipe(Effect.provide(World))
   )
 
-  it.effect("TST-10 the producer alone: what a service publishes is in the log, with key, headers and bytes", () =>
+  it.effect("TST-10 the producer alone: the log holds what a service publishes, with key, headers and bytes", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic(topic)

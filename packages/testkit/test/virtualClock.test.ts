@@ -3,7 +3,7 @@ import { VirtualClock } from "@eventbus/testkit"
 import { Clock, Effect, Fiber, Schedule } from "effect"
 
 describe("VirtualClock", () => {
-  it.effect("sleeps take their time and no time, in the order of their ends", () =>
+  it.effect("sleeps end in the order of their ends and take no real time", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const step = (name: string, millis: number) =>
@@ -18,7 +18,7 @@ describe("VirtualClock", () => {
     }).pipe(Effect.provide(VirtualClock.layer))
   )
 
-  it.effect("time does not pass while there is work, however many fibers share it", () =>
+  it.effect("time stands still while any fiber has work", () =>
     Effect.gen(function* () {
       const hops = Effect.repeat(Effect.yieldNow, { times: 5000 })
       yield* Effect.all([hops, hops, hops], { concurrency: "unbounded" }).pipe(Effect.timeout("1 millis"))
@@ -35,7 +35,7 @@ describe("VirtualClock", () => {
     }).pipe(Effect.provide(VirtualClock.layer))
   )
 
-  it.effect("schedules, timeouts and promises work on it", () =>
+  it.effect("schedules, timeouts and promises work on a virtual clock", () =>
     Effect.gen(function* () {
       let tries = 0
       const flaky = Effect.suspend(() =>

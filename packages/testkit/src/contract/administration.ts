@@ -35,7 +35,7 @@ export const administration: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a topic without a number of partitions takes the broker's",
+    title: "a topic that is created without a number of partitions gets the broker's default",
     run: Effect.gen(function* () {
       const name = unique("topic")
       const administrator = yield* admin
@@ -75,7 +75,7 @@ export const administration: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "what does not exist is UnknownTopic",
+    title: "requests about a topic that does not exist fail with UnknownTopic",
     run: Effect.gen(function* () {
       const administrator = yield* admin
       const name = unique("topic")
@@ -201,7 +201,7 @@ export const administration: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "without ACLs everything is allowed, on topics that exist and on any group, where the adapter can ask",
+    title: "without ACLs every operation is allowed on existing topics and on any group, where the adapter can ask",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")

@@ -1,4 +1,4 @@
-/** Outcomes: what a member is told when it gets partitions. */
+/** Outcomes: the assignment events of a member. */
 import { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import { assert } from "vitest"
@@ -33,7 +33,7 @@ export const assignment: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a member that gets no partition is told that it is one, once, by an assignment of nothing",
+    title: "a member without partitions gets one empty assignment",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")
@@ -50,7 +50,7 @@ export const assignment: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "nothing is fetched from an assigned partition until seek gives a position",
+    title: "an assigned partition is not fetched before seek gives a position",
     run: Effect.gen(function* () {
       const name = yield* topic()
       yield* publish(name, ["a"])
@@ -143,7 +143,7 @@ export const assignment: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a session that is closed ends its events",
+    title: "closing a session ends its events",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const broker = yield* Broker.Broker

@@ -1,4 +1,4 @@
-/** Outcomes: failures are told, tell the truth about retrying, and leave everything else working. */
+/** Outcomes: failures are reported, `retryable` is true to its name, and everything else goes on working. */
 import { Effect } from "effect"
 import { assert } from "vitest"
 import {
@@ -34,7 +34,7 @@ export const errors: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "what retrying cannot help says so",
+    title: "an error that a retry cannot fix is not retryable",
     run: Effect.gen(function* () {
       const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
       const { send } = yield* producer
@@ -55,7 +55,7 @@ export const errors: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a refused commit leaves the session as it was",
+    title: "a refused commit leaves the session unchanged",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")
@@ -72,7 +72,7 @@ export const errors: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a commit of nothing succeeds",
+    title: "an empty commit succeeds",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
@@ -81,7 +81,7 @@ export const errors: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a commit after the session was closed is refused, not dropped in silence",
+    title: "a commit after the session was closed is refused",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")

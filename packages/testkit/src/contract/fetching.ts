@@ -1,4 +1,4 @@
-/** Outcomes: what arrives, and in which form. */
+/** Outcomes: the fetched records and their form. */
 import { Effect } from "effect"
 import { assert } from "vitest"
 import {
@@ -42,7 +42,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "what is published while a member is waiting arrives",
+    title: "a waiting member receives a new record",
     run: Effect.gen(function* () {
       const name = yield* topic(2)
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
@@ -55,7 +55,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "null and empty stay apart, in keys and in values",
+    title: "null and empty stay different, in keys and in values",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const { sendAll } = yield* producer
@@ -75,7 +75,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "headers keep their bytes, and values of one name keep their order and repeats",
+    title: "headers keep their bytes, and the values of one name keep their order and their duplicates",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const { send } = yield* producer
@@ -114,7 +114,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a record's own timestamp is kept; without one it is now",
+    title: "a record keeps its timestamp; the default is now",
     run: Effect.gen(function* () {
       const name = yield* topic(1, neverExpires)
       const { send } = yield* producer
@@ -144,7 +144,7 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a topic can have a smaller bound than the others, and no larger one",
+    title: "a topic can have a smaller byte limit than the others, and no larger one",
     run: Effect.gen(function* () {
       const [small, large] = [yield* topic(), yield* topic()]
       const size = 4096
@@ -208,7 +208,7 @@ export const fetching: ReadonlyArray<Outcome> = [
       const administrator = yield* admin
       yield* administrator.deleteRecords(name, [{ partition: 0, before: 5n }])
       yield* quietTime
-      // One chunk may still have arrived after the pause; then the position is behind it.
+      // One chunk may still arrive after the pause; then the position is behind it.
       const position = probe.positions.get(`${name}/0`) ?? 0n
       if (position >= 5n) return
       yield* probe.session.resume([at])

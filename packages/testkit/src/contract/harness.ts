@@ -1,47 +1,52 @@
 /**
- * What the outcomes are written with: names of their own, topics, records, and waiting that works on both clocks.
+ * Helpers of the outcomes: unique names, topics, records, and waits that work on virtual and on real clocks.
  *
- * Nothing here knows which clock it is on: virtual time jumps while a test waits, on a real cluster it is real time. A wait ends as
- * soon as what it waits for is true.
+ * Nothing here depends on the clock: virtual time jumps while a test waits, a real cluster needs real time. A wait ends as soon as its condition is
+ * true.
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Cause, Clock, Duration, Effect, Exit, type Scope } from "effect"
 import { assert } from "vitest"
 
-/** What differs between adapters for good reason. */
+/** The differences between adapters that the contract allows. */
 export interface Capabilities {
-  /** `all`: headers keep their order. `same-name`: only values of one name do (kafkajs keeps headers in an object). */
+  /** `all`: headers keep their order. `same-name`: only the values of one name keep it (kafkajs keeps headers in an object). */
   readonly headerOrder: "all" | "same-name"
-  /** A partition that stays with its member over a rebalance is `untouched`, or `revoked` and assigned again (eager). */
+  /** A partition that stays with its member in a rebalance is `untouched`, or `revoked` and assigned again (eager). */
   readonly staying: "untouched" | "revoked"
-  /** A revoked partition moves once it is `released`, or `at-once` because the client cannot hold up a rejoin. */
+  /** A revoked partition moves once it is `released`, or `at-once` when the client cannot delay its rejoin. */
   readonly handover: "released" | "at-once"
+  /** Whether the client supports `group.instance.id` (KIP-345). */
   readonly staticMembership: "supported" | "none"
 }
 
-/** One outcome of the contract: what must be true, and a program that dies when it is not. */
+/** One outcome of the contract: a title, and a program that dies when the outcome does not hold. */
 export interface Outcome {
+  /** The claim, as the title of its test. */
   readonly title: string
-  /** Runs only where this holds. Default: everywhere. */
+  /** Whether a client with these capabilities must show the outcome. Default: every client. */
   readonly needs?: (capabilities: Capabilities) => boolean
+  /** The program: it dies with an assertion error when the outcome does not hold. */
   readonly run: Effect.Effect<void, BrokerError.BrokerError, Broker.Broker | Scope.Scope>
 }
 
+/** Text as UTF-8. */
 export const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
+/** UTF-8 as text; null stays null. */
 export const text = (bytes: Uint8Array | null): string | null =>
   bytes === null ? null : new TextDecoder().decode(bytes)
 
-/** A name that nobody else uses, also on a cluster that is shared. */
+/** A name that is unique, also on a shared cluster. */
 export const unique = (what: string): string => `contract-${what}-${crypto.randomUUID()}`
 
-/** How long anything may take before the outcome counts as missed. */
-export const patience: Duration.Input = "25 seconds"
+/** Longest wait for anything before the outcome counts as failed. */
+export const longestWait: Duration.Input = "25 seconds"
 
-/** Waits until the check passes: it neither fails nor dies. What it said last is what is reported when it never does. */
+/** Repeats the check until it neither fails nor dies. When it never passes, its last result is reported. */
 export const eventually = <A, E, R>(
   check: Effect.Effect<A, E, R>,
-  within: Duration.Input = patience
+  within: Duration.Input = longestWait
 ): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const deadlineMillis = (yield* Clock.currentTimeMillis) + Duration.toMillis(within)
@@ -57,34 +62,39 @@ export const eventually = <A, E, R>(
 export const eventuallyTrue = (assertion: () => void, within?: Duration.Input): Effect.Effect<void> =>
   eventually(Effect.sync(assertion), within)
 
-/** Long enough for anything that should not happen to happen. */
+/** Long enough for an unwanted event to happen. */
 export const quietTime = Effect.sleep("1500 millis")
 
-/** The failure of an effect that must fail, within the usual patience. */
+/** The failure of an effect that must fail, within the longest wait. */
 export const failure = <A, R>(
   effect: Effect.Effect<A, BrokerError.BrokerError, R>
 ): Effect.Effect<BrokerError.BrokerError, never, R> =>
   effect.pipe(
     Effect.flip,
     Effect.timeoutOrElse({
-      duration: patience,
+      duration: longestWait,
       orElse: () => Effect.die(new Error("it neither failed nor succeeded"))
     }),
     Effect.catch((value) => Effect.die(new Error(`it succeeded with ${String(value)}`)))
   )
 
+/** Asserts the `_tag` of an error. */
 export const assertTag = (
   error: BrokerError.BrokerError,
   ...tags: ReadonlyArray<BrokerError.BrokerError["_tag"]>
 ): void => assert.include(tags, error._tag, error.message)
 
-/** An administrator of the cluster under test. */
+/** An admin client of the cluster under test. */
 export const admin = Effect.flatMap(Broker.Broker, (broker) => broker.admin)
 
-/** A producer of the cluster under test, with its defaults. */
+/** A producer of the cluster under test, with default options. */
 export const producer = Effect.flatMap(Broker.Broker, (broker) => broker.producer())
 
-/** Makes a topic of its own and waits until it can be used. */
+/** A transactional producer of the cluster under test, with a unique id by default. */
+export const transactional = (transactionalId = unique("tx")) =>
+  Effect.flatMap(Broker.Broker, (broker) => eventually(broker.transactionalProducer({ transactionalId })))
+
+/** Creates a topic with a unique name and waits until it can be used. */
 export const topic = Effect.fnUntraced(function* (
   partitions = 1,
   config: ReadonlyMap<string, string> = new Map()
@@ -96,7 +106,7 @@ export const topic = Effect.fnUntraced(function* (
   return name
 })
 
-/** A broker answers for a new topic a little after it accepted it. */
+/** A broker answers for a new topic only a little after it has accepted it. */
 export const usable = (
   administrator: Broker.Admin,
   name: string,
@@ -104,10 +114,10 @@ export const usable = (
 ): Effect.Effect<void, BrokerError.BrokerError> =>
   eventually(Effect.map(administrator.topicOffsets(name), (offsets) => assert.strictEqual(offsets.length, partitions)))
 
-/** Configuration of a topic whose records may be as old as they like. */
+/** Configuration of a topic that keeps records of any age. */
 export const neverExpires: ReadonlyMap<string, string> = new Map([["retention.ms", "-1"]])
 
-/** A record with text for a value, to partition 0 unless told otherwise. */
+/** A record with a text value, to partition 0 by default. */
 export const record = (
   topic: string,
   value: string,
@@ -124,6 +134,6 @@ export const publish = (
     Effect.flatMap(producer, ({ sendAll }) => sendAll(values.map((value) => record(topic, value, { partition }))))
   )
 
-/** `count` texts that begin alike: `prefix-0`, `prefix-1`, … */
+/** `count` texts with a common prefix: `prefix-0`, `prefix-1`, … */
 export const texts = (prefix: string, count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `${prefix}-${index}`)

@@ -1,4 +1,4 @@
-/** Outcomes: what is committed, and where a member goes on. */
+/** Outcomes: committed offsets, and the position at which a member continues. */
 import { Effect } from "effect"
 import { assert } from "vitest"
 import { admin, assertTag, eventually, failure, type Outcome, publish, texts, topic, unique } from "./harness.ts"
@@ -6,7 +6,7 @@ import { join } from "./probe.ts"
 
 export const offsets: ReadonlyArray<Outcome> = [
   {
-    title: "OFF-02: a committed offset is the next to read: the following member starts there",
+    title: "OFF-02: a committed offset is the next one to read: the next member starts there",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")
@@ -124,7 +124,7 @@ export const offsets: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "commits may go backwards: the port does not judge",
+    title: "commits may go backwards: the port does not check them",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const groupId = unique("group")

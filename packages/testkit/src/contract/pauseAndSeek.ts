@@ -1,8 +1,8 @@
-/** Outcomes: steering what is fetched. */
+/** Outcomes: pause, resume and seek. */
 import { Broker } from "@eventbus/core"
 import { Effect, Queue } from "effect"
 import { assert } from "vitest"
-import { type Outcome, patience, producer, publish, quietTime, record, texts, topic, unique } from "./harness.ts"
+import { longestWait, type Outcome, producer, publish, quietTime, record, texts, topic, unique } from "./harness.ts"
 import { join } from "./probe.ts"
 
 export const pauseAndSeek: ReadonlyArray<Outcome> = [
@@ -18,7 +18,7 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
       yield* quietTime
       yield* publish(name, texts("during", 5))
       yield* quietTime
-      // One chunk that was on its way may still arrive; whatever arrives is in order.
+      // One chunk that was under way may still arrive; the order holds in any case.
       assert.isAtMost(probe.of("Fetched").filter(({ chunk }) => chunk.records.length > 0).length, 2)
       yield* probe.session.resume(at)
       yield* probe.collects(10)
@@ -28,7 +28,7 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a paused partition stays silent while others are fetched",
+    title: "a paused partition is not fetched while others are",
     run: Effect.gen(function* () {
       const name = yield* topic(2)
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
@@ -86,7 +86,7 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "seek goes back: the records are delivered again from there",
+    title: "seek backwards delivers the records again from there",
     run: Effect.gen(function* () {
       const name = yield* topic()
       yield* publish(name, texts("v", 5))
@@ -98,7 +98,7 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "seek goes forward, also to the end",
+    title: "seek forwards skips records, also up to the log end",
     run: Effect.gen(function* () {
       const name = yield* topic()
       yield* publish(name, texts("v", 5))
@@ -130,7 +130,7 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
         maxPartitionFetchBytes: 200
       })
       const take = Effect.timeoutOrElse(Queue.take(session.events), {
-        duration: patience,
+        duration: longestWait,
         orElse: () => Effect.die(new Error("no event arrived"))
       })
       assert.strictEqual((yield* take)._tag, "Assigned")

@@ -1,6 +1,5 @@
 /**
- * A consumer that does the least a consumer must do, and remembers everything: seeks what it is assigned, collects records,
- * gives up what is revoked.
+ * The smallest correct consumer. It seeks its assigned partitions, collects records, releases revoked partitions, and keeps every event.
  */
 import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Cause, Effect, Exit, Queue, type Scope } from "effect"
@@ -9,14 +8,14 @@ import { eventuallyTrue, text } from "./harness.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
 
-export interface ProbeOptions extends Broker.ConsumerOptions {
-  /** `resume`: from the committed offset, or the log start when there is none (default). `wait`: the test seeks. */
+interface ProbeOptions extends Broker.ConsumerOptions {
+  /** `resume`: seeks to the committed offset, or to the log start when there is none (default). `wait`: the test seeks. */
   readonly onAssigned?: "resume" | "wait"
-  /** `commit`: commits what was collected, then releases (default). `release`: only that. `hold`: the test releases. */
+  /** `commit`: commits the collected records, then releases (default). `release`: releases only. `hold`: the test releases. */
   readonly onRevoked?: "commit" | "release" | "hold"
 }
 
-export interface Owned extends Broker.AssignedPartition {
+interface Owned extends Broker.AssignedPartition {
   readonly generation: number
 }
 
@@ -25,9 +24,9 @@ export class Probe {
   readonly groupId: string
   readonly events: Array<Broker.ConsumerEvent> = []
   readonly records: Array<ConsumerRecord.ConsumerRecord> = []
-  /** By partition key; until it is released or lost. */
+  /** By partition key, until the partition is released or lost. */
   readonly owned = new Map<string, Owned>()
-  /** The position behind what was collected, by partition key. */
+  /** The position behind the collected records, by partition key. */
   readonly positions = new Map<string, bigint>()
   /** How the events ended. */
   end: Exit.Exit<never, BrokerError.BrokerError> | undefined
@@ -55,18 +54,18 @@ export class Probe {
     )
   }
 
-  /** What this probe knows of a partition that it owns; dies when it does not own it. */
+  /** An owned partition as it was assigned; dies when the probe does not own it. */
   own(topic: string, partition = 0): Owned {
     const owned = this.owned.get(ConsumerRecord.partitionKey(topic, partition))
     assert.isDefined(owned, `the probe does not own ${topic}/${partition}`)
     return owned
   }
 
-  /** Waits until this many partitions are owned. */
+  /** Waits until the probe owns this many partitions. */
   readonly owns = (count: number): Effect.Effect<void> =>
     eventuallyTrue(() => assert.strictEqual(this.owned.size, count, "number of owned partitions"))
 
-  /** Waits until at least so many records were collected. */
+  /** Waits until the probe has collected at least this many records. */
   readonly collects = (count: number): Effect.Effect<void> =>
     eventuallyTrue(() => assert.isAtLeast(this.records.length, count, "number of collected records"))
 
@@ -77,7 +76,7 @@ export class Probe {
       return this.session.commit([{ topic, partition, generation, offset }])
     })
 
-  /** Commits the position behind what was collected. */
+  /** Commits the position behind the collected records. */
   readonly commitCollected = (
     partitions: ReadonlyArray<TopicPartition>
   ): Effect.Effect<void, BrokerError.BrokerError> =>
@@ -91,7 +90,7 @@ export class Probe {
       return entries.length === 0 ? Effect.void : this.session.commit(entries)
     })
 
-  /** Gives up what the nth `Revoked` event named. */
+  /** Releases the partitions of a `Revoked` event. */
   readonly release = (event: Extract<Broker.ConsumerEvent, { readonly _tag: "Revoked" }>): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.drop(event.partitions)
@@ -177,13 +176,13 @@ export const join = Effect.fnUntraced(function* (
   return probe
 })
 
-/** True when the events ended with a failure, and not because the session was closed. */
+/** The failure that ended the events; undefined when the session was closed. */
 export const failedWith = (probe: Probe): BrokerError.BrokerError | undefined => {
   const found = probe.end && Exit.isFailure(probe.end) ? Cause.findErrorOption(probe.end.cause) : undefined
   return found?._tag === "Some" ? found.value : undefined
 }
 
-/** Waits until the members own all partitions of a topic between them, each as many as named. */
+/** Waits until the members own all partitions of a topic together, each as many as `counts` says. */
 export const shared = (probes: ReadonlyArray<Probe>, counts: ReadonlyArray<number>): Effect.Effect<void> =>
   eventuallyTrue(() => {
     assert.deepStrictEqual(probes.map((probe) => probe.owned.size).sort(), [...counts].sort(), "partitions per member")

@@ -1,25 +1,13 @@
 /** Outcomes: publishing records. */
 import { Broker, Partitioner } from "@eventbus/core"
-import { Deferred, Effect, Fiber, Result } from "effect"
+import { Effect } from "effect"
 import { assert } from "vitest"
-import {
-  admin,
-  assertTag,
-  failure,
-  type Outcome,
-  producer,
-  quietTime,
-  record,
-  texts,
-  topic,
-  unique,
-  utf8
-} from "./harness.ts"
+import { admin, assertTag, failure, type Outcome, producer, record, texts, topic, unique, utf8 } from "./harness.ts"
 import { join } from "./probe.ts"
 
 export const publishing: ReadonlyArray<Outcome> = [
   {
-    title: "send answers with where the record is",
+    title: "send returns the position of the record",
     run: Effect.gen(function* () {
       const name = yield* topic(2)
       const { send } = yield* producer
@@ -36,7 +24,7 @@ export const publishing: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a key chooses its partition by murmur2, as every Kafka client does",
+    title: "the murmur2 hash of a key chooses its partition, as in every Kafka client",
     run: Effect.gen(function* () {
       const name = yield* topic(7)
       const { sendAll } = yield* producer
@@ -94,117 +82,7 @@ export const publishing: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "sendAll answers in the order of its records, over several topics",
-    run: Effect.gen(function* () {
-      const [first, second] = [yield* topic(), yield* topic()]
-      const { sendAll } = yield* producer
-      const sent = yield* sendAll([record(first, "a"), record(second, "b"), record(first, "c")])
-      assert.deepStrictEqual(sent, [
-        { topic: first, partition: 0, offset: 0n },
-        { topic: second, partition: 0, offset: 0n },
-        { topic: first, partition: 0, offset: 1n }
-      ])
-      assert.deepStrictEqual(yield* sendAll([]), [])
-    })
-  },
-  {
-    title: "sendAll with a record that cannot be published fails with that failure, and publishes the others",
-    run: Effect.gen(function* () {
-      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
-      const { sendAll } = yield* producer
-      const error = yield* failure(
-        sendAll([record(name, "a"), record(name, "x".repeat(5000)), record(unique("topic"), "b"), record(name, "c")])
-      )
-      assertTag(error, "RecordTooLarge")
-      const probe = yield* join({ groupId: unique("group"), topics: [name] })
-      yield* probe.collects(2)
-      assert.deepStrictEqual(probe.values, ["a", "c"])
-    })
-  },
-  {
-    title:
-      "sendEach tells of each record once, by its index, with an answer of its own: too large, no such topic, stored",
-    run: Effect.gen(function* () {
-      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
-      const { sendEach } = yield* producer
-      const answers: Array<[number, string | bigint]> = []
-      const records = [
-        record(name, "a"),
-        record(name, "x".repeat(5000)),
-        record(unique("topic"), "b"),
-        record(name, "c"),
-        record(name, "d", { partition: 7 }),
-        record(name, "e")
-      ]
-      yield* sendEach(records, (index, answer) =>
-        answers.push([index, Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag])
-      )
-      const byIndex = new Map(answers)
-      assert.strictEqual(answers.length, records.length)
-      assert.include(["RecordRejected", "UnknownTopic"], byIndex.get(4))
-      byIndex.delete(4)
-      assert.deepStrictEqual(
-        [...byIndex].sort(([a], [b]) => a - b),
-        [
-          [0, 0n],
-          [1, "RecordTooLarge"],
-          [2, "UnknownTopic"],
-          [3, 1n],
-          [5, 2n]
-        ]
-      )
-      yield* sendEach([], () => assert.fail("there is nothing to tell of"))
-    })
-  },
-  {
-    title: "sendEach keeps the order per partition, also between calls and with send",
-    run: Effect.gen(function* () {
-      const name = yield* topic(2)
-      const { send, sendEach } = yield* producer
-      const values = texts("v", 500)
-      const part = (from: number, to: number) =>
-        sendEach(
-          values.slice(from, to).map((value, index) => record(name, value, { partition: (from + index) % 2 })),
-          (_, answer) => assert.isTrue(Result.isSuccess(answer))
-        )
-      yield* Effect.all([part(0, 240), send(record(name, values[240]!, { partition: 0 })), part(241, 500)], {
-        concurrency: "unbounded"
-      })
-      const probe = yield* join({ groupId: unique("group"), topics: [name] })
-      yield* probe.collects(500)
-      const even = new Set(values.filter((_, index) => index % 2 === 0))
-      assert.deepStrictEqual(
-        probe.values.filter((value) => even.has(value ?? "")),
-        [...even]
-      )
-      assert.deepStrictEqual(
-        probe.values.filter((value) => !even.has(value ?? "")),
-        values.filter((value) => !even.has(value))
-      )
-    })
-  },
-  {
-    title: "sendEach tells of a record before the last one is answered, and of none when it is interrupted",
-    run: Effect.gen(function* () {
-      const name = yield* topic()
-      const { sendEach } = yield* producer
-      const [first, told] = [yield* Deferred.make<void>(), new Set<number>()]
-      // Where the topic does not exist, the answer takes longer than that of the one that does.
-      const sending = sendEach([record(unique("topic"), "a"), record(name, "b")], (index) => {
-        told.add(index)
-        if (index === 1) Deferred.doneUnsafe(first, Effect.void)
-      })
-      const fiber = yield* Effect.forkChild(sending, { startImmediately: true })
-      yield* Deferred.await(first)
-      yield* Fiber.interrupt(fiber)
-      const before = told.size
-      yield* quietTime
-      assert.isTrue(told.has(1))
-      assert.strictEqual(told.size, before)
-    })
-  },
-  {
-    title: "a record that is too large fails alone",
+    title: "only the record that is too large fails",
     run: Effect.gen(function* () {
       const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
       const { send } = yield* producer
@@ -272,7 +150,7 @@ export const publishing: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "closing a producer sends what is waiting",
+    title: "closing a producer sends the records that wait",
     run: Effect.gen(function* () {
       const name = yield* topic()
       const broker = yield* Broker.Broker

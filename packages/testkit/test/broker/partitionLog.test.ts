@@ -13,7 +13,7 @@ const step = fc.oneof(
   fc.record({ does: fc.constant("delete" as const), size: fc.integer({ min: 0, max: 9 }) })
 )
 
-/** Builds a log from steps, and the offsets that a committed reader must get. */
+/** Builds a log from steps and the offsets that a committed reader must get. */
 const build = (steps: ReadonlyArray<typeof step extends fc.Arbitrary<infer A> ? A : never>) => {
   const log = new PartitionLog("t", 0, 0n)
   let readable: ReadonlyArray<bigint> = []
@@ -52,7 +52,7 @@ const build = (steps: ReadonlyArray<typeof step extends fc.Arbitrary<infer A> ? 
 }
 
 describe("PartitionLog", () => {
-  it("read in chunks of any size, a log gives every readable record once, in order, and ends at its end", () => {
+  it("chunks of any size give every readable record once, in order, and end at the log end", () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 20 }),
@@ -78,7 +78,7 @@ describe("PartitionLog", () => {
     )
   })
 
-  it("a position outside the log does not exist; its end does", () => {
+  it("a position outside the log does not exist; its end is a position", () => {
     const log = new PartitionLog("t", 0, 5n)
     const limits = { maxBytes: 100, maxRecords: 10, isolation: "read_committed" } as const
     log.append([record(1), record(1)])
@@ -87,7 +87,7 @@ describe("PartitionLog", () => {
     assert.deepStrictEqual(log.read(7n, limits), { records: [], nextOffset: 7n, bytes: 0 })
   })
 
-  it("an open transaction holds back what follows it, for committed readers only", () => {
+  it("an open transaction hides the records behind it from committed readers only", () => {
     const log = new PartitionLog("t", 0, 0n)
     const mark: TransactionMark = { state: "open" }
     log.append([record(1)])
@@ -100,7 +100,7 @@ describe("PartitionLog", () => {
     assert.strictEqual(log.readableEnd("read_committed"), 4n)
   })
 
-  it("a batch that was sent before is not written again, whole or in part", () => {
+  it("a batch that was sent before is not written again, neither whole nor in part", () => {
     const log = new PartitionLog("t", 0, 0n)
     const batch = [record(1), record(1), record(1)]
     assert.strictEqual(log.append(batch, { producerId: 1, first: 0 }), 0n)

@@ -1,5 +1,5 @@
 /**
- * Administration of an in-memory cluster: each call is one request, carried out in one step.
+ * Administration requests of an in-memory cluster. Each call is one request and changes the cluster in one step.
  */
 import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
@@ -64,7 +64,7 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
   }
 }
 
-/** Everything was tried; the first problem is the answer. */
+/** Fails with the first problem, after every part of the request was tried. */
 const settle = (problems: ReadonlyArray<Failure | undefined>): Effect.Effect<void, Failure> => {
   const problem = problems.find((one) => one !== undefined)
   return problem ? Effect.fail(problem) : Effect.void
@@ -123,7 +123,7 @@ const setCommittedOffsets = (
 const nonEmpty = (operation: string, groupId: string, members: number): Failure =>
   refused(operation, "NON_EMPTY_GROUP", `group '${groupId}' has ${members} members`)
 
-/** A group that was only asked about does not exist. */
+/** `Cluster.group` makes a group for any request, so a group exists only with a generation or with offsets. */
 const exists = (cluster: Cluster, groupId: string): boolean => {
   const group = cluster.groups.get(groupId)
   return group !== undefined && (group.generation > 0 || group.offsets.entries.size > 0)
@@ -146,7 +146,7 @@ const everything: ReadonlySet<Broker.AclOperation> = new Set([
   ...(["ClusterAction", "DescribeConfigs", "AlterConfigs", "IdempotentWrite"] as const)
 ])
 
-/** There are no ACLs here. */
+/** The in-memory cluster has no ACLs: every operation is allowed. */
 const authorizedOperations = (
   cluster: Cluster,
   topics: ReadonlyArray<string>,

@@ -1,5 +1,5 @@
 /**
- * One in-memory cluster put together: kernel, network, faults, groups and transaction coordinator. Acts out cluster effects.
+ * One in-memory cluster: kernel, network, faults, groups and transaction coordinator. It applies cluster effects.
  */
 import { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Duration, Effect, type Scope } from "effect"
@@ -11,7 +11,7 @@ import { type Connection, Network } from "./network.ts"
 import { nameProblem } from "./topicRegistry.ts"
 import { TransactionCoordinator } from "./transactionCoordinator.ts"
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly settings: Settings
   readonly plan: FaultPlan.FaultPlan
   readonly onEvent: Journal | undefined
@@ -38,7 +38,7 @@ export class Cluster {
     })
   }
 
-  /** The coordinator of a group, made when somebody first asks for it. */
+  /** The coordinator of a group. The first call creates the group. */
   group(groupId: string): ConsumerGroup {
     const known = this.groups.get(groupId)
     if (known) return known
@@ -47,7 +47,7 @@ export class Cluster {
     return group
   }
 
-  /** Why nothing can be written to a topic; makes the topic where the cluster does that. */
+  /** The reason why a topic cannot be written to, if any. Creates the topic where `autoCreateTopics` is on. */
   topicProblem(topic: string): BrokerError.InvalidTopic | BrokerError.UnknownTopic | undefined {
     const { topics, settings } = this.kernel
     const detail = nameProblem(topic)
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
   return cluster
 })
 
-/** What every client says when its connection is dropped. */
+/** The failure of every client whose connection is dropped. */
 export const connectionDropped = new BrokerError.BrokerUnavailable({
   brokers: ["memory"],
   detail: "the connection was dropped"

@@ -1,5 +1,5 @@
 /**
- * The committed offsets of one group, and every commit that led to them. Owns both.
+ * The committed offsets of one group, and the history of accepted commits.
  */
 import { ConsumerRecord } from "@eventbus/core"
 import type { Kernel } from "./kernel.ts"
@@ -14,7 +14,7 @@ export interface AcceptedCommit extends TopicPartition {
   readonly metadata: string
 }
 
-/** Accepted commits that are remembered, newest last; the older half is dropped when there are so many. */
+/** Number of remembered commits. At the limit the older half is dropped. */
 const historyLimit = 200_000
 
 export class CommittedOffsets {
@@ -32,13 +32,13 @@ export class CommittedOffsets {
     return this.accepted
   }
 
-  /** Kafka keeps -1 for "none", so a committed -1 reads as none. */
+  /** Kafka stores -1 for "none", so a committed -1 reads as none. */
   committed(key: string): bigint | undefined {
     const offset = this.entries.get(key)?.offset
     return offset === -1n ? undefined : offset
   }
 
-  /** Writes an offset as the broker would: any value, no questions. */
+  /** Stores an offset without checks, as the broker does. */
   record(commit: AcceptedCommit): void {
     const { topic, partition, offset, metadata, memberId, generation } = commit
     this.entries.set(ConsumerRecord.partitionKey(topic, partition), { topic, partition, offset, metadata })

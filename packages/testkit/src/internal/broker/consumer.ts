@@ -1,5 +1,5 @@
 /**
- * Joins a group: the scope of a session, its heartbeat, its pump, and its requests.
+ * A consumer's connection to the cluster: the scope of its session, its heartbeats, its fetch loop and its requests.
  */
 import { Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
@@ -9,7 +9,7 @@ import { EventBuffer, makeQueue } from "./eventBuffer.ts"
 import type { Connection } from "./network.ts"
 import { Session } from "./session.ts"
 
-/** Which connection is under a session, for tests that cut it. */
+/** The connection of each session, for tests that cut it. */
 export const connectionOf = new WeakMap<Broker.ConsumerSession, Connection>()
 
 export const make =
@@ -107,7 +107,7 @@ const heartbeats = (
   })
 }
 
-/** How long one fetch takes, with what the fault plan adds to it. A lost fetch is one that is sent again after a while. */
+/** The duration of one fetch, with the delay of the fault plan. A lost fetch is repeated after half a second. */
 const paceMillis =
   (cluster: Cluster, clientId: string, groupId: string) =>
   (topic: string): number => {

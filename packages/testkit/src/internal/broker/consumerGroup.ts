@@ -1,8 +1,8 @@
 /**
- * The coordinator of one group: members, generations, and who holds which partition. Owns all of those.
+ * The coordinator of one group. It owns members, generations and the ownership of partitions.
  *
- * A rebalance computes a target and then moves each partition on its own: its holder is asked to give it up, and only when it did,
- * or when its time is over, the partition is free for the member that the target names.
+ * A rebalance computes a target assignment and then moves each partition separately: the owner is asked to release it, and the partition becomes free
+ * for the target member when the owner has released it or the rebalance timeout is over.
  */
 import { Assignor, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { CommittedOffsets } from "./committedOffsets.ts"
@@ -10,7 +10,7 @@ import type { Kernel } from "./kernel.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
 
-/** A partition as its member holds it. */
+/** A partition that a member owns. */
 export interface OwnedPartition extends TopicPartition {
   /** The generation in which it was assigned. */
   readonly generation: number
@@ -23,7 +23,7 @@ export interface JoinRequest {
   readonly topics: ReadonlySet<string>
   readonly sessionTimeoutMillis: number
   readonly rebalanceTimeoutMillis: number
-  /** Tells the session that the coordinator's view of it has changed. */
+  /** Tells the session that the coordinator's state has changed. */
   readonly notify: () => void
 }
 
@@ -37,7 +37,7 @@ export interface Member extends JoinRequest {
 }
 
 interface Coordinator {
-  /** True while members cannot be heard, so that silence means nothing. */
+  /** True while heartbeats cannot arrive, so that members do not expire. */
   readonly isUnreachable: () => boolean
 }
 
@@ -69,7 +69,7 @@ export class ConsumerGroup {
       ...request,
       memberId: `${request.groupInstanceId ?? request.clientId}-${++this.joins}`,
       state: "joined",
-      // What the one before was asked to give up is free with its end: nobody else could still release it.
+      // A partition that the previous member was releasing is free now: nobody else could release it any more.
       owned: new Map([...(before?.owned ?? [])].filter(([, { phase }]) => phase === "owned")),
       lastSeenMillis: this.kernel.nowMillis(),
       cancelExpiry: () => {}
@@ -78,7 +78,7 @@ export class ConsumerGroup {
     this.members.set(member.memberId, member)
     this.watchExpiry(member)
     this.kernel.journal({ _tag: "Joined", groupId: this.groupId, memberId: member.memberId })
-    // A static member that comes back as it was takes over where it left: nobody else notices (KIP-345).
+    // A static member that rejoins with the same subscription takes its partitions back without a rebalance (KIP-345).
     const asItWas = before && sameTopics(before.topics, member.topics) && !this.moving()
     if (before && asItWas) {
       this.target = new Map([...this.target].map(([key, id]) => [key, id === before.memberId ? member.memberId : id]))
@@ -97,12 +97,12 @@ export class ConsumerGroup {
     if (this.drop(member, "left")) this.rebalance()
   }
 
-  /** Removes a member as one that was silent too long. It is not told: it asks at its next heartbeat. */
+  /** Removes a member after its session timeout. The member learns it at its next heartbeat. */
   expire(member: Member): void {
     if (this.drop(member, "expired")) this.rebalance()
   }
 
-  /** Takes a partition away from whoever holds it. */
+  /** Takes a partition from its owner without a revocation. */
   lose(key: string): void {
     for (const member of this.members.values()) {
       if (!member.owned.delete(key)) continue
@@ -111,7 +111,7 @@ export class ConsumerGroup {
     }
   }
 
-  /** A member gives up partitions that it was asked for. */
+  /** The member releases partitions that it was asked for. */
   release(member: Member, keys: ReadonlyArray<string>): void {
     const released = keys.filter((key) => member.owned.get(key)?.phase === "revoking")
     for (const key of released) member.owned.delete(key)
@@ -126,7 +126,7 @@ export class ConsumerGroup {
     this.settle()
   }
 
-  /** All or nothing; the entries whose assignment is over are named. */
+  /** Accepts all entries or none. `StaleAssignment` names the entries whose assignment has ended. */
   commit(member: Member, entries: ReadonlyArray<Broker.OffsetCommit>): BrokerError.BrokerError | undefined {
     const stale = entries
       .map((entry) => ({ key: ConsumerRecord.partitionKey(entry.topic, entry.partition), entry }))
@@ -142,7 +142,7 @@ export class ConsumerGroup {
     return undefined
   }
 
-  /** A new generation: decides who should hold what, and starts moving what has to move. */
+  /** Begins a new generation: computes the target assignment and starts to move partitions. */
   rebalance(): void {
     this.generation++
     this.target = Assignor.assign(
@@ -165,7 +165,7 @@ export class ConsumerGroup {
     this.settle()
   }
 
-  /** Hands out partitions that are free: under eager when all are, otherwise each as soon as it is. */
+  /** Assigns free partitions: with `eager` when all are free, otherwise each as soon as it is free. */
   private settle(): void {
     if (this.kernel.settings.assignment === "eager" && this.moving()) return
     const held = new Set([...this.members.values()].flatMap((member) => [...member.owned.keys()]))
@@ -213,7 +213,7 @@ export class ConsumerGroup {
     return [...this.members.values()].find((member) => member.groupInstanceId === groupInstanceId)
   }
 
-  /** The older of two members with one instance id is out. */
+  /** Removes the older of two members with one `group.instance.id`. */
   private fence(before: Member): void {
     this.members.delete(before.memberId)
     before.cancelExpiry()

@@ -1,30 +1,30 @@
 /**
- * A partition as a session fetches it: where it is, and whether anything may be read from there.
+ * The fetch position of a session in one partition, and whether a fetch would return anything.
  */
 import type { Broker, ConsumerRecord } from "@eventbus/core"
 import type { PartitionLog, ReadLimits } from "./partitionLog.ts"
 
-/** What a session reads at once of one partition. */
+/** Limits of one fetch from one partition. */
 export interface FetchLimits extends Omit<ReadLimits, "maxBytes"> {
   readonly maxBytesOf: (topic: string) => number
 }
 
 export interface Cursor extends ConsumerRecord.TopicPartition {
   readonly generation: number
-  /** undefined until `seek`: nothing is fetched. */
+  /** Undefined until `seek`: nothing is fetched before. */
   position: bigint | undefined
   paused: boolean
   phase: "owned" | "revoking" | "released"
 }
 
-/** True when a fetch would bring something: records, a move of the position, or the news that the position does not exist. */
+/** True when a fetch would return records, move the position, or report that the position does not exist. */
 export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: FetchLimits): boolean => {
   if (cursor.phase !== "owned" || cursor.paused || cursor.position === undefined) return false
   const outside = cursor.position < log.logStart || cursor.position > log.logEnd
   return outside || cursor.position < log.readableEnd(isolation)
 }
 
-/** Fetches one chunk and moves the position behind it; a position that does not exist is forgotten. */
+/** Fetches one chunk and moves the position behind it. A position that does not exist is cleared. */
 export const fetch = (cursor: Cursor, log: PartitionLog, limits: FetchLimits): Broker.ConsumerEvent | undefined => {
   const { topic, partition, generation, position } = cursor
   if (position === undefined || !readable(cursor, log, limits)) return undefined

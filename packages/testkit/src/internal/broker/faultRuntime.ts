@@ -1,11 +1,11 @@
 /**
- * A fault plan at work: counts matching requests, draws chances, and says what a request meets. Owns those counts.
+ * Applies a fault plan: counts matching requests, draws random numbers, and decides what happens to a request. It owns those counts.
  */
 import { Duration } from "effect"
 import * as FaultPlan from "../../FaultPlan.ts"
 import type { SeededRandom } from "./seededRandom.ts"
 
-/** What a client asks for, as far as faults look at it. */
+/** The parts of a request that faults can match. */
 export interface Call {
   readonly operation: FaultPlan.Operation
   readonly clientId: string
@@ -13,7 +13,7 @@ export interface Call {
   readonly groupId?: string
 }
 
-/** All that one request meets, ready to be acted on. */
+/** Everything that happens to one request. */
 export interface FaultDecision {
   readonly delayMillis: number
   readonly lost: "no" | "request" | "response"
@@ -39,7 +39,7 @@ export class FaultRuntime {
     this.faults.push(fault)
   }
 
-  /** Judges one request. Cluster effects strike before the request goes on. */
+  /** Decides what happens to one request. Cluster effects apply before the request goes on. */
   decide(call: Call): FaultDecision {
     if (this.faults.length === 0) return untouched
     const effects: Array<FaultPlan.RequestEffect> = []

@@ -1,5 +1,5 @@
 /**
- * The way behind the scenes of an in-memory cluster: reads and changes its state without being a client of it.
+ * Direct access to an in-memory cluster: reads and changes its state without a client.
  */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
@@ -12,17 +12,23 @@ import { type NewRecord, type PartitionLog, recordBytes, type TransactionMark } 
 
 /** A record that a test writes straight into a log. */
 export interface AppendedRecord {
+  /** Default null. */
   readonly key?: Uint8Array | null
+  /** Default null, a tombstone. */
   readonly value?: Uint8Array | null
+  /** Default none. */
   readonly headers?: ReadonlyArray<ConsumerRecord.Header>
-  /** Epoch milliseconds; default: now. */
+  /** Epoch milliseconds. Default: now. */
   readonly timestamp?: number
 }
 
-/** How much the cluster keeps alive at the moment. */
+/** Number of clients, members and timers that are alive. */
 export interface Usage {
+  /** Connected consumers. */
   readonly consumers: number
+  /** Connected producers, transactional ones included. */
   readonly producers: number
+  /** Connected admin clients. */
   readonly admins: number
   /** Members of all groups. */
   readonly members: number
@@ -30,9 +36,9 @@ export interface Usage {
   readonly timers: number
 }
 
-/** What a test can see and do past every client. */
+/** The operations of a test on the cluster, past every client. */
 export interface Inspection {
-  /** Creates a topic; dies when it cannot. `firstOffset` (default 0) is where its logs begin, for offsets beyond 2^53. */
+  /** Creates a topic; dies when it cannot. `firstOffset` (default 0) is the first offset of its logs, for offsets beyond 2^53. */
   readonly createTopic: (
     topic: string,
     options?: {
@@ -41,17 +47,17 @@ export interface Inspection {
       readonly firstOffset?: bigint
     }
   ) => Effect.Effect<void>
-  /** 0 when there is no such topic. */
+  /** Number of partitions; 0 for a topic that does not exist. */
   readonly partitionCount: (topic: string) => Effect.Effect<number>
-  /** Writes records without a producer; the answer is the offset of the first. */
+  /** Writes records without a producer and returns the offset of the first one. */
   readonly append: (topic: string, partition: number, records: ReadonlyArray<AppendedRecord>) => Effect.Effect<bigint>
-  /** Writes records of a transaction that was aborted, and its marker. */
+  /** Writes records of an aborted transaction, and its marker. */
   readonly appendAborted: (
     topic: string,
     partition: number,
     records: ReadonlyArray<AppendedRecord>
   ) => Effect.Effect<void>
-  /** Takes `count` offsets (default 1) without records, as transaction markers do. */
+  /** Advances the log end by `count` offsets (default 1) without records, as transaction markers do. */
   readonly appendControl: (topic: string, partition: number, count?: number) => Effect.Effect<void>
   /** Removes records and leaves holes in the offsets, as compaction does. */
   readonly compact: (
@@ -59,28 +65,31 @@ export interface Inspection {
     partition: number,
     remove: (record: ConsumerRecord.ConsumerRecord) => boolean
   ) => Effect.Effect<void>
-  /** Applies `retention.ms` and `retention.bytes` of every topic now; nothing does it by itself. */
+  /** Applies `retention.ms` and `retention.bytes` of every topic now. Retention never runs by itself. */
   readonly enforceRetention: Effect.Effect<void>
-  /** Records that a `read_committed` reader would get. */
+  /** The records that a reader of this isolation level gets. Default `read_committed`. */
   readonly log: (
     topic: string,
     partition: number,
     isolation?: "read_committed" | "read_uncommitted"
   ) => Effect.Effect<ReadonlyArray<ConsumerRecord.ConsumerRecord>>
+  /** Start and end of the log. */
   readonly offsets: (topic: string, partition: number) => Effect.Effect<Broker.PartitionOffsets>
-  /** The committed offset as it is kept, negative ones included; undefined when there is none. */
+  /** The stored committed offset, negative ones included; undefined when there is none. */
   readonly committed: (groupId: string, topic: string, partition: number) => Effect.Effect<bigint | undefined>
-  /** Writes a committed offset whatever the group thinks of it. */
+  /** Stores a committed offset without the group's checks. */
   readonly setCommitted: (groupId: string, topic: string, partition: number, offset: bigint) => Effect.Effect<void>
-  /** Every commit that a group accepted, oldest first (the newest 200000). */
+  /** Every commit that a group accepted, oldest first; the newest 200000 are kept. */
   readonly commits: (groupId: string) => Effect.Effect<ReadonlyArray<AcceptedCommit>>
+  /** State, members and generation of a group. */
   readonly group: (groupId: string) => Effect.Effect<Broker.GroupDescription & { readonly generation: number }>
+  /** What is alive on the cluster now. */
   readonly usage: Effect.Effect<Usage>
-  /** Makes a cluster effect happen now. */
+  /** Applies a cluster effect now. */
   readonly inject: (effect: FaultPlan.ClusterEffect) => Effect.Effect<void>
-  /** Adds a fault to the plan; its counting starts now. */
+  /** Adds a fault to the plan. It counts requests from now on. */
   readonly addFault: (fault: FaultPlan.Fault) => Effect.Effect<void>
-  /** kill -9 of every client with this id, or of the client under this session: nothing that it sends arrives any more. */
+  /** kill -9 of every client with this id, or of the client of this session: nothing that it sends arrives from now on. */
   readonly kill: (client: string | Broker.ConsumerSession) => Effect.Effect<void>
 }
 

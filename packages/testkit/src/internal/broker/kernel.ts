@@ -1,5 +1,5 @@
 /**
- * What every part of an in-memory cluster shares: time, chance, timers, topics and the journal.
+ * The parts that everything in an in-memory cluster shares: time, random numbers, timers, topics and the journal.
  */
 import type { ConsumerRecord } from "@eventbus/core"
 import { Clock, Effect, FiberSet, type Scope } from "effect"
@@ -7,7 +7,7 @@ import type * as FaultPlan from "../../FaultPlan.ts"
 import { make as makeRandom, type SeededRandom } from "./seededRandom.ts"
 import { TopicRegistry } from "./topicRegistry.ts"
 
-/** One thing that happened, for comparing runs and for reading a failed one. */
+/** One step of a run, for comparing runs and for reading a failed one. */
 export type JournalEntry =
   | {
       readonly _tag: "Appended"
@@ -34,10 +34,10 @@ export type JournalEntry =
     }
   | { readonly _tag: "FaultInjected"; readonly effect: FaultPlan.ClusterEffect["_tag"] }
 
-/** Told of everything, with the epoch milliseconds at which it happened. */
+/** Receives every step with its time in epoch milliseconds. */
 export type Journal = (entry: JournalEntry, atMillis: number) => void
 
-/** How a cluster behaves; every number in it is in the unit that its name ends with. */
+/** The behaviour of a cluster. Each number is in the unit at the end of its name. */
 export interface Settings {
   readonly defaultPartitions: number
   readonly brokerCount: number
@@ -54,7 +54,7 @@ export interface Kernel {
   readonly random: SeededRandom
   readonly topics: TopicRegistry
   readonly nowMillis: () => number
-  /** Runs something later; the answer cancels it. */
+  /** Runs something later. The returned function cancels it. */
   readonly after: (delayMillis: number, run: () => void) => () => void
   readonly timers: Effect.Effect<number>
   readonly journal: (entry: JournalEntry) => void

@@ -1,19 +1,19 @@
 /**
- * Between clients and the broker: who can reach whom, and what one request meets on its way. Owns connections and outages.
+ * The network between clients and the broker: connections, outages, and what happens to a request on its way.
  */
 import { BrokerError } from "@eventbus/core"
 import { Duration, Effect, Exit } from "effect"
 import type { Call, FaultDecision, FaultRuntime } from "./faultRuntime.ts"
 import type { Kernel } from "./kernel.ts"
 
-/** One client's way to the broker. */
+/** The connection of one client. */
 export interface Connection {
   readonly clientId: string
   readonly kind: "consumer" | "producer" | "admin"
-  /** Cut for good: killed or dropped. */
+  /** Closed for good: killed or dropped. */
   cut: boolean
   isolatedUntilMillis: number
-  /** Called when the way is open again, and when it is dropped loudly. */
+  /** Called when the connection works again, and when it is dropped. */
   readonly onChange: (change: "restored" | "dropped") => void
 }
 
@@ -66,7 +66,7 @@ export class Network {
     this.restoreAt(connection.isolatedUntilMillis, () => [connection])
   }
 
-  /** Sends one request and gives the broker's answer, or what kept it from arriving: both are failures to the caller. */
+  /** Sends one request and returns the broker's answer. Fails with the broker's refusal, or with the reason why no answer came. */
   request<A>(
     connection: Connection,
     call: Call,
@@ -77,8 +77,9 @@ export class Network {
   }
 
   /**
-   * Sends one request: faults strike, time passes, and `handle` runs at the broker in one step, unless the request gets lost.
-   * Succeeds with the answer, which may be a refusal; fails when there is none, so that a client knows what it may send again.
+   * Sends one request: faults apply, time passes, and `handle` runs at the broker in one step, unless the request gets lost.
+   *
+   * Succeeds with the answer, which may be a refusal. Fails when there is no answer, so that a client knows what it may retry.
    */
   exchange<A>(
     connection: Connection,

@@ -1,14 +1,14 @@
 /**
- * One partition: records in offset order, its start, its end, and what transactions hide.
+ * One partition: records in offset order, log start, log end, and what transactions hide.
  *
- * Control markers and compacted records are holes in the offsets: they take an offset and have no record. Owns the records.
+ * Control markers and compacted records are holes: they take an offset and have no record.
  */
 import type { ConsumerRecord } from "@eventbus/core"
 
 type Stored = ConsumerRecord.ConsumerRecord
-export type Isolation = "read_committed" | "read_uncommitted"
+type Isolation = "read_committed" | "read_uncommitted"
 
-/** What a record of an open or aborted transaction points at; its `state` decides whether the record can be read. */
+/** Shared by all records of a transaction; its `state` decides whether they can be read. */
 export interface TransactionMark {
   state: "open" | "committed" | "aborted"
 }
@@ -21,7 +21,7 @@ export interface NewRecord {
   readonly timestamp: number
 }
 
-/** A producer's number for the first record of a batch; the rest follow on. */
+/** The producer's sequence number of the first record in a batch; the others follow. */
 export interface BatchSequence {
   readonly producerId: number
   readonly first: number
@@ -39,13 +39,13 @@ export interface ReadLimits {
   readonly isolation: Isolation
 }
 
-export interface ReadResult {
+interface ReadResult {
   readonly records: ReadonlyArray<Stored>
   readonly nextOffset: bigint
   readonly bytes: number
 }
 
-/** Size of what a record carries, in bytes. */
+/** Size of a record's key, value and headers in bytes. */
 export const recordBytes = (record: Pick<NewRecord, "key" | "value" | "headers">): number => {
   let bytes = (record.key?.length ?? 0) + (record.value?.length ?? 0)
   for (const header of record.headers) bytes += header.key.length + (header.value?.length ?? 0)
@@ -57,7 +57,7 @@ export class PartitionLog {
   readonly partition: number
   logStart: bigint
   logEnd: bigint
-  /** Called after anything that may let a waiting fetch go on. */
+  /** Called after every change that may let a waiting fetch continue. */
   readonly watchers = new Set<() => void>()
   private records: Array<Stored> = []
   private readonly marks = new Map<Stored, TransactionMark>()
@@ -71,7 +71,7 @@ export class PartitionLog {
     this.logEnd = firstOffset
   }
 
-  /** One past the last offset that a reader of this isolation can see. */
+  /** One past the last offset that a reader of this isolation level can see. */
   readableEnd(isolation: Isolation): bigint {
     if (isolation === "read_uncommitted") return this.logEnd
     let end = this.logEnd
@@ -79,7 +79,7 @@ export class PartitionLog {
     return end
   }
 
-  /** Appends a batch and returns the offset of its first record; a batch that the producer has sent before is not written again. */
+  /** Appends a batch and returns the offset of its first record. A batch that the producer has sent before is not written again. */
   append(batch: ReadonlyArray<NewRecord>, sequence?: BatchSequence, mark?: TransactionMark): bigint {
     const known = sequence && this.lastBatches.get(sequence.producerId)
     if (known && sequence.first <= known.lastSequence) {
@@ -118,7 +118,7 @@ export class PartitionLog {
     this.wake()
   }
 
-  /** Ends a transaction here: the marker takes an offset, records become readable or stay hidden for good. */
+  /** Ends a transaction in this partition: its marker takes an offset, and its records become readable or stay hidden. */
   endTransaction(mark: TransactionMark): void {
     if (!this.openSince.delete(mark)) return
     if (mark.state === "committed") {
@@ -127,7 +127,7 @@ export class PartitionLog {
     this.appendControl()
   }
 
-  /** Reads on from a position; undefined when the position does not exist. */
+  /** Reads from a position; undefined when the position does not exist. */
   read(position: bigint, limits: ReadLimits): ReadResult | undefined {
     if (position < this.logStart || position > this.logEnd) return undefined
     const end = this.readableEnd(limits.isolation)
@@ -137,7 +137,7 @@ export class PartitionLog {
     let bytes = 0
     while (to < this.records.length && this.records[to]!.offset < end && to - from < limits.maxRecords) {
       const size = recordBytes(this.records[to]!)
-      // Like Kafka, a first record larger than the limit is handed over all the same, or the reader could never get past it.
+      // As in Kafka, the first record is returned even when it exceeds the limit; otherwise the reader could never get past it.
       if (to > from && bytes + size > limits.maxBytes) break
       bytes += size
       to++
@@ -150,7 +150,7 @@ export class PartitionLog {
     return { records, nextOffset, bytes }
   }
 
-  /** Moves the start up to `before`; what lies below is gone. */
+  /** Moves the log start up to `before` and removes the records below it. */
   deleteBefore(before: bigint): void {
     if (before <= this.logStart) return
     for (const record of this.records.splice(0, this.indexOf(before))) this.marks.delete(record)
@@ -168,12 +168,12 @@ export class PartitionLog {
     this.wake()
   }
 
-  /** The first offset whose timestamp is at or after `timestamp`; the end when there is none. */
+  /** The first offset with a timestamp at or after `timestamp`; the log end when there is none. */
   offsetAt(timestamp: number): bigint {
     return this.records.find((record) => record.timestamp >= timestamp)?.offset ?? this.logEnd
   }
 
-  /** Every record that a reader of this isolation would get, oldest first. */
+  /** Every record that a reader of this isolation level gets, oldest first. */
   snapshot(isolation: Isolation): ReadonlyArray<Stored> {
     const end = this.readableEnd(isolation)
     return this.records.filter(

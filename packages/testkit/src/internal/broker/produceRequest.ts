@@ -1,5 +1,5 @@
 /**
- * A produce request at the broker: each record is accepted or refused by itself; accepted ones of a partition are one batch.
+ * A produce request at the broker. Each record is accepted or refused separately; the accepted records of a partition form one batch.
  */
 import { BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Exit } from "effect"
@@ -11,7 +11,7 @@ import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
 type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
-/** A record on its way. */
+/** A record that waits for its acknowledgement. */
 export interface PendingRecord extends NewRecord {
   readonly partition: number
   readonly sequence: number
@@ -20,15 +20,15 @@ export interface PendingRecord extends NewRecord {
   readonly answer: (result: Result) => void
 }
 
-/** Who sends. */
+/** The producer behind a request. */
 export interface ProduceSource {
   readonly clientId: string
-  /** undefined: not idempotent, a resend is written again. */
+  /** Undefined for a producer without idempotence: the broker writes a retry again. */
   readonly producerId: number | undefined
   readonly epoch: ProducerEpoch | undefined
 }
 
-/** What Kafka adds to a lone record: the batch header (61 bytes) and the record's own lengths. */
+/** What Kafka adds to a single record: the batch header (61 bytes) and the record's own lengths. */
 const batchOverheadBytes = 70
 
 export const appendBatch = (

@@ -1,18 +1,18 @@
 /**
- * The client side of publishing: records wait per topic, one request per topic is out, and a request without an answer is sent
- * again until the records in it are too old. Owns the waiting records and their sequence numbers.
+ * The client side of publishing. Records wait per topic, one request per topic is in flight, and a request without an answer is retried until its
+ * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
 import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
-import { appendBatch, type PendingRecord } from "./produceRequest.ts"
+import { appendBatch, type PendingRecord, type ProduceSource } from "./produceRequest.ts"
 import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
 type Answer = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
-export interface ProducerSettings {
+interface ProducerSettings {
   readonly idempotence: "on" | "off"
   readonly lingerMillis: number
   readonly maxBatchRecords: number
@@ -30,17 +30,17 @@ export const settings = (options: Broker.ProducerOptions): ProducerSettings => (
   closeTimeoutMillis: Duration.toMillis(options.closeTimeout ?? options.deliveryTimeout ?? "120 seconds")
 })
 
-/** What is waiting for one topic. Its fiber lives only while something waits. */
+/** The records that wait for one topic. Its fiber runs only while records wait. */
 interface TopicQueue {
   readonly topic: string
   waiting: Array<PendingRecord>
   running: boolean
-  /** Next partition for a record without a key. */
+  /** The next partition for a record without a key. */
   nextPartition: number
   readonly sequences: Map<number, number>
 }
 
-/** First pause before a request is sent again; doubles up to a second, as `retry.backoff.ms` and `retry.backoff.max.ms` do. */
+/** First wait before a retry. It doubles up to a second, as `retry.backoff.ms` and `retry.backoff.max.ms` say. */
 const firstBackoffMillis = 100
 const maxBackoffMillis = 1000
 
@@ -55,9 +55,21 @@ export const make = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const senders = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(senders)()
-  // In a fiber of its own: whoever closes may be interrupted or uninterruptible, and neither may change how long is waited.
+  // The wait runs in a fiber of its own: the closing fiber may be interrupted or uninterruptible, and neither may change the length of the wait.
   const closing = Effect.timeoutOption(FiberSet.awaitEmpty(senders), settings.closeTimeoutMillis)
   yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(closing), Fiber.join))
+
+  const sender: Sender = {
+    cluster,
+    connection,
+    nowMillis: () => clock.currentTimeMillisUnsafe(),
+    deliveryTimeoutMillis: settings.deliveryTimeoutMillis,
+    source: {
+      clientId: connection.clientId,
+      producerId: settings.idempotence === "on" ? producerId : undefined,
+      epoch
+    }
+  }
 
   const queueOf = (topic: string): TopicQueue => {
     const known = queues.get(topic)
@@ -93,50 +105,56 @@ export const make = Effect.fnUntraced(function* (
 
   const drain = (queue: TopicQueue): Effect.Effect<void> =>
     Effect.gen(function* () {
-      // What is sent in the same step travels together.
+      // Records that are sent in the same step share a request.
       yield* settings.lingerMillis > 0 ? Effect.sleep(settings.lingerMillis) : Effect.yieldNow
-      while (queue.waiting.length > 0) yield* deliver(queue, takeBatch(queue, settings))
+      while (queue.waiting.length > 0) yield* deliver(sender, queue.topic, takeBatch(queue, settings))
       queue.running = false
     })
 
-  const deliver = Effect.fnUntraced(function* (queue: TopicQueue, batch: ReadonlyArray<PendingRecord>) {
-    let waiting = batch
-    let backoffMillis = firstBackoffMillis
-    const call = { operation: "produce", clientId: connection.clientId, topic: queue.topic } as const
-    while (waiting.length > 0) {
-      const timeoutMillis = Math.min(
-        cluster.kernel.settings.requestTimeoutMillis,
-        Math.max(1, waiting[0]!.deadlineMillis - clock.currentTimeMillisUnsafe())
-      )
-      const sent = waiting
-      const exchange = cluster.network.exchange(
-        connection,
-        call,
-        (decision) => Effect.sync(() => appendBatch(cluster, queue.topic, sent, decision, source)),
-        timeoutMillis
-      )
-      const answered = yield* Effect.option(exchange)
-      if (answered._tag === "Some") {
-        answerAll(sent, answered.value)
-        return
-      }
-      waiting = expire(sent, clock.currentTimeMillisUnsafe(), settings.deliveryTimeoutMillis)
-      yield* Effect.sleep(backoffMillis)
-      backoffMillis = Math.min(maxBackoffMillis, backoffMillis * 2)
-    }
-  })
-
-  const source = {
-    clientId: connection.clientId,
-    producerId: settings.idempotence === "on" ? producerId : undefined,
-    epoch
-  }
   const send = (record: ConsumerRecord.ProducerRecord) =>
     Effect.callback<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>((resume) => enqueue(record, resume))
   return { send, ...sendingMany(enqueue), flush: FiberSet.awaitEmpty(senders) }
 })
 
-/** All records at once, in order. */
+/** The parts of a producer that send its requests. */
+interface Sender {
+  readonly cluster: Cluster
+  readonly connection: Connection
+  readonly source: ProduceSource
+  readonly nowMillis: () => number
+  readonly deliveryTimeoutMillis: number
+}
+
+/** Sends a batch until it is answered or its records exceed the delivery timeout. */
+const deliver = Effect.fnUntraced(function* (sender: Sender, topic: string, batch: ReadonlyArray<PendingRecord>) {
+  const { cluster, connection, source, nowMillis, deliveryTimeoutMillis } = sender
+  const call = { operation: "produce", clientId: connection.clientId, topic } as const
+  let waiting = batch
+  let backoffMillis = firstBackoffMillis
+  while (waiting.length > 0) {
+    const timeoutMillis = Math.min(
+      cluster.kernel.settings.requestTimeoutMillis,
+      Math.max(1, waiting[0]!.deadlineMillis - nowMillis())
+    )
+    const sent = waiting
+    const exchange = cluster.network.exchange(
+      connection,
+      call,
+      (decision) => Effect.sync(() => appendBatch(cluster, topic, sent, decision, source)),
+      timeoutMillis
+    )
+    const answered = yield* Effect.option(exchange)
+    if (answered._tag === "Some") {
+      answerAll(sent, answered.value)
+      return
+    }
+    waiting = expire(sent, nowMillis(), deliveryTimeoutMillis)
+    yield* Effect.sleep(backoffMillis)
+    backoffMillis = Math.min(maxBackoffMillis, backoffMillis * 2)
+  }
+})
+
+/** The calls that send many records at once, in order. */
 const sendingMany = (
   enqueue: (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void) => void
 ): Pick<Broker.Producer, "sendAll" | "sendEach"> => {
@@ -174,7 +192,7 @@ const asResult = (answer: Answer): Result.Result<ConsumerRecord.RecordMetadata, 
     ? Result.succeed(answer.value)
     : Result.fail(Option.getOrThrowWith(Cause.findErrorOption(answer.cause), () => Cause.squash(answer.cause)))
 
-/** A request is answered record by record, or refused as a whole. */
+/** The broker answers each record, or refuses the request as a whole. */
 const answerAll = (
   batch: ReadonlyArray<PendingRecord>,
   answer: Exit.Exit<ReadonlyArray<Answer>, BrokerError.BrokerError>
@@ -202,7 +220,7 @@ const choosePartition = (
   return queue.nextPartition++ % partitions
 }
 
-/** The bytes as they are now: the caller may use its buffers again, as with a client that serialises. */
+/** A copy of the bytes, since the caller may reuse its buffers, as with a client that serialises. */
 const snapshot = (record: ConsumerRecord.ProducerRecord, nowMillis: number): NewRecord => ({
   key: record.key?.slice() ?? null,
   value: record.value?.slice() ?? null,
@@ -223,7 +241,7 @@ const takeBatch = (queue: TopicQueue, settings: ProducerSettings): ReadonlyArray
   return batch
 }
 
-/** Answers the records that are too old and returns the rest. Deadlines grow with the order of sending. */
+/** Fails the records that are past their deadline and returns the others. Deadlines grow in sending order. */
 const expire = (
   batch: ReadonlyArray<PendingRecord>,
   nowMillis: number,

@@ -1,12 +1,12 @@
 /**
- * The one source of chance of an in-memory broker: mulberry32, so that a seed decides a whole run.
+ * The only source of random numbers of an in-memory broker: mulberry32, so that a seed decides a whole run.
  */
 export interface SeededRandom {
-  /** 0 inclusive to 1 exclusive. */
+  /** From 0 inclusive to 1 exclusive. */
   readonly next: () => number
-  /** A whole number, 0 inclusive to `bound` exclusive. */
+  /** A whole number from 0 inclusive to `bound` exclusive. */
   readonly below: (bound: number) => number
-  /** undefined for an empty list. */
+  /** Undefined for an empty list. */
   readonly pick: <A>(values: ReadonlyArray<A>) => A | undefined
 }
 

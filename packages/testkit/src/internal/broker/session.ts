@@ -1,7 +1,7 @@
 /**
- * The client side of a group member: what it holds, where it reads, and the events that tell of it.
+ * The client side of a group member: the partitions that it owns, their positions, and its events. It owns the cursors.
  *
- * `sync` is the one place where it learns what the coordinator thinks, and turns the difference into events. Owns the cursors.
+ * `sync` alone reads the coordinator's state and turns the difference into events.
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch } from "effect"
@@ -13,8 +13,8 @@ import type { PartitionLog } from "./partitionLog.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
 
-/** What a session is made with. */
-export interface SessionParts {
+/** The parts that a session works with. */
+interface SessionParts {
   readonly kernel: Kernel
   readonly group: ConsumerGroup
   readonly buffer: EventBuffer
@@ -30,9 +30,9 @@ export class Session {
   private readonly cursors = new Map<string, Cursor>()
   private readonly wakeUp = Latch.makeUnsafe()
   private phase: "joining" | "open" | "ended" = "joining"
-  /** Whether the client knows that it is a member. */
+  /** True once the client knows that it is a member. */
   private hasJoined = false
-  /** Whose turn it is to be fetched. */
+  /** Index of the cursor that is fetched next. */
   private nextCursorIndex = 0
 
   constructor(parts: SessionParts, request: Omit<JoinRequest, "notify">) {
@@ -55,7 +55,7 @@ export class Session {
     this.wakeUp.openUnsafe()
   }
 
-  /** Learns the coordinator's view, if it can be reached, and reports what changed. */
+  /** Reads the coordinator's state, if it can be reached, and reports what changed. */
   sync(): void {
     if (this.phase !== "open" || !this.parts.reaches()) return
     if (this.member.state === "joined") {
@@ -68,7 +68,7 @@ export class Session {
     this.wake()
   }
 
-  /** The client dies: what it held is lost, then the events fail. */
+  /** The client fails: its partitions are lost, then its events end with the error. */
   die(error: BrokerError.BrokerError): void {
     if (this.phase === "ended") return
     this.lose([...this.cursors.values()])
@@ -77,7 +77,7 @@ export class Session {
     this.wake()
   }
 
-  /** The session is over without a word. */
+  /** Ends the session without an event. */
   close(): void {
     this.phase = "ended"
     for (const cursor of this.cursors.values()) this.unwatch(cursor)
@@ -85,7 +85,7 @@ export class Session {
     this.wake()
   }
 
-  /** Registers again for a topic whose partitions are new objects. */
+  /** Watches the partitions of a topic again, since a new topic has new partition objects. */
   readonly rewatch = (topic: string): void => {
     for (const cursor of this.cursors.values()) if (cursor.topic === topic) this.watch(cursor)
     this.wake()
@@ -102,7 +102,7 @@ export class Session {
 
   seek(at: TopicPartition, offset: bigint): void {
     for (const cursor of this.held([at])) {
-      // Taking events back makes room, in which the pump may fetch at once: not from the old position, and nothing yet from the new one.
+      // Removing events makes room, so the fetch loop may fetch at once. It must not fetch from the old position, nor from the new one yet.
       cursor.position = undefined
       this.parts.buffer.forgetFetches(cursor)
       cursor.position = offset
@@ -110,7 +110,7 @@ export class Session {
     this.wake()
   }
 
-  /** Keys of entries whose assignment this session knows to be over. */
+  /** Keys of the entries whose assignment has ended as far as this session knows. */
   stale(entries: ReadonlyArray<Broker.OffsetCommit>): ReadonlyArray<string> {
     return entries
       .filter((entry) => {
@@ -120,7 +120,7 @@ export class Session {
       .map(keyOf)
   }
 
-  /** Hands over events and chunks for as long as the session lives; waits without any timer when there is nothing. */
+  /** The fetch loop: passes on events and chunks while the session lives. It waits without a timer when there is nothing to do. */
   readonly pump = (paceMillis: (topic: string) => number): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
       const { buffer } = this.parts
@@ -136,7 +136,7 @@ export class Session {
         const millis = paceMillis(cursor.topic)
         if (millis > 0) yield* Effect.sleep(millis)
         const fetched = this.fetch(cursor)
-        // Behind what came to wait for room while the fetch took its time.
+        // Events that were emitted during the fetch come before it.
         if (fetched) buffer.emit(fetched)
       }
     })
@@ -180,7 +180,7 @@ export class Session {
       const cursor = this.cursors.get(key)
       if (holding.phase !== "revoking" || !cursor) continue
       if (cursor.phase === "owned") leaving.push(cursor)
-      // A release that could not be delivered when it happened is delivered now.
+      // A release that did not reach the coordinator is repeated.
       else if (cursor.phase === "released") this.release([cursor])
     }
     for (const [generation, cursors] of byGeneration(leaving)) {
@@ -238,7 +238,7 @@ export class Session {
     return undefined
   }
 
-  /** Looks again whether the cursor is still there, since a fetch takes time. */
+  /** Checks that the cursor is still there, since a fetch takes time. */
   private fetch(cursor: Cursor): Broker.ConsumerEvent | undefined {
     const log = this.log(cursor)
     if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return undefined

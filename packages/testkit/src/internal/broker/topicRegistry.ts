@@ -1,5 +1,5 @@
 /**
- * The topics of one cluster and their partitions. Owns the map of topics; tells its listeners when it changes.
+ * The topics of one cluster and their partitions. It notifies its listeners of every change.
  */
 import { BrokerError } from "@eventbus/core"
 import { PartitionLog } from "./partitionLog.ts"
@@ -8,18 +8,18 @@ export interface Topic {
   readonly name: string
   readonly partitions: Array<PartitionLog>
   readonly replicationFactor: number
-  /** Only what was set; `topicDefaults` stands behind it. */
+  /** Only what was set; `topicDefaults` holds the rest. */
   readonly config: Map<string, string>
 }
 
-export interface TopicSettings {
+interface TopicSettings {
   readonly partitions: number
   readonly replicationFactor: number
   readonly config: ReadonlyMap<string, string>
   readonly firstOffset: bigint
 }
 
-/** What is wrong with a topic name; undefined for a legal one. */
+/** The problem with a topic name; undefined for a legal name. */
 export const nameProblem = (name: string): string | undefined => {
   if (name.length === 0) return "it is empty"
   if (name.length > 249) return `it has ${name.length} characters`
@@ -30,7 +30,7 @@ export const nameProblem = (name: string): string | undefined => {
 
 export class TopicRegistry {
   private readonly topics = new Map<string, Topic>()
-  /** Called with the topic whose partitions appeared, grew or went. */
+  /** Called with a topic when its partitions appear, grow or disappear. */
   readonly listeners = new Set<(topic: string) => void>()
   private readonly defaults: ReadonlyMap<string, string>
 
@@ -82,7 +82,7 @@ export class TopicRegistry {
     return true
   }
 
-  /** A topic's configuration with the cluster's defaults behind it. */
+  /** A topic's configuration, completed by the cluster's defaults. */
   config(topic: Topic): ReadonlyMap<string, string> {
     return new Map([...this.defaults, ...topic.config])
   }

@@ -1,17 +1,17 @@
 /**
- * Transactional ids: who the current producer of each is, and what its open transaction has touched. Owns epochs and open transactions.
+ * The current producer of each transactional id, and the partitions and offsets of its open transaction. It owns epochs and open transactions.
  */
 import { BrokerError, type ConsumerRecord } from "@eventbus/core"
 import type { ConsumerGroup } from "./consumerGroup.ts"
 import type { Kernel } from "./kernel.ts"
 import type { PartitionLog, TransactionMark } from "./partitionLog.ts"
 
-export interface PendingOffset extends ConsumerRecord.TopicPartition {
+interface PendingOffset extends ConsumerRecord.TopicPartition {
   readonly groupId: string
   readonly offset: bigint
 }
 
-export interface OpenTransaction {
+interface OpenTransaction {
   readonly mark: TransactionMark
   readonly logs: Set<PartitionLog>
   readonly offsets: Array<PendingOffset>
@@ -23,7 +23,7 @@ interface TransactionalIdState {
   cancelTimeout: () => void
 }
 
-/** One producer's claim to a transactional id. */
+/** One producer's epoch of a transactional id. */
 export interface ProducerEpoch {
   readonly transactionalId: string
   readonly epoch: number
@@ -40,7 +40,7 @@ export class TransactionCoordinator {
     this.group = group
   }
 
-  /** Makes a producer the current one: older ones are fenced, what they left open is aborted. */
+  /** InitProducerId: makes a producer the current one, fences older producers and aborts their open transactions. */
   initProducerId(transactionalId: string, timeoutMillis: number): ProducerEpoch {
     const identity = this.identities.get(transactionalId) ?? { epoch: -1, open: undefined, cancelTimeout: () => {} }
     this.identities.set(transactionalId, identity)
@@ -49,7 +49,7 @@ export class TransactionCoordinator {
     return { transactionalId, epoch: identity.epoch, timeoutMillis }
   }
 
-  /** The open transaction of a claim, begun when there is none. A transaction that is open too long is aborted and its producer fenced. */
+  /** The open transaction of a producer; begins one when there is none. After the transaction timeout it is aborted and its producer fenced. */
   current(epoch: ProducerEpoch): OpenTransaction | BrokerError.ProducerFenced {
     const identity = this.identities.get(epoch.transactionalId)
     if (!identity || identity.epoch !== epoch.epoch) return fenced(epoch)

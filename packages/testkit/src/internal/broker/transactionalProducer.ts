@@ -1,5 +1,5 @@
 /**
- * Runs transactions: one at a time, committed when the program succeeds, aborted on every other way out.
+ * Runs transactions one at a time. A transaction commits when the program succeeds and aborts otherwise.
  */
 import { type Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Exit, Result, type Scope, Semaphore } from "effect"
@@ -24,7 +24,7 @@ export const make = Effect.fnUntraced(function* (
   const producer = yield* Producer.make(cluster, connection, Producer.settings(options), epoch)
   const oneAtATime = yield* Semaphore.make(1)
 
-  /** An end was refused, or its answer got lost: what is open must not become part of the next transaction. */
+  /** An end was refused, or its answer got lost: the open transaction must end before the next one begins. */
   let mayBeOpen = false
 
   const end = (outcome: "committed" | "aborted"): Effect.Effect<void, BrokerError.BrokerError> =>
@@ -54,12 +54,12 @@ export const make = Effect.fnUntraced(function* (
 
 interface Opened {
   readonly port: Broker.Transaction
-  /** Fails when it must not be committed. */
+  /** Fails when the transaction must not be committed. */
   readonly intact: Effect.Effect<void, BrokerError.BrokerError>
   readonly close: () => void
 }
 
-/** A transaction as its program sees it; of no use any more once it is closed. */
+/** A transaction as its program sees it. Every call fails once it is closed. */
 const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, producer: Broker.Producer): Opened => {
   let closed = false
   let problem: BrokerError.BrokerError | undefined

@@ -1,5 +1,5 @@
 /**
- * What a test does to its bus that production does to a real one: members come and go, clients die, requests fail, partitions get lost.
+ * Faults that a test injects into its bus: members that join and leave, clients that die, requests that fail, partitions that get lost.
  */
 import { Effect, type Scope } from "effect"
 import type * as FaultPlan from "../../FaultPlan.ts"
@@ -7,7 +7,7 @@ import type * as MemoryBroker from "../../MemoryBroker.ts"
 import type { ClockDriver } from "../target/clockDriver.ts"
 import type { Process } from "./process.ts"
 
-/** A second process joins, gets its share, and leaves again. The leaving goes on as time passes: handlers of its may be running. */
+/** A second process joins, gets its share of the partitions, and leaves. It leaves in the background, since its handlers may be running. */
 export const forceRebalance = <E>(
   clockDriver: ClockDriver,
   scope: Scope.Scope,
@@ -21,7 +21,7 @@ export const forceRebalance = <E>(
     yield* clockDriver.waitUntil(areAssigned)
   })
 
-/** Everything that only a cluster in memory can do. */
+/** The faults that need a cluster in memory. */
 export const injectors = (clockDriver: ClockDriver, process: Process, memory: MemoryBroker.Service | undefined) => {
   const interfere = (what: (memory: MemoryBroker.Service) => Effect.Effect<void>): Effect.Effect<void> =>
     memory === undefined
@@ -39,7 +39,7 @@ export const injectors = (clockDriver: ClockDriver, process: Process, memory: Me
             })
       }),
     fail: (plan: FaultPlan.Fault | ReadonlyArray<FaultPlan.Fault>) =>
-      // Copies, since a broker counts by fault, and the same one may be given again.
+      // Copies of the faults: the broker counts by object, and a test may add the same fault twice.
       interfere((memory) => Effect.forEach([plan].flat(), (fault) => memory.addFault({ ...fault }), { discard: true })),
     partition: (topic: string, partition: number) => ({
       lose: interfere((memory) => memory.inject({ _tag: "PartitionLost", topic, partition }))

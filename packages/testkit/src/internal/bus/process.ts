@@ -1,5 +1,5 @@
 /**
- * One process of the application under test: a connector of its own with all bindings, whose clients can be told apart.
+ * One process of the application under test: its own connector with all bindings, and clients with recognisable ids.
  */
 import { type Binding, Broker, EventBusConnector } from "@eventbus/core"
 import { Context, Effect, Exit, Layer, Random, Scope } from "effect"
@@ -7,23 +7,23 @@ import type { EventRecorder } from "../trail/eventRecorder.ts"
 
 export interface Process {
   readonly connector: EventBusConnector.EventBusConnector["Service"]
-  /** Client ids of the sessions that a binding has open, in the order in which they were opened. */
+  /** Client ids of a binding's open sessions, in the order in which they were opened. */
   readonly sessions: (binding: string) => ReadonlyArray<string>
-  /** Whether it has a partition. */
+  /** Whether the process owns a partition. */
   readonly hasPartitions: Effect.Effect<boolean>
   /** A graceful shutdown. */
   readonly close: Effect.Effect<void>
 }
 
-export interface ProcessOptions {
-  /** In all client ids, so that processes can be told apart. */
+interface ProcessOptions {
+  /** Prefix of all client ids. */
   readonly name: string
-  /** Decides what is left to chance, such as jitter. */
+  /** Seed of random choices, such as jitter. */
   readonly seed: number
   readonly recorder: EventRecorder
 }
 
-/** Lives until it is closed, or as long as the scope. */
+/** Starts a process that lives until it is closed, or as long as the scope. */
 export const start = Effect.fnUntraced(function* <R>(
   bindings: ReadonlyArray<Binding.Binding<R>>,
   options: ProcessOptions
@@ -61,7 +61,7 @@ export const start = Effect.fnUntraced(function* <R>(
   }
 })
 
-/** The broker, for clients whose ids begin with `name`. */
+/** The broker, with client ids that begin with `name`. */
 const named = (broker: Broker.Broker["Service"], name: string, sessions: Set<string>): Broker.Broker["Service"] => {
   let opened = 0
   return {

@@ -1,5 +1,5 @@
 /**
- * What has to be there before a test begins: topics, and the partitions of the bindings that are to run.
+ * The preparation of a test: topics, and the assignment of the bindings' partitions.
  */
 import type { Binding } from "@eventbus/core"
 import { Effect } from "effect"
@@ -9,12 +9,12 @@ import * as Stuck from "../trail/stuck.ts"
 
 type Bindings = ReadonlyArray<Binding.Binding<unknown>>
 
-export interface TopicOptions {
+interface TopicOptions {
   readonly partitions?: number
   readonly topics?: Readonly<Record<string, number>>
 }
 
-/** Retry and dead letter topics are made by the connector, unless it is told to wait for them. */
+/** The connector creates retry and dead letter topics itself, unless it is configured to wait for them. */
 export const createTopics = Effect.fnUntraced(function* (
   cluster: TestCluster,
   bindings: Bindings,
@@ -29,7 +29,7 @@ export const createTopics = Effect.fnUntraced(function* (
   }
 })
 
-/** Whether every partition that the bindings read has been assigned to one of their consumers. */
+/** Whether every partition that the bindings read is assigned to one of their consumers. */
 export const areAssigned = (
   cluster: TestCluster,
   recorder: EventRecorder,

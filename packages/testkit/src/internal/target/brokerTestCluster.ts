@@ -1,14 +1,14 @@
 /**
- * Any cluster as a `TestBus` sees it, through the Broker port alone. What the cluster refuses ends the test.
+ * Any cluster as a `TestBus` uses it, through the Broker port alone. An error of the cluster ends the test.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Queue, type Scope } from "effect"
 import type { TestCluster } from "./testCluster.ts"
 
-/** How long reading a topic to its end may take. */
+/** Longest time for reading a topic to its end. */
 const readBound = "60 seconds"
 
-/** Clients live as long as the scope. */
+/** The clients live as long as the scope. */
 export const make = Effect.fnUntraced(function* (
   broker: Broker.Broker["Service"]
 ): Effect.fn.Return<TestCluster, BrokerError.BrokerError, Scope.Scope> {
@@ -23,7 +23,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.orDie
     )
 
-  /** A group of its own for each read, which is deleted afterwards. */
+  /** Each read uses a new group, which is deleted afterwards. */
   const records = Effect.fnUntraced(function* (topic: string) {
     const logEnds = yield* ends(topic)
     if (logEnds.size === 0) return []

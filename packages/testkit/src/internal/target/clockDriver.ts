@@ -1,33 +1,33 @@
 /**
- * How a test waits: on a `TestClock` by giving every fiber its turn, since time stands still; on any other clock by letting time pass.
+ * How a test waits. On a `TestClock`, where time stands still, it yields until every fiber is idle; on any other clock it sleeps.
  */
 import { Clock, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as VirtualTime from "../../VirtualTime.ts"
 
 export interface ClockDriver {
-  /** Lets everything happen that is due now. */
+  /** Runs everything that is due now. */
   readonly untilIdle: Effect.Effect<void>
   /** Lets time pass. */
   readonly advance: (duration: Duration.Input) => Effect.Effect<void>
-  /** Whether it comes true: at once on a `TestClock`, or else within the bound. */
+  /** Whether the condition becomes true: at once on a `TestClock`, otherwise within the bound. */
   readonly waitUntil: (holds: Effect.Effect<boolean>) => Effect.Effect<boolean>
-  /** Runs something that takes time to its end; a `TestClock` is moved for it. */
+  /** Runs an effect that takes time to its end; moves a `TestClock` for it. */
   readonly runToEnd: (effect: Effect.Effect<void>) => Effect.Effect<void>
-  /** Milliseconds since the pace was made. */
+  /** Milliseconds since the driver was made. */
   readonly elapsedMillis: () => number
 }
 
-/** A handler that waits for something real, or a loop without end, is not waited for longer. */
+/** Limit of the rounds until idle, for a handler that waits for something real and for an endless loop. */
 const mostRounds = 2_000
 
-/** How far a `TestClock` is moved at a time, and how often at most, until something is over. */
+/** One move of a `TestClock` in `runToEnd`, and the largest number of moves. */
 const step = "1 second"
 const mostSteps = 600
 
 const lookAgain = "20 millis"
 
-/** `activity` counts whatever happens: while it grows, it is not quiet. `withinMillis` bounds waits on a real clock. */
+/** `activity` counts events: while it grows, the bus is not idle. `withinMillis` bounds waits on a real clock. */
 export const make = Effect.fnUntraced(function* (activity: () => number, withinMillis: number) {
   const clock = yield* Clock.Clock
   const begunMillis = clock.currentTimeMillisUnsafe()
@@ -76,7 +76,7 @@ const onRunningClock = (clock: Clock.Clock, withinMillis: number): Omit<ClockDri
   runToEnd: (effect) => effect
 })
 
-/** Runs on the real clock even where a `TestClock` stands still. */
+/** Runs on the real clock, also where a `TestClock` stands still. */
 export const onRealClock = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.Clock, (clock) =>
     isTestClock(clock) ? TestClock.testClockWith((testClock) => testClock.withLive(effect)) : effect

@@ -1,5 +1,5 @@
 /**
- * The in-memory cluster as a `TestBus` sees it: behind the scenes, so that faults and outages never hit the test itself.
+ * The in-memory cluster as a `TestBus` uses it: by direct access, so that faults and outages never affect the test itself.
  */
 import { BrokerError, Partitioner } from "@eventbus/core"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import type * as MemoryBroker from "../../MemoryBroker.ts"
 import type { TestCluster } from "./testCluster.ts"
 
 export const make = (memory: MemoryBroker.Service): TestCluster => {
-  /** Records without a key are dealt out in turn. */
+  /** Records without a key go to the partitions in turn. */
   let turn = 0
 
   const perPartition = Effect.fnUntraced(function* <A>(

@@ -1,23 +1,24 @@
 /**
- * Records as tests write them, and the bytes that they become.
+ * Records as tests write them, and their encoding.
  */
 import { type Binding, type ConsumerRecord, Serde } from "@eventbus/core"
 import { Effect, Result } from "effect"
 
 /** A record to publish. */
 export interface TestRecord {
-  /** A key of the binding that reads the topic; bytes and null go out as they are, text as UTF-8 where keys have no serde. Default null. */
+  /** A key of the binding that reads the topic. Bytes and null are published unchanged; text is UTF-8 where keys have no serde. Default null. */
   readonly key?: unknown
-  /** A value of the binding that reads the topic; bytes and null go out as they are, text as UTF-8 where no binding reads the topic. */
+  /** A value of the binding that reads the topic. Bytes and null are published unchanged; text is UTF-8 where no binding reads the topic. */
   readonly value: unknown
+  /** Header values; text is UTF-8. Default none. */
   readonly headers?: Readonly<Record<string, string | Uint8Array | null>>
-  /** Default: by key. */
+  /** Default: chosen by key. */
   readonly partition?: number
   /** Epoch milliseconds. Default: now. */
   readonly timestamp?: number
 }
 
-/** The record in bytes. `reader` is the binding that reads the topic, if any. */
+/** Encodes a record. `reader` is the binding that reads the topic, if any. */
 export const encode = Effect.fnUntraced(function* (
   topic: string,
   record: TestRecord,
@@ -39,7 +40,7 @@ export const encode = Effect.fnUntraced(function* (
   }
 })
 
-/** Which half of which record: a test publishes many. */
+/** Adds to the failure which half of which record it is about. */
 const within =
   (half: "key" | "value", topic: string, reader: Binding.Binding<unknown> | undefined) =>
   ({ serde, path, detail }: Serde.EncodeFailure): Serde.EncodeFailure => {
@@ -47,14 +48,14 @@ const within =
     return new Serde.EncodeFailure({ serde, path, detail: `${half} of a record for ${read}: ${detail}` })
   }
 
-/** The bytes of one half. */
+/** Encodes a key or a value. */
 export const toBytes = (
   given: unknown,
   serde: Serde.Any | undefined
 ): Effect.Effect<Uint8Array | null, Serde.EncodeFailure> => {
   if (given === undefined || given === null) return Effect.succeed(null)
   if (given instanceof Uint8Array) return Effect.succeed(given)
-  // `Serde.bytes` is what a binding has whose keys nobody reads: text is meant as text there.
+  // A binding without a key serde has `Serde.bytes`, so text is meant as text there.
   const isPlain = serde === undefined || serde === Serde.bytes
   const chosen: Serde.Any = isPlain ? Serde.string : serde
   return Effect.fromResult(
@@ -62,7 +63,7 @@ export const toBytes = (
   )
 }
 
-/** What the serde needs to decode it again. */
+/** The headers that the serde needs for decoding. */
 const headersFor = (
   given: unknown,
   serde: Serde.Any | undefined
@@ -79,7 +80,7 @@ const refused = Result.fail(
   })
 )
 
-/** Bytes as text, for messages; what is not text as its length. */
+/** Bytes as text for messages; bytes that are not UTF-8 as their length. */
 export const show = (bytes: Uint8Array | null): string | undefined => {
   if (bytes === null) return undefined
   return Result.match(Serde.string.decode(bytes), {
@@ -88,7 +89,7 @@ export const show = (bytes: Uint8Array | null): string | undefined => {
   })
 }
 
-/** What the serde reads; the bytes where it cannot. */
+/** The decoded value; the bytes where the serde cannot decode them. */
 export const read = (bytes: Uint8Array | null, serde: Serde.Any, source: Serde.Source): unknown =>
   Result.getOrElse(serde.decode(bytes, source), () => bytes)
 

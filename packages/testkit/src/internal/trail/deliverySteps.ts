@@ -1,53 +1,59 @@
 /**
- * The way of one record through a binding, delivery by delivery, put together from what the connector reported.
+ * The path of one record through a binding, delivery by delivery, built from the connector's events.
  */
 import type { Binding, EventBusEvent } from "@eventbus/core"
 import type { EventRecorder, Position, RecordEvent } from "./eventRecorder.ts"
 
-/** One delivery of a record, on the main topic or in a tier; the last one may be yet to come. */
+/** One delivery of a record, on the main topic or in a tier. The last one may be waiting for its due time. */
 export interface DeliveryStep {
+  /** Name of the binding. */
   readonly binding: string
-  /** 0 is the main topic. */
+  /** Retry tier; 0 is the main topic. */
   readonly tier: number
-  /** Which delivery in the tier, from 1. */
+  /** Number of the delivery in the tier, from 1. */
   readonly delivery: number
-  /** Where the record lies; the partition and offset of a copy that waits are not known yet. */
+  /** Topic in which the record lies. */
   readonly topic: string
+  /** Undefined while a copy waits: its partition is not known yet. */
   readonly partition: number | undefined
+  /** Undefined while a copy waits: its offset is not known yet. */
   readonly offset: bigint | undefined
-  /** When it was handed to the handler, or, while it waits, when it is due. Milliseconds since the bus began. */
+  /** Start of the delivery, or the due time while it waits, in milliseconds since the bus started. */
   readonly atMillis: number
-  /** When it ended; undefined while it has not. */
+  /** End of the delivery in milliseconds since the bus started; undefined before its end. */
   readonly endedMillis: number | undefined
   /** Handler calls so far. */
   readonly attempts: number
-  /** `CutOff`: the consumer died, or lost the partition, first. `Running`: it is in the handler, or between two attempts. `Waiting`: not due yet. */
+  /**
+   * How it ended. `CutOff`: the consumer died or lost the partition first. `Running`: the handler runs, or waits between two attempts. `Waiting`: it
+   * is not due yet.
+   */
   readonly outcome: EventBusEvent.Settlement | "CutOff" | "Running" | "Waiting"
-  /** Class and message of the error that it ended with. */
+  /** Class and message of the last error. */
   readonly failure: { readonly className: string; readonly message: string } | undefined
-  /** Topic of the copy. */
+  /** Topic of the copy that ended the delivery. */
   readonly target: string | undefined
 }
 
 type Definition = Binding.Binding<unknown>["definition"]
 
-/** In the order in which they happened. */
+/** The deliveries in chronological order. */
 export const ofRecord = (
   recorder: EventRecorder,
   definition: Definition,
   origin: Position
 ): ReadonlyArray<DeliveryStep> => {
   const steps: Array<DeliveryStep> = []
-  /** What the last copy said about the next delivery. */
+  /** The next delivery according to the last copy. */
   let next: EventBusEvent.Target | undefined
-  /** Of the assignment in which the last delivery began. */
+  /** Generation of the assignment in which the last delivery began. */
   let generation: number | undefined
   for (const { atMillis, event } of recorder.ofOrigin(definition.name, origin)) {
     const last = steps.at(-1)
     const isOpen = last?.outcome === "Running" && isIn(last, event)
     switch (event._tag) {
       case "Started":
-        // A transaction begins anew with each attempt, in the same assignment; a new one means that the delivery before came to nothing.
+        // A transaction starts again with each attempt in the same assignment; in a new assignment the delivery before it was cut off.
         if (isOpen && event.generation === generation) break
         if (last?.outcome === "Running") steps[steps.length - 1] = { ...last, outcome: "CutOff" }
         steps.push(begun(definition, event, atMillis, next))
@@ -102,7 +108,7 @@ const begun = (
   }
 }
 
-/** The delivery that a copy in a retry topic is to have. */
+/** The next delivery of a copy that waits in a retry topic. */
 const waiting = (
   { name, tiers }: Definition,
   last: DeliveryStep | undefined,

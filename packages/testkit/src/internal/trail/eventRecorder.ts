@@ -1,28 +1,30 @@
 /**
- * Everything that the connectors of one `TestBus` reported, with the time of each: what trails, waits and assertions are read from. Owns that list.
+ * The events of all connectors of one `TestBus`, each with its time. Trails, waits and assertions read them.
  */
 import { type ConsumerRecord, DeadLetterRecord, type EventBusEvent } from "@eventbus/core"
 
 type Event = EventBusEvent.EventBusEvent
 type Tag = Event["_tag"]
 
-/** One event, and when it happened: milliseconds since the bus began. */
+/** One event with its time in milliseconds since the bus started. */
 export interface RecordedEvent<E extends Event = Event> {
+  /** Milliseconds since the bus started. */
   readonly atMillis: number
+  /** The event as the connector reported it. */
   readonly event: E
 }
 
-export type RecordedEventOf<T extends Tag> = RecordedEvent<Extract<Event, { readonly _tag: T }>>
+type RecordedEventOf<T extends Tag> = RecordedEvent<Extract<Event, { readonly _tag: T }>>
 
-/** A record by its coordinates. */
+/** Topic, partition and offset of a record. */
 export interface Position extends ConsumerRecord.TopicPartition {
   readonly offset: bigint
 }
 
-/** What concerns one record. */
+/** An event about one record. */
 export type RecordEvent = Extract<Event, { readonly record: ConsumerRecord.ConsumerRecord }>
 
-/** Which partition, by whichever binding and consumer. */
+/** An event about one partition. */
 type PartitionEvent = Exclude<Extract<Event, { readonly generation: number }>, RecordEvent>
 
 export class EventRecorder {
@@ -41,7 +43,7 @@ export class EventRecorder {
     return this.events.filter((entry): entry is RecordedEventOf<T> => entry.event._tag === tag)
   }
 
-  /** What happened to a partition, in whichever consumer of the binding. */
+  /** The events of a partition in every consumer of the binding. */
   ofPartition(binding: string, at: ConsumerRecord.TopicPartition): ReadonlyArray<RecordedEvent<PartitionEvent>> {
     return this.events.filter(
       (entry): entry is RecordedEvent<PartitionEvent> =>
@@ -53,17 +55,17 @@ export class EventRecorder {
     )
   }
 
-  /** What was said last about who has a partition. */
+  /** The last event about the ownership of a partition. */
   owner(binding: string, at: ConsumerRecord.TopicPartition): PartitionEvent | undefined {
     return this.ofPartition(binding, at).findLast(({ event }) => ownershipTags.has(event._tag))?.event
   }
 
-  /** What happened to one record, as it lies in its topic. */
+  /** The events of the record at this position. */
   ofRecord(binding: string, at: Position): ReadonlyArray<RecordedEvent<RecordEvent>> {
     return this.records(binding).filter(({ event: { record } }) => isAt(record, at))
   }
 
-  /** What happened to a record of the binding's main topic and to all copies of it. */
+  /** The events of a record of the main topic and of all its copies. */
   ofOrigin(binding: string, origin: Position): ReadonlyArray<RecordedEvent<RecordEvent>> {
     return this.records(binding).filter(({ event: { record } }) => isAt(record, origin) || isCopyOf(record, origin))
   }
@@ -82,10 +84,10 @@ const ownershipTags: ReadonlySet<Tag> = new Set<Tag>([
   "PartitionLost"
 ])
 
-export const isAt = (record: Position, at: Position): boolean =>
+const isAt = (record: Position, at: Position): boolean =>
   record.topic === at.topic && record.partition === at.partition && record.offset === at.offset
 
-/** Whether a record of a retry or dead letter topic says that it was first there. */
+/** Whether a record of a retry or dead letter topic names this position as its origin. */
 export const isCopyOf = (record: ConsumerRecord.ConsumerRecord, origin: Position): boolean => {
   if (record.topic === origin.topic) return false
   const { originFrom, originalTopic, originalPartition, originalOffset } = DeadLetterRecord.read(record)

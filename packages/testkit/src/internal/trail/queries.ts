@@ -1,5 +1,5 @@
 /**
- * What a `TestBus` answers about records: where they went, and which of them are not done.
+ * The questions that a `TestBus` answers about records: their paths, and which of them are not done.
  */
 import { type Binding, type ConsumerRecord, DeadLetterRecord, type EventBusConnector } from "@eventbus/core"
 import { Effect } from "effect"
@@ -13,14 +13,14 @@ import * as TrailText from "./trailText.ts"
 
 type Bindings = ReadonlyArray<Binding.Binding<unknown>>
 
-/** Names records of a topic: by key (text, bytes, or anything that the binding's key serde writes), or one by its coordinates. */
+/** Selects records of a topic: all with a key (text, bytes, or a value of the binding's key serde), or one by partition and offset. */
 export type RecordRef =
   | string
   | Uint8Array
   | { readonly key: unknown }
   | { readonly partition: number; readonly offset: bigint | number }
 
-/** Everything consumed and committed, or why not. */
+/** Succeeds when everything is consumed and committed; fails with the reasons otherwise. */
 export const settled = Effect.fnUntraced(function* (
   bus: Stuck.BusState,
   clockDriver: ClockDriver,
@@ -47,8 +47,8 @@ export const settled = Effect.fnUntraced(function* (
   if (found.length > 0) return yield* new NotSettled({ at: TrailText.durationText(bus.nowMillis()), stuck: found })
 })
 
-/** The records of a topic that a reference names; dies with what is there when there is none. */
-export const findRecords = Effect.fnUntraced(function* (
+/** The records of a topic that a reference selects; dies with a list of all records when there is none. */
+const findRecords = Effect.fnUntraced(function* (
   { cluster }: Stuck.BusState,
   bindings: Bindings,
   topic: string,
@@ -78,7 +78,7 @@ const matcher = Effect.fnUntraced(function* (ref: RecordRef, reader: Binding.Bin
 const sameBytes = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
   a === null || b === null ? a === b : a.length === b.length && a.every((byte, index) => byte === b[index])
 
-/** One block for each record and each binding that reads the topic. */
+/** One block of text for each record and each binding that reads the topic. */
 export const trail = Effect.fnUntraced(function* (
   bus: Stuck.BusState,
   bindings: Bindings,
@@ -104,7 +104,7 @@ export const trail = Effect.fnUntraced(function* (
   return blocks.join("\n\n")
 })
 
-/** What the dead letter of a record says about why. */
+/** The reason in the dead letter of a record. */
 const deadLetterOf = Effect.fnUntraced(function* (
   { cluster }: Stuck.BusState,
   steps: ReadonlyArray<DeliverySteps.DeliveryStep>,
@@ -117,7 +117,7 @@ const deadLetterOf = Effect.fnUntraced(function* (
   return letter === undefined ? undefined : DeadLetterRecord.read(letter).dltReason
 })
 
-/** What lies in the dead letter topics of the bindings that read a topic. */
+/** The records in the dead letter topics of the bindings that read a topic. */
 export const deadLetters = Effect.fnUntraced(function* (
   { cluster }: Stuck.BusState,
   bindings: Bindings,
@@ -133,7 +133,7 @@ export const deadLetters = Effect.fnUntraced(function* (
   return records.flat().map(DeadLetterRecord.read)
 })
 
-/** The deliveries of every record that is meant, record by record. */
+/** The deliveries of every selected record, record by record. */
 export const deliverySteps = Effect.fnUntraced(function* (
   bus: Stuck.BusState,
   bindings: Bindings,
@@ -147,19 +147,21 @@ export const deliverySteps = Effect.fnUntraced(function* (
   )
 })
 
-/** A record that a handler was done with. */
+/** A record that a handler has handled. */
 export interface Handled {
+  /** Name of the binding. */
   readonly binding: string
-  /** Decoded as the binding does. */
+  /** The key, decoded by the binding's serde. */
   readonly key: unknown
+  /** The value, decoded by the binding's serde. */
   readonly value: unknown
-  /** As it was fetched: from the main topic or a retry topic. */
+  /** The record as it was fetched from the main topic or a retry topic. */
   readonly record: ConsumerRecord.ConsumerRecord
-  /** Milliseconds since the bus began. */
+  /** Milliseconds since the bus started. */
   readonly atMillis: number
 }
 
-/** In order; of one binding, or of all. */
+/** The handled records in order, of one binding or of all. */
 export const handled = (
   { recorder }: Stuck.BusState,
   bindings: Bindings,

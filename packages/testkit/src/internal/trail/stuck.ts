@@ -1,5 +1,5 @@
 /**
- * Which records of a binding are not done, meaning handled and committed, and why, in words.
+ * The records of a binding that are not handled and committed, and the reasons in words.
  */
 import { type Binding, type ConsumerRecord, type EventBusConnector, TopicName } from "@eventbus/core"
 import { Effect } from "effect"
@@ -11,20 +11,20 @@ type Definition = Binding.Binding<unknown>["definition"]
 type Snapshot = EventBusConnector.BindingSnapshot
 
 /** The first record of a partition that is not done. */
-export interface Stuck {
+interface Stuck {
   readonly binding: string
   readonly record: ConsumerRecord.ConsumerRecord
-  /** Records behind it in its partition. */
+  /** Number of records behind it in its partition. */
   readonly behind: number
   readonly reason: string
 }
 
-/** What is looked at. */
+/** The state of a bus that the reasons are read from. */
 export interface BusState {
   readonly cluster: TestCluster
   readonly recorder: EventRecorder
   readonly nowMillis: () => number
-  /** Epoch milliseconds at which the bus began. */
+  /** Epoch milliseconds of the bus's start. */
   readonly begunMillis: number
 }
 
@@ -33,7 +33,7 @@ interface Subscription {
   readonly groupId: string
 }
 
-/** What the binding reads, and as which group. */
+/** The topics that the binding reads, each with its group. */
 export const subscriptions = ({ topic, groupId, tiers, retry }: Definition): ReadonlyArray<Subscription> => [
   { topic, groupId },
   ...tiers.topics.map((tier) => ({
@@ -42,7 +42,7 @@ export const subscriptions = ({ topic, groupId, tiers, retry }: Definition): Rea
   }))
 ]
 
-/** Whether the binding has committed to the end of everything that it reads. Cheap; false also when only markers are left. */
+/** Whether the binding has committed up to the end of every topic that it reads. Also false when only transaction markers are left. */
 export const isCaughtUp: (bus: BusState, definition: Definition) => Effect.Effect<boolean> = Effect.fnUntraced(
   function* (bus, definition) {
     for (const { topic, groupId } of subscriptions(definition)) {
@@ -56,7 +56,7 @@ export const isCaughtUp: (bus: BusState, definition: Definition) => Effect.Effec
   }
 )
 
-/** One entry for each partition that has records which are not done. */
+/** One entry for each partition with records that are not done. */
 export const find: (
   bus: BusState,
   definition: Definition,
@@ -78,7 +78,7 @@ export const find: (
   return stuck
 })
 
-/** Where the group stands: its commit, or where it began to read. */
+/** The group's position: its commit, or its start position. */
 const position = (
   { recorder }: BusState,
   { name }: Definition,
@@ -195,7 +195,7 @@ const ofDelay = (
     : undefined
 }
 
-/** Why nobody reads the partition. */
+/** The reason why no consumer reads the partition. */
 const ofOwner = (
   { recorder }: BusState,
   { name }: Definition,

@@ -1,21 +1,21 @@
 /**
- * A trail as text: one line for each delivery, the same in every run, so that it can stand in an inline snapshot.
+ * A trail as text, one line for each delivery. Equal runs give equal text, so it can stand in an inline snapshot.
  */
 import { Duration } from "effect"
 import type { DeliveryStep } from "./deliverySteps.ts"
 import type { Position } from "./eventRecorder.ts"
 
-/** Longer messages are cut: the line says which error it was, not all about it. */
+/** Longer messages are cut: the line only has to identify the error. */
 const mostMessageCharacters = 80
 
-/** A time, such as `1m 300ms`. */
+/** A duration, such as `1m 300ms`. */
 export const durationText = (millis: number): string =>
   millis === 0 ? "0ms" : Duration.format(Duration.millis(millis))
 
-/** Where a record lies, such as `orders-3@17`. */
+/** The position of a record, such as `orders-3@17`. */
 export const positionText = ({ topic, partition, offset }: Position): string => `${topic}-${partition}@${offset}`
 
-/** Times are since the record was published. `deadLetterReason` is what the dead letter itself says. */
+/** Times count from the record's publication. `deadLetterReason` is the reason in the dead letter itself. */
 export const lines = (
   steps: ReadonlyArray<DeliveryStep>,
   publishedMillis: number,
@@ -63,11 +63,11 @@ const failed = ({ attempts, failure }: DeliveryStep): string => {
   return failure === undefined ? times : `${times}: ${errorText(failure)}`
 }
 
-/** An error by its class, and its message where that says more. */
+/** An error as its class, and its message if that says more. */
 export const errorText = ({ className, message }: { readonly className: string; readonly message: string }): string => {
   const line = message.split("\n", 1)[0]?.trim() ?? ""
   if (line === "" || line === className || line === "An error has occurred") return className
-  // An error without a message of its own is shown by its fields, of which the tag is the class once more.
+  // An error without a message shows its fields as JSON; the tag in it repeats the class.
   const tag = `{"_tag":${JSON.stringify(className)}`
   if (line === `${tag}}`) return className
   return line.startsWith(`${tag},`) ? `${className} {${cut(line.slice(tag.length + 1))}` : `${className}: ${cut(line)}`

@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import { FaultPlan, MemoryBroker, VirtualClock } from "@eventbus/testkit"
 import { Effect, Exit, Layer } from "effect"
-import { record, text } from "../src/contract/harness.ts"
-import { failedWith, join, type Probe } from "../src/contract/probe.ts"
+import { record, text } from "../../src/contract/harness.ts"
+import { failedWith, join, type Probe } from "../../src/contract/probe.ts"
 
-/** A member that commits what it collected every second, and joins again whenever its session dies. */
-const tireless = (clientId: string, seen: Set<string>) =>
+/** A member that commits its collected records every second and rejoins whenever its session ends. */
+const persistentMember = (clientId: string, seen: Set<string>) =>
   Effect.forever(
     Effect.scoped(
       Effect.gen(function* () {
@@ -21,7 +21,7 @@ const tireless = (clientId: string, seen: Set<string>) =>
         const note = () => {
           for (; noted < probe.records.length; noted++) seen.add(text(probe.records[noted]!.value) ?? "")
         }
-        // The probe commits by itself what is revoked, so what it collected last counts as well.
+        // The probe commits on revocation by itself, so its last collected records count as well.
         yield* Effect.addFinalizer(() => Effect.sync(note))
         while (failedWith(probe) === undefined) {
           note()
@@ -32,14 +32,14 @@ const tireless = (clientId: string, seen: Set<string>) =>
     ).pipe(Effect.ignore, Effect.andThen(Effect.sleep("1 second")))
   )
 
-/** Publishes for a while under faults; what was acknowledged must be seen by somebody, and the group must have read to the end. */
+/** Publishes for a while under faults. A member must see every acknowledged record, and the group must have read to the end. */
 const run = (seed: number, options: MemoryBroker.Options) =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     const broker = yield* Broker.Broker
     yield* memory.createTopic("t", { partitions: 4 })
     const seen = new Set<string>()
-    for (const clientId of ["a", "b", "c"]) yield* Effect.forkScoped(tireless(clientId, seen))
+    for (const clientId of ["a", "b", "c"]) yield* Effect.forkScoped(persistentMember(clientId, seen))
     const producer = yield* broker.producer({ clientId: "p" })
     const acknowledged: Array<string> = []
     for (let n = 0; n < 120; n++) {
@@ -66,7 +66,7 @@ const run = (seed: number, options: MemoryBroker.Options) =>
     )
   )
 
-describe("TST-01: nothing that was acknowledged is lost, whatever goes wrong", () => {
+describe("TST-01: no acknowledged record is lost under any fault", () => {
   for (const assignment of ["cooperative-sticky", "eager"] as const) {
     it.effect(assignment, () =>
       Effect.forEach(

@@ -3,8 +3,8 @@ import { Broker } from "@eventbus/core"
 import { MemoryBroker, VirtualClock } from "@eventbus/testkit"
 import { Effect, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { eventuallyTrue, publish, record, texts, utf8 } from "../src/contract/harness.ts"
-import { join } from "../src/contract/probe.ts"
+import { eventuallyTrue, publish, record, texts, utf8 } from "../../src/contract/harness.ts"
+import { join } from "../../src/contract/probe.ts"
 
 const onBroker =
   (options: MemoryBroker.Options = {}) =>
@@ -66,7 +66,7 @@ describe("MemoryBroker", () => {
     }).pipe(onBroker())
   )
 
-  it.effect("a negative committed offset is kept and shown as it is, and -1 means none", () =>
+  it.effect("a negative committed offset is stored and shown unchanged, and -1 means none", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("t", { partitions: 2 })
@@ -118,7 +118,7 @@ describe("MemoryBroker", () => {
     }).pipe(Effect.provide(MemoryBroker.layer()))
   )
 
-  it.effect("topics can be created by writing to them, where the cluster allows it", () =>
+  it.effect("a write creates a missing topic where autoCreateTopics is on", () =>
     Effect.gen(function* () {
       const broker = yield* Broker.Broker
       const { send } = yield* broker.producer()
@@ -139,29 +139,31 @@ describe("MemoryBroker", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a deleted and created topic begins anew: old positions are out of range, old commits are gone", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      const admin = yield* (yield* Broker.Broker).admin
-      yield* memory.createTopic("t")
-      yield* publish("t", texts("v", 5))
-      const probe = yield* join({ groupId: "g", topics: ["t"] })
-      yield* probe.collects(5)
-      yield* probe.commit("t", 0, 5n)
-      yield* admin.deleteTopics(["t"])
-      yield* probe.owns(0)
-      yield* memory.createTopic("t")
-      yield* publish("t", ["new"])
-      yield* probe.owns(1)
-      assert.strictEqual(probe.own("t").committed, undefined)
-      yield* probe.collects(6)
-      yield* probe.session.seek({ topic: "t", partition: 0 }, 5n)
-      yield* Effect.sleep("1 second")
-      assert.strictEqual(probe.of("OutOfRange")[0]?.position, 5n)
-    }).pipe(onBroker())
+  it.effect(
+    "a topic that is deleted and created again starts empty: old positions are out of range, old commits are gone",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        const admin = yield* (yield* Broker.Broker).admin
+        yield* memory.createTopic("t")
+        yield* publish("t", texts("v", 5))
+        const probe = yield* join({ groupId: "g", topics: ["t"] })
+        yield* probe.collects(5)
+        yield* probe.commit("t", 0, 5n)
+        yield* admin.deleteTopics(["t"])
+        yield* probe.owns(0)
+        yield* memory.createTopic("t")
+        yield* publish("t", ["new"])
+        yield* probe.owns(1)
+        assert.strictEqual(probe.own("t").committed, undefined)
+        yield* probe.collects(6)
+        yield* probe.session.seek({ topic: "t", partition: 0 }, 5n)
+        yield* Effect.sleep("1 second")
+        assert.strictEqual(probe.of("OutOfRange")[0]?.position, 5n)
+      }).pipe(onBroker())
   )
 
-  it.effect("an idle session costs its heartbeat and its expiry timer, and nothing once it is closed", () =>
+  it.effect("an idle session has its heartbeat and its expiry timer, and a closed session has none", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("t")
@@ -177,7 +179,7 @@ describe("MemoryBroker", () => {
     }).pipe(onBroker())
   )
 
-  it.effect("a consumer that takes nothing is not sent more than its buffer holds", () =>
+  it.effect("a consumer that takes no events receives no more than its buffer holds", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       const broker = yield* Broker.Broker
@@ -221,7 +223,7 @@ describe("MemoryBroker", () => {
     )
   }
 
-  it.effect("a seek in one partition leaves the order of the others as it is, also of what waits for room", () =>
+  it.effect("a seek in one partition keeps the order of the others, also of events that wait for room", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("t", { partitions: 2 })
@@ -250,7 +252,7 @@ describe("MemoryBroker", () => {
     }).pipe(onBroker({ maxRecordsPerChunk: 1, latency: { fetch: "10 millis" } }))
   )
 
-  it.effect("what a caller does with its buffers after send changes nothing", () =>
+  it.effect("changes of the caller's buffers after send do not change the record", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("t")
@@ -263,7 +265,7 @@ describe("MemoryBroker", () => {
     }).pipe(onBroker())
   )
 
-  it.effect("under eager every partition is revoked and assigned again in a new generation", () =>
+  it.effect("eager revokes every partition and assigns it again in a new generation", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("t", { partitions: 2 })

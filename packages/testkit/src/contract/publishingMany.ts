@@ -1,0 +1,116 @@
+import { Deferred, Effect, Fiber, Result } from "effect"
+import { assert } from "vitest"
+import { assertTag, failure, type Outcome, producer, quietTime, record, texts, topic, unique } from "./harness.ts"
+import { join } from "./probe.ts"
+
+export const publishingMany: ReadonlyArray<Outcome> = [
+  {
+    title: "sendAll returns positions in the order of its records, over several topics",
+    run: Effect.gen(function* () {
+      const [first, second] = [yield* topic(), yield* topic()]
+      const { sendAll } = yield* producer
+      const sent = yield* sendAll([record(first, "a"), record(second, "b"), record(first, "c")])
+      assert.deepStrictEqual(sent, [
+        { topic: first, partition: 0, offset: 0n },
+        { topic: second, partition: 0, offset: 0n },
+        { topic: first, partition: 0, offset: 1n }
+      ])
+      assert.deepStrictEqual(yield* sendAll([]), [])
+    })
+  },
+  {
+    title: "sendAll with a record that cannot be published fails with that failure, and publishes the others",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { sendAll } = yield* producer
+      const error = yield* failure(
+        sendAll([record(name, "a"), record(name, "x".repeat(5000)), record(unique("topic"), "b"), record(name, "c")])
+      )
+      assertTag(error, "RecordTooLarge")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, ["a", "c"])
+    })
+  },
+  {
+    title: "sendEach answers each record once, by its index: too large, unknown topic, stored",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const { sendEach } = yield* producer
+      const answers: Array<[number, string | bigint]> = []
+      const records = [
+        record(name, "a"),
+        record(name, "x".repeat(5000)),
+        record(unique("topic"), "b"),
+        record(name, "c"),
+        record(name, "d", { partition: 7 }),
+        record(name, "e")
+      ]
+      yield* sendEach(records, (index, answer) =>
+        answers.push([index, Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag])
+      )
+      const byIndex = new Map(answers)
+      assert.strictEqual(answers.length, records.length)
+      assert.include(["RecordRejected", "UnknownTopic"], byIndex.get(4))
+      byIndex.delete(4)
+      assert.deepStrictEqual(
+        [...byIndex].sort(([a], [b]) => a - b),
+        [
+          [0, 0n],
+          [1, "RecordTooLarge"],
+          [2, "UnknownTopic"],
+          [3, 1n],
+          [5, 2n]
+        ]
+      )
+      yield* sendEach([], () => assert.fail("there is no record to answer for"))
+    })
+  },
+  {
+    title: "sendEach keeps the order per partition, also between calls and with send",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const { send, sendEach } = yield* producer
+      const values = texts("v", 500)
+      const part = (from: number, to: number) =>
+        sendEach(
+          values.slice(from, to).map((value, index) => record(name, value, { partition: (from + index) % 2 })),
+          (_, answer) => assert.isTrue(Result.isSuccess(answer))
+        )
+      yield* Effect.all([part(0, 240), send(record(name, values[240]!, { partition: 0 })), part(241, 500)], {
+        concurrency: "unbounded"
+      })
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(500)
+      const even = new Set(values.filter((_, index) => index % 2 === 0))
+      assert.deepStrictEqual(
+        probe.values.filter((value) => even.has(value ?? "")),
+        [...even]
+      )
+      assert.deepStrictEqual(
+        probe.values.filter((value) => !even.has(value ?? "")),
+        values.filter((value) => !even.has(value))
+      )
+    })
+  },
+  {
+    title: "sendEach answers a record before the last one is done, and none after it is interrupted",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const { sendEach } = yield* producer
+      const [first, told] = [yield* Deferred.make<void>(), new Set<number>()]
+      // The answer for the missing topic takes longer than the answer for the existing one.
+      const sending = sendEach([record(unique("topic"), "a"), record(name, "b")], (index) => {
+        told.add(index)
+        if (index === 1) Deferred.doneUnsafe(first, Effect.void)
+      })
+      const fiber = yield* Effect.forkChild(sending, { startImmediately: true })
+      yield* Deferred.await(first)
+      yield* Fiber.interrupt(fiber)
+      const before = told.size
+      yield* quietTime
+      assert.isTrue(told.has(1))
+      assert.strictEqual(told.size, before)
+    })
+  }
+]
