@@ -1,5 +1,5 @@
 /**
- * One consumer of a binding: a member of the group, and the loop that passes on what its session reports.
+ * One consumer of a binding: a member of the Kafka group, and the loop that passes the reports of its session to the assignments.
  */
 import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
@@ -34,18 +34,21 @@ export interface ConsumerOptions<R> {
   readonly hub: EventHub
   readonly metrics: BindingMetrics
   readonly copyPublisher: CopyPublisher
+  /** Called with each stored dead letter; undefined when no strategy wants them. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   readonly breaker: BreakerGate | undefined
-  /** What this consumer reads, and as a member of which group. */
+  /** The topics that this consumer reads, and the group that it joins. */
   readonly subscription: Subscription
-  /** Reasons that hold the whole binding, now. */
+  /** The reasons that currently pause the whole binding. */
   readonly bindingReasons: (partition: Partition) => PauseReasons
-  /** A record halted its partition, which keeps it over rebalances. */
+  /** A record halted its partition. The halt survives rebalances. */
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
+  /** Publishes the state of the binding if it has changed. */
   readonly announce: Effect.Effect<void>
+  /** Pauses the whole binding with reason `operator`. */
   readonly pauseBinding: Effect.Effect<void>
   readonly slots: ConcurrencySlots
-  /** The bounds of a tier, within those of the binding. */
+  /** The concurrency slots of a tier: its own limit within the limit of the binding. */
   readonly slotsOf: (tier: TierTopic) => ConcurrencySlots
 }
 
@@ -54,35 +57,39 @@ export interface Subscription {
   readonly topics: ReadonlyArray<string>
 }
 
-/** What the consumers of a binding read: all of it, or main topic and tiers apart (`consumer: "separate"`). */
+/**
+ * The subscriptions of a binding, one per consumer. They read main topic and retry topics together, or a separate consumer reads the retry topics
+ * (`consumer: "separate"`).
+ */
 export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyArray<Subscription> => {
   const { topic, groupId, tiers, retry, concurrency } = definition
   const retryTopics = tiers.topics.map((tier) => tier.topic)
-  const isApart = retry.consumer === "separate" && retryTopics.length > 0
-  const main = { groupId, topics: isApart ? [topic] : [topic, ...retryTopics] }
+  const isSeparate = retry.consumer === "separate" && retryTopics.length > 0
+  const main = { groupId, topics: isSeparate ? [topic] : [topic, ...retryTopics] }
   const all = Array.from({ length: concurrency }, () => main)
-  return isApart ? [...all, { groupId: TopicName.retryGroup(groupId), topics: retryTopics }] : all
+  return isSeparate ? [...all, { groupId: TopicName.retryGroup(groupId), topics: retryTopics }] : all
 }
 
 export interface Consumer {
   readonly partitions: () => ReadonlyArray<Partition>
-  /** Adds or removes a reason on the partitions of this consumer; without `which`, on all. */
+  /** Adds a pause reason to the partitions of this consumer; without `which`, to all of them. */
   readonly pause: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  /** Removes a pause reason. A partition resumes once it has no reason left. */
   readonly resume: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
-  /** Commits what is finished, of all partitions. */
+  /** Commits the finished records of all partitions. */
   readonly flush: Effect.Effect<void>
-  /** Stops, drains and commits every partition within the bound. The session stays open. */
-  readonly drain: (boundMillis: number) => Effect.Effect<void>
-  /** Returns when it has become a member of its group. */
+  /** Stops, drains and commits every partition within the limit. The session stays open. */
+  readonly drain: (limitMillis: number) => Effect.Effect<void>
+  /** Returns once the consumer has become a member of its group. */
   readonly joined: Effect.Effect<void>
-  /** The loop: ends only by failing. */
+  /** The event loop. It ends only by failing. */
   readonly run: Effect.Effect<never, BrokerError>
 }
 
 export const make = Effect.fnUntraced(function* <R>(
   options: ConsumerOptions<R>
 ): Effect.fn.Return<Consumer, BrokerError, R | Scope.Scope> {
-  // Before the session, so that a retry topic does not cause a rebalance of its own when it appears.
+  // Before the session starts: a retry topic that appears later would cause a rebalance of its own.
   yield* options.copyPublisher.prepare
   const session = yield* openSession(options)
   const context = yield* makeContext(options, session)
@@ -92,7 +99,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
-    inTier: tierContexts(options, context),
+    contextOf: tierContexts(options, context),
     session,
     broker: options.broker,
     bindingReasons: options.bindingReasons,
@@ -164,7 +171,7 @@ const inspectTopic = ({
   )
 }
 
-/** What waits is held in memory, and one chunk of it is fetched for each partition of a retry topic before that is known. */
+/** Waiting records are held in memory, so a fetch of a retry topic's partition is small. */
 const waitingBytes = 256 * 1024
 
 const openSession = <R>(options: ConsumerOptions<R>) => {
@@ -224,7 +231,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
   } satisfies ConsumerContext<R>
 })
 
-/** One for each retry topic, made when its first partition comes. */
+/** The context of each retry topic, made when its first partition is assigned. */
 const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) => {
   const made = new Map<TierTopic, ConsumerContext<R>>()
   return (tier: TierTopic): ConsumerContext<R> => {
@@ -238,7 +245,7 @@ const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) 
   }
 }
 
-/** A timer that is late by half a session means that heartbeats were, too. Says so, since a lost partition alone does not tell why. */
+/** Reports a blocked event loop. A timer that is late by half a session timeout means late heartbeats, which explains a lost partition. */
 const monitorEventLoop = ({ definition, hub, consumer, clock }: ConsumerContext<unknown>) => {
   const { heartbeatIntervalMillis, sessionTimeoutMillis } = definition
   return Effect.forever(

@@ -1,5 +1,5 @@
 /**
- * Known to everything that runs inside a handler: which binding it belongs to (its key). A command that waits for handlers must not wait for its caller.
+ * The key of the binding whose handler the current fiber runs in. A command that waits for handlers must not wait for the handler that gave it.
  */
 import { Context } from "effect"
 

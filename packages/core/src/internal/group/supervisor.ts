@@ -1,6 +1,6 @@
 /**
- * Keeps one consumer of a binding alive: when its session dies, a new one is made, with backoff, for as long as the binding runs. The trouble of one
- * consumer stays its own (rulings 36 and 37).
+ * Keeps one consumer of a binding alive: it replaces a failed session by a new one, with backoff, while the binding runs. A failure of one consumer does not affect
+ * the others (rulings 36 and 37).
  */
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
@@ -8,27 +8,27 @@ import * as Failure from "../failure/failure.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Consumer from "./consumer.ts"
 
-/** What a consumer is doing, for health and snapshots. */
+/** The status of a consumer, for health and snapshots. */
 export interface ConsumerStatus {
   readonly status: "connecting" | "running" | "crashed"
   readonly sinceMillis: number
-  /** While it has a session. */
+  /** Set while the consumer has a session. */
   readonly consumer: Consumer.Consumer | undefined
-  /** Whether it has ever been a member of its group. */
+  /** Whether the consumer has ever been a member of its group. */
   readonly hasRun: boolean
-  /** Why it crashed last; undefined while it is running. */
+  /** The error of the last crash; undefined while the consumer is running. */
   readonly error: BrokerError | undefined
-  /** Crashes without a minute of running in between. */
+  /** Crashes in a row, without a minute of running in between. */
   readonly crashes: number
 }
 
-/** After 1 s, doubling up to 30 s. */
+/** The first restart comes after 1 s; the delay doubles up to 30 s. */
 const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
 
-/** A session that held for so long was a good one: what ended it is a new trouble, and the waits begin anew. */
+/** A session that lasted this long counts as stable: its failure is a new one, and the backoff starts again. */
 const stableMillis = 60_000
 
-/** Runs sessions, one after the other, until interrupted. */
+/** Runs sessions one after the other until it is interrupted. */
 export const supervise = <R>(
   options: Consumer.ConsumerOptions<R>,
   onStatus: (status: ConsumerStatus) => void
@@ -36,15 +36,15 @@ export const supervise = <R>(
   let current: Omit<ConsumerStatus, "sinceMillis"> = {
     ...{ status: "connecting", consumer: undefined, hasRun: false, error: undefined, crashes: 0 }
   }
-  const become = (change: Partial<typeof current>) =>
+  const setStatus = (change: Partial<typeof current>) =>
     Effect.map(Clock.currentTimeMillis, (sinceMillis) => {
       current = { ...current, ...change }
       onStatus({ ...current, sinceMillis })
     })
   const session = Effect.gen(function* () {
     const consumer = yield* Consumer.make(options)
-    yield* become({ consumer })
-    const isMember = become({ status: "running", hasRun: true, error: undefined })
+    yield* setStatus({ consumer })
+    const isMember = setStatus({ status: "running", hasRun: true, error: undefined })
     yield* Effect.forkScoped(Effect.andThen(consumer.joined, isMember))
     return yield* consumer.run
   }).pipe(
@@ -54,14 +54,14 @@ export const supervise = <R>(
   return Effect.gen(function* () {
     let nextDelay = yield* Schedule.toStep(restarts)
     while (true) {
-      yield* become({ status: "connecting" })
+      yield* setStatus({ status: "connecting" })
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
       const now = yield* Clock.currentTimeMillis
-      const wasSteady = now - startedMillis > stableMillis
-      if (wasSteady) nextDelay = yield* Schedule.toStep(restarts)
-      const attempt = wasSteady ? 1 : current.crashes + 1
-      yield* become({ status: "crashed", consumer: undefined, error, crashes: attempt })
+      const wasStable = now - startedMillis > stableMillis
+      if (wasStable) nextDelay = yield* Schedule.toStep(restarts)
+      const attempt = wasStable ? 1 : current.crashes + 1
+      yield* setStatus({ status: "crashed", consumer: undefined, error, crashes: attempt })
       const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
       options.hub.emit({
         _tag: "SessionCrashed",

@@ -1,0 +1,200 @@
+/**
+ * Starts and ends the assigned partitions of one consumer: each has a scope, a fiber and its chunks from assignment to end.
+ *
+ * At most one assignment of a partition handles records: a new one waits until its predecessor's scope has closed.
+ */
+import { type Context, Effect, Exit, Fiber, Scope } from "effect"
+import type { Broker, ConsumerSession } from "../../Broker.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
+import * as LogAnnotations from "../delivery/logAnnotations.ts"
+import * as Processing from "../delivery/processing.ts"
+import * as Tracing from "../observe/tracing.ts"
+import * as Partition from "../partition/partition.ts"
+import * as PauseReasons from "../partition/pauseReasons.ts"
+import type { TierTopic } from "../retry/tiers.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+import { CurrentHandler } from "./currentHandler.ts"
+
+export interface RunningPartitionsOptions<R> {
+  readonly context: ConsumerContext<R>
+  /** The context for records of a retry topic, with the concurrency limits of its tier. */
+  readonly contextOf: (tier: TierTopic) => ConsumerContext<R>
+  readonly session: ConsumerSession
+  readonly broker: Broker["Service"]
+  /** The reasons that currently pause the whole binding. */
+  readonly bindingReasons: (partition: Partition.Partition) => PauseReasons.PauseReasons
+  /** Publishes the state of the binding if a partition that came or went has changed it. */
+  readonly announce: Effect.Effect<void>
+  /** A handler starts that its timeout may interrupt. */
+  readonly onGuarded: () => void
+  /** The fiber of a partition died of a defect in the connector. The session cannot be trusted any more. */
+  readonly onDefect: (defect: unknown) => Effect.Effect<void>
+}
+
+/** An assigned partition with the fiber that runs it. */
+export interface RunningPartition {
+  readonly partition: Partition.Partition
+  readonly scope: Scope.Closeable
+  readonly fiber: Fiber.Fiber<void>
+  /** The partition is revoked, or its consumer stops: it is not restarted. */
+  isDraining: boolean
+}
+
+/** The partitions of one consumer. */
+export interface RunningPartitions<R> {
+  readonly options: RunningPartitionsOptions<R>
+  readonly services: Context.Context<R>
+  /** By partition key. */
+  readonly running: Map<string, RunningPartition>
+  /** By partition key: the fiber that closes the latest ended assignment, until it is done. */
+  readonly closing: Map<string, Fiber.Fiber<unknown>>
+}
+
+/** The start of an assignment. */
+export interface Start extends TopicPartition {
+  readonly generation: number
+  readonly position: bigint
+  /** Whether a restart would begin at the same record without a commit. Otherwise the position is committed first. */
+  readonly anchored: boolean
+  /** -1 when the group has committed nothing. */
+  readonly committed: bigint
+  readonly logEnd: bigint
+}
+
+export const list = <R>({ running }: RunningPartitions<R>): ReadonlyArray<RunningPartition> =>
+  Array.from(running.values())
+
+export const find = <R>({ running }: RunningPartitions<R>, at: TopicPartition): RunningPartition | undefined =>
+  running.get(partitionKey(at.topic, at.partition))
+
+/** Opens a partition. It handles records once its predecessor of the same number has closed. */
+export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect.Effect<void> = Effect.fnUntraced(
+  function* <R>(partitions: RunningPartitions<R>, start: Start): Effect.fn.Return<void> {
+    const { options, services, running, closing } = partitions
+    const { context, session } = options
+    const partition = yield* makePartition(partitions, start)
+    report(context, partition, { _tag: "PartitionAssigned", position: start.position })
+    // The session keeps the pauses of a partition while it is assigned. A restarted partition has none yet.
+    yield* session.resume([partition])
+    const predecessor = closing.get(partition.key)
+    const scope = yield* Scope.make()
+    const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
+      Effect.andThen(start.anchored ? Effect.void : context.committer.commit(partition)),
+      Effect.andThen(process(options, partition, restart(partitions, partition))),
+      Effect.catchDefect(options.onDefect),
+      Effect.provideService(CurrentHandler, BindingKey.of(context.definition)),
+      Effect.provideContext(services),
+      Effect.forkIn(scope)
+    )
+    // One synchronous step, so that no pause can fall in between. Nothing is handled before the seek.
+    running.set(partition.key, { partition, scope, fiber, isDraining: false })
+    context.metrics.partitionOpened(partition)
+    partition.setReasons(options.bindingReasons(partition))
+    yield* partition.syncFetch
+    yield* options.announce
+    if (!partition.awaitsSeek) yield* session.seek(partition, start.position)
+  }
+)
+
+/** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */
+const restart = Effect.fnUntraced(function* <R>(
+  partitions: RunningPartitions<R>,
+  partition: Partition.Partition
+): Effect.fn.Return<void> {
+  const entry = partitions.running.get(partition.key)
+  if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
+  yield* close(partitions, entry)
+  const { topic, partition: number, generation, committed, logEnd } = partition
+  const position = partition.position()
+  yield* open(partitions, { topic, partition: number, generation, position, anchored: true, committed, logEnd })
+})
+
+/**
+ * Closes the scope of a partition in a fiber of its own. Nothing waits for that fiber without a limit: a handler that resists interruption must not hold up the
+ * other partitions, nor the session.
+ */
+export const close = Effect.fnUntraced(function* <R>(partitions: RunningPartitions<R>, entry: RunningPartition) {
+  const { options, running, closing } = partitions
+  const { partition } = entry
+  partition.end()
+  options.context.metrics.partitionClosed(partition)
+  if (running.get(partition.key) === entry) running.delete(partition.key)
+  const fiber = yield* Effect.forkDetach(Scope.close(entry.scope, Exit.void), { startImmediately: true })
+  closing.set(partition.key, fiber)
+  fiber.addObserver(() => {
+    if (closing.get(partition.key) === fiber) closing.delete(partition.key)
+  })
+  yield* options.announce
+})
+
+/**
+ * Closes several partitions. All of them end before the first handler is interrupted: otherwise its concurrency slot would go to a record of a partition that
+ * is about to end.
+ */
+export const closeAll = <R>(
+  partitions: RunningPartitions<R>,
+  entries: ReadonlyArray<RunningPartition>
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    for (const { partition } of entries) partition.end()
+    return Effect.forEach(entries, (entry) => close(partitions, entry), { discard: true })
+  })
+
+const process = <R>(
+  options: RunningPartitionsOptions<R>,
+  partition: Partition.Partition,
+  reopen: Effect.Effect<void>
+) => {
+  const { session, broker } = options
+  const context = partition.tier === undefined ? options.context : options.contextOf(partition.tier)
+  const processing = Processing.processPartition({ context, partition, session, broker, reopen })
+  return LogAnnotations.annotated(
+    Tracing.withoutTracing(context, processing),
+    context,
+    partition,
+    () => partition.current
+  )
+}
+
+const makePartition = <R>(
+  partitions: RunningPartitions<R>,
+  { topic, partition, generation, position, committed, logEnd }: Start
+) => {
+  const { context, session, onGuarded } = partitions.options
+  const { definition } = context
+  const isTransactional = definition.handler._tag === "Transactional"
+  return Effect.map(
+    Partition.make({
+      ...{ topic, partition, generation, position, logEnd, session, onGuarded },
+      tier: definition.tiers.ofTopic(topic),
+      counters: context.metrics.countersOf({ topic, partition }),
+      // A transaction commits its own offsets, so the committer must find nothing to commit.
+      committed: isTransactional ? position : committed,
+      highWater: () => bufferShare(definition, topic, list(partitions)),
+      onFetchPaused: (paused) =>
+        report(context, paused, { _tag: "FetchPaused", reasons: PauseReasons.list(paused.reasons) }),
+      onFetchResumed: (resumed) => report(context, resumed, { _tag: "FetchResumed" })
+    }),
+    (made) => {
+      // A transactional partition learns its position once its producer has fenced the previous one.
+      made.awaitsSeek = isTransactional
+      return made
+    }
+  )
+}
+
+/** Partitions share the buffer equally. Retry topics together get a quarter of it, because their records mostly wait. */
+const bufferShare = (
+  { tiers, maxBufferedRecords, maxBufferedBytes }: BindingDefinition<unknown>,
+  topic: string,
+  all: ReadonlyArray<RunningPartition>
+): Partition.WaterMarks => {
+  const isTier = tiers.ofTopic(topic) !== undefined
+  const retrying = all.filter(({ partition }) => partition.tier !== undefined).length
+  const others = all.length - retrying
+  const portion = retrying === 0 || others === 0 ? 1 : isTier ? 0.25 : 0.75
+  const share = portion / Math.max(1, isTier ? retrying : others)
+  return { records: maxBufferedRecords * share, bytes: maxBufferedBytes * share }
+}
