@@ -30,7 +30,7 @@ export interface RegisteredSchema {
   readonly references: ReadonlyArray<string>
 }
 
-export interface Wanted {
+export interface SchemaRequest {
   readonly subject: string
   /** An Avro schema as JSON text. */
   readonly schema: string
@@ -45,7 +45,7 @@ export class SchemaRegistry extends Context.Service<
     /** With what the last `byId` of this id failed, if it did. Asks nobody. */
     readonly refusal: (id: number) => UnusableSchema | undefined
     /** The id that a schema has under a subject. */
-    readonly idOf: (wanted: Wanted) => Effect.Effect<number, UnusableSchema>
+    readonly idOf: (wanted: SchemaRequest) => Effect.Effect<number, UnusableSchema>
   }
 >()("@eventbus/avro/SchemaRegistry") {}
 
@@ -115,7 +115,7 @@ const Answer = Schema.Struct({
   )
 })
 
-const fetch = Effect.fnUntraced(function* (ask: Requests.Ask, id: number) {
+const fetch = Effect.fnUntraced(function* (ask: Requests.SendRequest, id: number) {
   const schema = `schema ${id}`
   const answer = yield* ask({ schema, path: `schemas/ids/${id}`, answer: Answer })
   const { schemaType = "AVRO" } = answer
@@ -126,7 +126,7 @@ const fetch = Effect.fnUntraced(function* (ask: Requests.Ask, id: number) {
 })
 
 const addReferences = Effect.fnUntraced(function* (
-  ask: Requests.Ask,
+  ask: Requests.SendRequest,
   { references }: typeof Answer.Type,
   into: Array<string>,
   seen: Set<string>

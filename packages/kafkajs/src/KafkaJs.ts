@@ -1,26 +1,26 @@
 /**
- * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.4 and later (4.x included).
+ * The Broker port on kafkajs 2.2.4, for Apache Kafka 2.4 and later, 4.x included.
  *
- * kafkajs does what it does well: sockets, TLS, SASL and the encoding of requests. Group membership, fetching, producing and
- * transactions are this package's own; `internal/wire/kafkajsInternals.ts` says why.
+ * kafkajs provides sockets, TLS, SASL and the encoding of requests. This package provides group membership, fetching, producing and transactions itself;
+ * `internal/wire/kafkajsInternals.ts` says why.
  */
 import { hostname } from "node:os"
 import { Broker, type BrokerError, Hostname } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { adminContext } from "./internal/admin/adminContext.ts"
-import { rightsAdmin } from "./internal/admin/authorizedOperations.ts"
+import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
 import { groupAdmin } from "./internal/admin/groupAdmin.ts"
 import { topicAdmin } from "./internal/admin/topicAdmin.ts"
+import { brokerErrors } from "./internal/connection/brokerErrors.ts"
 import { requestToken, type TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 import { connect } from "./internal/connection/cluster.ts"
 import type { ClientCredentials, Options, Token } from "./internal/connection/options.ts"
-import { portErrors } from "./internal/connection/portErrors.ts"
 import { makeSecrets } from "./internal/connection/secrets.ts"
-import { secure } from "./internal/connection/security.ts"
+import { securedOptions } from "./internal/connection/security.ts"
 import { makeProducer } from "./internal/publish/producer.ts"
-import { makeTransactionalProducer } from "./internal/publish/transactions.ts"
+import { makeTransactionalProducer } from "./internal/publish/transactionalProducer.ts"
+import type { AbandonedMembers } from "./internal/session/abandonedMembers.ts"
 import { makeConsumerSession } from "./internal/session/consumerSession.ts"
-import type { Orphans } from "./internal/session/orphans.ts"
 
 export { TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 export type {
@@ -34,36 +34,37 @@ export type {
   Token
 } from "./internal/connection/options.ts"
 
-/** A `Broker` for a cluster. Nothing is connected until it is used; each consumer, producer and admin has connections of its own. */
+/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer and admin has connections of its own, closed with its scope. */
 export const make = (options: Options): Broker.Broker["Service"] => {
-  const secured = secure(options)
-  const errors = portErrors(secured)
-  const orphans: Orphans = new Map()
+  const secured = securedOptions(options)
+  const errors = brokerErrors(secured)
+  const abandoned: AbandonedMembers = new Map()
   return Broker.Broker.of({
-    consumer: (consumer) => makeConsumerSession(secured, errors, orphans, consumer),
+    consumer: (consumer) => makeConsumerSession(secured, errors, abandoned, consumer),
     producer: (producer) => makeProducer(secured, errors, producer ?? {}),
     transactionalProducer: (producer) => makeTransactionalProducer(secured, errors, producer),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
-      return { ...topicAdmin(context), ...groupAdmin(context), ...rightsAdmin(context) }
+      return { ...topicAdmin(context), ...groupAdmin(context), ...aclAdmin(context) }
     })
   })
 }
 
-/** Provides a `Broker`, and this host's name. Connects when it is used: a cluster that is away is waited for, binding by binding, and never ends the program. */
+/** Provides the `Broker`, and this host's name. It connects when it is used: bindings wait for an unreachable cluster, and the program goes on. */
 export const layer = (options: Options): Layer.Layer<Broker.Broker> =>
   Layer.merge(
     Layer.sync(Broker.Broker, () => make(options)),
     Layer.sync(Hostname.Hostname, hostname)
   )
 
-/** The same for programs that rather end than wait: fails when no broker of the cluster can be reached and authenticated to. */
+/** Like `layer`, but connects once when the layer is built, and fails when no broker can be reached and authenticated to. */
 export const layerConnected = (options: Options): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
   layer(options).pipe(Layer.tap((context) => Effect.scoped(Context.get(context, Broker.Broker).admin)))
 
 /**
- * Asks an OAuth 2 server for a token by the client credentials grant: the provider behind `sasl: { mechanism: "oauthbearer", tokenEndpoint, ... }`, for
- * programs that wrap it. Uses the `HttpClient` of the context, else the platform's `fetch`; three tries when the server is away or busy.
+ * Requests a token from an OAuth 2 server by the client credentials grant. `sasl: { mechanism: "oauthbearer", tokenEndpoint, ... }` uses it too; it is
+ * exported for programs that wrap it. Uses the `HttpClient` of the context, or else the platform's `fetch`. Tries three times when the server is unreachable
+ * or answers 408, 429 or 5xx.
  */
 export const clientCredentials = (credentials: ClientCredentials): Effect.Effect<Token, TokenUnavailable> =>
   Effect.suspend(() => requestToken(credentials, makeSecrets()))

@@ -1,19 +1,21 @@
 /**
- * Secrets that may change while the program runs. A secret that is an Effect is read again for every connection and every authentication, so a new
- * password, key or certificate is picked up without a restart. The variable of the environment is `Config.Redacted("KAFKA_PASSWORD")`.
+ * Secrets that may change while the program runs. A secret that is an Effect is read for every connection and every authentication, so a new
+ * password, key or certificate takes effect without a restart. `Config.Redacted("KAFKA_PASSWORD")` reads an environment variable.
  */
 import { readFile } from "node:fs/promises"
 import { Effect, Redacted, Schema } from "effect"
 
-/** A fixed secret, or how to read it. An Effect that fails, or takes more than 10 seconds, is `CredentialsUnavailable` at the Broker port. */
+/** A fixed secret, or an Effect that reads it. When the Effect fails or takes more than 10 seconds, connecting fails with `CredentialsUnavailable`. */
 export type Secret = Redacted.Redacted<string> | Effect.Effect<Redacted.Redacted<string>, unknown>
 
-/** A text that is no secret but may be kept, and rotated, like one: a user name, a certificate. */
+/** A text that is not secret but may be stored and rotated like a secret: a user name, a certificate. */
 export type Text = string | Secret
 
-/** The file of a secret cannot be read. */
+/** A secret's file cannot be read. */
 export class SecretFileUnreadable extends Schema.TaggedError<SecretFileUnreadable>()("SecretFileUnreadable", {
+  /** Path of the file. */
   path: Schema.String,
+  /** Code of the system's error, such as `ENOENT`. */
   code: Schema.String
 }) {
   override get message(): string {
@@ -21,7 +23,7 @@ export class SecretFileUnreadable extends Schema.TaggedError<SecretFileUnreadabl
   }
 }
 
-/** The text of a file (UTF-8) without line breaks at its end, as mounted by Kubernetes and Docker. */
+/** Reads a file (UTF-8) without line breaks at its end, such as a secret that Kubernetes or Docker mounts. Fails with `SecretFileUnreadable`. */
 export const fromFile = (path: string): Effect.Effect<Redacted.Redacted<string>, SecretFileUnreadable> =>
   Effect.tryPromise({
     try: () => readFile(path, "utf8"),

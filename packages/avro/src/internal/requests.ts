@@ -15,7 +15,7 @@ export interface Address {
 }
 
 /** What is asked: for messages, and as a request. */
-export interface Question<A> {
+export interface RegistryRequest<A> {
   readonly schema: string
   readonly path: string
   /** Sent with POST, as JSON. */
@@ -23,21 +23,21 @@ export interface Question<A> {
   readonly answer: Schema.Codec<A, unknown>
 }
 
-export type Ask = <A>(question: Question<A>) => Effect.Effect<A, UnusableSchema>
+export type SendRequest = <A>(question: RegistryRequest<A>) => Effect.Effect<A, UnusableSchema>
 
 /** The registry has not answered, or nothing that says anything about the schema: it may tomorrow. */
-class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
+class RegistryUnavailable extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
 /** Waits between attempts: 100 ms doubling up to 10 s. */
 const outage = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
-export const make = (client: HttpClient.HttpClient, address: Address): Ask => {
+export const make = (client: HttpClient.HttpClient, address: Address): SendRequest => {
   let url = 0
-  const attempt = <A>(question: Question<A>) =>
+  const attempt = <A>(question: RegistryRequest<A>) =>
     Effect.suspend(() => client.execute(requestOf(question, address, address.urls[url]!))).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
       Effect.timeout(address.requestTimeout),
-      Effect.catch((error) => Effect.fail(new NoAnswer({ message: describe(error) }))),
+      Effect.catch((error) => Effect.fail(new RegistryUnavailable({ message: describe(error) }))),
       Effect.flatMap((response) => read(question, response)),
       Effect.tapError(({ _tag }) =>
         Effect.sync(() => {
@@ -48,7 +48,7 @@ export const make = (client: HttpClient.HttpClient, address: Address): Ask => {
   return (question) =>
     Effect.suspend(() => {
       let said: string | undefined
-      const say = (error: NoAnswer | UnusableSchema) => {
+      const say = (error: RegistryUnavailable | UnusableSchema) => {
         if (error._tag !== "NoAnswer" || error.message === said) return Effect.void
         said = error.message
         return Effect.logWarning(`The schema registry is asked for ${question.schema} until it answers: ${said}`)
@@ -64,7 +64,7 @@ export const make = (client: HttpClient.HttpClient, address: Address): Ask => {
 
 const mediaType = "application/vnd.schemaregistry.v1+json"
 
-const requestOf = ({ path, body }: Question<unknown>, { username, password, token }: Address, base: string) => {
+const requestOf = ({ path, body }: RegistryRequest<unknown>, { username, password, token }: Address, base: string) => {
   const url = `${base}/${path}`
   let request =
     body === undefined
@@ -81,13 +81,13 @@ const notFound = new Set<unknown>([40401, 40402, 40403])
 const Failed = Schema.Struct({ error_code: Schema.Int, message: Schema.optionalKey(Schema.String) })
 
 const read = <A>(
-  { schema, answer }: Question<A>,
+  { schema, answer }: RegistryRequest<A>,
   { status, text }: { readonly status: number; readonly text: string }
-): Effect.Effect<A, NoAnswer | UnusableSchema> => {
+): Effect.Effect<A, RegistryUnavailable | UnusableSchema> => {
   if (status === 200) {
     return Effect.mapError(
       Schema.decodeEffect(Schema.fromJsonString(answer))(text),
-      () => new NoAnswer({ message: "its answer is none of a schema registry" })
+      () => new RegistryUnavailable({ message: "its answer is none of a schema registry" })
     )
   }
   const failed = Schema.decodeUnknownOption(Schema.fromJsonString(Failed))(text)
@@ -97,7 +97,7 @@ const read = <A>(
   return Effect.fail(
     isFinal
       ? new UnusableSchema({ schema, detail: `the schema registry answers with ${detail}` })
-      : new NoAnswer({ message: `it answers with ${detail}` })
+      : new RegistryUnavailable({ message: `it answers with ${detail}` })
   )
 }
 

@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
-import { type EncodedHeaders, headerEncoder, type Outgoing, outgoing } from "../../src/internal/batch/outgoing.ts"
+import {
+  type EncodedHeaders,
+  type EncodedRecord,
+  encodeRecord,
+  headerEncoder
+} from "../../src/internal/batch/encodedRecord.ts"
 import { type BatchIdentity, measureBatch, writeBatch } from "../../src/internal/batch/recordBatch.ts"
 import { VarintReader, varintSize, writeVarint } from "../../src/internal/batch/varint.ts"
 import { visibleRecords } from "../../src/internal/fetch/fetchResponse.ts"
@@ -22,7 +27,7 @@ const record = fc.record({
   )
 })
 
-const encodeBatch = (records: ReadonlyArray<Outgoing>, identity: BatchIdentity): Buffer => {
+const encodeBatch = (records: ReadonlyArray<EncodedRecord>, identity: BatchIdentity): Buffer => {
   const measured = measureBatch(records)
   const encoded = Buffer.allocUnsafe(measured.total)
   writeBatch(encoded, measured, identity)
@@ -37,7 +42,7 @@ const batch = (
   identity = plain
 ) => {
   const encoded = encodeBatch(
-    records.map((one) => outgoing({ ...one, topic: "t" }, 1_000)),
+    records.map((one) => encodeRecord({ ...one, topic: "t" }, 1_000)),
     identity
   )
   encoded.writeBigInt64BE(baseOffset, 0)
@@ -111,7 +116,7 @@ describe("record batches", () => {
 
   it("headers are taken as they are when the record is: buffers may be used again", async () => {
     const value = Buffer.from("before")
-    const sent = outgoing({ topic: "t", key: null, value: null, headers: [{ key: "x", value }] }, 0)
+    const sent = encodeRecord({ topic: "t", key: null, value: null, headers: [{ key: "x", value }] }, 0)
     value.write("after!")
     const visible = await visibleRecords(fetched([encodeBatch([sent], plain)]), 0n, "read_committed")
     assert.deepStrictEqual(
@@ -141,11 +146,11 @@ describe("record batches", () => {
   })
 
   it("a record without a time gets the time of sending", () => {
-    assert.strictEqual(outgoing({ topic: "t", key: null, value: null }, 42).timestamp, 42)
+    assert.strictEqual(encodeRecord({ topic: "t", key: null, value: null }, 42).timestamp, 42)
   })
 
   it("the size of a record counts key, value and headers with their lengths", () => {
-    const one = outgoing(
+    const one = encodeRecord(
       {
         topic: "t",
         key: Buffer.from("ab"),

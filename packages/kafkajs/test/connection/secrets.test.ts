@@ -7,11 +7,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { KafkaJs, Secret } from "@eventbus/kafkajs"
 import { Config, ConfigProvider, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Options } from "../../src/internal/connection/options.ts"
-import { portErrors } from "../../src/internal/connection/portErrors.ts"
 import { makeSecrets } from "../../src/internal/connection/secrets.ts"
-import { secure } from "../../src/internal/connection/security.ts"
-import { failure } from "../../src/internal/wire/errors.ts"
+import { securedOptions } from "../../src/internal/connection/security.ts"
+import { failure } from "../../src/internal/wire/clientFailure.ts"
 
 const temporaryFile = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "secret-"))),
@@ -26,7 +26,7 @@ const options: Options = {
 
 describe("SEC-01 a secret", () => {
   it("is in no print of the options or of the service", () => {
-    for (const value of [options, secure(options), KafkaJs.make(options)]) {
+    for (const value of [options, securedOptions(options), KafkaJs.make(options)]) {
       for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
         for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)
       }
@@ -37,15 +37,15 @@ describe("SEC-01 a secret", () => {
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
-      const secured = { ...options, security: { ...secure(options).security, scrub: secrets.scrub } }
-      const error = portErrors(secured).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
+      const secured = { ...options, security: { ...securedOptions(options).security, redact: secrets.redact } }
+      const error = brokerErrors(secured).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
         operation: "connect"
       })
       for (const text of [error.message, String(error), JSON.stringify(error), inspect(error)]) {
         assert.notInclude(text, "hunter2")
         assert.notInclude(text, "PRIVATE-KEY")
       }
-      assert.strictEqual(secrets.scrub("hunter2 hunter2"), "<redacted> <redacted>")
+      assert.strictEqual(secrets.redact("hunter2 hunter2"), "<redacted> <redacted>")
     })
   )
 
@@ -58,7 +58,7 @@ describe("SEC-01 a secret", () => {
       }
       yield* secrets.read("it", Redacted.make(""))
       assert.strictEqual(
-        secrets.scrub("always rotated-999. rotated-990. free"),
+        secrets.redact("always rotated-999. rotated-990. free"),
         "<redacted> <redacted> <redacted> free"
       )
     })
@@ -83,7 +83,7 @@ describe("Secret", () => {
       const error = yield* Effect.flip(Secret.fromFile("/nowhere/password"))
       assert.strictEqual(error.message, "the file '/nowhere/password' cannot be read (ENOENT)")
       const failed = yield* Effect.flip(makeSecrets().read("the password", Secret.fromFile("/nowhere/password")))
-      const port = portErrors(secure(options)).of(failed, { operation: "connect" })
+      const port = brokerErrors(securedOptions(options)).of(failed, { operation: "connect" })
       assert.strictEqual(port._tag, "CredentialsUnavailable")
       assert.isTrue(port.retryable)
       assert.include(port.message, "the password: the file '/nowhere/password' cannot be read (ENOENT)")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { BrokerError } from "@eventbus/core"
-import { outgoing } from "../../src/internal/batch/outgoing.ts"
-import { type Batch, PartitionLog, type Pending } from "../../src/internal/publish/partitionLog.ts"
+import { encodeRecord } from "../../src/internal/batch/encodedRecord.ts"
+import { type Batch, PartitionLog, type PendingRecord } from "../../src/internal/publish/partitionLog.ts"
 import { outcomeOf } from "../../src/internal/publish/produceOutcome.ts"
 
 const identity = { producerId: 1n, producerEpoch: 0 }
@@ -17,8 +17,8 @@ const log = () => {
       pending.settled = true
       results.push(result)
     }
-    const pending: Pending = {
-      record: outgoing({ topic: "t", key: null, value: Buffer.from(name) }, 0),
+    const pending: PendingRecord = {
+      record: encodeRecord({ topic: "t", key: null, value: Buffer.from(name) }, 0),
       bytes,
       deadline,
       settled: false,
@@ -58,7 +58,7 @@ describe("partition log", () => {
     add("a")
     add("b")
     const batch = take()
-    subject.again(batch, "unknown")
+    subject.requeue(batch, "unknown")
     assert.strictEqual(subject.sequence, 0)
     assert.strictEqual(take(), batch)
     subject.acknowledged(batch, 0n)
@@ -69,7 +69,7 @@ describe("partition log", () => {
     const { subject, add, take } = log()
     add("a")
     const batch = take()
-    subject.again(batch, "unknown")
+    subject.requeue(batch, "unknown")
     add("b")
     assert.deepStrictEqual(names(take()), ["a"])
   })
@@ -77,18 +77,18 @@ describe("partition log", () => {
   it("after a batch whose outcome stays unknown the partition takes a new producer id", () => {
     const { subject, add, take, results } = log()
     add("a", 1, 5)
-    subject.again(take(), "unknown")
+    subject.requeue(take(), "unknown")
     subject.expire(10, timedOut)
     add("b")
     assert.deepStrictEqual(names(take()), ["b"])
-    assert.deepStrictEqual([subject.identity, subject.spent, subject.sequence], [undefined, identity, 0])
+    assert.deepStrictEqual([subject.identity, subject.retiredIdentity, subject.sequence], [undefined, identity, 0])
     assert.deepStrictEqual(results, ["a:RequestTimedOut"])
   })
 
   it("a batch that certainly was not written does not cost the producer id", () => {
     const { subject, add, take } = log()
     add("a", 1, 5)
-    subject.again(take(), "notWritten")
+    subject.requeue(take(), "notWritten")
     subject.expire(10, timedOut)
     add("b")
     take()

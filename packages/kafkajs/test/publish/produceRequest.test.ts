@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { PartitionLog } from "../../src/internal/publish/partitionLog.ts"
 import { PendingRecords } from "../../src/internal/publish/pendingRecords.ts"
-import { encodeProduce, type Sending } from "../../src/internal/publish/produceRequest.ts"
+import { encodeProduce, type TakenBatch } from "../../src/internal/publish/produceRequest.ts"
 import type { Encoded } from "../../src/internal/wire/kafkajsInternals.ts"
 import { patchKafkajs } from "../../src/internal/wire/kafkajsPatches.ts"
 
@@ -16,7 +16,7 @@ type CreateRequest = (request: {
 
 const createRequest: CreateRequest = createRequire(import.meta.url)("kafkajs/src/protocol/request")
 
-const sendingOf = (topic: string, partition: number, values: ReadonlyArray<string>): Sending => {
+const sendingOf = (topic: string, partition: number, values: ReadonlyArray<string>): TakenBatch => {
   const log = new PartitionLog(topic, partition)
   const pendings = new PendingRecords()
   for (const value of values)

@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
-import { portErrors } from "../../src/internal/connection/portErrors.ts"
-import { secure } from "../../src/internal/connection/security.ts"
+import { securedOptions } from "../../src/internal/connection/security.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
 import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
-import { failure, Local } from "../../src/internal/wire/errors.ts"
+import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
 
 const away = failure(Local.connection, "not here")
 
@@ -44,14 +44,14 @@ const cluster = () => {
   }
 }
 
-const errors = portErrors(secure({ brokers: ["k:1"] }))
+const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
 
 const settings = {
   ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),
   ...{ lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
   ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
-  identify: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
-  enlist: () => Effect.void
+  newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
+  beforeSend: () => Effect.void
 }
 
 /** Sends one record to each partition, and tells what became of it. */
@@ -116,7 +116,7 @@ describe("sender", () => {
           ...settings,
           kind: "transactional",
           transactionalId: "x",
-          identify: Effect.succeed(identity)
+          newIdentity: Effect.succeed(identity)
         } as const
         const { send } = yield* makeSender(self, options, errors, yield* Effect.scope)
         const outcomes: Array<string> = []
@@ -126,7 +126,7 @@ describe("sender", () => {
           })
         const first = one("first")
         yield* TestClock.adjust("50 millis")
-        first.giveUp()
+        first.cancel()
         one("second")
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(outcomes, ["second: UnexpectedBrokerError"])

@@ -1,45 +1,45 @@
-/** What the functions of administration share. */
-
-import type { BrokerError } from "@eventbus/core"
-import { ConsumerRecord } from "@eventbus/core"
+/** What all administrative functions share. */
+import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
+import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import type { PortErrors } from "../connection/portErrors.ts"
-import * as Patience from "../connection/retryBackoff.ts"
-import { type Isolation, listOffsets } from "../offsets/logBounds.ts"
+import * as RetryBackoff from "../connection/retryBackoff.ts"
+import { type IsolationLevel, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
-import { type ClientFailure, check, isCoordinatorFailure, type Subject } from "../wire/errors.ts"
+import { type ClientFailure, check, isCoordinatorFailure } from "../wire/clientFailure.ts"
 
-/** How long the controller may take. */
-export const timeout = 15_000
+/** Longest time that the controller may take, in milliseconds. */
+export const controllerTimeout = 15_000
 
 const transient = new Set(["NOT_CONTROLLER", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT"])
 
-/** Repeats for some seconds what a moving controller, leader or coordinator cures. */
-const settled = <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
+/** Repeats, for about six seconds, failures that end when a controller, leader or coordinator has moved. */
+const retryTransient = <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
   Effect.retry(effect, {
-    schedule: Patience.schedule,
+    schedule: RetryBackoff.schedule,
     while: ({ type }) => transient.has(type) || isCoordinatorFailure(type)
   })
 
 export interface AdminContext {
   readonly cluster: Cluster
-  readonly errors: PortErrors
-  /** Runs at the port: repeated while that helps, with its failure as the port's. */
+  readonly errors: BrokerErrors
+  /** Runs an operation of the port: repeats transient failures, and fails with the port's errors. */
   readonly port: <A>(
     effect: Effect.Effect<A, ClientFailure>,
     subject: Subject
   ) => Effect.Effect<A, BrokerError.BrokerError>
 }
 
-export const adminContext = (cluster: Cluster, errors: PortErrors): AdminContext => ({
+export const adminContext = (cluster: Cluster, errors: BrokerErrors): AdminContext => ({
   cluster,
   errors,
-  port: (effect, subject) => errors.map(settled(effect), subject)
+  port: (effect, subject) => errors.map(retryTransient(effect), subject)
 })
 
-/** The topics' metadata, with a leader for each partition. */
-export const existing = (
+const leaderNotAvailable = 5
+
+/** Metadata of the topics. Fails when a topic does not exist, or when a partition has no leader. */
+export const existingTopics = (
   cluster: Cluster,
   topics: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, TopicMetadata>, ClientFailure> =>
@@ -50,27 +50,27 @@ export const existing = (
       yield* check(
         found?.topicErrorCode,
         ...(found?.partitionMetadata ?? []).map(({ leader, partitionErrorCode }) =>
-          leader < 0 ? partitionErrorCode || 5 : 0
+          leader < 0 ? partitionErrorCode || leaderNotAvailable : 0
         )
       )
     }
     return metadata
   })
 
-/** In partition order. */
+/** The partitions of a topic, in order. */
 export const partitionsOf = (metadata: ReadonlyMap<string, TopicMetadata>, topic: string) =>
   (metadata.get(topic)?.partitionMetadata ?? [])
     .map(({ partitionId }) => ({ topic, partition: partitionId }))
     .sort((a, b) => a.partition - b.partition)
 
-/** Offsets of every partition for some timestamps. */
-export const bounds = Effect.fnUntraced(function* (
+/** Offsets of every partition of a topic, one for each timestamp. */
+export const offsetsOf = Effect.fnUntraced(function* (
   cluster: Cluster,
   topic: string,
   timestamps: ReadonlyArray<number>,
-  isolation: Isolation = "read_uncommitted"
+  isolation: IsolationLevel = "read_uncommitted"
 ) {
-  const metadata = yield* existing(cluster, [topic])
+  const metadata = yield* existingTopics(cluster, [topic])
   const partitions = partitionsOf(metadata, topic)
   const found = yield* Effect.all(
     timestamps.map((at) => listOffsets(cluster, metadata, partitions, at, isolation)),

@@ -1,10 +1,10 @@
-/** What this user may do (KIP-430): Metadata v8 and DescribeGroups v4, which kafkajs does not speak. */
+/** The operations that ACLs allow this user (KIP-430), by Metadata v8 and DescribeGroups v4, which kafkajs does not encode. */
 import type { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
-import { type ClientFailure, failureOfCode } from "../wire/errors.ts"
+import { type ClientFailure, failureOfCode } from "../wire/clientFailure.ts"
 import { Encoder, type KafkaBroker, type Reader } from "../wire/kafkajsInternals.ts"
-import { callRaw } from "../wire/wire.ts"
+import { callRaw } from "../wire/requests.ts"
 import type { AdminContext } from "./adminContext.ts"
 
 const names = new Map<number, Broker.AclOperation>([
@@ -22,16 +22,17 @@ const names = new Map<number, Broker.AclOperation>([
 
 type Operations = ReadonlySet<Broker.AclOperation>
 
-const none: Operations = new Set()
+const noOperations: Operations = new Set()
 
-/** What the broker sends when it does not say. */
-const notTold = -2_147_483_648
+/** The broker's value for "not included". */
+const notIncluded = -2_147_483_648
 
-/** One bit for each operation. */
+/** The set bits are the codes of the operations. */
 const operationsOf = (bits: number): Operations =>
   new Set([...names].filter(([code]) => (bits & (1 << code)) !== 0).map(([, name]) => name))
 
-const deniedCodes = new Set(["TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"])
+const groupAuthorizationFailed = 30
+const deniedTypes = new Set(["TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"])
 
 interface Answer {
   readonly name: string
@@ -39,11 +40,11 @@ interface Answer {
   readonly bits: number
 }
 
-/** undefined: it does not exist, or the broker does not say. */
+/** undefined when the topic does not exist, or when the broker does not include its operations. */
 const allowed = ({ errorCode, bits }: Answer): Effect.Effect<Operations | undefined, ClientFailure> => {
   const failed = failureOfCode(errorCode)
-  if (failed === undefined) return Effect.succeed(bits === notTold ? undefined : operationsOf(bits))
-  if (deniedCodes.has(failed.type)) return Effect.succeed(none)
+  if (failed === undefined) return Effect.succeed(bits === notIncluded ? undefined : operationsOf(bits))
+  if (deniedTypes.has(failed.type)) return Effect.succeed(noOperations)
   return failed.type === "UNKNOWN_TOPIC_OR_PARTITION" ? Effect.undefined : Effect.fail(failed)
 }
 
@@ -100,11 +101,11 @@ const ofGroup = (broker: KafkaBroker, groupId: string) =>
     }
   )
 
-const known = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>) {
-  const told = yield* Effect.forEach(answers, (answer) =>
+const operationsByName = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>) {
+  const answered = yield* Effect.forEach(answers, (answer) =>
     Effect.map(allowed(answer), (found) => [answer.name, found] as const)
   )
-  return new Map(told.flatMap(([name, found]) => (found === undefined ? [] : [[name, found] as const])))
+  return new Map(answered.flatMap(([name, found]) => (found === undefined ? [] : [[name, found] as const])))
 })
 
 const authorizedOperations = Effect.fnUntraced(function* (
@@ -116,19 +117,21 @@ const authorizedOperations = Effect.fnUntraced(function* (
   const groups = yield* Effect.forEach(groupIds, (groupId) =>
     Effect.matchEffect(cluster.coordinator("group", groupId), {
       onSuccess: (broker) => ofGroup(broker, groupId),
-      // who may not describe the group is not told its coordinator
+      // A user who may not describe the group is not told its coordinator.
       onFailure: (failed) =>
-        deniedCodes.has(failed.type) ? Effect.succeed([{ name: groupId, errorCode: 30, bits: 0 }]) : Effect.fail(failed)
+        deniedTypes.has(failed.type)
+          ? Effect.succeed([{ name: groupId, errorCode: groupAuthorizationFailed, bits: 0 }])
+          : Effect.fail(failed)
     })
   )
   return {
-    cluster: metadata.clusterBits === notTold ? undefined : operationsOf(metadata.clusterBits),
-    topics: yield* known(metadata.topics),
-    groups: yield* known(groups.flat())
+    cluster: metadata.clusterBits === notIncluded ? undefined : operationsOf(metadata.clusterBits),
+    topics: yield* operationsByName(metadata.topics),
+    groups: yield* operationsByName(groups.flat())
   }
 })
 
-export const rightsAdmin = ({ cluster, port }: AdminContext): Required<Pick<Broker.Admin, "authorizedOperations">> => ({
+export const aclAdmin = ({ cluster, port }: AdminContext): Required<Pick<Broker.Admin, "authorizedOperations">> => ({
   authorizedOperations: (topics, groupIds) =>
-    port(authorizedOperations(cluster, topics, groupIds), { operation: "ask for rights" })
+    port(authorizedOperations(cluster, topics, groupIds), { operation: "describe what ACLs allow" })
 })

@@ -2,10 +2,10 @@
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import { fetchCommitted, sendCommit } from "../offsets/committedOffsets.ts"
-import { check } from "../wire/errors.ts"
-import { call } from "../wire/wire.ts"
+import { check } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
 import { type AdminContext, partitionsOf } from "./adminContext.ts"
-import { describeGroup } from "./rawRequests.ts"
+import { describeGroup } from "./requests.ts"
 
 const committedOffsets =
   ({ cluster, port }: AdminContext): Broker.Admin["committedOffsets"] =>

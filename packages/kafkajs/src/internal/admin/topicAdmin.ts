@@ -1,13 +1,14 @@
 /** Administration of topics. */
 import type { Broker } from "@eventbus/core"
 import { Effect, Schedule } from "effect"
+import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import type { PortErrors } from "../connection/portErrors.ts"
-import { byLeader, byTopic, earliest, latest } from "../offsets/logBounds.ts"
-import { check, failureOfCode } from "../wire/errors.ts"
-import { call } from "../wire/wire.ts"
-import { type AdminContext, bounds, existing, timeout } from "./adminContext.ts"
-import { incrementalAlterTopicConfig } from "./rawRequests.ts"
+import { byLeader, earliest, latest } from "../offsets/logOffsets.ts"
+import { byTopic } from "../wire/byTopic.ts"
+import { check, failureOfCode } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
+import { type AdminContext, controllerTimeout, existingTopics, offsetsOf } from "./adminContext.ts"
+import { incrementalAlterTopicConfig } from "./requests.ts"
 
 const topicResource = 2
 
@@ -17,15 +18,15 @@ interface TopicError {
   readonly errorMessage?: string | null
 }
 
-/** Fails with the first topic that failed, in the order in which they were asked for. */
+/** Fails with the error of the first requested topic that has one. */
 const firstTopicError = (
-  errors: PortErrors,
+  errors: BrokerErrors,
   operation: string,
-  asked: ReadonlyArray<string>,
+  requested: ReadonlyArray<string>,
   answers: ReadonlyArray<TopicError>
 ) => {
   const byName = new Map(answers.map((answer) => [answer.topic, answer]))
-  for (const topic of asked) {
+  for (const topic of requested) {
     const answer = byName.get(topic)
     const failed = answer === undefined ? undefined : failureOfCode(answer.errorCode, answer.errorMessage)
     if (failed !== undefined) return Effect.fail(errors.of(failed, { operation, topic }))
@@ -33,19 +34,22 @@ const firstTopicError = (
   return Effect.void
 }
 
-const notController = (answers: ReadonlyArray<TopicError>) =>
-  check(...answers.map(({ errorCode }) => errorCode).filter((code) => code === 41))
+const notControllerCode = 41
 
-/** Asks a cluster that is busy making topics less and less often: 50 ms, growing to a second, for ten seconds or so. */
-const patience = Schedule.max([
+/** Fails when the node was not the controller, so that another node is asked. */
+const notController = (answers: ReadonlyArray<TopicError>) =>
+  check(...answers.map(({ errorCode }) => errorCode).filter((code) => code === notControllerCode))
+
+/** Backoff while a cluster creates topics: 50 ms, growing to a second, for about ten seconds. */
+const newTopicBackoff = Schedule.max([
   Schedule.min([Schedule.exponential("50 millis", 1.5), Schedule.spaced("1 second")]),
   Schedule.recurs(15)
 ])
 
-/** Waits until the nodes know new topics, and lead them. */
-const visible = (cluster: Cluster, topics: ReadonlyArray<string>) =>
-  Effect.retry(existing(cluster, topics), {
-    schedule: patience,
+/** Waits until the nodes know new topics and every partition has a leader. */
+const awaitUsable = (cluster: Cluster, topics: ReadonlyArray<string>) =>
+  Effect.retry(existingTopics(cluster, topics), {
+    schedule: newTopicBackoff,
     while: ({ type }) => type === "UNKNOWN_TOPIC_OR_PARTITION" || type === "LEADER_NOT_AVAILABLE"
   })
 
@@ -62,7 +66,7 @@ const createTopics =
             replicationFactor: replicationFactor ?? -1,
             configEntries: [...(config ?? [])].map(([name, value]) => ({ name, value }))
           })),
-          timeout
+          timeout: controllerTimeout
         })
         yield* notController(answer.topicErrors)
         return answer.topicErrors
@@ -70,10 +74,9 @@ const createTopics =
       const names = topics.map(({ topic }) => topic)
       const answers = yield* port(create, { operation: "create", topic: names.join(", ") })
       const failed = new Set(answers.filter(({ errorCode }) => errorCode !== 0).map(({ topic }) => topic))
-      // usable when this returns: known to the nodes, and led
-      const made = names.filter((name) => !failed.has(name))
-      if (made.length > 0) {
-        yield* Effect.ignore(port(visible(cluster, made), { operation: "describe", topic: made.join(", ") }))
+      const created = names.filter((name) => !failed.has(name))
+      if (created.length > 0) {
+        yield* Effect.ignore(port(awaitUsable(cluster, created), { operation: "describe", topic: created.join(", ") }))
       }
       yield* firstTopicError(errors, "create", names, answers)
     })
@@ -83,7 +86,7 @@ const deleteTopics =
   (topics) =>
     Effect.gen(function* () {
       const remove = Effect.gen(function* () {
-        const answer = yield* call(yield* cluster.anyNode, "DeleteTopics", { topics, timeout })
+        const answer = yield* call(yield* cluster.anyNode, "DeleteTopics", { topics, timeout: controllerTimeout })
         yield* notController(answer.topicErrors)
         return answer.topicErrors
       })
@@ -98,7 +101,7 @@ const createPartitions =
       Effect.gen(function* () {
         const answer = yield* call(yield* cluster.anyNode, "CreatePartitions", {
           topicPartitions: [{ topic, count: total }],
-          timeout
+          timeout: controllerTimeout
         })
         for (const { errorCode, errorMessage } of answer.topicErrors) {
           const failed = failureOfCode(errorCode, errorMessage)
@@ -134,7 +137,7 @@ const deleteRecords =
   (topic, partitions) =>
     port(
       Effect.gen(function* () {
-        const metadata = yield* existing(cluster, [topic])
+        const metadata = yield* existingTopics(cluster, [topic])
         const before = new Map(partitions.map(({ partition, before }) => [partition, String(before)]))
         yield* Effect.forEach(
           byLeader(
@@ -145,7 +148,7 @@ const deleteRecords =
             Effect.gen(function* () {
               const answer = yield* call(yield* cluster.node(node), "DeleteRecords", {
                 topics: byTopic(led, ({ partition }) => ({ partition, offset: before.get(partition)! })),
-                timeout
+                timeout: controllerTimeout
               })
               yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
             }),
@@ -183,7 +186,7 @@ export const topicAdmin = (context: AdminContext): TopicAdmin => {
     ),
     describeTopic: (topic) =>
       port(
-        Effect.map(existing(cluster, [topic]), (metadata) => {
+        Effect.map(existingTopics(cluster, [topic]), (metadata) => {
           const partitions = metadata.get(topic)?.partitionMetadata ?? []
           return { topic, partitions: partitions.length, replicationFactor: partitions[0]?.replicas.length ?? 0 }
         }),
@@ -199,7 +202,7 @@ export const topicAdmin = (context: AdminContext): TopicAdmin => {
       ),
     topicOffsets: (topic, isolation) =>
       Effect.map(
-        port(bounds(cluster, topic, [earliest, latest], isolation), { operation: "describe", topic }),
+        port(offsetsOf(cluster, topic, [earliest, latest], isolation), { operation: "describe", topic }),
         (partitions) =>
           partitions.map(({ partition, offsets: [logStart, logEnd] }) => ({
             partition,
@@ -208,7 +211,7 @@ export const topicAdmin = (context: AdminContext): TopicAdmin => {
           }))
       ),
     offsetsForTimestamp: (topic, timestamp) =>
-      Effect.map(port(bounds(cluster, topic, [timestamp, latest]), { operation: "describe", topic }), (partitions) =>
+      Effect.map(port(offsetsOf(cluster, topic, [timestamp, latest]), { operation: "describe", topic }), (partitions) =>
         partitions.map(({ partition, offsets: [found, logEnd] }) => ({
           partition,
           offset: found !== undefined && found >= 0n ? found : (logEnd ?? 0n)

@@ -1,17 +1,17 @@
-/** Kafka's record batch (magic 2): written for producing, read lazily when fetched. Headers keep order, repeats and null values. */
+/** Kafka's record batch (magic 2): encoding for producing, lazy reading of fetched batches. Headers keep order, repeats and null values. */
 import { promisify } from "node:util"
 import * as zlib from "node:zlib"
 import type { ConsumerRecord } from "@eventbus/core"
 import { crc32c } from "@node-rs/crc32"
 import { compression } from "../wire/kafkajsInternals.ts"
-import { type Outgoing, recordSize, writeRecord } from "./outgoing.ts"
-import { type BatchContext, KafkaJsRecord } from "./record.ts"
+import { type EncodedRecord, recordSize, writeRecord } from "./encodedRecord.ts"
+import { type BatchContext, FetchedRecord } from "./fetchedRecord.ts"
 import { VarintReader, varintSize } from "./varint.ts"
 
 const headerBytes = 61
 const attribute = { compression: 0x07, logAppendTime: 0x08, transactional: 0x10, control: 0x20 } as const
 
-/** Who writes a batch; a producer that is not idempotent has id -1. */
+/** The producer of a batch. A producer that is not idempotent has id -1. */
 export interface BatchIdentity {
   readonly producerId: bigint
   readonly producerEpoch: number
@@ -19,16 +19,16 @@ export interface BatchIdentity {
   readonly transactional: boolean
 }
 
-/** One or more records of a batch, with the sizes that they are written in. */
-export interface Measured {
-  readonly records: ReadonlyArray<Outgoing>
+/** The records of a batch (one or more), with their encoded sizes. */
+export interface MeasuredBatch {
+  readonly records: ReadonlyArray<EncodedRecord>
   readonly sizes: ReadonlyArray<number>
   readonly maxTimestamp: number
-  /** Bytes of the batch. */
+  /** Bytes of the whole batch. */
   readonly total: number
 }
 
-export const measureBatch = (records: ReadonlyArray<Outgoing>): Measured => {
+export const measureBatch = (records: ReadonlyArray<EncodedRecord>): MeasuredBatch => {
   const base = records[0]!.timestamp
   let maxTimestamp = base
   let total = headerBytes
@@ -41,8 +41,8 @@ export const measureBatch = (records: ReadonlyArray<Outgoing>): Measured => {
   return { records, sizes, maxTimestamp, total }
 }
 
-/** Writes a batch, without compression, over the whole of `batch`. */
-export const writeBatch = (batch: Buffer, measured: Measured, identity: BatchIdentity): void => {
+/** Fills `batch` (of `measured.total` bytes) with the encoded batch, uncompressed. */
+export const writeBatch = (batch: Buffer, measured: MeasuredBatch, identity: BatchIdentity): void => {
   const { records, sizes, maxTimestamp, total } = measured
   const base = records[0]!.timestamp
   batch.writeBigInt64BE(0n, 0)
@@ -64,10 +64,10 @@ export const writeBatch = (batch: Buffer, measured: Measured, identity: BatchIde
   batch.writeUInt32BE(crc32c(batch.subarray(21)), 17)
 }
 
-/** A record batch that was found in fetched bytes; its records are read by `readRecords`. */
+/** A batch in fetched bytes. `readRecords` reads its records. */
 export interface FetchedBatch {
   readonly baseOffset: bigint
-  /** Also when compaction has taken the last records away. */
+  /** Offset of the last record, also when compaction has removed that record. */
   readonly lastOffset: bigint
   readonly attributes: number
   readonly baseTimestamp: number
@@ -77,10 +77,11 @@ export interface FetchedBatch {
   readonly body: Buffer
 }
 
+/** True for a batch that holds a transaction marker instead of records. */
 export const isControl = (batch: FetchedBatch): boolean => (batch.attributes & attribute.control) !== 0
 export const isTransactional = (batch: FetchedBatch): boolean => (batch.attributes & attribute.transactional) !== 0
 
-/** True for the marker that ends an aborted transaction; a committed one has type 1 where this has 0. */
+/** True for the marker of an aborted transaction (type 0); the marker of a committed one has type 1. */
 export const isAbortMarker = (batch: FetchedBatch): boolean => {
   const reader = new VarintReader(batch.body, 0)
   reader.number()
@@ -91,7 +92,7 @@ export const isAbortMarker = (batch: FetchedBatch): boolean => {
   return keyLength >= 4 && batch.body.readInt16BE(reader.at + 2) === 0
 }
 
-/** Splits fetched bytes into batches. The last one may be cut off by the fetch limits, and is then left out. */
+/** Splits fetched bytes into batches. A last batch that the fetch limits cut off is left out. Throws on formats older than Kafka 0.11. */
 export const splitBatches = (bytes: Buffer): ReadonlyArray<FetchedBatch> => {
   const batches: Array<FetchedBatch> = []
   let at = 0
@@ -118,7 +119,7 @@ export const splitBatches = (bytes: Buffer): ReadonlyArray<FetchedBatch> => {
 const zstd = 4
 const zstdDecompress = promisify(zlib.zstdDecompress)
 
-/** The records' bytes: gzip and zstd by Node.js, others by a codec that is registered with kafkajs (`CompressionCodecs`). */
+/** Decompresses the records. gzip comes with kafkajs and zstd with Node.js; other codecs must be registered in kafkajs's `CompressionCodecs`. */
 const decompress = async (batch: FetchedBatch): Promise<Buffer> => {
   const type = batch.attributes & attribute.compression
   if (type === 0) return batch.body
@@ -128,7 +129,7 @@ const decompress = async (batch: FetchedBatch): Promise<Buffer> => {
   return codec().decompress(batch.body)
 }
 
-/** Appends the records from `from` on to `target`; returns how many bytes they take when decompressed. */
+/** Appends the records from offset `from` on to `target`, and returns the decompressed size of the batch in bytes. */
 export const readRecords = async (
   batch: FetchedBatch,
   { topic, partition }: ConsumerRecord.TopicPartition,
@@ -149,7 +150,7 @@ export const readRecords = async (
     const length = reader.number()
     const end = reader.at + length
     reader.at += 1
-    const record = new KafkaJsRecord(context, reader, appendTime ? "append" : "create")
+    const record = new FetchedRecord(context, reader, appendTime ? "append" : "create")
     reader.at = end
     if (batch.baseOffset >= from || record.offset >= from) target.push(record)
   }

@@ -1,6 +1,6 @@
-/** Kafka's zig-zag variable-length integers, within what a JavaScript number holds exactly (53 bits; timestamps need 42). */
+/** Kafka's zig-zag variable-length integers, up to the 53 bits that a JavaScript number holds exactly (timestamps need 42). */
 
-/** A position in bytes from which numbers are read. */
+/** Reads numbers from bytes, one after the other, from position `at` on. */
 export class VarintReader {
   readonly bytes: Buffer
   at: number
@@ -10,6 +10,7 @@ export class VarintReader {
     this.at = at
   }
 
+  /** Reads the number at `at` and moves behind it. */
   number(): number {
     const bytes = this.bytes
     let byte = bytes[this.at++]!
@@ -27,6 +28,7 @@ export class VarintReader {
 
 const zigzag = (value: number): number => (value >= 0 ? value * 2 : -value * 2 - 1)
 
+/** Bytes that a number takes. */
 export const varintSize = (value: number): number => {
   let raw = zigzag(value)
   let size = 1
@@ -37,7 +39,7 @@ export const varintSize = (value: number): number => {
   return size
 }
 
-/** Writes a number and returns the position behind it. */
+/** Writes a number and returns the position after it. */
 export const writeVarint = (bytes: Uint8Array, at: number, value: number): number => {
   let raw = zigzag(value)
   while (raw >= 0x80) {

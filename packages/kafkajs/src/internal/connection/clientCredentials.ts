@@ -1,12 +1,14 @@
-/** Tokens of an OAuth 2 server for a program that speaks for itself: the client credentials grant (RFC 6749, section 4.4). */
+/** Tokens from an OAuth 2 server by the client credentials grant (RFC 6749, section 4.4). */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import type { ClientCredentials, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 
-/** The OAuth 2 server gave no token. */
+/** The OAuth 2 server returned no token. */
 export class TokenUnavailable extends Schema.TaggedError<TokenUnavailable>()("TokenUnavailable", {
+  /** URL of the token endpoint. */
   tokenEndpoint: Schema.String,
+  /** The reason, with secrets redacted. */
   detail: Schema.String
 }) {
   override get message(): string {
@@ -14,18 +16,18 @@ export class TokenUnavailable extends Schema.TaggedError<TokenUnavailable>()("To
   }
 }
 
-const Granted = Schema.Struct({
+const TokenResponse = Schema.Struct({
   access_token: Schema.NonEmptyString,
-  /** Seconds; some servers send text. */
+  /** Seconds. Some servers send a string. */
   expires_in: Schema.optionalKey(Schema.Union([Schema.Finite, Schema.FiniteFromString]))
 })
 
-const Denied = Schema.Struct({ error: Schema.String, error_description: Schema.optionalKey(Schema.String) })
+const ErrorResponse = Schema.Struct({ error: Schema.String, error_description: Schema.optionalKey(Schema.String) })
 
-/** As in a form (RFC 6749, appendix B). */
+/** Form encoding (RFC 6749, appendix B). */
 const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
 
-/** What lies below an error, from the outside in. */
+/** Messages of the chain of causes, outermost first. */
 const reasons = ({ cause }: { readonly cause?: unknown }): ReadonlyArray<string> =>
   cause instanceof Error ? [cause.message, ...reasons(cause)] : []
 
@@ -44,34 +46,34 @@ const request = (credentials: ClientCredentials, clientId: string, clientSecret:
   return inForm ? base : HttpClientRequest.basicAuth(base, formEncoded(clientId), formEncoded(clientSecret))
 }
 
-/** Uses the `HttpClient` of the context, else the platform's `fetch`. Three tries when the server is not to be reached, or answers 408, 429 or 5xx. */
+/** Uses the `HttpClient` of the context, or else the platform's `fetch`. Tries three times when the server is unreachable or answers 408, 429 or 5xx. */
 export const requestToken = (
   credentials: ClientCredentials,
   secrets: Secrets
 ): Effect.Effect<Token, TokenUnavailable> => {
   const { tokenEndpoint, extensions } = credentials
-  const unavailable = (detail: string) => new TokenUnavailable({ tokenEndpoint, detail: secrets.scrub(detail) })
+  const unavailable = (detail: string) => new TokenUnavailable({ tokenEndpoint, detail: secrets.redact(detail) })
 
   return Effect.gen(function* () {
     const clientId = yield* secrets.read("the client id", credentials.clientId)
     const clientSecret = yield* secrets.read("the client secret", credentials.clientSecret)
     const client = HttpClient.retryTransient(yield* HttpClient.HttpClient, { times: 2 })
-    const asked = yield* Clock.currentTimeMillis
+    const requestedAt = yield* Clock.currentTimeMillis
     const response = yield* client.execute(request(credentials, clientId, clientSecret))
     const body = yield* Effect.orElseSucceed(response.json, () => undefined)
     if (response.status !== 200) {
-      const denied = yield* Schema.decodeUnknownEffect(Denied)(body).pipe(
+      const denied = yield* Schema.decodeUnknownEffect(ErrorResponse)(body).pipe(
         Effect.map(({ error, error_description }) => `: ${error}${error_description ? `, ${error_description}` : ""}`),
         Effect.orElseSucceed(() => "")
       )
       return yield* Effect.fail(unavailable(`the server answered ${response.status}${denied}`))
     }
-    const granted = yield* Effect.mapError(Schema.decodeUnknownEffect(Granted)(body), () =>
+    const granted = yield* Effect.mapError(Schema.decodeUnknownEffect(TokenResponse)(body), () =>
       unavailable("the answer has no access_token")
     )
     const token: Token = {
       value: Redacted.make(granted.access_token),
-      ...(granted.expires_in !== undefined && { expiresAt: asked + granted.expires_in * 1000 }),
+      ...(granted.expires_in !== undefined && { expiresAt: requestedAt + granted.expires_in * 1000 }),
       ...(extensions !== undefined && { extensions })
     }
     return token

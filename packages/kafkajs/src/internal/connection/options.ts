@@ -1,99 +1,116 @@
-/** How to reach a cluster: the options of the public module, and their defaults. */
+/** How to reach a cluster: the options of the public module `KafkaJs`, and their defaults. */
 import type { Duration, Effect, Redacted } from "effect"
 import type { Secret, Text } from "../../Secret.ts"
 
 /**
- * TLS: `true` trusts the authorities that Node.js knows, `false` is none. Read for each new connection, so what is given as a `Secret` may be rotated; a
- * connection that is open stays. The broker's certificate must name the host that is connected to.
+ * TLS. `true` trusts the certificate authorities of Node.js; `false` means no TLS. Values are read for each new connection, so a value that is a `Secret`
+ * can be rotated; open connections stay open. The broker's certificate must name its host.
  */
 export type Ssl =
   | boolean
   | {
-      /** PEM of the authorities to trust, instead of those that Node.js knows. `ssl.truststore`. */
+      /** PEM of the certificate authorities to trust. Default: those of Node.js. Kafka: `ssl.truststore.certificates`. */
       readonly ca?: Text | ReadonlyArray<Text>
-      /** PEM of the client's certificate, with the authorities between it and a known one (mutual TLS). `ssl.keystore.certificate.chain`. */
+      /** PEM of the client's certificate chain, for mutual TLS. Default none. Kafka: `ssl.keystore.certificate.chain`. */
       readonly cert?: Text
-      /** PEM of the client's private key. `ssl.keystore.key`. */
+      /** PEM of the client's private key. Default none. Kafka: `ssl.keystore.key`. */
       readonly key?: Secret
-      /** Of an encrypted private key. `ssl.key.password`. */
+      /** Passphrase of an encrypted private key. Default none. Kafka: `ssl.key.password`. */
       readonly passphrase?: Secret
-      /** The host name that the certificate must name. Default: the broker's host. */
+      /** Host that the broker's certificate must name. Default: the host in the broker's address. */
       readonly servername?: string
-      /** `false` accepts every certificate: for experiments only. Default true. */
+      /** `false` accepts every certificate: for experiments only. Default `true`. */
       readonly rejectUnauthorized?: boolean
     }
 
-/** SASL with a user name and a password. Both are read for each authentication. */
+/** SASL with a user name and a password. */
 export interface SaslPassword {
+  /** Kafka: `sasl.mechanism`. PLAIN sends the password as it is, so use it with TLS only. */
   readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
+  /** Read for each authentication. */
   readonly username: Text
+  /** Read for each authentication. */
   readonly password: Secret
 }
 
 /** A bearer token of OAUTHBEARER. */
 export interface Token {
+  /** The token itself, usually a JWT. */
   readonly value: Redacted.Redacted<string>
-  /** Epoch milliseconds. With it the token is kept, and asked for anew after four fifths of its life. Default: asked for at each authentication. */
+  /**
+   * Expiry in epoch milliseconds. The token is then reused, and replaced after 80 % of its life. Default: unknown, so a token is requested for each
+   * authentication.
+   */
   readonly expiresAt?: number
-  /** SASL extensions (KIP-342), as some providers of Kafka want them. Default none. */
+  /** SASL extensions (KIP-342), which some Kafka providers require. Default none. */
   readonly extensions?: Readonly<Record<string, string>>
 }
 
-/** SASL with a bearer token, which all connections share. */
+/** SASL with a bearer token (KIP-255), which all connections share. */
 export interface SaslToken {
+  /** Kafka: `sasl.mechanism`. */
   readonly mechanism: "oauthbearer"
   /**
-   * Gives a token that is valid now. Runs once at a time, also when many connections wait for it; within 10 seconds. After a failure it rests for
-   * 100 ms, doubling up to 10 seconds; meanwhile connecting fails with `CredentialsUnavailable`, unless the last token is still valid.
+   * Returns a token that is valid now, within 10 seconds. At most one call runs at a time, however many connections wait. After a failure the next call
+   * waits 100 ms, doubling up to 10 seconds; meanwhile connecting fails with `CredentialsUnavailable`, unless the last token is still valid.
    */
   readonly token: Effect.Effect<Redacted.Redacted<string> | Token, unknown>
 }
 
-/** How to get tokens from an OAuth 2 server by the client credentials grant (RFC 6749, section 4.4). */
+/** The client credentials grant of an OAuth 2 server (RFC 6749, section 4.4). */
 export interface ClientCredentials {
-  /** `sasl.oauthbearer.token.endpoint.url`. */
+  /** URL of the token endpoint. Kafka: `sasl.oauthbearer.token.endpoint.url`. */
   readonly tokenEndpoint: string
+  /** Read for each token request. */
   readonly clientId: Text
-  /** Read for each token. */
+  /** Read for each token request. */
   readonly clientSecret: Secret
-  /** Default: the server's own. */
+  /** The scope to request. Default: the server's default. */
   readonly scope?: string
   /** More fields of the form, such as `audience` or `resource`. Default none. */
   readonly parameters?: Readonly<Record<string, string>>
-  /** Where the server wants id and secret: the `Authorization` header (each form-encoded, as the RFC says), or the form. Default `header`. */
+  /** Where to send id and secret: in the `Authorization` header, each form-encoded as the RFC says, or in the form. Default `header`. */
   readonly credentialsIn?: "header" | "form"
-  /** See `Token`. */
+  /** SASL extensions of every token; see `Token`. Default none. */
   readonly extensions?: Readonly<Record<string, string>>
 }
 
-/** SASL with tokens of an OAuth 2 server, see `clientCredentials`. */
+/** SASL with tokens of an OAuth 2 server; see `KafkaJs.clientCredentials`. */
 export interface SaslClientCredentials extends ClientCredentials {
+  /** Kafka: `sasl.mechanism`. */
   readonly mechanism: "oauthbearer"
 }
 
-/** SASL, by mechanism. */
+/** Authentication by SASL, by mechanism. */
 export type Sasl = SaslPassword | SaslToken | SaslClientCredentials
 
 /** How to reach a cluster. */
 export interface Options {
-  /** `bootstrap.servers` as host:port, one or more. */
+  /** Addresses as `host:port`, one or more. Kafka: `bootstrap.servers`. */
   readonly brokers: ReadonlyArray<string>
-  /** `client.id`, shown in broker logs and quotas. Default `eventbus`. */
+  /** Shown in broker logs and quotas. Default `eventbus`. Kafka: `client.id`. */
   readonly clientId?: string
-  /** Default: no TLS. */
+  /** TLS. Default: none. */
   readonly ssl?: Ssl
-  /** Default: no authentication. */
+  /** Authentication. Default: none. */
   readonly sasl?: Sasl
-  /** `socket.connection.setup.timeout.ms`: how long one connection attempt may take, and authentication on it. Default 3 seconds. */
+  /**
+   * Longest time for one connection attempt. Authenticating on the connection may take as long, and up to 10 seconds more to read credentials. Default 3
+   * seconds. Kafka: `socket.connection.setup.timeout.ms`.
+   */
   readonly connectionTimeout?: Duration.Input
-  /** `request.timeout.ms`: how long an answer may take. Default 30 seconds. */
+  /** Longest time for one answer. Default 30 seconds. Kafka: `request.timeout.ms`. */
   readonly requestTimeout?: Duration.Input
-  /** How often connecting is repeated (pauses of 100 ms to 1 s) before it fails. Wrong credentials are not repeated. Default 3. */
+  /** How often a failed connection attempt is repeated, with pauses of 100 ms to 1 s. Wrong credentials are not repeated. Default 3; 0 or more. */
   readonly retries?: number
-  /** `metadata.max.age.ms`: how often consumers and producers look for new partitions of their topics. A topic that is missing is looked for every second. Default 10 seconds. */
+  /**
+   * How often consumers and producers look for new partitions of their topics. Consumers look for a missing topic every second. Default 10 seconds. Kafka:
+   * `metadata.max.age.ms`.
+   */
   readonly metadataMaxAge?: Duration.Input
 }
 
+/** Defaults of `Options`. */
 export const defaults = {
   clientId: "eventbus",
   connectionTimeoutMillis: 3_000,

@@ -1,7 +1,8 @@
-/** How a cluster that cannot answer yet is asked again: after 100 ms, growing to half a second. It may be busy, and thousands may be asking. */
+/** Backoff between requests to a cluster that is not ready: 100 ms, growing to half a second. Many clients may be waiting for the same node. */
 import { Effect, Schedule } from "effect"
 
+/** Milliseconds before the next try, after this many earlier ones. */
 export const delayMillis = (triesBefore: number): number => Math.min(500, 100 * 1.5 ** triesBefore)
 
-/** For some six seconds. */
+/** 14 repetitions, over about six seconds. */
 export const schedule = Schedule.modifyDelay(Schedule.recurs(14), ({ output }) => Effect.succeed(delayMillis(output)))

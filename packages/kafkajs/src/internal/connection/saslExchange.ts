@@ -1,7 +1,7 @@
-/** SASL on one connection: what is read, and sent, each time that it authenticates. */
+/** The SASL exchange of one connection: the credentials that it reads and the messages that it sends, each time that it authenticates. */
 import { Effect } from "effect"
 import type { Mechanism } from "kafkajs"
-import type { ClientFailure } from "../wire/errors.ts"
+import type { ClientFailure } from "../wire/clientFailure.ts"
 import { passwordMechanisms } from "../wire/kafkajsInternals.ts"
 import { requestToken } from "./clientCredentials.ts"
 import type { Sasl, SaslPassword, Token } from "./options.ts"
@@ -9,7 +9,8 @@ import type { Secrets } from "./secrets.ts"
 import { makeTokens, type Tokens } from "./tokens.ts"
 
 /**
- * Reads the credentials, and says how a connection authenticates with them: for new connections, and before a session ends that the broker limits (KIP-368).
+ * Reads the credentials and returns how a connection authenticates with them. Runs for each new connection, and before a session ends that the broker
+ * limits (KIP-368).
  */
 export type Exchange = Effect.Effect<Mechanism["authenticationProvider"], ClientFailure>
 
@@ -27,7 +28,7 @@ const firstMessage = (token: string, extensions: Token["extensions"] = {}): stri
   return ["n,,", `auth=Bearer ${token}`, ...pairs, "", ""].join(separator)
 }
 
-/** As kafkajs takes what goes into a SaslAuthenticate request: behind its length. */
+/** kafkajs takes the body of a SaslAuthenticate request after its length. */
 const framed = (text: string): Buffer => {
   const bytes = Buffer.from(text)
   const length = Buffer.alloc(4)
@@ -35,7 +36,7 @@ const framed = (text: string): Buffer => {
   return Buffer.concat([length, bytes])
 }
 
-/** The broker's answer, without its length. */
+/** The broker's answer without its length field. */
 const answer = { decode: (bytes: Buffer) => bytes, parse: (bytes: Buffer) => bytes.subarray(4) }
 
 const byToken = (tokens: Tokens, secrets: Secrets): Exchange =>
@@ -44,17 +45,17 @@ const byToken = (tokens: Tokens, secrets: Secrets): Exchange =>
     const authenticate = async () => {
       try {
         const refusal = await send(firstMessage(secrets.reveal(token.value), token.extensions))
-        // A token that is refused is answered with the reason, and the failure follows when that has been acknowledged.
+        // A broker that refuses a token first sends the reason; it fails the authentication when the client has acknowledged that.
         if (refusal !== undefined && refusal.length > 0) await send(separator)
       } catch (refused) {
-        tokens.drop(token)
+        tokens.invalidate(token)
         throw refused
       }
     }
     return { authenticate }
   })
 
-/** One for all connections to a cluster: they share the token. */
+/** One exchange for all connections to a cluster, so that they share the token. */
 export const makeExchange = (sasl: Sasl, secrets: Secrets): Exchange => {
   if (sasl.mechanism !== "oauthbearer") return byPassword(sasl, secrets)
   const provider = "token" in sasl ? sasl.token : requestToken(sasl, secrets)

@@ -1,23 +1,23 @@
-/** The secrets of one cluster: read when they are needed, remembered to be taken out of texts. The only place where a secret leaves its `Redacted`. */
+/** The secrets of one cluster: read on demand, and remembered so that they can be redacted from texts. Only this file takes a secret out of its `Redacted`. */
 import { Effect, Redacted } from "effect"
 import type { Text } from "../../Secret.ts"
-import { type ClientFailure, failure, Local } from "../wire/errors.ts"
+import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 
-/** How long reading a secret, or getting a token, may take. */
+/** Longest time to read a secret or to get a token. */
 export const timeoutMillis = 10_000
 
-/** How many values are remembered: those of a few rotations. */
-const remembered = 64
+/** How many values are remembered: enough for a few rotations. */
+const maxRemembered = 64
 
 export interface Secrets {
-  /** `what` names the secret in failures. */
+  /** Reads a secret or a plain text. `what` names it in failures. */
   readonly read: (what: string, text: Text) => Effect.Effect<string, ClientFailure>
-  /** Runs what gives credentials, within 10 seconds. */
-  readonly guard: <A>(what: string, effect: Effect.Effect<A, unknown>) => Effect.Effect<A, ClientFailure>
-  /** The value of a secret; from now on it is taken out of texts. */
+  /** Runs a provider of credentials. Its failure, its defect, and running for more than 10 seconds become failures named `what`. */
+  readonly runBounded: <A>(what: string, effect: Effect.Effect<A, unknown>) => Effect.Effect<A, ClientFailure>
+  /** The value of a secret. From now on `redact` replaces it. */
   readonly reveal: (secret: Redacted.Redacted<string>) => string
-  /** Takes the secrets that were read out of a text that comes from the client, the broker or a provider of secrets. */
-  readonly scrub: (text: string) => string
+  /** Replaces secrets that were read, in a text from kafkajs, a broker or a provider. */
+  readonly redact: (text: string) => string
 }
 
 const textOf = (error: unknown): string => {
@@ -34,7 +34,7 @@ export const makeSecrets = (): Secrets => {
     seen.delete(value)
     seen.add(value)
     for (const oldest of seen) {
-      if (seen.size <= remembered) break
+      if (seen.size <= maxRemembered) break
       seen.delete(oldest)
     }
     return value
@@ -51,12 +51,12 @@ export const makeSecrets = (): Secrets => {
     )
 
   return {
-    guard,
+    runBounded: guard,
     reveal,
     read: (what, text) => {
       if (typeof text === "string") return Effect.succeed(text)
       return Redacted.isRedacted(text) ? Effect.sync(() => reveal(text)) : Effect.map(guard(what, text), reveal)
     },
-    scrub: (text) => [...seen].reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
+    redact: (text) => [...seen].reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
   }
 }

@@ -1,21 +1,22 @@
-/** TLS and SASL of one cluster: what its connections share. */
+/** TLS and SASL of one cluster, shared by its connections. */
 import * as tls from "node:tls"
 import { Effect } from "effect"
-import { type ClientFailure, failure, Local } from "../wire/errors.ts"
+import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { Options, Ssl } from "./options.ts"
 import { type Exchange, makeExchange } from "./saslExchange.ts"
 import { makeSecrets, type Secrets } from "./secrets.ts"
 
 export interface Security {
-  /** For the next connection, with its secrets as they are now; undefined without TLS. */
+  /** TLS options of the next connection, with the secrets as they are now; undefined without TLS. */
   readonly tls: Effect.Effect<tls.ConnectionOptions, ClientFailure> | undefined
   /** undefined without authentication. */
   readonly sasl: Exchange | undefined
-  readonly scrub: Secrets["scrub"]
+  /** Replaces secrets in a text. */
+  readonly redact: Secrets["redact"]
 }
 
-/** Options with the state that all connections to the cluster share. */
-export interface Secured extends Options {
+/** Options, with the security state that all connections to the cluster share. */
+export interface SecuredOptions extends Options {
   readonly security: Security
 }
 
@@ -46,7 +47,7 @@ const tlsOptions = Effect.fnUntraced(function* (options: Exclude<Ssl, boolean>, 
   return found
 })
 
-export const secure = (options: Options): Secured => {
+export const securedOptions = (options: Options): SecuredOptions => {
   const { ssl, sasl } = options
   const secrets = makeSecrets()
   return {
@@ -54,7 +55,7 @@ export const secure = (options: Options): Secured => {
     security: {
       tls: ssl === undefined || ssl === false ? undefined : tlsOptions(ssl === true ? {} : ssl, secrets),
       sasl: sasl === undefined ? undefined : makeExchange(sasl, secrets),
-      scrub: secrets.scrub
+      redact: secrets.redact
     }
   }
 }

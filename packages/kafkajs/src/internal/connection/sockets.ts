@@ -1,18 +1,18 @@
-/** The sockets of one connection to a cluster, in the clear or by TLS. */
+/** The sockets of one connection to a cluster, in plain text or with TLS. */
 import * as net from "node:net"
 import * as tls from "node:tls"
 import type { ISocketFactory } from "kafkajs"
 
 export interface Sockets {
-  /** As kafkajs wants it; `prepare` has to have succeeded before each call. */
+  /** kafkajs's socket factory. `prepare` must have succeeded before each call. */
   readonly factory: ISocketFactory & { readonly prepare: () => Promise<void> }
   readonly destroyAll: () => void
 }
 
-/** TLS records begin so: an alert, of any version. */
+/** The first bytes of a TLS alert, in any TLS version. */
 const isTlsAlert = (bytes: Buffer): boolean => bytes[0] === 0x15 && bytes[1] === 0x03
 
-/** kafkajs would wait for the rest of an answer of several hundred MB. */
+/** kafkajs would take the alert for the length of an answer and wait for several hundred MB. */
 const refuseAlert = (socket: net.Socket): void => {
   socket.once("data", (bytes) => {
     if (!Buffer.isBuffer(bytes) || !isTlsAlert(bytes)) return
@@ -20,7 +20,7 @@ const refuseAlert = (socket: net.Socket): void => {
   })
 }
 
-/** `readTls` gives the options of the next socket; without it sockets are in the clear. */
+/** `readTls` returns the options of the next socket. Without it sockets use plain text. */
 export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | undefined): Sockets => {
   const sockets = new Set<net.Socket>()
   let options: tls.ConnectionOptions | undefined
@@ -32,9 +32,9 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
         : tls.connect({ host, port, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
     if (options === undefined) refuseAlert(socket)
     socket.setKeepAlive(true, 60_000)
-    // requests are small and answered one by one: Nagle's algorithm would hold them for a delayed ACK
+    // Requests are small and answered one by one. Nagle's algorithm would hold them back for a delayed ACK.
     socket.setNoDelay(true)
-    // kafkajs adds a listener each time it closes a socket that is closed already, which is when no broker answers
+    // kafkajs adds a listener each time it closes a socket that is already closed, which happens while no broker answers.
     socket.setMaxListeners(0)
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))

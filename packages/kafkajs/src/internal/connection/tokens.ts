@@ -1,75 +1,85 @@
-/** The bearer token that all connections to a cluster share: kept while it is young, and asked for by one connection for all. */
+/** The bearer token that all connections to a cluster share: reused while it is fresh, and requested by one connection on behalf of all. */
 import { Clock, Effect, Redacted, Semaphore } from "effect"
-import type { ClientFailure } from "../wire/errors.ts"
+import type { ClientFailure } from "../wire/clientFailure.ts"
 import type { SaslToken, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 
-/** The part of its life after which a token is replaced: the default of Kafka's `sasl.login.refresh.window.factor`. */
-const youth = 0.8
+/** The part of a token's life after which it is replaced: the default of Kafka's `sasl.login.refresh.window.factor`. */
+const refreshWindowFactor = 0.8
 
-/** `sasl.login.retry.backoff.ms` and its maximum. */
-const firstRestMillis = 100
-const longestRestMillis = 10_000
+/** Kafka's `sasl.login.retry.backoff.ms` and `sasl.login.retry.backoff.max.ms`. */
+const minBackoffMillis = 100
+const maxBackoffMillis = 10_000
 
-/** A token that expires on its way is of no use. */
+/** A token that expires on its way to the broker is useless. */
 const travelMillis = 1_000
 
-interface Held {
+interface CachedToken {
   readonly token: Token
-  /** 0: it is used by those alone that waited for it. */
+  /** Epoch milliseconds. 0: only the connections that waited for this token use it. */
   readonly replaceAt: number
 }
 
-interface Refused {
+interface FailedAttempt {
   readonly failed: ClientFailure
-  readonly restMillis: number
+  readonly backoffMillis: number
+  /** Epoch milliseconds before which the provider is not called again. */
   readonly until: number
 }
 
 export interface Tokens {
+  /** A token that is valid now. */
   readonly get: Effect.Effect<Token, ClientFailure>
-  /** A broker does not accept this one: it is not given out again. */
-  readonly drop: (token: Token) => void
+  /** A broker has refused this token: it is not used again. */
+  readonly invalidate: (token: Token) => void
 }
 
 export const makeTokens = (provider: SaslToken["token"], secrets: Secrets): Tokens => {
   const oneAtATime = Semaphore.makeUnsafe(1)
-  let held: Held | undefined
-  let refused: Refused | undefined
-  /** How many answers there were: one that was asked for after somebody came is good enough for him. */
-  let answers = 0
+  let cached: CachedToken | undefined
+  let failedAttempt: FailedAttempt | undefined
+  /** Calls of the provider that have ended. A caller accepts a token that was requested after it began to wait. */
+  let attempts = 0
 
-  const valid = (now: number): Effect.Effect<Token, ClientFailure> | undefined =>
-    held !== undefined && now + travelMillis < (held.token.expiresAt ?? 0) ? Effect.succeed(held.token) : undefined
+  const stillValid = (now: number): Effect.Effect<Token, ClientFailure> | undefined =>
+    cached !== undefined && now + travelMillis < (cached.token.expiresAt ?? 0)
+      ? Effect.succeed(cached.token)
+      : undefined
 
-  const ask = Effect.fnUntraced(function* (now: number) {
-    const given = yield* Effect.result(secrets.guard("the bearer token", provider))
-    answers++
-    if (given._tag === "Failure") {
-      const restMillis = Math.min(longestRestMillis, refused === undefined ? firstRestMillis : refused.restMillis * 2)
-      refused = { failed: given.failure, restMillis, until: (yield* Clock.currentTimeMillis) + restMillis }
-      return yield* valid(now) ?? Effect.fail(given.failure)
+  const request = Effect.fnUntraced(function* (now: number) {
+    const result = yield* Effect.result(secrets.runBounded("the bearer token", provider))
+    attempts++
+    if (result._tag === "Failure") {
+      const backoffMillis =
+        failedAttempt === undefined ? minBackoffMillis : Math.min(maxBackoffMillis, failedAttempt.backoffMillis * 2)
+      const until = (yield* Clock.currentTimeMillis) + backoffMillis
+      failedAttempt = { failed: result.failure, backoffMillis, until }
+      return yield* stillValid(now) ?? Effect.fail(result.failure)
     }
-    const token = Redacted.isRedacted(given.success) ? { value: given.success } : given.success
-    refused = undefined
-    held = { token, replaceAt: token.expiresAt === undefined ? 0 : now + (token.expiresAt - now) * youth }
+    const token = Redacted.isRedacted(result.success) ? { value: result.success } : result.success
+    failedAttempt = undefined
+    const replaceAt = token.expiresAt === undefined ? 0 : now + (token.expiresAt - now) * refreshWindowFactor
+    cached = { token, replaceAt }
     return token
   })
 
   const get = Effect.suspend(() => {
-    const before = answers
+    const before = attempts
     return Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      if (held !== undefined && (now < held.replaceAt || (answers > before && refused === undefined))) return held.token
-      if (refused !== undefined && now < refused.until) return yield* valid(now) ?? Effect.fail(refused.failed)
-      return yield* ask(now)
+      const isFresh = attempts > before && failedAttempt === undefined
+      if (cached !== undefined && (now < cached.replaceAt || isFresh)) return cached.token
+      if (failedAttempt !== undefined && now < failedAttempt.until) {
+        return yield* stillValid(now) ?? Effect.fail(failedAttempt.failed)
+      }
+      return yield* request(now)
     }).pipe(oneAtATime.withPermits(1))
   })
 
   return {
     get,
-    drop: (token) => {
-      if (held?.token === token) held = undefined
+    invalidate: (token) => {
+      if (cached?.token === token) cached = undefined
     }
   }
 }

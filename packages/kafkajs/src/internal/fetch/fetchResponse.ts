@@ -1,4 +1,4 @@
-/** The answer to a fetch, down to the bytes of each partition; and what a consumer of an isolation level sees in them. */
+/** Decodes the answer to a fetch, and selects the records that a consumer of an isolation level sees. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { isAbortMarker, isControl, isTransactional, readRecords, splitBatches } from "../batch/recordBatch.ts"
 import type { Apis, FetchedPartition } from "../wire/apis.ts"
@@ -59,20 +59,22 @@ export const decodeFetch = (bytes: Buffer, version: number): Apis["Fetch"]["resp
     const topic = cursor.slice(cursor.int16()).toString()
     for (let left = cursor.int32(); left > 0; left--) partitions.push(decodePartition(cursor, version, topic))
   }
-  // before version 8 the broker has waited itself
+  // Before version 8 the broker throttles by answering late.
   return { clientSideThrottleTime: version >= 8 ? throttle : 0, errorCode, partitions }
 }
 
-/** What was fetched from one partition, from a position on. */
+/** The visible records of one partition from a position on. */
 export interface Visible {
   readonly records: ReadonlyArray<ConsumerRecord.ConsumerRecord>
+  /** The position after the fetched range. */
   readonly nextOffset: bigint
+  /** Decompressed bytes of the records; 0 when there are none. */
   readonly bytes: number
 }
 
 /**
- * The records to deliver: no control records, and under `read_committed` none of aborted transactions (the broker names those
- * that touch the fetched range, and sends nothing at or behind the first open one).
+ * The records to deliver: no control records, and under `read_committed` no records of aborted transactions. The broker names the aborted
+ * transactions that touch the fetched range, and sends nothing from the first open transaction on.
  */
 export const visibleRecords = async (
   fetched: FetchedPartition,
@@ -97,6 +99,6 @@ export const visibleRecords = async (
     }
     if (batch.lastOffset >= nextOffset) nextOffset = batch.lastOffset + 1n
   }
-  // Nobody would say of what has no record that it is done with.
+  // Bytes are given back when their records are handled; a chunk without records would never give them back.
   return { records, nextOffset, bytes: records.length === 0 ? 0 : bytes }
 }

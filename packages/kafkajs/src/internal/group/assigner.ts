@@ -1,24 +1,24 @@
 /**
- * Who gets which partition: sticky, balanced, and cooperative (KIP-429).
+ * Assigns partitions to the members of a group: sticky, balanced and cooperative (KIP-429).
  *
- * Every member says what it owns. A partition that should move is first given to nobody; its owner sees that it is missing, lets
- * go of it and joins again, and in that next round, claimed by nobody, it goes to its new owner. All others go on meanwhile.
+ * Every member claims what it owns. A partition that should move is first assigned to nobody. Its owner sees that it is missing, releases it and
+ * joins again. In that next round nobody claims the partition, and its new owner gets it. All other partitions are fetched meanwhile.
  */
 import { Assignor, ConsumerRecord } from "@eventbus/core"
 
-/** What a member brings along when it joins. */
+/** What a member says when it joins. */
 export interface Member {
   readonly memberId: string
   readonly topics: ReadonlyArray<string>
   readonly owned: ReadonlyArray<ConsumerRecord.TopicPartition>
-  /** The generation in which `owned` was valid; of two members that claim one partition the older claim is void. */
+  /** The generation in which `owned` was valid. When two members claim one partition, the claim of the older generation is void. */
   readonly generation: number
 }
 
 /** The outcome of one round. */
 export interface Round {
   readonly assignments: ReadonlyMap<string, ReadonlyArray<ConsumerRecord.TopicPartition>>
-  /** True when partitions are held back for their next owner: another round will follow. */
+  /** True when partitions are held back for their next owner; another round will follow. */
   readonly incomplete: boolean
 }
 
@@ -26,7 +26,7 @@ const keyOf = ({ topic, partition }: ConsumerRecord.TopicPartition) => ConsumerR
 
 const compareMembers = (a: Member, b: Member) => (a.memberId < b.memberId ? -1 : 1)
 
-/** The partitions to hand out: of every topic that somebody subscribes to, so far as it exists. */
+/** All partitions to assign: those of every topic that a member subscribes to and that exists. */
 const allPartitions = (members: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>) => {
   const topics = [...new Set(members.flatMap(({ topics }) => topics))].sort()
   return topics.flatMap((topic) =>
@@ -34,7 +34,7 @@ const allPartitions = (members: ReadonlyArray<Member>, partitionCounts: Readonly
   )
 }
 
-/** For each partition the member whose claim counts. */
+/** The member with the valid claim, by partition key. */
 const validClaims = (members: ReadonlyArray<Member>): ReadonlyMap<string, Member> => {
   const claims = new Map<string, Member>()
   for (const member of members) {
@@ -49,7 +49,7 @@ const validClaims = (members: ReadonlyArray<Member>): ReadonlyMap<string, Member
   return claims
 }
 
-/** The assignment that the group is heading for: owners keep what they have as long as that is balanced. */
+/** The assignment that the group moves towards: owners keep their partitions as long as the result is balanced. */
 const target = (
   members: ReadonlyArray<Member>,
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>,
@@ -68,7 +68,7 @@ const target = (
   return new Map(members.map(({ memberId }) => [memberId, byOwner.get(memberId) ?? []]))
 }
 
-/** Decides one round. Depends on nothing but its arguments, so that every leader decides the same. */
+/** Decides one round. The result depends on the arguments only, so every leader decides the same. */
 export const assign = (group: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>): Round => {
   const members = [...group].sort(compareMembers)
   const claims = validClaims(members)

@@ -1,13 +1,13 @@
-/** What members of a group tell each other through the coordinator, as bytes in Kafka's consumer protocol. */
+/** The messages between the members of a group, which the coordinator passes on as bytes of Kafka's consumer protocol. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { Option, Schema } from "effect"
 import { AssignerProtocol } from "kafkajs"
 import type { Member } from "./assigner.ts"
 
-/** The name of the assignment protocol; all members of a group must use the same. */
+/** The name of the assignment protocol. All members of a group must use the same one. */
 export const protocolName = "eventbus-cooperative-sticky"
 
-// pairs, not an object keyed by topic: `__proto__` is a legal topic name
+// Pairs instead of an object keyed by topic: `__proto__` is a legal topic name.
 const PartitionsByTopic = Schema.Array(Schema.Tuple([Schema.String, Schema.Array(Schema.Int)]))
 const Claim = Schema.fromJsonString(Schema.Struct({ generation: Schema.Int, owned: PartitionsByTopic }))
 const AssignmentBody = Schema.fromJsonString(
@@ -21,9 +21,9 @@ const decodeAssignmentBody = Schema.decodeUnknownOption(AssignmentBody)
 const grouped = (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => {
   const byTopic = new Map<string, Array<number>>()
   for (const { topic, partition } of partitions) {
-    const of = byTopic.get(topic)
-    if (of === undefined) byTopic.set(topic, [partition])
-    else of.push(partition)
+    const list = byTopic.get(topic)
+    if (list === undefined) byTopic.set(topic, [partition])
+    else list.push(partition)
   }
   return [...byTopic]
 }
@@ -38,7 +38,7 @@ export const encodeMember = (member: Omit<Member, "memberId">): Buffer =>
     userData: Buffer.from(encodeClaim({ generation: member.generation, owned: grouped(member.owned) }))
   })
 
-/** A member whose claim cannot be read owns nothing: it will see its partitions missing, and let go of them. */
+/** A member whose claim cannot be read counts as owning nothing. It will see its partitions missing, and release them. */
 export const decodeMember = (memberId: string, metadata: Buffer): Member => {
   const decoded = AssignerProtocol.MemberMetadata.decode(metadata)
   const claim = Option.getOrElse(decodeClaim(decoded?.userData?.toString() ?? ""), () => ({
@@ -51,13 +51,14 @@ export const decodeMember = (memberId: string, metadata: Buffer): Member => {
 /** The partitions of a member in this round. */
 export interface Assignment {
   readonly partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
+  /** True when another round will follow. */
   readonly incomplete: boolean
 }
 
 export const encodeAssignment = ({ partitions, incomplete }: Assignment): Buffer =>
   AssignerProtocol.MemberAssignment.encode({
     version: 0,
-    // for tools that show who reads what; this adapter reads the body
+    // For tools that show assignments. This package reads `userData`.
     assignment: Object.fromEntries(grouped(partitions)),
     userData: Buffer.from(encodeAssignmentBody({ incomplete, partitions: grouped(partitions) }))
   })
@@ -71,7 +72,7 @@ export const decodeAssignment = (bytes: Buffer): Assignment => {
   })
 }
 
-/** The partitions of an assignment that may come from any client, for showing it. */
+/** The partitions of an assignment by any client, for display. */
 export const assignmentOf = (bytes: Buffer): ReadonlyArray<ConsumerRecord.TopicPartition> => {
   if (bytes.length === 0) return []
   const decoded = AssignerProtocol.MemberAssignment.decode(bytes)

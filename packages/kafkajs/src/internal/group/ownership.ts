@@ -1,36 +1,37 @@
 /**
  * The partitions of one consumer session. Owns their state: phase, position, pause. Nothing here yields, so nothing needs a lock.
  *
- * `preparing` (assigned, its offsets are being looked up) > `waiting` (announced, or out of range; `seek` starts it) > `fetching` >
- * `revoking` (to be given up, still ours until it is released). A partition that is gone is out of the map; its object is never
- * used again, which makes late results of an old assignment recognisable.
+ * Phases: `preparing` (assigned, its offsets are being looked up) > `waiting` (announced, or out of range; `seek` starts it) > `fetching` >
+ * `revoking` (to be released, still owned until then). A partition that is released or lost leaves the map and its object is never used again, so
+ * that late results of an old assignment are recognised.
  */
 import { ConsumerRecord } from "@eventbus/core"
 
-export interface Owned extends ConsumerRecord.TopicPartition {
+export interface OwnedPartition extends ConsumerRecord.TopicPartition {
   /** The generation in which it was assigned. */
   readonly generation: number
   phase: "preparing" | "waiting" | "fetching" | "revoking"
   /** The next offset to fetch. */
   position: bigint
-  /** Since when it is paused, on a clock that nobody sets. */
+  /** When it was paused, in milliseconds of a clock that is never set (`performance.now`); undefined when it is not paused. */
   pausedMillis: number | undefined
-  /** Grows with each seek: what was fetched for an older position is void. */
+  /** Number of seeks. Records fetched before the last one are void. */
   seeks: number
-  /** Its last fetch found nothing: it takes no share of the next one's bytes. */
+  /** The last fetch found nothing, so the partition takes no share of the next fetch's bytes. */
   idle: boolean
-  /** Its leader has answered a fetch of it: that it does not exist can then only mean that it was deleted. */
+  /** The leader has answered a fetch of this partition. If the leader does not know it later, it was deleted. */
   answered: boolean
 }
 
-/** Partitions that were assigned in one generation. */
-export interface Group {
+/** Partitions assigned in one generation. */
+export interface GenerationPartitions {
   readonly generation: number
-  readonly partitions: ReadonlyArray<Owned>
+  readonly partitions: ReadonlyArray<OwnedPartition>
 }
 
-export const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Group> => {
-  const groups = new Map<number, Array<Owned>>()
+/** Groups partitions by the generation in which they were assigned. */
+export const byGeneration = (partitions: ReadonlyArray<OwnedPartition>): ReadonlyArray<GenerationPartitions> => {
+  const groups = new Map<number, Array<OwnedPartition>>()
   for (const partition of partitions) {
     const group = groups.get(partition.generation)
     if (group === undefined) groups.set(partition.generation, [partition])
@@ -39,25 +40,26 @@ export const byGeneration = (partitions: ReadonlyArray<Owned>): ReadonlyArray<Gr
   return [...groups].map(([generation, partitions]) => ({ generation, partitions }))
 }
 
-/** What a new assignment changes. */
-export interface Change {
-  readonly added: ReadonlyArray<Owned>
-  readonly revoked: ReadonlyArray<Group>
-  /** How many were never announced: nobody has to let go of them. */
+/** The difference between the last assignment and a new one. */
+export interface AssignmentChange {
+  readonly added: ReadonlyArray<OwnedPartition>
+  readonly revoked: ReadonlyArray<GenerationPartitions>
+  /** Number of removed partitions that were never announced, so that nobody has to release them. */
   readonly dropped: number
+  /** True for the session's first assignment. */
   readonly isFirst: boolean
 }
 
 export class Ownership {
-  readonly #partitions = new Map<string, Owned>()
+  readonly #partitions = new Map<string, OwnedPartition>()
   #hasAssignment = false
 
-  get({ topic, partition }: ConsumerRecord.TopicPartition): Owned | undefined {
+  get({ topic, partition }: ConsumerRecord.TopicPartition): OwnedPartition | undefined {
     return this.#partitions.get(ConsumerRecord.partitionKey(topic, partition))
   }
 
-  /** True while this very assignment lasts. */
-  holds(owned: Owned): boolean {
+  /** True while this assignment of the partition lasts. */
+  holds(owned: OwnedPartition): boolean {
     return this.get(owned) === owned
   }
 
@@ -65,22 +67,22 @@ export class Ownership {
     return this.#partitions.size
   }
 
-  all(): ReadonlyArray<Owned> {
+  all(): ReadonlyArray<OwnedPartition> {
     return [...this.#partitions.values()]
   }
 
-  /** How many are likely to have something to fetch. */
-  busy(): number {
+  /** Number of partitions that probably have records to fetch. */
+  activeCount(): number {
     return this.all().filter(({ idle }) => !idle).length
   }
 
-  /** What may be fetched now. */
-  fetchable(): ReadonlyArray<Owned> {
+  /** Partitions that may be fetched now. */
+  fetchable(): ReadonlyArray<OwnedPartition> {
     return this.all().filter(({ phase, pausedMillis }) => phase === "fetching" && pausedMillis === undefined)
   }
 
-  /** Takes a new assignment over. */
-  assign(generation: number, assignment: ReadonlyArray<ConsumerRecord.TopicPartition>): Change {
+  /** Applies a new assignment. */
+  assign(generation: number, assignment: ReadonlyArray<ConsumerRecord.TopicPartition>): AssignmentChange {
     const keys = new Set(assignment.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition)))
     const gone = [...this.#partitions].filter(([key]) => !keys.has(key))
     const dropped = gone.filter(([, { phase }]) => phase === "preparing")
@@ -92,7 +94,7 @@ export class Ownership {
     const added = assignment.flatMap(({ topic, partition }) => {
       const key = ConsumerRecord.partitionKey(topic, partition)
       if (this.#partitions.has(key)) return []
-      const owned: Owned = {
+      const owned: OwnedPartition = {
         topic,
         partition,
         generation,
@@ -111,21 +113,21 @@ export class Ownership {
     return { added, revoked: byGeneration(revoked), dropped: dropped.length, isFirst }
   }
 
-  /** Gives up those of `partitions` that are still held; returns them. */
-  remove(partitions: ReadonlyArray<Owned>): ReadonlyArray<Owned> {
+  /** Removes those of `partitions` that are still owned, and returns them. */
+  remove(partitions: ReadonlyArray<OwnedPartition>): ReadonlyArray<OwnedPartition> {
     const held = partitions.filter((owned) => this.holds(owned))
     for (const { topic, partition } of held) this.#partitions.delete(ConsumerRecord.partitionKey(topic, partition))
     return held
   }
 
-  /** Gives up everything; returns what somebody has been told about. */
-  clear(): ReadonlyArray<Group> {
+  /** Removes all partitions, and returns those that were announced. */
+  clear(): ReadonlyArray<GenerationPartitions> {
     const announced = this.all().filter(({ phase }) => phase !== "preparing")
     this.#partitions.clear()
     return byGeneration(announced)
   }
 
-  /** Sets a position, and starts fetching; false when the partition is not ours to move. */
+  /** Sets a position and starts fetching; false when the partition is not owned, not announced yet, or to be released. */
   seek(target: ConsumerRecord.TopicPartition, offset: bigint): boolean {
     const owned = this.get(target)
     if (owned === undefined || owned.phase === "revoking" || owned.phase === "preparing") return false
@@ -143,7 +145,7 @@ export class Ownership {
     for (const owned of this.#owned(targets)) owned.pausedMillis = undefined
   }
 
-  #owned(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): ReadonlyArray<Owned> {
+  #owned(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): ReadonlyArray<OwnedPartition> {
     return targets.flatMap((target) => this.get(target) ?? [])
   }
 }

@@ -1,19 +1,19 @@
-/** Committed offsets of a group, as its coordinator keeps them. */
+/** Committed offsets of a group, as its coordinator stores them. */
 import { ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
-import { check } from "../wire/errors.ts"
+import { byTopic } from "../wire/byTopic.ts"
+import { check } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
-import { call } from "../wire/wire.ts"
-import { byTopic } from "./logBounds.ts"
+import { call } from "../wire/requests.ts"
 
-/** By partition key; a partition without one (which Kafka says with -1) is left out. Other negative values are kept. */
+/** Committed offsets by partition key. A partition without one (-1 in Kafka's answer) is left out; other negative values are kept. */
 export const fetchCommitted = Effect.fnUntraced(function* (
   coordinator: KafkaBroker,
   groupId: string,
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
 ) {
   const committed = new Map<string, bigint>()
-  // no topics would mean all topics
+  // An empty list of topics would mean all topics.
   if (partitions.length === 0) return committed
   const answer = yield* call(coordinator, "OffsetFetch", {
     groupId,
@@ -31,7 +31,7 @@ export const fetchCommitted = Effect.fnUntraced(function* (
   return committed
 })
 
-/** Commits in one request. A generation of -1 without a member is for groups that have no members. */
+/** Commits in one request. An empty member id with generation -1 is for groups without members. */
 export const sendCommit = Effect.fnUntraced(function* (
   coordinator: KafkaBroker,
   groupId: string,

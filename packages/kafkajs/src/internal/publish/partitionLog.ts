@@ -1,16 +1,16 @@
 /**
- * What one producer has to write to one partition. Owns the order, and the sequence numbers that let the broker drop repetitions.
+ * The records that one producer has to write to one partition. Owns their order, and the sequence numbers by which the broker drops duplicates.
  *
- * One batch is out at a time, so a sequence number is spent only by an acknowledged batch. A batch that may have been written is
- * sent again unchanged, under the same number; when its outcome stays unknown, the partition takes a new producer id, since the
- * broker would take the next batch under that number for a repetition, and drop it.
+ * One batch is in flight at a time, so only an acknowledged batch uses up sequence numbers. A batch that may have been written is sent again unchanged,
+ * under the same number. When its outcome stays unknown, the partition takes a new producer id: under the old one the broker would take the next batch
+ * for a duplicate and drop it.
  */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
-import type { Outgoing } from "../batch/outgoing.ts"
+import type { EncodedRecord } from "../batch/encodedRecord.ts"
 
-/** A record on its way. */
-export interface Pending {
-  readonly record: Outgoing
+/** A record that is not settled yet. */
+export interface PendingRecord {
+  readonly record: EncodedRecord
   readonly bytes: number
   /** Epoch milliseconds at which it fails. */
   readonly deadline: number
@@ -20,12 +20,12 @@ export interface Pending {
 }
 
 export interface Batch {
-  readonly records: ReadonlyArray<Pending>
+  readonly records: ReadonlyArray<PendingRecord>
   /** True once it was sent without a clear answer. */
   maybeWritten: boolean
 }
 
-/** The id under which the broker recognises repetitions. */
+/** The id under which the broker recognises duplicates. */
 export interface Identity {
   readonly producerId: bigint
   readonly producerEpoch: number
@@ -33,94 +33,96 @@ export interface Identity {
 
 const maxSequence = 0x7fffffff
 
-const isOpen = ({ settled }: Pending): boolean => !settled
+const isOpen = ({ settled }: PendingRecord): boolean => !settled
 
 export class PartitionLog {
   readonly topic: string
   readonly partition: number
-  /** Grows with every batch that is taken out, over all partitions: who waits longest is next. Written by the sender. */
-  turn = 0
+  /** Number of the last batch that was taken, counted over all partitions: the partition with the smallest is served next. Written by the sender. */
+  lastTaken = 0
   identity: Identity | undefined
-  /** The id that must not be used again. */
-  spent: Identity | undefined
+  /** The last id that must not be used again. */
+  retiredIdentity: Identity | undefined
   #sequence = 0
-  #waiting: Array<Pending> = []
-  #taken = 0
-  /** Batches to send before anything else, unchanged. */
-  #again: Array<Batch> = []
-  #out: Batch | undefined
+  #waiting: Array<PendingRecord> = []
+  /** Index of the first record of `#waiting` that is in no batch yet. */
+  #head = 0
+  /** Batches to send again, unchanged, before anything else. */
+  #resends: Array<Batch> = []
+  #inFlight: Batch | undefined
 
   constructor(topic: string, partition: number) {
     this.topic = topic
     this.partition = partition
   }
 
+  /** Sequence number of the next batch. */
   get sequence(): number {
     return this.#sequence
   }
 
-  /** True when a batch could be taken. */
+  /** True when a batch can be taken. */
   get ready(): boolean {
-    return this.#out === undefined && (this.#again.length > 0 || this.#taken < this.#waiting.length)
+    return this.#inFlight === undefined && (this.#resends.length > 0 || this.#head < this.#waiting.length)
   }
 
   get empty(): boolean {
-    return this.#out === undefined && this.#again.length === 0 && this.#taken === this.#waiting.length
+    return this.#inFlight === undefined && this.#resends.length === 0 && this.#head === this.#waiting.length
   }
 
-  add(pending: Pending): void {
+  add(pending: PendingRecord): void {
     this.#waiting.push(pending)
   }
 
-  /** Takes the next batch out. Within the limits, but never nothing when there is something. */
+  /** Takes the next batch, which is in flight then. It stays within the limits, but holds at least one record when there is one. */
   take(maxRecords: number, maxBytes: number): Batch | undefined {
-    if (this.#out !== undefined) return undefined
-    this.#letGo()
-    this.#out = this.#again.shift() ?? this.#nextNew(maxRecords, maxBytes)
-    return this.#out
+    if (this.#inFlight !== undefined) return undefined
+    this.#dropSettled()
+    this.#inFlight = this.#resends.shift() ?? this.#nextNew(maxRecords, maxBytes)
+    return this.#inFlight
   }
 
-  /** Drops what nobody waits for any more. */
-  #letGo(): void {
-    if (this.#out !== undefined) return
-    this.#again = this.#again.filter(({ records, maybeWritten }) => {
+  /** Drops records that no caller waits for. */
+  #dropSettled(): void {
+    if (this.#inFlight !== undefined) return
+    this.#resends = this.#resends.filter(({ records, maybeWritten }) => {
       const awaited = records.some(isOpen)
-      if (!awaited && maybeWritten) this.forgetIdentity()
+      if (!awaited && maybeWritten) this.retireIdentity()
       return awaited
     })
-    while (this.#taken < this.#waiting.length && this.#waiting[this.#taken]!.settled) this.#taken += 1
+    while (this.#head < this.#waiting.length && this.#waiting[this.#head]!.settled) this.#head += 1
     this.#shorten()
   }
 
   #nextNew(maxRecords: number, maxBytes: number): Batch | undefined {
-    const records: Array<Pending> = []
+    const records: Array<PendingRecord> = []
     let bytes = 0
-    while (this.#taken < this.#waiting.length && records.length < maxRecords) {
-      const next = this.#waiting[this.#taken]!
+    while (this.#head < this.#waiting.length && records.length < maxRecords) {
+      const next = this.#waiting[this.#head]!
       if (!next.settled) {
         if (records.length > 0 && bytes + next.bytes > maxBytes) break
         records.push(next)
         bytes += next.bytes
       }
-      this.#taken += 1
+      this.#head += 1
     }
     this.#shorten()
     return records.length === 0 ? undefined : { records, maybeWritten: false }
   }
 
   #shorten(): void {
-    if (this.#taken === this.#waiting.length) {
+    if (this.#head === this.#waiting.length) {
       this.#waiting = []
-      this.#taken = 0
-    } else if (this.#taken > 1024 && this.#taken * 2 > this.#waiting.length) {
-      this.#waiting = this.#waiting.slice(this.#taken)
-      this.#taken = 0
+      this.#head = 0
+    } else if (this.#head > 1024 && this.#head * 2 > this.#waiting.length) {
+      this.#waiting = this.#waiting.slice(this.#head)
+      this.#head = 0
     }
   }
 
-  /** The batch that is out was written; `baseOffset` -1 when the broker recognised a repetition. */
+  /** The batch in flight was written. `baseOffset` is -1 when the broker recognised a duplicate. */
   acknowledged(batch: Batch, baseOffset: bigint): void {
-    this.#out = undefined
+    this.#inFlight = undefined
     this.#sequence = (this.#sequence + batch.records.length) & maxSequence
     const { topic, partition } = this
     batch.records.forEach((pending, i) => {
@@ -128,54 +130,55 @@ export class PartitionLog {
     })
   }
 
-  /** The batch that is out is to be sent again. */
-  again(batch: Batch, outcome: "notWritten" | "unknown"): void {
-    this.#out = undefined
+  /** The batch in flight is to be sent again. */
+  requeue(batch: Batch, outcome: "notWritten" | "unknown"): void {
+    this.#inFlight = undefined
     if (outcome === "unknown") batch.maybeWritten = true
-    this.#again.unshift(batch)
-    this.#letGo()
+    this.#resends.unshift(batch)
+    this.#dropSettled()
   }
 
-  /** The batch that is out was refused for one of its records: halves of it are sent, to find out for which. */
+  /** The broker refused the batch in flight because of one of its records. Its halves are sent next, to find that record. */
   split(batch: Batch): void {
-    this.#out = undefined
+    this.#inFlight = undefined
     const middle = batch.records.length >> 1
-    this.#again.unshift(
+    this.#resends.unshift(
       { records: batch.records.slice(0, middle), maybeWritten: false },
       { records: batch.records.slice(middle), maybeWritten: false }
     )
   }
 
-  /** The batch that is out will not be written. */
+  /** The batch in flight will not be written. */
   failed(batch: Batch, error: BrokerError.BrokerError): void {
-    this.#out = undefined
-    if (batch.maybeWritten) this.forgetIdentity()
+    this.#inFlight = undefined
+    if (batch.maybeWritten) this.retireIdentity()
     for (const pending of batch.records) pending.fail(error)
   }
 
-  /** Everything fails; what is out is answered for by its request, and then fails too. */
+  /** Fails all records. The batch in flight stays in flight until its request is answered. */
   failAll(error: BrokerError.BrokerError): void {
     for (const pending of this.#unsettled()) pending.fail(error)
-    this.#letGo()
+    this.#dropSettled()
   }
 
-  /** Fails what is too old. */
+  /** Fails records whose deadline (epoch milliseconds) has passed. */
   expire(now: number, error: BrokerError.BrokerError): void {
     for (const pending of this.#unsettled()) {
       if (pending.deadline <= now) pending.fail(error)
     }
-    this.#letGo()
+    this.#dropSettled()
   }
 
-  /** Sequence numbers start anew under an id that is to be had. */
-  forgetIdentity(): void {
-    this.spent = this.identity ?? this.spent
+  /** The next batch needs a new id, under which sequence numbers start at 0. */
+  retireIdentity(): void {
+    this.retiredIdentity = this.identity ?? this.retiredIdentity
     this.identity = undefined
     this.#sequence = 0
   }
 
-  *#unsettled(): Iterable<Pending> {
-    for (const batch of this.#out === undefined ? this.#again : [this.#out, ...this.#again]) yield* batch.records
-    for (let i = this.#taken; i < this.#waiting.length; i++) yield this.#waiting[i]!
+  *#unsettled(): Iterable<PendingRecord> {
+    const batches = this.#inFlight === undefined ? this.#resends : [this.#inFlight, ...this.#resends]
+    for (const batch of batches) yield* batch.records
+    for (let i = this.#head; i < this.#waiting.length; i++) yield this.#waiting[i]!
   }
 }

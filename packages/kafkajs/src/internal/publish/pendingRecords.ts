@@ -1,59 +1,60 @@
-/** Counts the records that are on their way, and tells when there are none. */
+/** The records of one producer that are not settled yet: counts them, and opens latches when the first comes and when the last is settled. */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Latch } from "effect"
-import { type HeaderEncoder, type Outgoing, outgoing } from "../batch/outgoing.ts"
-import type { Pending } from "./partitionLog.ts"
+import { type EncodedRecord, encodeRecord, type HeaderEncoder } from "../batch/encodedRecord.ts"
+import type { PendingRecord } from "./partitionLog.ts"
 
-/** Told what became of a record; `index` is its place among those that came in one go. */
-export type Done = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError, index: number) => void
+/** Called once with the outcome of a record. `index` is the record's index among those that were sent in one call. */
+export type OnSettled = (outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError, index: number) => void
 
 export class PendingRecords {
-  /** Open while nothing is on its way. */
+  /** Open while no record is pending. */
   readonly drained = Latch.makeUnsafe(true)
-  /** Open while something is. */
+  /** Open while a record is pending. */
   readonly busy = Latch.makeUnsafe(false)
-  #open = 0
+  #count = 0
 
-  /** Takes a record in; `done` is called when it is settled. */
+  /** Encodes a record and counts it as pending. */
   add(
     record: ConsumerRecord.ProducerRecord,
     deliveryTimeoutMillis: number,
-    done: Done,
+    onSettled: OnSettled,
     index: number,
     encode: HeaderEncoder | undefined
-  ): PendingRecord {
+  ): TrackedRecord {
     const now = Date.now()
-    const pending = new PendingRecord(this, outgoing(record, now, encode), now + deliveryTimeoutMillis, done, index)
-    this.#open += 1
-    if (this.#open > 1) return pending
+    const encoded = encodeRecord(record, now, encode)
+    const pending = new TrackedRecord(this, encoded, now + deliveryTimeoutMillis, onSettled, index)
+    this.#count += 1
+    if (this.#count > 1) return pending
     this.drained.closeUnsafe()
     this.busy.openUnsafe()
     return pending
   }
 
-  /** One of them is settled. */
-  leave(): void {
-    this.#open -= 1
-    if (this.#open > 0) return
+  /** One record is settled. */
+  remove(): void {
+    this.#count -= 1
+    if (this.#count > 0) return
     this.drained.openUnsafe()
     this.busy.closeUnsafe()
   }
 }
 
-/** An object of one shape for each record, and no function of its own: that is what is made most often where records are published. */
-export class PendingRecord implements Pending {
-  readonly record: Outgoing
+/** One pending record. An instance of one class without a closure of its own, because one is made for each record that is published. */
+export class TrackedRecord implements PendingRecord {
+  readonly record: EncodedRecord
   readonly deadline: number
   settled = false
   readonly #all: PendingRecords
-  readonly #done: Done
+  readonly #onSettled: OnSettled
   readonly #index: number
 
-  constructor(all: PendingRecords, record: Outgoing, deadline: number, done: Done, index: number) {
+  constructor(all: PendingRecords, record: EncodedRecord, deadline: number, onSettled: OnSettled, index: number) {
     this.record = record
     this.deadline = deadline
     this.#all = all
-    this.#done = done
+    this.#onSettled = onSettled
     this.#index = index
   }
 
@@ -69,16 +70,16 @@ export class PendingRecord implements Pending {
     this.#settle(error)
   }
 
-  /** Nobody waits for it any more. */
-  giveUp(): void {
+  /** The caller waits no longer. The record is not sent any more, if it was not sent yet. */
+  cancel(): void {
     if (this.settled) return
     this.settled = true
-    this.#all.leave()
+    this.#all.remove()
   }
 
   #settle(outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError): void {
     if (this.settled) return
-    this.giveUp()
-    this.#done(outcome, this.#index)
+    this.cancel()
+    this.#onSettled(outcome, this.#index)
   }
 }

@@ -1,14 +1,14 @@
-/** What an answer to a batch means for it. */
-import { Local } from "../wire/errors.ts"
+/** What an answer to a batch means for the batch. */
+import { Local } from "../wire/clientFailure.ts"
 
 /**
- * - `again`: certainly not written; send it again, perhaps to another node.
- * - `unknown`: may have been written; send it again unchanged.
- * - `split`: one of its records is to blame.
- * - `renew`: the broker does not know the producer any more; send it under a new producer id.
- * - `fail`: nothing helps.
+ * - `again`: the batch was not written; send it again, perhaps to another node.
+ * - `unknown`: the batch may have been written; send it again unchanged.
+ * - `split`: the broker refuses one of its records.
+ * - `renew`: the broker does not know the producer any more; send the batch under a new producer id.
+ * - `fail`: sending it again does not help.
  */
-export type Outcome = "again" | "unknown" | "split" | "renew" | "fail"
+type Outcome = "again" | "unknown" | "split" | "renew" | "fail"
 
 const outcomes = new Map<string, Outcome>([
   ["NOT_LEADER_FOR_PARTITION", "again"],
@@ -42,7 +42,7 @@ const outcomes = new Map<string, Outcome>([
   ["PRODUCER_FENCED", "renew"]
 ])
 
-/** Only a producer that is idempotent and not transactional may renew itself; a single record cannot be split. */
+/** Only an idempotent producer that is not transactional may take a new id; a batch of one record cannot be split. */
 export const outcomeOf = (type: string, records: number, kind: "plain" | "idempotent" | "transactional"): Outcome => {
   const outcome = outcomes.get(type) ?? "fail"
   if (outcome === "renew" && kind !== "idempotent") return "fail"

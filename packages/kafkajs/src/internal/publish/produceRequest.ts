@@ -1,10 +1,10 @@
-/** Produce v3 to v7: the same body for all of them. */
-
+/** The body of a Produce request, which is the same in v3 to v7. */
 import { measureBatch, writeBatch } from "../batch/recordBatch.ts"
-import { type Encoded, requestRoom } from "../wire/kafkajsInternals.ts"
+import { type Encoded, requestHeaderRoom } from "../wire/kafkajsInternals.ts"
 import type { Batch, PartitionLog } from "./partitionLog.ts"
 
-export interface Sending {
+/** A batch that was taken from its log. */
+export interface TakenBatch {
   readonly log: PartitionLog
   readonly batch: Batch
 }
@@ -15,12 +15,15 @@ export interface ProduceSettings {
   readonly transactionalId: string | undefined
 }
 
-/** Records are copied once: into the bytes that the socket gets. */
-export const encodeProduce = (settings: ProduceSettings, sendings: ReadonlyArray<Sending>): Encoded => {
+/** Encodes batches into the bytes that go to the socket; each record is copied once. */
+export const encodeProduce = (settings: ProduceSettings, taken: ReadonlyArray<TakenBatch>): Encoded => {
   const { acks, timeoutMillis, transactionalId } = settings
-  const topics = [...Map.groupBy(sendings, ({ log }) => log.topic)].map(([topic, of]) => ({
+  const topics = [...Map.groupBy(taken, ({ log }) => log.topic)].map(([topic, ofTopic]) => ({
     name: Buffer.from(topic),
-    batches: of.map(({ log, batch }) => ({ log, measured: measureBatch(batch.records.map(({ record }) => record)) }))
+    batches: ofTopic.map(({ log, batch }) => ({
+      log,
+      measured: measureBatch(batch.records.map(({ record }) => record))
+    }))
   }))
   const id = transactionalId === undefined ? undefined : Buffer.from(transactionalId)
   let size = 2 + (id?.length ?? 0) + 2 + 4 + 4
@@ -28,8 +31,8 @@ export const encodeProduce = (settings: ProduceSettings, sendings: ReadonlyArray
     size += 2 + name.length + 4
     for (const { measured } of batches) size += 4 + 4 + measured.total
   }
-  const whole = Buffer.allocUnsafe(requestRoom + size)
-  const bytes = whole.subarray(requestRoom)
+  const whole = Buffer.allocUnsafe(requestHeaderRoom + size)
+  const bytes = whole.subarray(requestHeaderRoom)
   let at = bytes.writeInt16BE(id?.length ?? -1, 0)
   if (id !== undefined) at += id.copy(bytes, at)
   at = bytes.writeInt16BE(acks, at)

@@ -1,21 +1,22 @@
 /** The producer of the port: its ways to publish, on a `Sender`. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Duration, Effect, Fiber, Result } from "effect"
-import { headerEncoder } from "../batch/outgoing.ts"
+import { headerEncoder } from "../batch/encodedRecord.ts"
+import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { type Cluster, connect } from "../connection/cluster.ts"
 import { defaults, type Options } from "../connection/options.ts"
-import type { PortErrors } from "../connection/portErrors.ts"
-import type { Secured } from "../connection/security.ts"
-import { type ClientFailure, check, failure } from "../wire/errors.ts"
-import { call } from "../wire/wire.ts"
+import type { SecuredOptions } from "../connection/security.ts"
+import { type ClientFailure, check, failure } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
 import type { Identity } from "./partitionLog.ts"
-import type { Done } from "./pendingRecords.ts"
-import { makeSender, type Sender, type SenderOptions } from "./sender.ts"
+import type { OnSettled } from "./pendingRecords.ts"
+import { makeSender, type Sender } from "./sender.ts"
+import type { SenderOptions } from "./senderState.ts"
 
-/** What the options of a producer bound. */
-type Limits = Omit<SenderOptions, "kind" | "acks" | "transactionalId" | "identify" | "enlist">
+/** The bounds that the options of a producer set. */
+export type ProducerLimits = Omit<SenderOptions, "kind" | "acks" | "transactionalId" | "newIdentity" | "beforeSend">
 
-export const limits = (options: Options, producer: Broker.ProducerOptions): Limits => ({
+export const producerLimits = (options: Options, producer: Broker.ProducerOptions): ProducerLimits => ({
   lingerMillis: Duration.toMillis(producer.linger ?? 0),
   maxBatchRecords: producer.maxBatchRecords ?? 1_000,
   maxBatchBytes: producer.maxBatchBytes ?? 512 * 1024,
@@ -28,21 +29,21 @@ const isError = (
   outcome: ConsumerRecord.RecordMetadata | BrokerError.BrokerError
 ): outcome is BrokerError.BrokerError => "_tag" in outcome
 
-/** The producer of the port on a sender. */
-export const sending = (sender: Sender): Broker.Producer => {
+/** The port's producer on a sender. */
+export const producerOf = (sender: Sender): Broker.Producer => {
   const sendEach: Broker.Producer["sendEach"] = (records, onAnswer) =>
     Effect.callback((resume) => {
-      let open = records.length
-      if (open === 0) return resume(Effect.void)
+      let unanswered = records.length
+      if (unanswered === 0) return resume(Effect.void)
       const encode = headerEncoder()
-      const done: Done = (outcome, index) => {
+      const onSettled: OnSettled = (outcome, index) => {
         onAnswer(index, isError(outcome) ? Result.fail(outcome) : Result.succeed(outcome))
-        open -= 1
-        if (open === 0) resume(Effect.void)
+        unanswered -= 1
+        if (unanswered === 0) resume(Effect.void)
       }
-      const pending = records.map((record, index) => sender.send(record, done, index, encode))
+      const pending = records.map((record, index) => sender.send(record, onSettled, index, encode))
       return Effect.sync(() => {
-        for (const one of pending) one.giveUp()
+        for (const one of pending) one.cancel()
       })
     })
   return {
@@ -51,7 +52,7 @@ export const sending = (sender: Sender): Broker.Producer => {
         const pending = sender.send(record, (outcome) =>
           resume(isError(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome))
         )
-        return Effect.sync(() => pending.giveUp())
+        return Effect.sync(() => pending.cancel())
       }),
     sendEach,
     sendAll: (records) =>
@@ -65,8 +66,8 @@ export const sending = (sender: Sender): Broker.Producer => {
   }
 }
 
-/** A producer id for idempotence; any node gives one. */
-const initProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure> =>
+/** A producer id for idempotence. Every node issues them. */
+const newProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure> =>
   Effect.gen(function* () {
     const broker = yield* cluster.anyNode
     const answer = yield* call(broker, "InitProducerId", { transactionTimeout: 60_000 })
@@ -78,8 +79,8 @@ const kindOf = (producer: Broker.ProducerOptions) =>
   (producer.idempotent ?? producer.acks !== "leader") ? ("idempotent" as const) : ("plain" as const)
 
 export const makeProducer = Effect.fnUntraced(function* (
-  options: Secured,
-  errors: PortErrors,
+  options: SecuredOptions,
+  errors: BrokerErrors,
   producer: Broker.ProducerOptions
 ) {
   const kind = kindOf(producer)
@@ -88,22 +89,22 @@ export const makeProducer = Effect.fnUntraced(function* (
     return yield* Effect.fail(errors.of(failed, { operation: "producer" }))
   }
   const cluster = yield* errors.map(connect(options, producer.clientId), { operation: "connect" })
-  const bounds = limits(options, producer)
+  const limits = producerLimits(options, producer)
   const sender = yield* makeSender(
     cluster,
     {
-      ...bounds,
+      ...limits,
       kind,
       acks: producer.acks === "leader" ? 1 : -1,
       transactionalId: undefined,
-      identify: initProducerId(cluster),
-      enlist: () => Effect.void
+      newIdentity: newProducerId(cluster),
+      beforeSend: () => Effect.void
     },
     errors,
     yield* Effect.scope
   )
-  // In a fiber of its own: whoever closes may be interrupted or uninterruptible, and neither may change how long is waited.
-  const closing = Effect.timeoutOption(sender.drained, producer.closeTimeout ?? bounds.deliveryTimeoutMillis)
+  // In a fiber of its own: the closing fiber may be interrupted or uninterruptible, and neither may change how long this waits.
+  const closing = Effect.timeoutOption(sender.drained, producer.closeTimeout ?? limits.deliveryTimeoutMillis)
   yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(closing), Fiber.join))
-  return sending(sender)
+  return producerOf(sender)
 })

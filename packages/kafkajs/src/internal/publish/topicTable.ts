@@ -1,27 +1,28 @@
 /**
- * The topics that a producer writes to: their partition logs and who leads them. Gives each record to its partition; records of a
- * topic that is not known yet wait, in order. Nothing here yields.
+ * The topics that a producer writes to: their partition logs and the leaders of their partitions. Routes each record to its partition; records of a
+ * topic whose metadata is unknown wait, in order. Nothing here yields.
  */
 import { BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
 import type { TopicMetadata } from "../wire/apis.ts"
-import { PartitionLog, type Pending } from "./partitionLog.ts"
+import { PartitionLog, type PendingRecord } from "./partitionLog.ts"
 
-/** The node of a partition that has no leader, or is not known. */
-export const nobody = -1
+/** Node id for a partition whose leader is missing or unknown. */
+export const noLeader = -1
 
-interface Arriving {
+interface UnroutedRecord {
   readonly record: ConsumerRecord.ProducerRecord
-  readonly pending: Pending
+  readonly pending: PendingRecord
 }
 
 class Topic {
   readonly name: string
-  /** Also of partitions that are gone, when the topic was made anew with fewer. */
+  /** Logs by partition, also of partitions that no longer exist because the topic was recreated with fewer. */
   logs: ReadonlyArray<PartitionLog> = []
+  /** Node ids by partition. Empty while the topic's metadata is unknown. */
   leaders: ReadonlyArray<number> = []
-  arriving: Array<Arriving> = []
-  /** The first of the looks in a row that did not find it, or not all of its partitions that have something on its way. */
-  missedAtMillis: number | undefined
+  unrouted: Array<UnroutedRecord> = []
+  /** Milliseconds of the first of the metadata answers in a row that lacked the topic, or partitions with pending records. */
+  missingSinceMillis: number | undefined
   nextPartition = 0
 
   constructor(name: string) {
@@ -29,16 +30,16 @@ class Topic {
   }
 
   get busy(): boolean {
-    return this.arriving.length > 0 || this.logs.some(({ empty }) => !empty)
+    return this.unrouted.length > 0 || this.logs.some(({ empty }) => !empty)
   }
 
-  /** Logs of partitions that do not exist, with something on its way. */
-  get gone(): ReadonlyArray<PartitionLog> {
+  /** Logs with pending records whose partitions do not exist. */
+  get removedLogs(): ReadonlyArray<PartitionLog> {
     return this.logs.slice(this.leaders.length).filter(({ empty }) => !empty)
   }
 
   leader(partition: number): number {
-    return this.leaders[partition] ?? nobody
+    return this.leaders[partition] ?? noLeader
   }
 
   rejected(partition: number): BrokerError.RecordRejected {
@@ -50,19 +51,19 @@ class Topic {
 export class TopicTable {
   readonly #topics = new Map<string, Topic>()
 
-  /** Returns the node that has to be woken. */
-  add(record: ConsumerRecord.ProducerRecord, pending: Pending): number {
+  /** Returns the id of the node whose loop has to be woken. */
+  add(record: ConsumerRecord.ProducerRecord, pending: PendingRecord): number {
     let topic = this.#topics.get(record.topic)
     if (topic === undefined) {
       topic = new Topic(record.topic)
       this.#topics.set(record.topic, topic)
     }
     if (topic.leaders.length > 0) return this.#route(topic, record, pending)
-    topic.arriving.push({ record, pending })
-    return nobody
+    topic.unrouted.push({ record, pending })
+    return noLeader
   }
 
-  #route(topic: Topic, record: ConsumerRecord.ProducerRecord, pending: Pending): number {
+  #route(topic: Topic, record: ConsumerRecord.ProducerRecord, pending: PendingRecord): number {
     const count = topic.leaders.length
     const partition =
       record.partition ??
@@ -70,91 +71,89 @@ export class TopicTable {
     const log = partition < count ? topic.logs[partition] : undefined
     if (log === undefined) {
       pending.fail(topic.rejected(partition))
-      return nobody
+      return noLeader
     }
     log.add(pending)
     return topic.leader(partition)
   }
 
-  /** Takes over what was learned about a topic; waiting records go to their partitions. */
+  /** Applies the metadata of a topic, and routes the records that waited for it. */
   learn({ topic: name, partitionMetadata }: TopicMetadata): void {
     const topic = this.#topics.get(name)
     if (topic === undefined) return
-    const leaders = new Array<number>(partitionMetadata.length).fill(nobody)
+    const leaders = new Array<number>(partitionMetadata.length).fill(noLeader)
     for (const { partitionId, leader } of partitionMetadata) leaders[partitionId] = leader
     topic.logs = [
       ...leaders.map((_, partition) => topic.logs[partition] ?? new PartitionLog(name, partition)),
       ...topic.logs.slice(leaders.length)
     ]
     topic.leaders = leaders
-    if (topic.gone.length === 0) topic.missedAtMillis = undefined
-    const arriving = topic.arriving
-    topic.arriving = []
-    for (const { record, pending } of arriving) if (!pending.settled) this.#route(topic, record, pending)
+    if (topic.removedLogs.length === 0) topic.missingSinceMillis = undefined
+    const { unrouted } = topic
+    topic.unrouted = []
+    for (const { record, pending } of unrouted) if (!pending.settled) this.#route(topic, record, pending)
   }
 
-  /** Whether something is on its way to partitions that the topic does not have any more, or not yet as far as a node knows. */
-  hasGone(name: string): boolean {
-    return (this.#topics.get(name)?.gone.length ?? 0) > 0
+  /** True when records are pending for partitions that the last metadata answer lacked. The node that answered may not know them yet. */
+  hasRemovedPartitions(name: string): boolean {
+    return (this.#topics.get(name)?.removedLogs.length ?? 0) > 0
   }
 
-  failGone(name: string): void {
+  failRemovedPartitions(name: string): void {
     const topic = this.#topics.get(name)
-    for (const log of topic?.gone ?? []) log.failAll(topic!.rejected(log.partition))
+    for (const log of topic?.removedLogs ?? []) log.failAll(topic!.rejected(log.partition))
   }
 
-  /** Told of a look that did not find the topic, or not all of it; returns for how long none has. */
-  missed(name: string, nowMillis: number): number {
+  /** Notes a metadata answer without the topic, or without some of its partitions. Returns for how many milliseconds the answers have lacked them. */
+  noteMissing(name: string, nowMillis: number): number {
     const topic = this.#topics.get(name)
     if (topic === undefined) return 0
-    topic.missedAtMillis ??= nowMillis
-    return nowMillis - topic.missedAtMillis
+    topic.missingSinceMillis ??= nowMillis
+    return nowMillis - topic.missingSinceMillis
   }
 
-  /** Fails everything for one topic. */
+  /** Fails all records of one topic. */
   failTopic(name: string, error: BrokerError.BrokerError): void {
     const topic = this.#topics.get(name)
     if (topic === undefined) return
-    topic.missedAtMillis = undefined
-    for (const { pending } of topic.arriving) pending.fail(error)
-    topic.arriving = []
+    topic.missingSinceMillis = undefined
+    for (const { pending } of topic.unrouted) pending.fail(error)
+    topic.unrouted = []
     for (const log of topic.logs) log.failAll(error)
   }
 
-  failAll(error: BrokerError.BrokerError): void {
-    for (const name of this.#topics.keys()) this.failTopic(name, error)
-  }
-
+  /** Fails records whose deadline (epoch milliseconds) has passed. */
   expire(now: number, error: BrokerError.BrokerError): void {
     for (const topic of this.#topics.values()) {
-      for (const { pending } of topic.arriving) if (pending.deadline <= now) pending.fail(error)
-      topic.arriving = topic.arriving.filter(({ pending }) => !pending.settled)
+      for (const { pending } of topic.unrouted) if (pending.deadline <= now) pending.fail(error)
+      topic.unrouted = topic.unrouted.filter(({ pending }) => !pending.settled)
       for (const log of topic.logs) log.expire(now, error)
     }
   }
 
-  /** Topics with something on its way. */
+  /** Topics with pending records. */
   busy(): ReadonlyArray<string> {
     return [...this.#topics.values()].filter(({ busy }) => busy).map(({ name }) => name)
   }
 
-  /** Topics that exist. */
+  /** Topics that exist, as far as is known. */
   known(): ReadonlyArray<string> {
     return [...this.#topics.values()].filter(({ logs }) => logs.length > 0).map(({ name }) => name)
   }
 
-  /** True when something waits for a leader. */
+  /** True when records wait for metadata or for a leader. */
   leaderless(): boolean {
-    return [...this.#topics.values()].some(({ arriving }) => arriving.length > 0) || this.ready(nobody).length > 0
+    return [...this.#topics.values()].some(({ unrouted }) => unrouted.length > 0) || this.ready(noLeader).length > 0
   }
 
-  /** The logs that a node leads and that have something to send. */
+  /** Logs that a node leads and that have a batch to send. */
   ready(node: number): ReadonlyArray<PartitionLog> {
     return [...this.#topics.values()].flatMap((topic) =>
       topic.logs.filter((log, partition) => topic.leader(partition) === node && log.ready)
     )
   }
 
+  /** Ids of the leaders of all partitions. */
   nodes(): ReadonlySet<number> {
     return new Set([...this.#topics.values()].flatMap(({ leaders }) => leaders))
   }

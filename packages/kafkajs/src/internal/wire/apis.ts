@@ -1,9 +1,9 @@
-/** Payloads and decoded answers of the Kafka APIs that are used, as kafkajs names their fields. 64-bit numbers are decimal text. */
+/** Payloads and decoded answers of the Kafka APIs that this package uses, with kafkajs's field names. 64-bit numbers are decimal text. */
 
 export interface PartitionMetadata {
   readonly partitionErrorCode: number
   readonly partitionId: number
-  /** -1 while there is none. */
+  /** Node id of the leader; -1 while there is none. */
   readonly leader: number
   readonly replicas: ReadonlyArray<number>
 }
@@ -43,7 +43,7 @@ interface ProducerIdentity {
   readonly producerEpoch: number
 }
 
-/** What the fetch decoder of this adapter makes of one partition's answer. */
+/** One partition's part of a fetch answer, as this package's decoder returns it. */
 export interface FetchedPartition {
   readonly topic: string
   readonly partition: number

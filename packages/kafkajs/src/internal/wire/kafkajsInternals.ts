@@ -1,18 +1,17 @@
 /**
- * The seam to kafkajs: every use of it that lies below its public API is in this file, typed and checked when it is loaded.
+ * The internal modules of kafkajs that this package uses, typed, and checked when they are loaded. No other file imports one.
+ * `kafkajsPatches.ts` repairs what is imported here; `connection/kafkajsCluster.ts` changes one method of kafkajs's cluster object.
  *
- * kafkajs has two layers. The lower one (`Cluster`, `Broker`: sockets, TLS, SASL, re-authentication, API versions, request
- * encodings) is sound and is what this adapter is built on. The upper one (consumer, producer) is not used, because what it does
- * cannot be bent to the Broker port:
+ * kafkajs has two layers. This package uses the lower one (`Cluster`, `Broker`: sockets, TLS, SASL, re-authentication, API versions, request
+ * encodings). It replaces the upper one (consumer, producer), which cannot do what the Broker port promises:
  *
- * - its consumer stops fetching for the whole of a rebalance, commits -2 or -1 for the group when a position is out of range,
- *   starts retained partitions again from the committed offset, and cannot be a static member;
- * - its producer reports a record as sent that it never sent when a partition moves to a broker that had already answered the
- *   same `send`, reuses sequence numbers after giving up on a batch (the broker then drops the next batch as a duplicate), and
- *   fails a whole request for one bad record;
- * - its record codec turns headers into a plain object: order, null values and names like `__proto__` are lost.
+ * - Its consumer stops fetching during a whole rebalance, commits -2 or -1 for the group when a position is out of range, restarts
+ *   retained partitions from the committed offset, and cannot be a static member.
+ * - Its producer reports a record as sent that was never sent when a partition moves to a broker that has already answered the same `send`.
+ *   It reuses sequence numbers after it gives up on a batch, so the broker drops the next batch as a duplicate. One bad record fails a whole request.
+ * - Its record codec turns headers into a plain object. Order, null values and names like `__proto__` are lost.
  *
- * kafkajs 2.2.4 has no `exports` map, and its version is pinned exactly.
+ * kafkajs 2.2.4 has no `exports` map, so its files can be imported. Its version is pinned exactly.
  */
 import { createRequire } from "node:module"
 import type { Socket } from "node:net"
@@ -21,43 +20,41 @@ import type { Apis } from "./apis.ts"
 
 const require = createRequire(import.meta.url)
 
-/** A connection pool of kafkajs to one node: connection 0 for everything, connection 1 for fetches. */
+/** kafkajs's connection pool to one node. Fetches have a connection of their own. */
 export interface KafkaBroker {
-  readonly nodeId: number | string | null
   readonly isConnected: () => boolean
   readonly disconnect: () => Promise<void>
   readonly lookupRequest: (apiKey: number, definition: RequestDefinition) => (payload: unknown) => ProtocolRequest
   readonly connectionPool: {
-    readonly host: string
-    readonly port: number
     readonly send: (request: ProtocolRequest) => Promise<unknown>
   }
   metadata: (topics: ReadonlyArray<string>) => Promise<Apis["Metadata"]["response"]>
 }
 
-/** kafkajs's view of a cluster: its nodes, their addresses, and metadata of the topics that were asked for. */
+/** kafkajs's view of a cluster: its nodes, their addresses, and the metadata of the requested topics. */
 export interface KafkaCluster {
   readonly connect: () => Promise<void>
   readonly disconnect: () => Promise<void>
-  readonly removeBroker: (address: { readonly host: string; readonly port: number }) => void
-  readonly findBroker: (node: { readonly nodeId: number }) => Promise<KafkaBroker>
   readonly brokerPool: {
     createBroker: (options: unknown) => KafkaBroker
+    readonly findBroker: (node: { readonly nodeId: number }) => Promise<KafkaBroker>
     readonly findConnectedBroker: () => Promise<KafkaBroker>
     readonly refreshMetadata: (topics: ReadonlyArray<string>) => Promise<void>
+    /** The answer to the last `refreshMetadata`. */
+    readonly metadata: Apis["Metadata"]["response"]
   }
 }
 
-/** What kafkajs encodes a body into. */
+/** The encoded body of a request. */
 export interface Encoded {
   readonly buf: Buffer
   readonly buffer: Buffer
-  /** The same bytes at the end of a longer buffer: what goes in front of them is written there, instead of copying them behind it. */
+  /** A longer buffer that ends with the same bytes. The request's header is written into the room before them, so the body is not copied. */
   readonly whole?: Buffer
 }
 
-/** Bytes for a request's header and length: a client id of more than 490 bytes does not fit, and its requests are copied. */
-export const requestRoom = 512
+/** Bytes before a body for the request's length and header. With a client id longer than 490 bytes the header does not fit, and the body is copied. */
+export const requestHeaderRoom = 512
 
 export interface ProtocolRequest {
   readonly request: {
@@ -121,7 +118,7 @@ export const errorCodes = required<{
   readonly errorCodes: ReadonlyArray<{ readonly type: string; readonly code: number }>
 }>("kafkajs/src/protocol/error", (m) => Array.isArray(m.errorCodes)).errorCodes
 
-/** kafkajs's own state of what it writes into. */
+/** The state of kafkajs's encoder. */
 interface WriterState {
   buf: Buffer
   offset: number
@@ -188,12 +185,12 @@ export interface KafkaConnection {
   bytesNeeded: number
   readonly socket: Socket | undefined
   readonly socketFactory: { readonly prepare?: () => Promise<void> }
-  /** Milliseconds as a Long; 0 when the broker does not limit it (KIP-368). */
+  /** Milliseconds, as a Long; 0 when the broker does not limit the session (KIP-368). */
   readonly sessionLifetime: { readonly toNumber: () => number }
   readonly isConnected: () => boolean
 }
 
-/** SASL of one connection. `prepare` is ours: it gives the provider of the authentication that follows. */
+/** SASL of one connection. `prepare` is this package's addition: it makes the provider for the next authentication. */
 export interface ConnectionSasl {
   readonly mechanism: string
   readonly authenticationProvider?: Mechanism["authenticationProvider"]

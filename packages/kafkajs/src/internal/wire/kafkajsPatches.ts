@@ -1,12 +1,12 @@
-/** Repairs of kafkajs 2.2.4 that every connection needs. Applied once per process, when the first cluster is opened. */
+/** Repairs of kafkajs 2.2.4 that every connection needs. They change its prototypes, once per process, when the first cluster is opened. */
 import type { Mechanism } from "kafkajs"
 import { connection, Encoder, type KafkaConnection, requestQueue, saslAuthenticator } from "./kafkajsInternals.ts"
 
 /**
- * kafkajs re-arms a timer of at most 1 ms on every connection for ever, also when there is nothing to send: 4 % of a core for an
- * idle process, and a TimeoutNegativeWarning on Node 24. The timer is only needed while requests wait for a throttle to end.
+ * kafkajs re-arms a timer of at most 1 ms on every connection for ever, even when there is nothing to send. An idle process spends 4 % of a core
+ * on it, and Node 24 prints a TimeoutNegativeWarning. The timer is needed only while requests wait for a throttle to end.
  */
-const restBetweenRequests = (): void => {
+const stopIdleTimer = (): void => {
   requestQueue.prototype.scheduleCheckPendingRequests = function () {
     if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return
     this.throttleCheckTimeoutId = setTimeout(
@@ -26,8 +26,8 @@ const rejectUnanswered = (self: KafkaConnection): void => {
 }
 
 /**
- * A request that is sent while its connection waits to be closed gets no answer, and kafkajs forgets about it: whoever waits for it
- * waits for ever, and so does the next one who closes the connection.
+ * kafkajs forgets a request that is sent while its connection waits to be closed. Its caller would wait for ever, and so would the next caller
+ * that closes the connection.
  */
 const rejectWhenClosed = (): void => {
   const disconnect = connection.prototype.disconnect
@@ -38,7 +38,7 @@ const rejectWhenClosed = (): void => {
   }
 }
 
-/** The last socket's half-read answer and late events must not reach the next one. */
+/** A half-read answer and late events of the last socket must not reach the next one. */
 const forgetLastSocket = (self: KafkaConnection): void => {
   rejectUnanswered(self)
   self.chunks = []
@@ -51,17 +51,17 @@ const forgetLastSocket = (self: KafkaConnection): void => {
 }
 
 /**
- * kafkajs opens one socket for each of several requests that find a connection closed, keeps the last of them and leaves the others
- * open; and it goes on reading a new socket where the old one had stopped, in the middle of an answer. Nor can it wait for the secrets that a socket needs.
+ * When several requests find a connection closed, kafkajs opens a socket for each, keeps the last one and leaves the others open. It also
+ * continues a half-read answer of the old socket with the bytes of the new one, and it cannot wait for the secrets that a socket needs.
  */
-const connectOnceAndAfresh = (): void => {
+const connectOnce = (): void => {
   const connect = connection.prototype.connect
   const connecting = new WeakMap<KafkaConnection, Promise<unknown>>()
   connection.prototype.connect = function () {
     const pending = connecting.get(this)
     if (pending !== undefined) return pending
     if (!this.isConnected()) forgetLastSocket(this)
-    // other users of kafkajs in this process have socket factories of their own
+    // Other users of kafkajs in this process have socket factories without `prepare`.
     const attempt = Promise.resolve(this.socketFactory.prepare?.())
       .then(() => connect.call(this))
       .finally(() => connecting.delete(this))
@@ -70,28 +70,28 @@ const connectOnceAndAfresh = (): void => {
   }
 }
 
-/** The last part of a session in which it is renewed; the Java client does so between 85 and 95 % of its life. */
-const renewal = 0.15
+/** The last part of a session's life in which it authenticates again. The Java client does so between 85 and 95 % of the life. */
+const reauthenticationWindow = 0.15
 
-/** A broker takes no authentication within a second of the last. */
+/** A broker refuses an authentication within a second of the last one. */
 const shortestMillis = 1_100
 
 /**
- * kafkajs authenticates anew in the last 10 seconds of a session that the broker limits. One that is not longer is renewed before every request, which the
- * broker refuses; of a long one 10 seconds may be too little for a token to be got.
+ * kafkajs authenticates again in the last 10 seconds of a session that the broker limits. It would renew a session of 10 seconds or less before every
+ * request, which the broker refuses; and for a long session 10 seconds may be too short to fetch a token.
  */
-const renewInTime = (): void => {
+const reauthenticateInTime = (): void => {
   Object.defineProperty(connection.prototype, "reauthenticationThreshold", {
     configurable: true,
     get(this: KafkaConnection) {
       const life = this.sessionLifetime.toNumber()
-      return Math.ceil(Math.min(life * renewal, life - shortestMillis))
+      return Math.ceil(Math.min(life * reauthenticationWindow, life - shortestMillis))
     },
     set: () => {}
   })
 }
 
-/** SASL for kafkajs with credentials that `prepare` reads before each authentication. */
+/** A SASL mechanism for kafkajs. `prepare` reads the credentials before each authentication. */
 export const preparedSasl = (
   mechanism: string,
   prepare: () => Promise<Mechanism["authenticationProvider"]>
@@ -101,7 +101,8 @@ export const preparedSasl = (
 }
 
 /**
- * kafkajs asks for credentials in the middle of the exchange. When they cannot be had then, the broker waits for them for ever, and takes nothing else.
+ * kafkajs asks for credentials in the middle of the SASL exchange. If they are not available then, the broker waits for them for ever and takes no
+ * other request.
  */
 const readCredentialsFirst = (): void => {
   const authenticate = saslAuthenticator.prototype.authenticate
@@ -115,10 +116,10 @@ const readCredentialsFirst = (): void => {
 }
 
 /**
- * kafkajs copies a whole request twice, into zeroed buffers of up to twice its size, to put its header and its length in front of it. A body that leaves room
- * for them (`whole`) stays where it is.
+ * kafkajs copies a whole request twice, into zeroed buffers of up to twice its size, to put its length and header before the body. A body with
+ * room before it (`whole`) stays where it is.
  */
-const writeInFront = (): void => {
+const writeHeaderInPlace = (): void => {
   const writeEncoder = Encoder.prototype.writeEncoder
   Encoder.prototype.writeEncoder = function (value) {
     const { whole, buffer } = value
@@ -134,13 +135,14 @@ const writeInFront = (): void => {
 
 let applied = false
 
+/** Applies the repairs; does nothing from the second call on. */
 export const patchKafkajs = (): void => {
   if (applied) return
   applied = true
-  restBetweenRequests()
-  connectOnceAndAfresh()
+  stopIdleTimer()
+  connectOnce()
   rejectWhenClosed()
-  renewInTime()
+  reauthenticateInTime()
   readCredentialsFirst()
-  writeInFront()
+  writeHeaderInPlace()
 }

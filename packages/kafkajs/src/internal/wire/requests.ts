@@ -1,7 +1,7 @@
-/** Sends single requests to single nodes. */
+/** Sends one request to one node and decodes the answer. */
 import { Effect } from "effect"
 import type { Apis } from "./apis.ts"
-import { type ClientFailure, clientFailure } from "./errors.ts"
+import { type ClientFailure, clientFailure } from "./clientFailure.ts"
 import {
   apiKeys,
   Decoder,
@@ -12,15 +12,15 @@ import {
   type Reader
 } from "./kafkajsInternals.ts"
 
-/** How a call differs from kafkajs's own encoding: a body of ours, or a decoder of ours (given the negotiated version). */
+/** Replaces kafkajs's own encoding of a body, or its decoding of an answer. `version` is the negotiated API version. */
 export interface Codecs<A> {
   readonly encode?: () => Encoded
   readonly decode?: (payload: Buffer, version: number) => A | Promise<A>
 }
 
 /**
- * Sends one request to one node and decodes the answer. Error codes inside the answer are left in it for the caller to read:
- * kafkajs would fail the whole answer with the first of them, and log it. Fails when there is no answer.
+ * Sends one request to one node and decodes the answer. Fails when there is no answer. Error codes stay in the answer for the caller to read;
+ * kafkajs would fail the whole answer with the first of them, and log it.
  */
 export const call = <K extends keyof Apis>(
   broker: KafkaBroker,
@@ -44,7 +44,7 @@ export const call = <K extends keyof Apis>(
     catch: clientFailure
   })
 
-/** Sends a request that kafkajs does not know, or not in the version that is needed. */
+/** Sends a request that kafkajs does not encode, or not in the version that is needed. */
 export const callRaw = <A>(
   broker: KafkaBroker,
   api: { readonly key: number; readonly version: number; readonly name: string },
@@ -64,9 +64,9 @@ const send = async <A>(broker: KafkaBroker, request: ProtocolRequest): Promise<A
   try {
     return (await broker.connectionPool.send(request)) as A
   } catch (error) {
-    // as kafkajs's Broker does: the other connection of the pool is of no use without this one
+    // As kafkajs's Broker does: the pool's other connection is useless without this one.
     if (error instanceof Error && error.name === "KafkaJSConnectionClosedError") await broker.disconnect()
-    // a node that does not answer keeps its socket open; it must not be the one that is asked next
+    // A node that does not answer keeps its socket open. Closing it lets the next request go to another node.
     if (error instanceof Error && error.name === "KafkaJSRequestTimeoutError")
       broker.disconnect().catch(() => undefined)
     throw error

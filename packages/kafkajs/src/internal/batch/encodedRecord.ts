@@ -1,29 +1,34 @@
-/** A record ready to be sent: its headers are encoded, and its time is set. */
+/** A record that is ready to be written into a batch: its headers are encoded and its time is set. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { encodedName } from "./encodedName.ts"
 import { varintSize, writeVarint } from "./varint.ts"
 
-/** Headers in Kafka's record format (v2): they keep order, repeats and null values. */
+/** Headers in Kafka's record format (v2), which keeps order, repeats and null values. Their bytes are `own`, then `tail`. */
 export interface EncodedHeaders {
-  /** Their count, and those that are the record's own. */
+  /** The number of headers, and the headers that no neighbour shares. */
   readonly own: Uint8Array
-  /** The rest, which neighbours may share. */
+  /** The remaining headers, which neighbours may share. */
   readonly tail: Uint8Array
 }
 
-export interface Outgoing {
+export interface EncodedRecord {
   readonly key: Uint8Array | null
   readonly value: Uint8Array | null
   readonly headers: EncodedHeaders
   /** Bytes of key, value and encoded headers. */
   readonly bytes: number
+  /** Epoch milliseconds. */
   readonly timestamp: number
 }
 
-/** `encode` is for records that are taken over together; without it a record is alone. */
-export const outgoing = (record: ConsumerRecord.ProducerRecord, now: number, encode?: HeaderEncoder): Outgoing => {
-  const { key, value, timestamp = now, headers: given = [] } = record
-  const headers = given.length === 0 ? noHeaders : (encode ?? headerEncoder())(given)
+/** Encodes a record. `now` (epoch milliseconds) is its time where it has none. Records that are sent in one call share `encode`. */
+export const encodeRecord = (
+  record: ConsumerRecord.ProducerRecord,
+  now: number,
+  encode?: HeaderEncoder
+): EncodedRecord => {
+  const { key, value, timestamp = now, headers: list = [] } = record
+  const headers = list.length === 0 ? noHeaders : (encode ?? headerEncoder())(list)
   return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers), timestamp }
 }
 
@@ -32,21 +37,21 @@ type Headers = ReadonlyArray<ConsumerRecord.Header>
 export type HeaderEncoder = (headers: Headers) => EncodedHeaders
 
 /**
- * Encodes the headers of one record after the other. Copies that fail together end with the same headers, and what neighbours share is encoded once. Only
- * for records that are taken over in one go: a header that is the same object has the same bytes only as long as nobody can change them.
+ * Encodes the headers of one record after the other. Neighbours often end with the same header objects; those are encoded once. Use one encoder
+ * only for records that are encoded in one synchronous call: between calls a caller could change the bytes of a shared header.
  */
 export const headerEncoder = (): HeaderEncoder => {
   let last: Headers = []
-  /** The last so many headers of it, and of those that share them. */
+  /** How many headers at the end of `last` are in `tail`. */
   let tailLength = 0
-  let tail = nothing
+  let tail = emptyBytes
 
   return (headers) => {
     const shared = sharedTail(last, headers)
-    // What one neighbour shares by chance is no reason to encode the tail anew.
+    // A little more sharing than before, by chance, does not pay for encoding the tail again.
     if (shared < tailLength || shared > 2 * tailLength) {
       tailLength = shared
-      tail = shared === 0 ? nothing : encodeHeaders(headers, headers.length - shared, headers.length, 0)
+      tail = shared === 0 ? emptyBytes : encodeHeaders(headers, headers.length - shared, headers.length, 0)
     }
     last = headers
     const count = varintSize(headers.length)
@@ -56,10 +61,10 @@ export const headerEncoder = (): HeaderEncoder => {
   }
 }
 
-const nothing: Uint8Array = Buffer.alloc(0)
-const noHeaders: EncodedHeaders = { own: Buffer.alloc(1), tail: nothing }
+const emptyBytes: Uint8Array = Buffer.alloc(0)
+const noHeaders: EncodedHeaders = { own: Buffer.alloc(1), tail: emptyBytes }
 
-/** Some of the headers, behind `room` bytes. */
+/** The headers from `from` to `to`, after `room` free bytes. */
 const encodeHeaders = (headers: Headers, from: number, to: number, room: number): Uint8Array => {
   let size = room
   for (let index = from; index < to; index++) {
@@ -77,7 +82,7 @@ const encodeHeaders = (headers: Headers, from: number, to: number, room: number)
 
 const headersSize = ({ own, tail }: EncodedHeaders): number => own.length + tail.length
 
-/** How many headers at the end of both are the same objects. */
+/** How many headers at the ends of both lists are the same objects. */
 const sharedTail = (one: Headers, other: Headers): number => {
   const most = Math.min(one.length, other.length)
   let shared = 0
@@ -91,24 +96,28 @@ const bytesSize = (bytes: Uint8Array | null): number =>
 const writeBytes = (target: Uint8Array, at: number, bytes: Uint8Array | null): number =>
   bytes === null ? writeVarint(target, at, -1) : copy(target, writeVarint(target, at, bytes.length), bytes)
 
-/** Up to so many bytes, a loop is faster than the call of `set`. */
-const few = 48
+/** Up to this many bytes a loop is faster than a call of `set`. */
+const loopBytes = 48
 
 const copy = (target: Uint8Array, at: number, bytes: Uint8Array): number => {
-  if (bytes.length > few) target.set(bytes, at)
+  if (bytes.length > loopBytes) target.set(bytes, at)
   else for (let index = 0; index < bytes.length; index++) target[at + index] = bytes[index]!
   return at + bytes.length
 }
 
-/** Bytes of a record in a batch, without the length in front of it. */
-export const recordSize = ({ key, value, headers }: Outgoing, timestampDelta: number, offsetDelta: number): number =>
+/** Bytes of a record in a batch, without its length field. */
+export const recordSize = (
+  { key, value, headers }: EncodedRecord,
+  timestampDelta: number,
+  offsetDelta: number
+): number =>
   1 + varintSize(timestampDelta) + varintSize(offsetDelta) + bytesSize(key) + bytesSize(value) + headersSize(headers)
 
-/** Writes a record of the given size, its length in front, and returns the position behind it. */
+/** Writes the length field and the record, and returns the position after it. `size` comes from `recordSize`. */
 export const writeRecord = (
   target: Uint8Array,
   at: number,
-  { key, value, headers }: Outgoing,
+  { key, value, headers }: EncodedRecord,
   size: number,
   [timestampDelta, offsetDelta]: readonly [number, number]
 ): number => {

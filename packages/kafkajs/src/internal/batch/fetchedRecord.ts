@@ -1,24 +1,24 @@
 /**
- * A fetched record: where its fields are in the fetched bytes, read when they are asked for. One small object per record keeps the
- * fetch path about as cheap as the network.
+ * A fetched record. It stores where its fields are in the fetched bytes and reads them on access: one small object per record keeps the fetch
+ * path about as cheap as the network.
  */
 import type { ConsumerRecord } from "@eventbus/core"
 import { VarintReader } from "./varint.ts"
 
-/** What the records of one record batch share. */
+/** The part that all records of one record batch share. */
 export interface BatchContext {
   readonly topic: string
   readonly partition: number
   readonly bytes: Buffer
   readonly baseOffset: bigint
-  /** Epoch milliseconds that a record's delta is added to. */
+  /** Epoch milliseconds to which each record's delta is added. */
   readonly baseTimestamp: number
 }
 
 const noHeaders: ReadonlyArray<ConsumerRecord.Header> = []
 
 /** Fields are offsets into `batch.bytes`; a length of -1 is null. */
-export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
+export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   readonly #batch: BatchContext
   readonly #offsetDelta: number
   readonly #timestampDelta: number
@@ -29,7 +29,7 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
   #offset: bigint | undefined
   #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
 
-  /** Reads a record's fields from a reader that stands behind its length and attributes; headers stay unread. */
+  /** `reader` stands after the record's length and attributes. The headers stay unread. */
   constructor(batch: BatchContext, reader: VarintReader, time: "create" | "append") {
     this.#batch = batch
     const delta = reader.number()
@@ -80,7 +80,7 @@ export class KafkaJsRecord implements ConsumerRecord.ConsumerRecord {
   #readHeaders(): ReadonlyArray<ConsumerRecord.Header> {
     const { bytes } = this.#batch
     const at = this.#valueAt + Math.max(0, this.#valueLength)
-    // Their number. Most records have none, and tracing asks every record.
+    // The number of headers. Most records have none, and tracing reads the headers of every record.
     if (bytes[at] === 0) return noHeaders
     const reader = new VarintReader(bytes, at)
     const count = reader.number()

@@ -1,13 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import {
-  brokerError,
-  type ClientFailure,
-  clientFailure,
-  failure,
-  failureOfCode
-} from "../../src/internal/wire/errors.ts"
+import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
+import { securedOptions } from "../../src/internal/connection/security.ts"
+import { type ClientFailure, clientFailure, failure, failureOfCode } from "../../src/internal/wire/clientFailure.ts"
 
-const connection = { brokers: ["a:1"], mechanism: "PLAIN", requestTimeoutMillis: 30_000 }
+const errors = brokerErrors(securedOptions({ brokers: ["a:1"] }))
 const subject = {
   operation: "do",
   topic: "t",
@@ -17,12 +13,12 @@ const subject = {
   groupInstanceId: "i",
   transactionalId: "x"
 }
-const tagOf = (failed: ClientFailure) => brokerError(failed, subject, connection)._tag
+const tagOf = (failed: ClientFailure) => errors.of(failed, subject)._tag
 
 const thrown = (name: string, fields: object, cause?: unknown) =>
   Object.assign(new Error(`${name} happened`, { cause }), { name, ...fields })
 
-describe("errors", () => {
+describe("broker errors", () => {
   it.each([
     ["REBALANCE_IN_PROGRESS", "RebalanceInProgress", true],
     ["FENCED_INSTANCE_ID", "InstanceFenced", false],
@@ -41,7 +37,7 @@ describe("errors", () => {
     ["LEADER_NOT_AVAILABLE", "UnexpectedBrokerError", true],
     ["POLICY_VIOLATION", "UnexpectedBrokerError", false]
   ])("%s is %s at the port", (type, tag, retryable) => {
-    const error = brokerError(failure(type, "why"), subject, connection)
+    const error = errors.of(failure(type, "why"), subject)
     assert.deepStrictEqual([error._tag, error.retryable], [tag, retryable])
   })
 

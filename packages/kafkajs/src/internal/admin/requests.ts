@@ -1,15 +1,15 @@
-/** Requests that kafkajs 2.2.4 does not encode, or not in a version that says enough. */
+/** Requests that kafkajs 2.2.4 does not encode, or not in the version that is needed. */
 import type { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import { assignmentOf } from "../group/memberProtocol.ts"
-import { check, failure, failureOfCode } from "../wire/errors.ts"
+import { check, failure, failureOfCode } from "../wire/clientFailure.ts"
 import { Encoder, type KafkaBroker } from "../wire/kafkajsInternals.ts"
-import { callRaw } from "../wire/wire.ts"
+import { callRaw } from "../wire/requests.ts"
 
 const topicResource = 2
 const setOperation = 0
 
-/** IncrementalAlterConfigs v0 (KIP-339): the older AlterConfigs resets every key that is not named. */
+/** IncrementalAlterConfigs v0 (KIP-339, Kafka 2.3). The older AlterConfigs resets every key that it does not name. */
 export const incrementalAlterTopicConfig = Effect.fnUntraced(function* (
   broker: KafkaBroker,
   topic: string,
@@ -44,7 +44,7 @@ export const incrementalAlterTopicConfig = Effect.fnUntraced(function* (
 const states = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"] as const
 const isState = (text: string): text is Broker.GroupDescription["state"] => states.some((state) => state === text)
 
-/** DescribeGroups v4: the first version that tells the `group.instance.id` of members. */
+/** DescribeGroups v4 (Kafka 2.4), the first version with the `group.instance.id` of members. */
 export const describeGroup = Effect.fnUntraced(function* (broker: KafkaBroker, groupId: string) {
   const [group] = yield* callRaw(
     broker,

@@ -1,0 +1,104 @@
+/** What a session does with one partition's part of a fetch answer: it hands records over, or finds out why there are none. */
+import { type Broker, ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import type { Cluster } from "../connection/cluster.ts"
+import type { Ownership } from "../group/ownership.ts"
+import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
+import type { FetchedPartition } from "../wire/apis.ts"
+import { type ClientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
+import { type FetcherOptions, isCurrent, type RequestedPartition } from "./fetchRequest.ts"
+import { visibleRecords } from "./fetchResponse.ts"
+
+/** Where the events of a session go. */
+export interface FetchListener {
+  readonly emit: (event: Broker.ConsumerEvent) => void
+  /** Ends the session: a failure that neither time nor new metadata cures. */
+  readonly failSession: (failed: ClientFailure, topic: string) => Effect.Effect<void>
+  /** A topic was deleted. Positions in it mean nothing in a new topic of the same name. */
+  readonly topicDeleted: (topic: string) => void
+}
+
+/** What the handling of answers needs. */
+export interface AnswerContext {
+  readonly cluster: Cluster
+  readonly options: FetcherOptions
+  readonly ownership: Ownership
+  readonly listener: FetchListener
+}
+
+const fatal = new Set<string>([
+  Local.authentication,
+  Local.tls,
+  Local.client,
+  "TOPIC_AUTHORIZATION_FAILED",
+  "GROUP_AUTHORIZATION_FAILED"
+])
+
+/** True for failures that neither time nor new metadata cures. */
+export const isFatal = (failed: ClientFailure): boolean => fatal.has(failed.type)
+
+/** Reports that the position is outside of the log. A new leader may not know yet that the position is committed, so the log is looked up. */
+const reportOutOfRange = Effect.fnUntraced(function* (context: AnswerContext, requested: RequestedPartition) {
+  const { cluster, options, ownership, listener } = context
+  const { owned, position } = requested
+  const { topic, partition, generation } = owned
+  const metadata = yield* cluster.metadata([topic])
+  const [starts, ends] = yield* Effect.all(
+    [earliest, latest].map((at) => listOffsets(cluster, metadata, [owned], at, options.isolation)),
+    { concurrency: "unbounded" }
+  )
+  const key = ConsumerRecord.partitionKey(topic, partition)
+  const logStart = starts?.get(key)
+  const logEnd = ends?.get(key)
+  if (!isCurrent(ownership, requested) || logStart === undefined || logEnd === undefined) return
+  if (position >= logStart && position <= logEnd) return
+  owned.phase = "waiting"
+  listener.emit({ _tag: "OutOfRange", generation, topic, partition, position, logStart, logEnd })
+})
+
+const deliver = async (
+  { options, ownership, listener }: AnswerContext,
+  requested: RequestedPartition,
+  fetched: FetchedPartition
+): Promise<void> => {
+  const { owned, position } = requested
+  const { records, nextOffset, bytes } = await visibleRecords(fetched, position, options.isolation)
+  if (!isCurrent(ownership, requested)) return
+  owned.idle = nextOffset === position
+  if (owned.idle) return
+  owned.position = nextOffset
+  listener.emit({
+    _tag: "Fetched",
+    chunk: {
+      topic: fetched.topic,
+      partition: fetched.partition,
+      generation: owned.generation,
+      records,
+      nextOffset,
+      highWatermark: options.isolation === "read_committed" ? fetched.lastStableOffset : fetched.highWatermark,
+      bytes
+    }
+  })
+}
+
+/** Handles one partition's answer. Succeeds with the failure that new metadata may cure, or with undefined; fails with a fatal one. */
+export const handleAnswer = Effect.fnUntraced(function* (
+  context: AnswerContext,
+  requested: RequestedPartition,
+  fetched: FetchedPartition
+) {
+  const failed = failureOfCode(fetched.errorCode)
+  const { owned } = requested
+  if (failed === undefined) {
+    yield* Effect.tryPromise({
+      try: () => deliver(context, requested, fetched),
+      catch: (thrown) => failure(Local.client, String(thrown))
+    })
+    owned.answered = true
+    return undefined
+  }
+  if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && owned.answered) context.listener.topicDeleted(owned.topic)
+  if (failed.type === "OFFSET_OUT_OF_RANGE") yield* reportOutOfRange(context, requested)
+  else if (isFatal(failed)) return yield* Effect.fail(failed)
+  return failed
+})

@@ -1,0 +1,67 @@
+/** What one fetch of a node requests. */
+import type { OwnedPartition, Ownership } from "../group/ownership.ts"
+import { type IsolationLevel, isolationCode } from "../offsets/logOffsets.ts"
+import type { Apis } from "../wire/apis.ts"
+import { byTopic } from "../wire/byTopic.ts"
+
+export interface FetcherOptions {
+  readonly topics: ReadonlyArray<string>
+  /** Longest time that the broker may hold a fetch while a partition may be resumed. */
+  readonly maxWaitMillis: number
+  /** Most bytes of one partition of the topic in one fetch. */
+  readonly maxBytesOf: (topic: string) => number
+  readonly isolation: IsolationLevel
+}
+
+/** A partition as it was when it was requested. It tells whether an answer is void by now. */
+export interface RequestedPartition {
+  readonly owned: OwnedPartition
+  readonly position: bigint
+  readonly seeks: number
+}
+
+/** True when the partition is still owned and was not moved since it was requested. */
+export const isCurrent = (ownership: Ownership, { owned, seeks }: RequestedPartition): boolean =>
+  ownership.holds(owned) && owned.phase === "fetching" && owned.seeks === seeks
+
+/** Bytes that one answer decodes at once. Kafka: `fetch.max.bytes`, whose default is larger. */
+const maxBytesPerFetch = 10 * 1024 * 1024
+/** Smallest share of a partition. With very many partitions a smaller share would cost more requests than it saves memory. */
+const minBytesPerPartition = 64 * 1024
+
+/** The partitions to request, in turn: a node fills its answer from the front, so each fetch begins with another partition. */
+export const requestedPartitions = (
+  partitions: ReadonlyArray<OwnedPartition>,
+  turn: number
+): ReadonlyArray<RequestedPartition> => {
+  const first = partitions.length === 0 ? 0 : turn % partitions.length
+  return [...partitions.slice(first), ...partitions.slice(0, first)].map((owned) => ({
+    owned,
+    position: owned.position,
+    seeks: owned.seeks
+  }))
+}
+
+export const fetchRequest = (
+  options: FetcherOptions,
+  ownership: Ownership,
+  requested: ReadonlyArray<RequestedPartition>,
+  maxWaitTime: number
+): Apis["Fetch"]["payload"] => {
+  // One more chunk may arrive for every partition after it was paused. Together these chunks stay within one answer.
+  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.activeCount())))
+  return {
+    maxWaitTime,
+    minBytes: 1,
+    maxBytes: maxBytesPerFetch,
+    isolationLevel: isolationCode(options.isolation),
+    topics: byTopic(
+      requested.map(({ owned, position }) => ({ topic: owned.topic, partition: owned.partition, position })),
+      ({ topic, partition, position }) => ({
+        partition,
+        fetchOffset: String(position),
+        maxBytes: Math.min(options.maxBytesOf(topic), share)
+      })
+    )
+  }
+}

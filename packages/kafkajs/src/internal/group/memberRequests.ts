@@ -1,0 +1,75 @@
+/** The requests by which a member takes part in its group (classic protocol, KIP-345 for static members). */
+import { Effect } from "effect"
+import type { Cluster } from "../connection/cluster.ts"
+import type { Apis } from "../wire/apis.ts"
+import { type ClientFailure, check } from "../wire/clientFailure.ts"
+import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
+import { call } from "../wire/requests.ts"
+import type { Member } from "./assigner.ts"
+import { encodeMember, protocolName } from "./memberProtocol.ts"
+
+export interface MembershipOptions {
+  readonly groupId: string
+  /** null for a dynamic member. */
+  readonly groupInstanceId: string | null
+  readonly topics: ReadonlyArray<string>
+  readonly sessionTimeoutMillis: number
+  readonly rebalanceTimeoutMillis: number
+  readonly heartbeatIntervalMillis: number
+}
+
+/** The member id and the generation by which the coordinator knows a member. */
+export interface MemberIdentity {
+  readonly memberId: string
+  readonly generation: number
+}
+
+const memberIdRequired = 79
+
+/** Joins. A coordinator that knows no member id first assigns one, and the member joins again under it. */
+export const joinGroup = (
+  broker: KafkaBroker,
+  options: MembershipOptions,
+  memberId: string,
+  claim: Pick<Member, "owned" | "generation">,
+  onMemberId: (memberId: string) => void
+): Effect.Effect<Apis["JoinGroup"]["response"], ClientFailure> => {
+  const metadata = encodeMember({ topics: options.topics, ...claim })
+  const send = (memberId: string) =>
+    call(broker, "JoinGroup", {
+      groupId: options.groupId,
+      sessionTimeout: options.sessionTimeoutMillis,
+      rebalanceTimeout: options.rebalanceTimeoutMillis,
+      memberId,
+      groupInstanceId: options.groupInstanceId,
+      protocolType: "consumer",
+      groupProtocols: [{ name: protocolName, metadata }]
+    })
+  return Effect.flatMap(send(memberId), (answer) => {
+    if (answer.memberId === "" || answer.errorCode !== memberIdRequired) return Effect.succeed(answer)
+    onMemberId(answer.memberId)
+    return send(answer.memberId)
+  })
+}
+
+/** Gets the assignment of this member; the leader sends everybody's. */
+export const syncGroup = (
+  broker: KafkaBroker,
+  { groupId, groupInstanceId }: MembershipOptions,
+  { memberId, generation }: MemberIdentity,
+  groupAssignment: Apis["SyncGroup"]["payload"]["groupAssignment"]
+): Effect.Effect<Apis["SyncGroup"]["response"], ClientFailure> =>
+  call(broker, "SyncGroup", { groupId, generationId: generation, memberId, groupInstanceId, groupAssignment })
+
+export const sendHeartbeat = (
+  broker: KafkaBroker,
+  { groupId, groupInstanceId }: MembershipOptions,
+  { memberId, generation }: MemberIdentity
+): Effect.Effect<Apis["Heartbeat"]["response"], ClientFailure> =>
+  call(broker, "Heartbeat", { groupId, groupGenerationId: generation, memberId, groupInstanceId })
+
+/** Leaves at once, over any connection: the member's own connection may be waiting for a JoinGroup. */
+export const leaveGroup = Effect.fnUntraced(function* (cluster: Cluster, groupId: string, memberId: string) {
+  const broker = yield* cluster.coordinator("group", groupId)
+  yield* check((yield* call(broker, "LeaveGroup", { groupId, memberId })).errorCode)
+})

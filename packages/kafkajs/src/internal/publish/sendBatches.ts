@@ -1,0 +1,117 @@
+/** One Produce request: prepares its batches, sends them, and acts on the answer to each. */
+import { ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import { type ClientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
+import { outcomeOf } from "./produceOutcome.ts"
+import { encodeProduce, type TakenBatch } from "./produceRequest.ts"
+import type { SenderState } from "./senderState.ts"
+
+const identityRetired = failure("INVALID_TXN_STATE", "it is not known what was written to the partition before")
+const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
+
+const failBatch = ({ log, batch }: TakenBatch, failed: ClientFailure, { options, errors }: SenderState): void =>
+  log.failed(
+    batch,
+    errors.of(failed, {
+      operation: "write to",
+      topic: log.topic,
+      partition: log.partition,
+      bytes: batch.records[0]!.bytes,
+      ...(options.transactionalId !== undefined && { transactionalId: options.transactionalId })
+    })
+  )
+
+/** Acts on the failure of a batch. True when the leaders must be looked up again. */
+const settleFailure = (
+  taken: TakenBatch,
+  failed: ClientFailure,
+  sent: "sent" | "notSent",
+  state: SenderState
+): boolean => {
+  const { log, batch } = taken
+  switch (outcomeOf(failed.type, batch.records.length, state.options.kind)) {
+    case "again":
+      log.requeue(batch, "notWritten")
+      return true
+    case "unknown":
+      log.requeue(batch, sent === "sent" ? "unknown" : "notWritten")
+      return true
+    case "renew":
+      log.requeue(batch, "notWritten")
+      log.retireIdentity()
+      return false
+    case "split":
+      log.split(batch)
+      return false
+    case "fail":
+      failBatch(taken, failed, state)
+      return false
+  }
+}
+
+/** Gives each partition a producer id, and adds the partitions to the transaction, if there is one. */
+const prepare = Effect.fnUntraced(function* (batches: ReadonlyArray<TakenBatch>, state: SenderState) {
+  const { options } = state
+  for (const { log } of batches) {
+    if (log.identity !== undefined) continue
+    if (state.identity === undefined || state.identity === log.retiredIdentity) {
+      state.identity = yield* options.newIdentity
+    }
+    // A transaction has only one id. Under a retired id the broker would take the batch for a duplicate.
+    if (state.identity === log.retiredIdentity) return yield* Effect.fail(identityRetired)
+    log.identity = state.identity
+  }
+  yield* options.beforeSend(batches.map(({ log: { topic, partition } }) => ({ topic, partition })))
+})
+
+const produce = Effect.fnUntraced(function* (
+  node: number,
+  batches: ReadonlyArray<TakenBatch>,
+  { cluster, options }: SenderState
+) {
+  const broker = yield* cluster.node(node)
+  const { acks, transactionalId } = options
+  // The broker gives up before this client does, so that its answer still arrives.
+  const timeoutMillis = Math.ceil(options.requestTimeoutMillis / 2)
+  const payload = { acks, timeout: timeoutMillis, topicData: [] }
+  return yield* call(broker, "Produce", payload, {
+    encode: () => encodeProduce({ acks, timeoutMillis, transactionalId }, batches)
+  })
+})
+
+/** Sends prepared batches. True when the leaders must be looked up again. */
+const request = Effect.fnUntraced(function* (node: number, batches: ReadonlyArray<TakenBatch>, state: SenderState) {
+  const answer = yield* Effect.result(produce(node, batches, state))
+  if (answer._tag === "Failure") {
+    return batches.map((taken) => settleFailure(taken, answer.failure, "sent", state)).includes(true)
+  }
+  const results = new Map(
+    answer.success.topics.flatMap(({ topicName, partitions }) =>
+      partitions.map((result) => [ConsumerRecord.partitionKey(topicName, result.partition), result] as const)
+    )
+  )
+  let stale = false
+  for (const taken of batches) {
+    const { log, batch } = taken
+    const result = results.get(ConsumerRecord.partitionKey(log.topic, log.partition))
+    const failed = result === undefined ? unanswered : failureOfCode(result.errorCode)
+    if (failed === undefined) log.acknowledged(batch, BigInt(result!.baseOffset))
+    else if (failed.type === "DUPLICATE_SEQUENCE_NUMBER") log.acknowledged(batch, -1n)
+    else if (settleFailure(taken, failed, "sent", state)) stale = true
+  }
+  return stale
+})
+
+/** Sends batches that were taken from their logs. True when the leaders must be looked up again. */
+export const sendBatches = Effect.fnUntraced(function* (
+  node: number,
+  batches: ReadonlyArray<TakenBatch>,
+  state: SenderState
+) {
+  const isPlain = state.options.kind === "plain"
+  const prepared = yield* Effect.result(isPlain ? Effect.void : state.oneAtATime(prepare(batches, state)))
+  return prepared._tag === "Success"
+    ? yield* request(node, batches, state)
+    : batches.map((taken) => settleFailure(taken, prepared.failure, "notSent", state)).includes(true)
+})

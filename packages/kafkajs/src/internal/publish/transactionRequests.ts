@@ -1,0 +1,103 @@
+/** The requests of a transactional producer (KIP-98). */
+import type { Broker, ConsumerRecord } from "@eventbus/core"
+import { Clock, Duration, Effect, Schedule } from "effect"
+import type { Cluster } from "../connection/cluster.ts"
+import { byTopic } from "../wire/byTopic.ts"
+import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
+import type { Identity } from "./partitionLog.ts"
+
+export type TransactionalOptions = Broker.ProducerOptions & {
+  readonly transactionalId: string
+  readonly transactionTimeout?: Duration.Input
+}
+
+/** The requests of one epoch. Each is repeated while the coordinator is not ready, until the delivery timeout. */
+export interface TransactionRequests {
+  readonly addPartitions: (
+    partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
+  ) => Effect.Effect<void, ClientFailure>
+  readonly addOffsets: (groupId: string) => Effect.Effect<void, ClientFailure>
+  readonly sendOffsets: (
+    groupId: string,
+    offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+  ) => Effect.Effect<void, ClientFailure>
+  readonly end: (outcome: "commit" | "abort") => Effect.Effect<void, ClientFailure>
+}
+
+const isTransient = ({ type }: ClientFailure): boolean =>
+  isCoordinatorFailure(type) || type === Local.timeout || type === "REQUEST_TIMED_OUT"
+
+/** Repeats transient failures every 50 ms, for at most `millis`. */
+const retryTransient =
+  (millis: number) =>
+  <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
+    Effect.flatMap(Clock.currentTimeMillis, (start) =>
+      Effect.retry(effect, {
+        schedule: Schedule.spaced("50 millis"),
+        while: (failed) => Effect.map(Clock.currentTimeMillis, (now) => isTransient(failed) && now - start < millis)
+      })
+    )
+
+/** Starts a new epoch. It fences all older epochs and aborts the transaction that they left open. */
+export const initProducerId = (
+  cluster: Cluster,
+  { transactionalId, transactionTimeout }: TransactionalOptions,
+  millis: number
+): Effect.Effect<Identity, ClientFailure> =>
+  Effect.gen(function* () {
+    const coordinator = yield* cluster.coordinator("transaction", transactionalId)
+    const answer = yield* call(coordinator, "InitProducerId", {
+      transactionalId,
+      transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds")
+    })
+    yield* check(answer.errorCode)
+    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+  }).pipe(retryTransient(millis))
+
+/** Code of partitions that were not tried because another one failed. */
+const operationNotAttempted = 55
+
+export const transactionRequests = (
+  cluster: Cluster,
+  transactionalId: string,
+  identity: Identity,
+  millis: number
+): TransactionRequests => {
+  const producer = {
+    transactionalId,
+    producerId: String(identity.producerId),
+    producerEpoch: identity.producerEpoch
+  }
+  const coordinator = cluster.coordinator("transaction", transactionalId)
+  const addOffsets = Effect.fnUntraced(function* (groupId: string) {
+    yield* check((yield* call(yield* coordinator, "AddOffsetsToTxn", { ...producer, groupId })).errorCode)
+  })
+  return {
+    addPartitions: (partitions) =>
+      Effect.gen(function* () {
+        const topics = byTopic(partitions, ({ partition }) => partition)
+        const answer = yield* call(yield* coordinator, "AddPartitionsToTxn", { ...producer, topics })
+        const codes = answer.errors.flatMap(({ partitionErrors }) => partitionErrors.map(({ errorCode }) => errorCode))
+        yield* check(...codes.filter((code) => code !== operationNotAttempted))
+      }).pipe(retryTransient(millis)),
+    addOffsets: (groupId) => addOffsets(groupId).pipe(retryTransient(millis)),
+    sendOffsets: (groupId, offsets) =>
+      Effect.gen(function* () {
+        yield* addOffsets(groupId)
+        const group = yield* cluster.coordinator("group", groupId)
+        const topics = byTopic(offsets, ({ partition, offset }) => ({
+          partition,
+          offset: String(offset),
+          metadata: null
+        }))
+        const answer = yield* call(group, "TxnOffsetCommit", { ...producer, groupId, topics })
+        yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
+      }).pipe(retryTransient(millis)),
+    end: (outcome) =>
+      Effect.gen(function* () {
+        const transactionResult = outcome === "commit"
+        yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult })).errorCode)
+      }).pipe(retryTransient(millis))
+  }
+}

@@ -1,0 +1,113 @@
+/** What a session reports when its assignment changes, and when a topic that it reads was deleted. */
+import { type Broker, ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import * as RetryBackoff from "../connection/retryBackoff.ts"
+import { isFatal } from "../fetch/fetchAnswer.ts"
+import { byGeneration, type GenerationPartitions, type OwnedPartition } from "../group/ownership.ts"
+import { fetchCommitted } from "../offsets/committedOffsets.ts"
+import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
+import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
+
+/** The committed offsets and log bounds of new partitions. */
+const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added: ReadonlyArray<OwnedPartition>) {
+  const { cluster, fetcher, settings } = session
+  const metadata = yield* fetcher.refresh
+  const offsetsAt = (at: number) => listOffsets(cluster, metadata, added, at, settings.isolation)
+  const committed = Effect.flatMap(cluster.coordinator("group", settings.groupId), (broker) =>
+    fetchCommitted(broker, settings.groupId, added)
+  )
+  const [offsets, starts, ends] = yield* Effect.all([committed, offsetsAt(earliest), offsetsAt(latest)], {
+    concurrency: "unbounded"
+  })
+  return added.map(({ topic, partition }): Broker.AssignedPartition => {
+    const key = ConsumerRecord.partitionKey(topic, partition)
+    return {
+      topic,
+      partition,
+      committed: offsets.get(key),
+      logStart: starts.get(key) ?? 0n,
+      logEnd: ends.get(key) ?? 0n
+    }
+  })
+})
+
+/** Emits `Assigned` for the partitions that are still owned when their offsets are known. */
+const announce = (
+  session: SessionState,
+  generation: number,
+  added: ReadonlyArray<OwnedPartition>,
+  triesBefore = 0
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { ownership } = session
+    const held = added.filter((owned) => ownership.holds(owned))
+    if (held.length === 0) return Effect.void
+    return Effect.matchEffect(lookUpOffsets(session, held), {
+      onSuccess: (found) =>
+        Effect.sync(() => {
+          const still = held.filter((owned) => ownership.holds(owned))
+          for (const owned of still) owned.phase = "waiting"
+          if (still.length === 0) return
+          const partitions = found.filter((partition) => ownership.get(partition)?.generation === generation)
+          emit(session, { _tag: "Assigned", generation, partitions })
+        }),
+      onFailure: (failed) =>
+        isFatal(failed)
+          ? session.failSession(failed)
+          : Effect.delay(announce(session, generation, added, triesBefore + 1), RetryBackoff.delayMillis(triesBefore))
+    })
+  })
+
+/** Emits `Revoked`, and `Lost` when the partitions are not released within the rebalance timeout. */
+const revoke = (session: SessionState, { generation, partitions }: GenerationPartitions): void => {
+  const { ownership, membership, settings } = session
+  const release = Effect.sync(() => {
+    const held = ownership.remove(partitions)
+    if (held.length > 0) membership.requestRejoin()
+    return held
+  })
+  emit(session, {
+    _tag: "Revoked",
+    generation,
+    partitions: coordinates(partitions),
+    release: Effect.asVoid(release)
+  })
+  session.fork(
+    Effect.sleep(settings.rebalanceTimeoutMillis).pipe(
+      Effect.andThen(release),
+      Effect.andThen((late) =>
+        Effect.sync(() => {
+          if (late.length > 0) emitLost(session, { generation, partitions: late })
+        })
+      )
+    )
+  )
+}
+
+/** Applies a new assignment of the group. */
+export const onAssigned = (
+  session: SessionState,
+  generation: number,
+  assignment: ReadonlyArray<ConsumerRecord.TopicPartition>
+): void => {
+  const { added, revoked, dropped, isFirst } = session.ownership.assign(generation, assignment)
+  for (const group of revoked) revoke(session, group)
+  if (dropped > 0) session.membership.requestRejoin()
+  if (added.length > 0) session.fork(announce(session, generation, added))
+  else if (isFirst) emit(session, { _tag: "Assigned", generation, partitions: [] })
+}
+
+/** The session owns nothing any more. */
+export const loseAll = (session: Pick<SessionState, "events" | "ownership">): void => {
+  for (const group of session.ownership.clear()) emitLost(session, group)
+}
+
+/** A topic was deleted: its assignment is void, and the broker has deleted its committed offsets with it. */
+export const onTopicDeleted = (session: SessionState, topic: string): void => {
+  const { ownership, membership, partitionCounts, pollNow } = session
+  const held = ownership.all().filter((owned) => owned.topic === topic && owned.phase !== "preparing")
+  for (const group of byGeneration(ownership.remove(held))) emitLost(session, group)
+  partitionCounts.delete(topic)
+  pollNow.openUnsafe()
+  membership.requestRejoin()
+}

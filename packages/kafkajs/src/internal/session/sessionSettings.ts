@@ -1,0 +1,39 @@
+/** The settings of one session: the port's options with their defaults, in milliseconds. */
+import { Broker } from "@eventbus/core"
+import { Duration } from "effect"
+import { defaults } from "../connection/options.ts"
+import type { SecuredOptions } from "../connection/security.ts"
+import type { FetcherOptions } from "../fetch/fetchRequest.ts"
+import type { MembershipOptions } from "../group/memberRequests.ts"
+
+export interface SessionSettings extends MembershipOptions, FetcherOptions {}
+
+export const sessionSettings = (options: Broker.ConsumerOptions): SessionSettings => {
+  const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
+  return {
+    groupId: options.groupId,
+    groupInstanceId: options.groupInstanceId ?? null,
+    topics: [...new Set(options.topics)],
+    sessionTimeoutMillis,
+    rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
+    heartbeatIntervalMillis: Math.min(
+      Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
+      sessionTimeoutMillis / 3
+    ),
+    maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
+    maxBytesOf: (topic) => Broker.maxBytesOf(options, topic),
+    isolation: options.isolationLevel ?? "read_committed"
+  }
+}
+
+/** Options of the member's own connections. A request that gets no answer ends after a third of the session, which leaves time for two more tries. */
+export const memberConnection = (
+  options: SecuredOptions,
+  { sessionTimeoutMillis }: SessionSettings
+): SecuredOptions => ({
+  ...options,
+  requestTimeout: Math.min(
+    Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    Math.max(1_000, sessionTimeoutMillis / 3)
+  )
+})
