@@ -10,6 +10,7 @@ import { citations } from "./house/citations.ts"
 import { docstrings } from "./house/docstrings.ts"
 import { limits } from "./house/limits.ts"
 import { links } from "./house/links.ts"
+import { reference } from "./house/reference.ts"
 import { type Check, violationText } from "./house/report.ts"
 import { sentences } from "./house/sentences.ts"
 import { unusedExports } from "./house/unusedExports.ts"
@@ -22,7 +23,8 @@ const checks: Readonly<Record<string, Check>> = {
   citations,
   words: privateWords,
   sentences,
-  links
+  links,
+  reference
 }
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { root: { type: "string" } } })

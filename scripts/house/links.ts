@@ -4,6 +4,7 @@
  */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
+import { anchorsOf } from "./anchors.ts"
 import type { Check, Violation } from "./report.ts"
 import { documentTexts, lineOf, type Text } from "./texts.ts"
 
@@ -42,24 +43,11 @@ const faultOf = (root: string, { path, content }: Text, link: string): string | 
   if (!existsSync(join(root, target))) return `there is no ${target}`
   if (anchor === undefined || !target.endsWith(".md")) return undefined
   const page = file === "" ? content : readFileSync(join(root, target), "utf8")
-  return anchorsOf(page).has(anchor) ? undefined : `${target} has no heading #${anchor}`
+  return new Set(anchorsOf(headingsOf(page))).has(anchor) ? undefined : `${target} has no heading #${anchor}`
 }
 
-/** The anchors that GitHub gives to the headings of a page; a heading that stands there twice has a number behind it. */
-const anchorsOf = (page: string): ReadonlySet<string> => {
-  const counts = new Map<string, number>()
-  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => {
-    const slug = heading!
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, "")
-      .trim()
-      .replace(/\s/g, "-")
-    const before = counts.get(slug) ?? 0
-    counts.set(slug, before + 1)
-    return before === 0 ? slug : `${slug}-${before}`
-  })
-  return new Set(anchors)
-}
+const headingsOf = (page: string): ReadonlyArray<string> =>
+  [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!)
 
 const namedPaths = (root: string, text: Text) => {
   const tree = globSync(["{packages,test,scripts,docs}/**/*", ".ci/*", "*"], {

@@ -10,12 +10,16 @@ export interface PublicPackage {
   readonly name: string
   /** Such as `packages/core`. */
   readonly folder: string
+  /** Never published. */
+  readonly isPrivate: boolean
   readonly modules: ReadonlyArray<PublicModule>
 }
 
 export interface PublicModule {
   /** Such as `Binding`. */
   readonly name: string
+  /** How a user imports it. */
+  readonly importedAs: string
   readonly file: SourceFile
   readonly exports: ReadonlyArray<Export>
 }
@@ -49,11 +53,13 @@ export const publicPackages = (root: string): ReadonlyArray<PublicPackage> =>
   globSync("packages/*/package.json", { cwd: root })
     .sort()
     .flatMap((manifest) => {
-      const { name, exports } = JSON.parse(readFileSync(join(root, manifest), "utf8"))
+      const { name, exports, private: isPrivate = false } = JSON.parse(readFileSync(join(root, manifest), "utf8"))
       if (exports === undefined) return []
       const folder = dirname(manifest)
-      const modules = publicFiles(root, folder, exports).map((path) => readModule(root, path))
-      return [{ name, folder, modules }]
+      const modules = publicFiles(root, folder, exports)
+        .map((path) => readModule(root, name, folder, path))
+        .filter((module) => module.exports.length > 0)
+      return [{ name, folder, isPrivate, modules }]
     })
 
 /** The files that the exports map of a package names, and those that its index passes on as namespaces; not the index itself. */
@@ -75,8 +81,13 @@ const namespaces = (file: SourceFile): ReadonlyArray<string> =>
 /** The path of a relative import from the root of the tree. */
 export const resolveImport = (from: string, specifier: string): string => posix.join(posix.dirname(from), specifier)
 
-const readModule = (root: string, path: string): PublicModule => {
+const readModule = (root: string, packageName: string, folder: string, path: string): PublicModule => {
   const file = readSource(root, path)
+  const name = posix.basename(path, ".ts")
+  const isInIndex = namespaces(readSource(root, posix.join(folder, "src/index.ts"))).includes(path)
+  const importedAs = isInIndex
+    ? `import { ${name} } from "${packageName}"`
+    : `import * as ${name} from "${packageName}/${name}"`
   const byName = Map.groupBy(declarationsOf(root, file), ({ name }) => name)
   const exports = [...byName].map(([name, found]): Export => {
     const declarations = found.map(({ declaration }) => declaration)
@@ -88,7 +99,7 @@ const readModule = (root: string, path: string): PublicModule => {
       members: declarations.flatMap(membersOf)
     }
   })
-  return { name: posix.basename(path, ".ts"), file, exports }
+  return { name, importedAs, file, exports }
 }
 
 interface Named {
