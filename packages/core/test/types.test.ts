@@ -16,7 +16,7 @@ const charge = (value: string): Effect.Effect<void, Declined | Unreachable> =>
   Effect.fail(value === "" ? new Declined({ code: 1 }) : new Unreachable())
 
 describe("onError", () => {
-  it("CARD-10 is demanded as soon as the handler can fail", () => {
+  it("CARD-10 is required as soon as the handler can fail", () => {
     // @ts-expect-error: the handler can fail, and nothing says what to do then
     Binding.make("orders", { ...orders, handler: ({ value }) => charge(value) })
   })
@@ -54,7 +54,7 @@ describe("onError", () => {
     })
   })
 
-  it("CARD-10 a rule may choose a tier, or a wait, by its own error only", () => {
+  it("CARD-10 a rule may choose a tier or a wait from its own error only", () => {
     Binding.make("orders", {
       ...orders,
       handler: ({ value }) => charge(value),
@@ -79,7 +79,7 @@ describe("onError", () => {
     assert.strictEqual(binding.name, "orders")
   })
 
-  it("CARD-10 is not asked for when the handler cannot fail", () => {
+  it("CARD-10 is not required when the handler cannot fail", () => {
     const binding = Binding.make("orders", { ...orders, handler: () => Effect.void })
     assert.strictEqual(binding.name, "orders")
   })
@@ -91,7 +91,7 @@ describe("requirements", () => {
     handler: ({ value }) => Effect.flatMap(Ledger, (ledger) => ledger.book(value))
   })
 
-  it("CARD-10 what the handler requires is demanded by the binding's layer", () => {
+  it("CARD-10 the binding's layer requires the services of the handler", () => {
     // @ts-expect-error: the layer still needs a Ledger
     const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(booking)
     assert.isDefined(incomplete)
@@ -111,7 +111,7 @@ describe("settings", () => {
     Binding.make("orders", { ...orders, autoCommit: true, handler: () => Effect.void })
   })
 
-  it("BND-05 ack modes are those that acknowledge", () => {
+  it("BND-05 only acknowledging ack modes exist", () => {
     // @ts-expect-error: there is no such mode
     Binding.make("orders", { ...orders, ackMode: "AUTO", handler: () => Effect.void })
   })
@@ -134,7 +134,7 @@ describe("settings", () => {
     assert.isDefined([incomplete, complete, none])
   })
 
-  it("OFF-19 the function for the key knows the types of the record, and defaults are asked for by an empty object", () => {
+  it("OFF-19 the key function has the record's types, and an empty object means the defaults", () => {
     const byContent = Binding.make("orders", {
       ...orders,
       idempotency: { key: ({ value }) => value.toUpperCase() },
@@ -150,7 +150,7 @@ describe("settings", () => {
     Binding.make("orders", { ...orders, idempotency: { key: () => 1 }, handler: () => Effect.void })
   })
 
-  it("CB-09 what a breaker's probe requires is demanded, too", () => {
+  it("CB-09 the layer also requires the services of a breaker's probe", () => {
     const probe = Effect.flatMap(Ledger, (ledger) => ledger.book("probe"))
     const probed = Binding.make("orders", { ...orders, circuitBreaker: { probe }, handler: () => Effect.void })
     // @ts-expect-error: the layer still needs a Ledger

@@ -53,7 +53,7 @@ describe("the demo's account", () => {
     ])
   })
 
-  it("puts the dead letters of one error together, with their attempts", () => {
+  it("groups dead letters by error, with their attempts", () => {
     const deadLetters = [letter(1, { attempts: 4 }), letter(2), letter(3)]
     assert.deepStrictEqual(account({ ...evidence, deadLetters }, nowhere).deadLetterGroups, [
       {
@@ -68,7 +68,7 @@ describe("the demo's account", () => {
     ])
   })
 
-  it("tells cards that are never charged from what the outage cost", () => {
+  it("distinguishes cards that are never charged from records that the outage delayed", () => {
     const silent = (offset: number, card: string) =>
       letter(offset, { exception: "GatewayDown", value: JSON.stringify({ id: `o-${offset}`, amount: 1, card }) })
     const deadLetters = [silent(1, "unreachable"), silent(2, "good"), silent(3, "cursed"), letter(4)]
@@ -76,7 +76,7 @@ describe("the demo's account", () => {
     assert.deepStrictEqual({ hopeless, outage }, { hopeless: 2, outage: 1 })
   })
 
-  it("counts what waits in a retry topic as waiting", () => {
+  it("counts records in a retry topic as waiting", () => {
     const retrying = [{ ...letter(2), topic: "orders.retry-1" }]
     const placed = new Set([...evidence.placed, "o-2"])
     const committed = new Map([[0, 3n]])
@@ -87,7 +87,7 @@ describe("the demo's account", () => {
     assert.deepStrictEqual({ waiting, lost, problems }, { waiting: 1, lost: 0, problems: [] })
   })
 
-  it("counts what is behind the committed offset as waiting", () => {
+  it("counts records behind the committed offset as waiting", () => {
     const { waiting, problems } = account(
       { ...evidence, placed: new Set([...evidence.placed, "o-2"]), orders: [...evidence.orders, order(2)] },
       nowhere
@@ -129,13 +129,13 @@ describe("the demo's account", () => {
     assert.match(account({ ...evidence, ...change }, nowhere).problems.join("\n"), problem)
   })
 
-  it("takes a repetition for what it is after work was cut off", () => {
+  it("recognises a repetition after work was cut off", () => {
     const twice = { ...evidence, payments: [payment(0), payment(0)] }
     const { repeated, uncommitted, problems } = account(twice, new Set([0]))
     assert.deepStrictEqual({ repeated, uncommitted, problems }, { repeated: 1, uncommitted: 0, problems: [] })
   })
 
-  it("counts what is finished and not committed", () => {
+  it("counts records that are finished and not committed", () => {
     const { repeated, uncommitted } = account({ ...evidence, committed: new Map([[0, 1n]]) }, new Set([0]))
     assert.deepStrictEqual({ repeated, uncommitted }, { repeated: 0, uncommitted: 1 })
   })

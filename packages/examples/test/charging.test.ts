@@ -41,7 +41,7 @@ const committed = (offset: bigint) =>
   )
 
 describe("charging", () => {
-  it.effect("TST-01: a gateway that is down for two seconds costs nobody an order", () =>
+  it.effect("TST-01: no order is lost when the gateway is down for two seconds", () =>
     Effect.gen(function* () {
       const gateway = yield* FakeGateway
       gateway.answer = () => Effect.fail(new GatewayDown({ status: 503 }))
@@ -56,7 +56,7 @@ describe("charging", () => {
     }).pipe(Effect.provide(World))
   )
 
-  it.effect("a declined card goes to the dead letter topic at once, and the next order is not held up", () =>
+  it.effect("a declined card goes to the dead letter topic at once, and the next order is not delayed", () =>
     Effect.gen(function* () {
       const kafka = yield* MemoryBroker.MemoryBroker
       const gateway = yield* FakeGateway

@@ -21,7 +21,7 @@ const idsIn = Effect.fnUntraced(function* (topic: string) {
 
 describe("the example of a result-based consumer", () => {
   it.effect(
-    "RES-16 RES-03 RES-04 each result sends its order on its way, by the settings of the file; all offsets are committed",
+    "RES-16 RES-03 RES-04 each result routes its order by the settings of the file; all offsets are committed",
     () => {
       const charged: Array<string> = []
       const times: Array<number> = []
@@ -65,7 +65,7 @@ describe("the example of a result-based consumer", () => {
     }
   )
 
-  it.effect("RES-16 the compose file has a Kafka where the settings look for it, with their topic", () =>
+  it.effect("RES-16 the compose file has a Kafka at the address of the settings, with their topic", () =>
     Effect.gen(function* () {
       const { services } = Schema.decodeUnknownSync(Compose)(
         Yaml.parse(readFileSync(path("docker-compose.yml"), "utf8"))

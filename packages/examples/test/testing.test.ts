@@ -32,7 +32,7 @@ describe("testing a handler (TST-01 TST-05)", () => {
     }).pipe(Effect.provide(World))
   )
 
-  it.effect("the scenario that runs on a real Kafka, too", () =>
+  it.effect("the scenario that also runs on a real Kafka", () =>
     Effect.map(outage("orders"), (charged) => assert.deepStrictEqual(charged, ["o-1"])).pipe(Effect.provide(World))
   )
 })

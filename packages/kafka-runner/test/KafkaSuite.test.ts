@@ -38,7 +38,7 @@ KafkaSuite.shared("the run's shared Kafka", (bootstrap) => {
 
 KafkaSuite.own("three brokers", { brokers: 3 }, (it) => {
   it.effect(
-    "serve while one is killed, and count it in again after a restart",
+    "serve while one is killed, and include it again after a restart",
     () =>
       Effect.gen(function* () {
         const { bootstrap, kill, restart } = yield* RealKafka.RealKafka
@@ -65,7 +65,7 @@ KafkaSuite.own("SASL over TLS with ACLs", { security: "sasl_ssl", acls: true }, 
     sasl: { mechanism, ...user } as SASLOptions
   })
 
-  it.effect.each(["plain", "scram-sha-256", "scram-sha-512"] as const)("lets the admin in by %s", (mechanism) =>
+  it.effect.each(["plain", "scram-sha-256", "scram-sha-512"] as const)("accepts the admin with %s", (mechanism) =>
     Effect.gen(function* () {
       const { bootstrap, ca, users } = yield* RealKafka.RealKafka
       const kafka = new Kafka({ ...quiet, brokers: [...bootstrap], ...connect(ca!, mechanism, users.admin) })
@@ -73,7 +73,7 @@ KafkaSuite.own("SASL over TLS with ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("denies the app user what it was not granted", () =>
+  it.effect("denies the app user operations without a grant", () =>
     Effect.gen(function* () {
       const { bootstrap, ca, users } = yield* RealKafka.RealKafka
       const kafka = new Kafka({ ...quiet, brokers: [...bootstrap], ...connect(ca!, "plain", users.app) })

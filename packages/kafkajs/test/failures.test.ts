@@ -50,7 +50,7 @@ describe("without a broker", () => {
     })
   )
 
-  it.live("closing while a secret is being read interrupts the reading, and is done at once", () =>
+  it.live("closing while a secret is being read interrupts the read, and finishes at once", () =>
     Effect.gen(function* () {
       const started = yield* Deferred.make<void>()
       let ended = false
@@ -128,7 +128,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("what an ACL denies is AuthorizationFailed and names the thing", () =>
+  it.effect("an operation that an ACL denies is AuthorizationFailed and names the resource", () =>
     Effect.gen(function* () {
       const { brokers, ssl, sasl, users } = yield* options
       const topic = "secured"
@@ -157,34 +157,36 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("what a user may do is told: by grant, by the lack of it, and nothing of a topic that does not exist", () =>
-    Effect.gen(function* () {
-      const { brokers, ssl, sasl, users } = yield* options
-      const topic = "rights"
-      yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
-        Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 3 }]))
-      )
-      const rightsOf = (user: typeof users.app) =>
-        withBroker({ brokers, ssl, sasl: sasl(user) }, ({ admin }) =>
-          Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "rights-missing"], ["rights-group"]))
+  it.effect(
+    "the allowed operations are reported: granted, not granted, and nothing for a topic that does not exist",
+    () =>
+      Effect.gen(function* () {
+        const { brokers, ssl, sasl, users } = yield* options
+        const topic = "rights"
+        yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
+          Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 3 }]))
         )
-      const admin = yield* rightsOf(users.admin)
-      assert.deepStrictEqual([...admin.topics.keys()], [topic])
-      assert.includeMembers([...(admin.topics.get(topic) ?? [])], ["Read", "Write", "Create", "Delete", "Describe"])
-      assert.includeMembers([...(admin.groups.get("rights-group") ?? [])], ["Read", "Describe", "Delete"])
-      assert.includeMembers([...(admin.cluster ?? [])], ["Create", "ClusterAction"])
-      const app = yield* rightsOf(users.app)
-      assert.deepStrictEqual(app, {
-        cluster: new Set<never>(),
-        topics: new Map([
-          [topic, new Set<never>()],
-          ["rights-missing", new Set<never>()]
-        ]),
-        groups: new Map([["rights-group", new Set<never>()]])
+        const rightsOf = (user: typeof users.app) =>
+          withBroker({ brokers, ssl, sasl: sasl(user) }, ({ admin }) =>
+            Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "rights-missing"], ["rights-group"]))
+          )
+        const admin = yield* rightsOf(users.admin)
+        assert.deepStrictEqual([...admin.topics.keys()], [topic])
+        assert.includeMembers([...(admin.topics.get(topic) ?? [])], ["Read", "Write", "Create", "Delete", "Describe"])
+        assert.includeMembers([...(admin.groups.get("rights-group") ?? [])], ["Read", "Describe", "Delete"])
+        assert.includeMembers([...(admin.cluster ?? [])], ["Create", "ClusterAction"])
+        const app = yield* rightsOf(users.app)
+        assert.deepStrictEqual(app, {
+          cluster: new Set<never>(),
+          topics: new Map([
+            [topic, new Set<never>()],
+            ["rights-missing", new Set<never>()]
+          ]),
+          groups: new Map([["rights-group", new Set<never>()]])
+        })
+        yield* grantToApp(yield* RealKafka.RealKafka, topic)
+        const granted = yield* rightsOf(users.app)
+        assert.deepStrictEqual([...(granted.topics.get(topic) ?? [])].sort(), ["Describe", "Read"])
       })
-      yield* grantToApp(yield* RealKafka.RealKafka, topic)
-      const granted = yield* rightsOf(users.app)
-      assert.deepStrictEqual([...(granted.topics.get(topic) ?? [])].sort(), ["Describe", "Read"])
-    })
   )
 })

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { ConditionVariable } from "../src/internal/base/conditionVariable.ts"
 
 describe("Waiters", () => {
-  it.effect("what becomes true between the look and the wait is not missed", () =>
+  it.effect("a condition that becomes true between check and wait is not missed", () =>
     Effect.gen(function* () {
       let looks = 0
       yield* new ConditionVariable().await(() => ++looks > 1)
@@ -11,32 +11,30 @@ describe("Waiters", () => {
     })
   )
 
-  it.effect(
-    "a wake-up resumes whoever is ready, oldest first, and leaves nothing to the next when the first took it all",
-    () =>
-      Effect.gen(function* () {
-        const waiters = new ConditionVariable()
-        const [items, taken]: [Array<number>, Array<string>] = [[], []]
-        const taker = (name: string) =>
-          Effect.andThen(
-            waiters.await(() => items.length > 0),
-            Effect.sync(() => void taken.push(`${name}${items.splice(0).join()}`))
-          )
-        yield* Effect.forkChild(taker("a"), { startImmediately: true })
-        yield* Effect.forkChild(taker("b"), { startImmediately: true })
-        waiters.notifyReady()
-        assert.deepStrictEqual(taken, [])
-        items.push(1, 2)
-        waiters.notifyReady()
-        assert.deepStrictEqual(taken, ["a1,2"])
-        items.push(3)
-        waiters.notifyReady()
-        assert.deepStrictEqual(taken, ["a1,2", "b3"])
-        assert.isTrue(waiters.isEmpty)
-      })
+  it.effect("a wake-up resumes ready waiters, oldest first, and stops when the first took everything", () =>
+    Effect.gen(function* () {
+      const waiters = new ConditionVariable()
+      const [items, taken]: [Array<number>, Array<string>] = [[], []]
+      const taker = (name: string) =>
+        Effect.andThen(
+          waiters.await(() => items.length > 0),
+          Effect.sync(() => void taken.push(`${name}${items.splice(0).join()}`))
+        )
+      yield* Effect.forkChild(taker("a"), { startImmediately: true })
+      yield* Effect.forkChild(taker("b"), { startImmediately: true })
+      waiters.notifyReady()
+      assert.deepStrictEqual(taken, [])
+      items.push(1, 2)
+      waiters.notifyReady()
+      assert.deepStrictEqual(taken, ["a1,2"])
+      items.push(3)
+      waiters.notifyReady()
+      assert.deepStrictEqual(taken, ["a1,2", "b3"])
+      assert.isTrue(waiters.isEmpty)
+    })
   )
 
-  it.effect("an interrupted fiber waits no more; wakeOne resumes one", () =>
+  it.effect("an interrupted fiber no longer waits; wakeOne resumes one", () =>
     Effect.gen(function* () {
       const waiters = new ConditionVariable()
       const fibers = yield* Effect.forEach([1, 2, 3], () =>

@@ -21,7 +21,7 @@ const silentPort = Effect.acquireRelease(
 )
 
 describe("the store in Redis", () => {
-  it.effect("what the client refuses is a typed error that may be tried again", () =>
+  it.effect("a refusal of the client is a typed error that may be tried again", () =>
     Effect.gen(function* () {
       const store = RedisIdempotencyStore.make({ eval: () => Promise.reject(new Error("LOADING")) })
       const token = { key: "k", id: "1" }
@@ -62,7 +62,7 @@ describe("the store in Redis", () => {
     })
   )
 
-  it.live("opening fails with a typed error where nobody answers in time", () =>
+  it.live("opening fails with a typed error when no server answers in time", () =>
     Effect.gen(function* () {
       const port = yield* silentPort
       const error = yield* Effect.flip(Layer.build(RedisIdempotencyStore.layer({ port, connectTimeout: "200 millis" })))

@@ -45,7 +45,7 @@ const missing = (
 const all: Grants = { orders: ["Read"], "orders.retry-1": ["Read", "Write"], "orders.DLT": ["Write"] }
 
 describe("ACLs", () => {
-  it("nothing is missing when topics may be read and written as the binding does", () => {
+  it("no ACL is missing when the binding may read and write its topics", () => {
     assert.deepStrictEqual(missing({}, all, { billing: ["Read"] }), [])
   })
 
@@ -59,7 +59,7 @@ describe("ACLs", () => {
     ])
   })
 
-  it("a topic that is to be made needs Create, where the cluster says that it may not make any", () => {
+  it("a topic to be made needs Create when the cluster denies making topics", () => {
     const { "orders.DLT": _, ...some } = all
     const create = ["Create on topic 'orders.DLT' (unless it is granted for this name)"]
     assert.deepStrictEqual(missing({}, some, {}, ["Describe"]), create)
@@ -68,7 +68,7 @@ describe("ACLs", () => {
     assert.deepStrictEqual(missing({ missingTopics: "wait" }, some, {}, ["Describe"]), [])
   })
 
-  it("a strategy that reads the dead letter topic needs to, in its own group", () => {
+  it("a strategy that consumes the dead letter topic needs Read on it and on its own group", () => {
     const deadLetter = DeadLetter.scheduledReplay({})
     assert.deepStrictEqual(missing({ deadLetter }, all, { billing: ["Read"], "billing.dlt": [] }, ["Create"]), [
       "Read on topic 'orders.DLT'",
@@ -76,12 +76,12 @@ describe("ACLs", () => {
     ])
   })
 
-  it("tiers that are consumed apart need their group", () => {
+  it("tiers with a separate consumer need Read on their group", () => {
     const groups: Grants = { billing: ["Read"], "billing.retry": [] }
     assert.deepStrictEqual(missing({ consumer: "separate" }, all, groups), ["Read on group 'billing.retry'"])
   })
 
-  it("what the cluster does not say is not missing", () => {
+  it("an ACL that the cluster does not report is not listed as missing", () => {
     assert.deepStrictEqual(missing({}, {}, {}), [])
   })
 })

@@ -97,7 +97,7 @@ describe("replay (TST-06: dead letter replay)", () => {
   )
 
   scenario(
-    "DLT-27 C06 ruling 30 working headers are reset, origin and first failure stay, the user's own are untouched",
+    "DLT-27 C06 ruling 30 retry headers are reset, origin and first failure stay, the user's headers are unchanged",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics()
@@ -123,7 +123,7 @@ describe("replay (TST-06: dead letter replay)", () => {
       })
   )
 
-  scenario("DLT-23 C13 null key and value stay null, and a record returns to the partition that it was in", () =>
+  scenario("DLT-23 C13 null key and value stay null, and a record returns to its source partition", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics(3)
       const nulls = { ...letter(null, { "x-eventbus-original-partition": "2" }), key: null }
@@ -148,7 +148,7 @@ describe("replay (TST-06: dead letter replay)", () => {
   )
 
   scenario(
-    "DLT-24 ruling 31 a window selects by dlt-timestamp, half-open; repeated, or followed by a replay, it does not double",
+    "DLT-24 ruling 31 a window selects by dlt-timestamp, half-open; repeating it, or replaying afterwards, does not double",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics(2)
@@ -171,7 +171,7 @@ describe("replay (TST-06: dead letter replay)", () => {
   )
 
   scenario(
-    "DLT-25 C06 to a tier: its first delivery there, with its delay to come; a tier that is none is refused",
+    "DLT-25 C06 to a tier: the record gets its first delivery there after the tier's delay; an unknown tier is refused",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics()
@@ -211,7 +211,7 @@ describe("replay (TST-06: dead letter replay)", () => {
     })
   )
 
-  scenario("a record that its topic does not take is passed over, and the others go on", () =>
+  scenario("a record that its topic refuses is passed over, and the others are replayed", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { config: new Map([["max.message.bytes", "2000"]]) })
@@ -228,7 +228,7 @@ describe("replay (TST-06: dead letter replay)", () => {
     })
   )
 
-  scenario("without its source topic nothing is replayed, and nothing is lost", () =>
+  scenario("without the source topic nothing is replayed, and nothing is lost", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders.DLT")
@@ -241,7 +241,7 @@ describe("replay (TST-06: dead letter replay)", () => {
   )
 
   scenario(
-    "a record of unknown origin goes to the source topic, one that Spring dead-lettered where Spring had it",
+    "a record of unknown origin goes to the source topic; a dead letter of Spring goes to its original topic",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics(2)
@@ -265,7 +265,7 @@ describe("replay (TST-06: dead letter replay)", () => {
       })
   )
 
-  scenario("DLT-26 the position outlives the committed offset, but not the topic", () =>
+  scenario("DLT-26 the position survives the loss of the committed offset, but not of the topic", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics()
       yield* memory.append("orders.DLT", 0, [letter("a"), letter("b")])
@@ -300,7 +300,7 @@ describe("replay (TST-06: dead letter replay)", () => {
 
   for (const nth of [1, 2, 3, 5, 8, 12]) {
     scenario(
-      `DLT-26 requests that fail or whose answers are lost from number ${nth} on: repeated until done, each record is there once`,
+      `DLT-26 requests fail or lose their answers from number ${nth} on: the replay repeats until done, and each record is there once`,
       () =>
         Effect.gen(function* () {
           const memory = yield* withTopics(2)

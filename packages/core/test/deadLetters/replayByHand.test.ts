@@ -43,10 +43,10 @@ const setUp = Effect.fnUntraced(function* (ownsPosition = true) {
 
 const at = (...offsets: ReadonlyArray<number>) => offsets.map((offset) => ({ partition: 0, offset: BigInt(offset) }))
 
-describe("dead letters by hand", () => {
+describe("dead letters replayed and discarded by hand", () => {
   for (const ownsPosition of [true, false]) {
     scenario(
-      `DLT-31 chosen ones are replayed once, and left out of what follows (position is ${ownsPosition ? "ours" : "a handler's"})`,
+      `DLT-31 chosen records are replayed once, and later replays leave them out (position is ${ownsPosition ? "ours" : "a handler's"})`,
       () =>
         Effect.gen(function* () {
           const { replays, states, copies } = yield* setUp(ownsPosition)
@@ -61,36 +61,34 @@ describe("dead letters by hand", () => {
     )
   }
 
-  scenario(
-    "DLT-31 a record that is given up is replayed by nobody, is not counted, and its reason stays in the journal",
-    () =>
-      Effect.gen(function* () {
-        const { memory, target, replays, copies } = yield* setUp()
-        yield* memory.append("orders.DLT", 0, [letter("f", "3")])
-        assert.strictEqual(yield* inTime(replays.discard(at(1, 5), "customer is gone")), 2)
-        assert.strictEqual(yield* inTime(replays.discard(at(1), "again")), 0)
-        assert.strictEqual((yield* inTime(Stats.stats(target))).count, 4)
-        assert.strictEqual((yield* inTime(replays.replayWindow(0, 1e15))).replayed, 4)
-        assert.strictEqual((yield* inTime(replays.replay(9))).replayed, 0)
-        assert.deepStrictEqual(yield* copies, ["a", "c", "d", "e"])
-        assert.lengthOf(yield* memory.log("orders.DLT", 0), 6)
-        const audits = yield* inTime(Listing.discarded(target))
-        assert.deepStrictEqual(
-          audits.map(({ offset, reason, originalOffset, exceptionClass }) => [
-            offset,
-            reason,
-            originalOffset,
-            exceptionClass
-          ]),
-          [
-            ["1", "customer is gone", "7", "Down"],
-            ["5", "customer is gone", "7", "Down"]
-          ]
-        )
-      })
+  scenario("DLT-31 a discarded record is not replayed and not counted, and its reason stays in the journal", () =>
+    Effect.gen(function* () {
+      const { memory, target, replays, copies } = yield* setUp()
+      yield* memory.append("orders.DLT", 0, [letter("f", "3")])
+      assert.strictEqual(yield* inTime(replays.discard(at(1, 5), "customer is gone")), 2)
+      assert.strictEqual(yield* inTime(replays.discard(at(1), "again")), 0)
+      assert.strictEqual((yield* inTime(Stats.stats(target))).count, 4)
+      assert.strictEqual((yield* inTime(replays.replayWindow(0, 1e15))).replayed, 4)
+      assert.strictEqual((yield* inTime(replays.replay(9))).replayed, 0)
+      assert.deepStrictEqual(yield* copies, ["a", "c", "d", "e"])
+      assert.lengthOf(yield* memory.log("orders.DLT", 0), 6)
+      const audits = yield* inTime(Listing.discarded(target))
+      assert.deepStrictEqual(
+        audits.map(({ offset, reason, originalOffset, exceptionClass }) => [
+          offset,
+          reason,
+          originalOffset,
+          exceptionClass
+        ]),
+        [
+          ["1", "customer is gone", "7", "Down"],
+          ["5", "customer is gone", "7", "Down"]
+        ]
+      )
+    })
   )
 
-  scenario("DLT-31 entries of the journal that are none, or another group's, say nothing", () =>
+  scenario("DLT-31 invalid journal entries, and entries of another group, are ignored", () =>
     Effect.gen(function* () {
       const { memory, target, replays } = yield* setUp()
       yield* memory.createTopic("orders.DLT.replays")
@@ -115,7 +113,7 @@ describe("dead letters by hand", () => {
     })
   )
 
-  scenario("a page begins where it is told to, and ends; a partition that is none has none", () =>
+  scenario("a page begins at the given position and ends; an unknown partition has no page", () =>
     Effect.gen(function* () {
       const { target } = yield* setUp()
       const page = yield* inTime(Listing.list(target, { partition: 0, from: 2n, count: 2 }))

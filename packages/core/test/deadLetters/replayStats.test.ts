@@ -36,7 +36,7 @@ const mixed = Effect.fnUntraced(function* (policy = "delete") {
 })
 
 describe("statistics of dead letters", () => {
-  scenario("DLT-30 a topic that is empty, or not there, has zero records and no dates", () =>
+  scenario("DLT-30 an empty or missing topic has zero records and no dates", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       const nothing: Replay.Stats = {
@@ -53,7 +53,7 @@ describe("statistics of dead letters", () => {
     })
   )
 
-  scenario("DLT-28 DLT-30 ruling 61 counts what is not replayed yet, beside all that is stored", () =>
+  scenario("DLT-28 DLT-30 ruling 61 counts records that are not replayed yet, beside all stored records", () =>
     Effect.gen(function* () {
       const memory = yield* mixed()
       yield* memory.append("orders.DLT", 2, [letter("a", 5, "constructor"), letter("b", 7, "__proto__")])
@@ -69,7 +69,7 @@ describe("statistics of dead letters", () => {
     })
   )
 
-  scenario("DLT-30 classes are bounded", () =>
+  scenario("DLT-30 the number of error classes is bounded", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders.DLT")
@@ -86,7 +86,7 @@ describe("statistics of dead letters", () => {
 })
 
 describe("purge of dead letters", () => {
-  scenario("C25 DLT-29 ruling 32 only the old beginning of a partition goes, and the number is the true one", () =>
+  scenario("C25 DLT-29 ruling 32 only the old beginning of a partition is deleted, and the number is true", () =>
     Effect.gen(function* () {
       yield* mixed()
       assert.strictEqual(yield* purge(0), 0)
@@ -102,7 +102,7 @@ describe("purge of dead letters", () => {
   )
 
   scenario(
-    "C25 a compacted topic is refused, and nothing is claimed; one that is compacted and deleted from is not",
+    "C25 a compacted topic is refused, and no deletion is reported; a topic with compact and delete is purged",
     () =>
       Effect.gen(function* () {
         const memory = yield* mixed("compact")
@@ -115,7 +115,7 @@ describe("purge of dead letters", () => {
       })
   )
 
-  scenario("C25 a topic that is not there has nothing to purge", () =>
+  scenario("C25 a missing topic has nothing to purge", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* purge(1_000), 0)
     })

@@ -85,9 +85,9 @@ const decoder = () => {
 
 const letters = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) => memory.log("orders.DLT", 0))
 
-describe("records that were replayed", () => {
+describe("replayed records", () => {
   scenario(
-    "C06 DLT-27 undecodable, exhausted and refused ones are handled once each, whatever their old headers say",
+    "C06 DLT-27 undecodable, exhausted and refused records are handled once each, whatever their old headers say",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -125,7 +125,7 @@ describe("records that were replayed", () => {
   )
 
   scenario(
-    "C06 C26 DLT-27 one that fails again has all attempts and delays again, and keeps its first failure, place and time",
+    "C06 C26 DLT-27 a record that fails again has all attempts and delays again, and keeps its first failure, origin and time",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -175,7 +175,7 @@ describe("records that were replayed", () => {
   )
 
   scenario(
-    "C06 DLT-25 one that is replayed to a tier waits the tier's delay from now on, and has all its deliveries there",
+    "C06 DLT-25 a record that is replayed to a tier waits the tier's delay from now on, and has all its deliveries there",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -206,7 +206,7 @@ describe("records that were replayed", () => {
   )
 
   scenario(
-    "C08 C13 DLT-03 null and empty keys, values and headers go through tier, dead letter topic and replay as they are",
+    "C08 C13 DLT-03 null and empty keys, values and headers pass tier, dead letter topic and replay unchanged",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker

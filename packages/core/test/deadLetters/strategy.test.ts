@@ -68,7 +68,7 @@ const valuesOf = Effect.fnUntraced(function* (topic: string) {
 const valueOf = (letter: DeadLetterRecord) => text(letter.value)
 
 describe("dead letter strategies", () => {
-  it("CFG DLT-18 DLT-21 settings out of range are refused, all at once; defaults are the seed's", () => {
+  it("CFG DLT-18 DLT-21 settings out of range are refused, all at once; defaults are those of connector seed §4.1", () => {
     expect(DeadLetter.scheduledReplay()).toMatchObject({ cooldownMillis: 3_600_000, maxReplays: 3, batchSize: 100 })
     expect(() => DeadLetter.scheduledReplay({ cooldown: Number.NaN, maxReplays: -1, batchSize: 1.5 })).toThrow(
       /cooldown[\s\S]*maxReplays[\s\S]*batchSize/
@@ -90,7 +90,7 @@ describe("dead letter strategies", () => {
   )
 
   scenario(
-    "DLT-18 ALERT_AND_STORE: each stored record reaches the handler, in order; failing, dying and hanging ones change nothing",
+    "DLT-18 ALERT_AND_STORE: each stored record reaches the handler, in order; failing, dying and hanging calls change nothing",
     () =>
       Effect.gen(function* () {
         const got: Array<string | null> = []
@@ -117,7 +117,7 @@ describe("dead letter strategies", () => {
       })
   )
 
-  scenario("DLT-18 a pile of alerts is bounded and never holds up who stores; the end gives those that wait", () =>
+  scenario("DLT-18 waiting alerts are bounded and never delay storing; waiting alerts are delivered at the end", () =>
     Effect.gen(function* () {
       let given = 0
       const handler = () =>
@@ -133,31 +133,33 @@ describe("dead letter strategies", () => {
     })
   )
 
-  scenario("DLT-19 SCHEDULED_REPLAY: when the oldest is due, what is due, once a minute at most, batch by batch", () =>
-    Effect.gen(function* () {
-      const memory = yield* withTopics()
-      const at = (value: string, millis: number) => stored(value, { "x-eventbus-dlt-timestamp": String(millis) })
-      yield* memory.append("orders.DLT", 0, [at("a", 0), at("b", 0), at("c", 0), at("d", 600_000)])
-      yield* running(DeadLetter.scheduledReplay({ cooldown: "10 minutes", batchSize: 2 }))
-      yield* advance("599 seconds")
-      assert.deepStrictEqual(yield* valuesOf("orders"), [])
-      yield* advance("1 second")
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b"])
-      yield* advance("59 seconds")
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b"])
-      yield* advance("1 second")
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c"])
-      yield* advance("539 seconds")
-      assert.lengthOf(yield* valuesOf("orders"), 3)
-      yield* advance("1 second")
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c", "d"])
-      yield* advance("1 day")
-      assert.lengthOf(yield* valuesOf("orders"), 4)
-      assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 4n)
-    })
+  scenario(
+    "DLT-19 SCHEDULED_REPLAY: runs when the oldest record is due, at most once a minute, and replays due records in batches",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* withTopics()
+        const at = (value: string, millis: number) => stored(value, { "x-eventbus-dlt-timestamp": String(millis) })
+        yield* memory.append("orders.DLT", 0, [at("a", 0), at("b", 0), at("c", 0), at("d", 600_000)])
+        yield* running(DeadLetter.scheduledReplay({ cooldown: "10 minutes", batchSize: 2 }))
+        yield* advance("599 seconds")
+        assert.deepStrictEqual(yield* valuesOf("orders"), [])
+        yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b"])
+        yield* advance("59 seconds")
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b"])
+        yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c"])
+        yield* advance("539 seconds")
+        assert.lengthOf(yield* valuesOf("orders"), 3)
+        yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c", "d"])
+        yield* advance("1 day")
+        assert.lengthOf(yield* valuesOf("orders"), 4)
+        assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 4n)
+      })
   )
 
-  scenario("DLT-19 what arrives later is found when it is due; a time in the future makes nobody wait", () =>
+  scenario("DLT-19 later records are found when they are due; a timestamp in the future delays no other record", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics()
       yield* running(DeadLetter.scheduledReplay({ cooldown: "1 hour" }))
@@ -186,7 +188,7 @@ describe("dead letter strategies", () => {
     })
   )
 
-  scenario("DLT-19 trouble of the broker is reported and tried again; two processes replay a record once", () =>
+  scenario("DLT-19 a broker failure is reported and tried again; two processes replay a record once", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics()
       yield* memory.append("orders.DLT", 0, [stored("a"), stored("b")])
@@ -201,7 +203,7 @@ describe("dead letter strategies", () => {
   )
 
   scenario(
-    "DLT-20 ruling 33 CUSTOM: the handler gets each record once, in order, in group {groupId}.dlt; one that fails stays and is counted",
+    "DLT-20 ruling 33 CUSTOM: the handler gets each record once, in order, in group {groupId}.dlt; a failed record stays and is counted",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics()
@@ -234,7 +236,7 @@ describe("dead letter strategies", () => {
   )
 
   scenario(
-    "DLT-20 CUSTOM: a stop waits for the handler that runs, and leaves nothing behind; one that hangs is cut off and its record comes again",
+    "DLT-20 CUSTOM: a stop waits for the running handler and leaves nothing; a hanging handler is cut off and its record comes again",
     () =>
       Effect.gen(function* () {
         const memory = yield* withTopics()
@@ -285,7 +287,7 @@ describe("dead letter strategies", () => {
       })
   )
 
-  scenario("DLT-20 CUSTOM: a session that dies is reported and made anew", () =>
+  scenario("DLT-20 CUSTOM: a session that dies is reported and restarted", () =>
     Effect.gen(function* () {
       const memory = yield* withTopics()
       const got: Array<string | null> = []

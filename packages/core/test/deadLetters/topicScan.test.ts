@@ -18,7 +18,7 @@ const valuesOf = (scan: TopicScan.TopicScan, partition: number, from: bigint, to
 const values = (...all: ReadonlyArray<string>) => all.map((value) => ({ value: bytes(value) }))
 
 describe("topicScan", () => {
-  scenario("DLT-28 ruling 31 a range ends by position, behind markers, aborted records and holes", () =>
+  scenario("DLT-28 ruling 31 a range ends by position, after markers, aborted records and holes", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("letters", { partitions: 2 })
@@ -38,7 +38,7 @@ describe("topicScan", () => {
     })
   )
 
-  scenario("DLT-28 pages say how far the range was read, markers at its end included", () =>
+  scenario("DLT-28 pages report how far the range was read, markers at its end included", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("letters")
@@ -50,7 +50,7 @@ describe("topicScan", () => {
     })
   )
 
-  scenario("ruling 31 what retention removes on the way is passed over", () =>
+  scenario("ruling 31 records that retention deletes during the scan are passed over", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("letters")
@@ -64,7 +64,7 @@ describe("topicScan", () => {
     })
   )
 
-  scenario("a scan stops at what an open transaction hides, instead of waiting for it", () =>
+  scenario("a scan stops at records of an open transaction instead of waiting for them", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("letters")
@@ -82,7 +82,7 @@ describe("topicScan", () => {
     })
   )
 
-  scenario("ruling 31 a partition that gives nothing fails the scan at its deadline", () =>
+  scenario("ruling 31 a partition that delivers nothing fails the scan at its deadline", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("letters")

@@ -55,9 +55,9 @@ const takenOver = Effect.gen(function* () {
 const settlements = (told: ReadonlyArray<EventBusEvent>) =>
   told.flatMap((event) => (event._tag === "Settled" ? [event.settlement] : []))
 
-describe("copies on their way", () => {
+describe("pending copies", () => {
   it.effect(
-    "ruling 6 RTY-24 one that was not published when its partition was lost never is: another owner has the record",
+    "ruling 6 RTY-24 a copy that was not published when its partition was lost is never published: another owner has the record",
     () =>
       Effect.gen(function* () {
         const { partition, pendingCopies, published, told } = yield* takenOver
@@ -69,14 +69,16 @@ describe("copies on their way", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.effect("RTY-24 one that was taken over before a stop is published: records behind it may be handled already", () =>
-    Effect.gen(function* () {
-      const { partition, pendingCopies, published, told } = yield* takenOver
-      partition.stop()
-      yield* pendingCopies.idle
-      expect(published.map(({ topic }) => topic)).toEqual(["orders.retry-1"])
-      expect(settlements(told)).toEqual(["Routed"])
-      expect(partition.position()).toBe(1n)
-    }).pipe(Effect.scoped)
+  it.effect(
+    "RTY-24 a copy that was accepted before a stop is published: records behind it may be handled already",
+    () =>
+      Effect.gen(function* () {
+        const { partition, pendingCopies, published, told } = yield* takenOver
+        partition.stop()
+        yield* pendingCopies.idle
+        expect(published.map(({ topic }) => topic)).toEqual(["orders.retry-1"])
+        expect(settlements(told)).toEqual(["Routed"])
+        expect(partition.position()).toBe(1n)
+      }).pipe(Effect.scoped)
   )
 })

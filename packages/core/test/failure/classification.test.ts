@@ -46,7 +46,7 @@ describe("classification", () => {
     expect(of({}, named("AuthenticationServerDown"))).toBe("in place NextTier")
   })
 
-  it("CLS-01 CLS-02 routes of rules: as they say, at once, except for a retry", () => {
+  it("CLS-01 CLS-02 routes of rules apply at once, except for a retry", () => {
     const onError = {
       GatewayDown: ({ status }: GatewayDown) => (status === 429 ? Route.after("1 minute") : Route.retry),
       CardDeclined: Route.deadLetter("declined")
@@ -58,7 +58,7 @@ describe("classification", () => {
     expect(of({ onError: () => Route.pause }, "text")).toBe("at once Pause")
   })
 
-  it("ruling 29 dead-lettering and dropping say nothing about a dependency", () => {
+  it("ruling 29 dead-lettered and skipped records do not count against the dependency", () => {
     const permanent = (route: Route.Route) => make({ onError: () => route })(Cause.fail("x"), 0).permanent
     expect([Route.deadLetter(), Route.skip, Route.pause].map(permanent)).toEqual([true, true, true])
     expect([Route.retry, Route.nextTier, Route.tier(1), Route.after(1)].map(permanent)).not.toContain(true)
@@ -87,7 +87,7 @@ describe("classification", () => {
     expect(dead("Timeout", "SocketTimeout")).toBe("in place NextTier")
   })
 
-  it("CLS-12 an expression keeps no state from one message to the next, and sees the beginning of a long one", () => {
+  it("CLS-12 an expression keeps no state between messages, and matches the beginning of a long one", () => {
     const sticky = /refused/gy
     const classify = make({ exceptions: { nonRetryable: [/declined/g, "/gone/g", sticky] } })
     const thenOf = (message: string) => classify(Cause.fail(new Error(message)), 0).destination._tag
@@ -99,7 +99,7 @@ describe("classification", () => {
     expect(thenOf(`${"x".repeat(1017)}declined`)).toBe("NextTier")
   })
 
-  it("CLS-11 a defect has no typed route, but classifier and lists know it", () => {
+  it("CLS-11 a defect has no typed route, but classifier and lists apply to it", () => {
     const defect = Cause.die(new CardDeclined())
     expect(make({ onError: () => Route.skip })(defect, 0).destination._tag).toBe("NextTier")
     expect(make({ onError: () => Route.skip, classifier: Classifier.deadLetter })(defect, 0).destination._tag).toBe(
@@ -111,7 +111,7 @@ describe("classification", () => {
     })
   })
 
-  it("lists walk the chain of causes, also a cyclic one", () => {
+  it("lists match the chain of causes, also a cyclic one", () => {
     const root = Object.assign(new Error("refused"), { name: "ServiceUnavailableException" })
     const exceptions = { skipToTier: { ServiceUnavailableException: 1 } }
     expect(of({ exceptions }, new Error("outer", { cause: new Error("middle", { cause: root }) }))).toBe(
@@ -122,7 +122,7 @@ describe("classification", () => {
     expect(of({ exceptions }, cyclic)).toBe("in place NextTier")
   })
 
-  it("CLS-07 ruling 58 precedence: rule, classifier, non-retryable, skip, retryable; what a non-empty retryable list lacks goes on at once", () => {
+  it("CLS-07 ruling 58 precedence: rule, classifier, non-retryable, skip, retryable; an error outside a non-empty retryable list goes to the next tier at once", () => {
     const exceptions = { nonRetryable: ["A"], skipToTier: { A: 1, B: 2 }, retryable: ["B", "C"] }
     const error = (name: string) => Object.assign(new Error(), { name })
     expect(["A", "B", "C", "D"].map((name) => of({ exceptions }, error(name)))).toEqual([
@@ -141,7 +141,7 @@ describe("classification", () => {
     expect(of({ classifier: () => Classifier.nextTier() }, "x")).toBe("in place NextTier")
   })
 
-  it("CLS-10 it never throws: whatever is thrown, and whatever rules and classifiers do, there is a decision", () => {
+  it("CLS-10 classification never throws: there is a decision, whatever is thrown and whatever rules and classifiers do", () => {
     const hostile: ReadonlyArray<unknown> = [
       undefined,
       null,
@@ -182,7 +182,7 @@ describe("classification", () => {
     }
   })
 
-  it("CLS-10 names from outside are ordinary names", () => {
+  it("CLS-10 names such as constructor are ordinary names", () => {
     const exceptions = { skipToTier: { constructor: 1, toString: 2 } }
     expect(of({ exceptions }, { _tag: "constructor" })).toBe("in place Tier 1")
     expect(of({ exceptions: { skipToTier: {} } }, { _tag: "constructor" })).toBe("in place NextTier")

@@ -87,7 +87,7 @@ describe("failure", () => {
     )
   }
 
-  it.effect("CLS-11 interruption is no failure; an error beside interruption is", () =>
+  it.effect("CLS-11 interruption alone is not a failure; an error beside it is", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Effect.never)
       yield* Fiber.interrupt(fiber)
@@ -99,14 +99,14 @@ describe("failure", () => {
     })
   )
 
-  it("CLS-10 a tag is kept for classification, and text only", () => {
+  it("CLS-10 only a text tag is kept for classification", () => {
     expect(Failure.fromUnknown(new CardDeclined({ code: "51" })).tag).toBe("CardDeclined")
     expect(Failure.fromUnknown({ _tag: "Structural", message: "m" })).toMatchObject({ tag: "Structural", message: "m" })
     expect(Failure.fromUnknown({ _tag: 5 }).tag).toBeUndefined()
     expect(Failure.fromUnknown(new Error("m")).stackTrace).toContain("failure.test.ts")
   })
 
-  it("CLS-10 the chain of causes is followed, bounded, and ends where it repeats", () => {
+  it("CLS-10 the chain of causes is followed up to a limit, and ends where it repeats", () => {
     const chain = new Error("outer", { cause: new TypeError("middle", { cause: "inner" }) })
     expect(Failure.fromUnknown(chain).causes).toEqual([
       { className: "TypeError", message: "middle" },

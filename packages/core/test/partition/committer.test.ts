@@ -50,7 +50,7 @@ const refusing = (number: number) => (offsets: ReadonlyArray<OffsetCommit>) =>
     : Effect.void
 
 describe("committer", () => {
-  it.effect("OFF-08 a partition that is no longer ours does not hold up the commits of the others", () =>
+  it.effect("OFF-08 a partition that this consumer no longer owns does not delay the commits of the others", () =>
     Effect.gen(function* () {
       const [gone, kept] = [partition(0), partition(1)]
       const { commit, mark, sent } = yield* committer(refusing(0))
@@ -65,7 +65,7 @@ describe("committer", () => {
     })
   )
 
-  it.effect("OFF-09 whoever waits for a commit of a lost partition is let go", () =>
+  it.effect("OFF-09 a wait for a commit of a lost partition ends", () =>
     Effect.gen(function* () {
       const lost = partition(0)
       const { commit } = yield* committer(refusing(0))
@@ -80,7 +80,7 @@ describe("committer", () => {
     })
   )
 
-  it.effect("LIF-12 nobody waits for a commit of a partition that is being given up, except for its last one", () =>
+  it.effect("LIF-12 for a partition that is being given up, only its last commit is awaited", () =>
     Effect.gen(function* () {
       const one = partition(0)
       const broken = Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 }))
@@ -102,7 +102,7 @@ describe("committer", () => {
     })
   )
 
-  it.effect("OFF-04 OFF-08 what finishes while a request is refused joins its repetition", () =>
+  it.effect("OFF-04 OFF-08 records that finish while a request is refused join its repetition", () =>
     Effect.gen(function* () {
       const one = partition(0)
       let failures = 2

@@ -91,7 +91,7 @@ describe("offsetTracker", () => {
     )
   })
 
-  it("OFF-15 whatever the order of finishing, the position ends behind the last record", () => {
+  it("OFF-15 in whatever order records finish, the position ends after the last one", () => {
     fc.assert(
       fc.property(
         fc.shuffledSubarray(
@@ -135,14 +135,14 @@ describe("offsetTracker", () => {
     expect(tracker.position()).toBe(130n)
   })
 
-  it("OFF-08 an end of chunk that is behind moves nothing", () => {
+  it("OFF-08 a chunk end behind the position moves nothing", () => {
     const tracker = OffsetTracker.make(100n)
     tracker.endOfChunk(120n)
     tracker.endOfChunk(110n)
     expect(tracker.position()).toBe(120n)
   })
 
-  it("is full when the span, not the number in flight, reaches the limit, and frees up with the first record", () => {
+  it("is full when the span, not the number in flight, reaches the limit, and has room again when the first record finishes", () => {
     const tracker = OffsetTracker.make(0n, { maxSpan: 100 })
     for (let i = 0; i < 100; i++) {
       expect(tracker.isFull()).toBe(false)
@@ -156,7 +156,7 @@ describe("offsetTracker", () => {
     expect([tracker.isFull(), tracker.span(), tracker.position()]).toEqual([false, 1, 100n])
   })
 
-  it("reads the offset of a record only when the position is asked for", () => {
+  it("reads a record's offset only when the position is read", () => {
     let reads = 0
     const lazy = {
       ...record(0n),

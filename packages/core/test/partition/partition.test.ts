@@ -27,7 +27,7 @@ const chunk = (...offsets: ReadonlyArray<bigint>) => ({
 
 describe("an assigned partition", () => {
   it.effect(
-    "CARD-04 is one stream: it passes what is fetched on in offset order, and ends when the partition is given up",
+    "CARD-04 is one stream: it emits fetched records in offset order, and ends when the partition is given up",
     () =>
       Effect.gen(function* () {
         const partition = yield* make

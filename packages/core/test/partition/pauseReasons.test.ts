@@ -31,7 +31,7 @@ describe("pauseReasons", () => {
     )
   })
 
-  it("ruling 9: only an unheld partition is fetched; backpressure and delay let fetched records be handled", () => {
+  it("ruling 9: a partition is fetched only without a reason; backpressure and delay still allow handling", () => {
     for (const reason of every) {
       const reasons = PauseReasons.add(PauseReasons.empty, reason)
       expect(PauseReasons.fetchAllowed(reasons)).toBe(false)

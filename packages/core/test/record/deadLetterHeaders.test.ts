@@ -61,7 +61,7 @@ const headerKey = fc.oneof(
 const header = fc.record({ key: headerKey, value: fc.option(fc.uint8Array({ maxLength: 20 })) })
 
 describe("deadLetterHeaders", () => {
-  it("DLT-04 DLT-05 DLT-06 DLT-07 DLT-08 DLT-09 writes the whole account, in order, as decimal and UTF-8 text", () => {
+  it("DLT-04 DLT-05 DLT-06 DLT-07 DLT-08 DLT-09 writes all headers, in order, as decimal and UTF-8 text", () => {
     const headers = DeadLetterHeaders.make(letter)
     expect(headers.map(({ key, value }) => [key, read(value)])).toEqual([
       ["x-eventbus-original-topic", "orders"],
@@ -85,7 +85,7 @@ describe("deadLetterHeaders", () => {
     ])
   })
 
-  it("DLT-03 DLT-09 DLT-16 any headers: the user's keep order, repeats and bytes; each x-eventbus header occurs once", () => {
+  it("DLT-03 DLT-09 DLT-16 the user's headers keep order, repeats and bytes; each x-eventbus header occurs once", () => {
     fc.assert(
       fc.property(fc.array(header, { maxLength: 30 }), (incoming) => {
         const headers = withHeaders(incoming)
@@ -100,7 +100,7 @@ describe("deadLetterHeaders", () => {
     )
   })
 
-  it("C02 forged bookkeeping is dropped, trail of other tiers included; replay count and group stay with their last value", () => {
+  it("C02 forged retry headers are dropped, trail of other tiers included; replay count and group keep their last value", () => {
     const headers = withHeaders([
       { key: "x-eventbus-retry-tier", value: utf8("3") },
       { key: "x-eventbus-total-attempts", value: utf8("1000") },
@@ -130,7 +130,7 @@ describe("deadLetterHeaders", () => {
     expect(valueOf(withHeaders(incoming), "x-eventbus-original-topic")).toBe("orders")
   })
 
-  it("DLT-10 message is cut to 1 KiB and stack trace to 2 KiB, in bytes, between two characters", () => {
+  it("DLT-10 message is cut to 1 KiB and stack trace to 2 KiB, in bytes, on a character boundary", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 4000, size: "max" }), (given) => {
         const headers = withFailure({ message: given, stackTrace: given })
@@ -154,7 +154,7 @@ describe("deadLetterHeaders", () => {
     expect(valueOf(withFailure({ message: "half \uD83D gone" }), Names.lastExceptionMessage)).toBe("half \uFFFD gone")
   })
 
-  it("C19 says which half could not be decoded, and where", () => {
+  it("C19 names the half that could not be decoded, and the path", () => {
     const valueFailure = new DecodeFailure({ serde: "json", path: '["items"][0]["price"]', detail: "Expected number" })
     const keyFailure = new DecodeFailure({ serde: "json", path: "", detail: "bad key" })
     const of = (key?: DecodeFailure, value?: DecodeFailure) => {
@@ -168,7 +168,7 @@ describe("deadLetterHeaders", () => {
     expect(keys(DeadLetterHeaders.make(letter))).not.toContain(Names.decodeTarget)
   })
 
-  it("DLT-10 without forensics, what a replay and an operator need is still there", () => {
+  it("DLT-10 without forensic headers, the headers that a replay and an operator need stay", () => {
     const headers = withHeaders([{ key: "traceparent", value: utf8("00-1") }])
     const smaller = DeadLetterHeaders.withoutDiagnostics(headers)
     expect(keys(smaller)).toEqual([

@@ -27,8 +27,8 @@ const record = (headers: ReadonlyArray<readonly [string, string | Uint8Array | n
 const read = (headers: Parameters<typeof record>[0], tier = 1) =>
   ofRetryTopic(record(headers), tiers.topicOf(tier), tiers.deliveries)
 
-describe("what a record says about itself", () => {
-  it("RTY-13 RTY-14 RTY-15 what is written is read again", () => {
+describe("retry state in a record's headers", () => {
+  it("RTY-13 RTY-14 RTY-15 written state is read again", () => {
     const state = {
       origin: { topic: "orders", partition: 5, offset: 9_007_199_254_740_993n, timestamp: 77 },
       tier: 2,
@@ -48,7 +48,7 @@ describe("what a record says about itself", () => {
     expect(again).toEqual(copy.headers)
   })
 
-  it("RTY-16 ruling 14 nothing on the main topic is believed", () => {
+  it("RTY-16 ruling 14 retry headers on the main topic are ignored", () => {
     const forged = record([
       [Names.retryTier, "3"],
       [Names.totalAttempts, "1000"],
@@ -100,7 +100,7 @@ describe("what a record says about itself", () => {
     expect(publishedMillis(record(twice))).toBe(6)
   })
 
-  it("hostile headers never throw, and never leave the bounds", () => {
+  it("hostile headers never throw, and their values stay within range", () => {
     const names = [
       ...[Names.retryTier, Names.retryAttempt, Names.retryTimestamp, Names.totalAttempts, Names.firstFailureTimestamp],
       ...[

@@ -75,7 +75,7 @@ describe("backoff", () => {
     )
   })
 
-  it("C28 the worst case is the exact sum of one wait fewer than attempts, and nothing exceeds it", () => {
+  it("C28 the worst case is the exact sum of attempts minus one waits, and no run exceeds it", () => {
     fc.assert(
       fc.property(policies, fc.array(random, { minLength: 20 }), (policy, randoms) => {
         let longest = 0

@@ -10,7 +10,7 @@ const tiersOf = (retry: RetryPolicy.RetryPolicy) => make(source, TopicName.stand
 const three = tiersOf(RetryPolicy.tiered())
 
 describe("tiers of a binding", () => {
-  it("NAM-01 NAM-02 have a topic each, named by the strategy or by their suffix", () => {
+  it("NAM-01 NAM-02 each have a topic, named by the strategy or by their suffix", () => {
     const tiers = tiersOf(RetryPolicy.tiered({ tiers: ["1 second", { delay: "2 seconds", topicSuffix: "late" }] }))
     expect(tiers.topics.map(({ topic }) => topic)).toEqual(["orders.retry-1", "orders.late"])
     expect(tiers.ofTopic("orders.late")).toBe(tiers.topicOf(2))
@@ -61,7 +61,7 @@ describe("tiers of a binding", () => {
     expect(retry.tiers[0]?.maxAttempts).toBe(10)
   })
 
-  it("RTY-06 RTY-07 each delivery is used before the next tier", () => {
+  it("RTY-06 RTY-07 all deliveries of a tier come before the next tier", () => {
     expect(three.nextDestination(0, 1, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 1 })
     expect(three.nextDestination(1, 2, { _tag: "NextTier" })).toEqual({ tier: 1, attempt: 3 })
     expect(three.nextDestination(1, 3, { _tag: "NextTier" })).toEqual({ tier: 2, attempt: 1 })
@@ -69,7 +69,7 @@ describe("tiers of a binding", () => {
     expect(tiersOf(RetryPolicy.none).nextDestination(0, 1, { _tag: "NextTier" })).toBe("exhausted")
   })
 
-  it("CLS-09 ruling 15 a target only goes forward; one that does not exist is said", () => {
+  it("CLS-09 ruling 15 a target only goes forward; a target that does not exist is reported", () => {
     const to = (tier: number) => ({ _tag: "Tier", tier }) as const
     expect(three.nextDestination(0, 1, to(2))).toEqual({ tier: 2, attempt: 1 })
     expect(three.nextDestination(2, 3, to(2))).toEqual({ tier: 3, attempt: 1 })
@@ -80,7 +80,7 @@ describe("tiers of a binding", () => {
       expect(three.nextDestination(0, 1, to(nonsense))).toEqual({ tier: 1, attempt: 1 })
   })
 
-  it("a route by time takes the first tier that waits long enough, or the last", () => {
+  it("a route by time goes to the first tier that waits long enough, or the last", () => {
     const after = (millis: number) => Route.after(millis) as Extract<Route.Route, { _tag: "After" }>
     expect(three.nextDestination(0, 1, after(1))).toEqual({ tier: 1, attempt: 1 })
     expect(three.nextDestination(0, 1, after(10_000))).toEqual({ tier: 1, attempt: 1 })
@@ -91,7 +91,7 @@ describe("tiers of a binding", () => {
     expect(tiersOf(RetryPolicy.none).nextDestination(0, 1, after(1))).toBe("exhausted")
   })
 
-  it("every way through the tiers ends: no more hops than there are deliveries", () => {
+  it("every path through the tiers ends after at most the configured deliveries", () => {
     const destination = fc.oneof(
       fc.constant({ _tag: "NextTier" } as const),
       fc.record({ _tag: fc.constant("Tier" as const), tier: fc.oneof(fc.integer({ min: -2, max: 6 }), fc.double()) }),

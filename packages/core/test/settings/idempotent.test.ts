@@ -46,7 +46,7 @@ const started = (claim: Claim) => {
 }
 
 describe("a handler that runs once per key", () => {
-  it.effect("OFF-19 OFF-21 what was handled is not handled again", () =>
+  it.effect("OFF-19 OFF-21 a handled record is not handled again", () =>
     Effect.gen(function* () {
       const seen: Array<string> = []
       const handle = wrap(yield* memory(), ({ value }) => Effect.sync(() => seen.push(value)))
@@ -85,7 +85,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("in progress is not done: waits for the other's end, then goes by it", () =>
+  it.effect("a key in progress is not done: the caller waits for the other claim's end and follows its outcome", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       for (const [offset, succeeds] of [true, false].entries()) {
@@ -120,7 +120,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("a claim whose owner is gone is taken over when its lease runs out", () =>
+  it.effect("a claim whose owner is gone is taken over when its lease expires", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       yield* store.begin("billing:orders-0-1", { lease })
@@ -148,7 +148,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("nothing is renewed once the handler has ended, however it ended", () =>
+  it.effect("the lease is not renewed once the handler has ended, however it ended", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       let renewals = 0
@@ -170,7 +170,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("two groups do not share; a key of one's own names the work", () =>
+  it.effect("two groups do not share keys; a custom key is used", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       const groups: Array<string> = []
@@ -206,7 +206,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("completing is tried again; a store that never can leaves the success as it is", () =>
+  it.effect("completing is tried again; when the store never succeeds, the success stands", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       let refusals = 2
@@ -252,7 +252,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("interrupted while the store answers: the claim that was given is given up", () =>
+  it.effect("when interrupted while the store answers, the granted claim is released", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       let calls = 0
@@ -271,7 +271,7 @@ describe("a handler that runs once per key", () => {
     })
   )
 
-  it.effect("50 deliveries of one key at once, of which any may fail: one handler at a time, one success", () =>
+  it.effect("50 deliveries of one key at once, any of which may fail: one handler at a time, one success", () =>
     Effect.gen(function* () {
       const store = yield* memory()
       let running = 0
@@ -321,20 +321,24 @@ describe("the store in memory", () => {
     })
   )
 
-  it.effect("OFF-20 of many more keys than its capacity it keeps exactly the newest, each for its own retention", () =>
-    Effect.gen(function* () {
-      const store = yield* memory(100)
-      for (let n = 0; n < 5_000; n++) {
-        const hours = n % 2 === 0 ? 1 : 24
-        yield* store.complete(started(yield* store.begin(`key ${n}`, { lease })), { retention: Duration.hours(hours) })
-      }
-      const tag = (n: number) => Effect.map(store.begin(`key ${n}`, { lease }), tagOf)
-      for (let n = 4_900; n < 5_000; n++) assert.strictEqual(yield* tag(n), "Done")
-      yield* TestClock.adjust("1 hour")
-      for (let n = 4_901; n < 5_000; n += 2) assert.strictEqual(yield* tag(n), "Done")
-      assert.strictEqual(yield* tag(4_998), "Started")
-      assert.strictEqual(yield* tag(4_899), "Started")
-    })
+  it.effect(
+    "OFF-20 with many more keys than its capacity it keeps exactly the newest, each for its own retention",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* memory(100)
+        for (let n = 0; n < 5_000; n++) {
+          const hours = n % 2 === 0 ? 1 : 24
+          yield* store.complete(started(yield* store.begin(`key ${n}`, { lease })), {
+            retention: Duration.hours(hours)
+          })
+        }
+        const tag = (n: number) => Effect.map(store.begin(`key ${n}`, { lease }), tagOf)
+        for (let n = 4_900; n < 5_000; n++) assert.strictEqual(yield* tag(n), "Done")
+        yield* TestClock.adjust("1 hour")
+        for (let n = 4_901; n < 5_000; n += 2) assert.strictEqual(yield* tag(n), "Done")
+        assert.strictEqual(yield* tag(4_998), "Started")
+        assert.strictEqual(yield* tag(4_899), "Started")
+      })
   )
 
   it.effect("a key that was forgotten and handled anew counts as the newest", () =>
@@ -352,7 +356,7 @@ describe("the store in memory", () => {
     })
   )
 
-  it.effect("OFF-20 answers as a model does that forgets nothing but by time", () =>
+  it.effect("OFF-20 agrees with a model that forgets keys only by time", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), (steps) =>

@@ -23,7 +23,7 @@ const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => voi
 
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
-describe("who begins to wait looks again", () => {
+describe("a fiber that begins to wait checks its condition again", () => {
   const slots = Effect.gen(function* () {
     const made = ConcurrencySlots.make(1, yield* Clock.Clock)
     const leaves = Latch.makeUnsafe(false)
@@ -40,7 +40,7 @@ describe("who begins to wait looks again", () => {
     return { leaves, enter }
   })
 
-  it.effect("a place that became free meanwhile is taken", () =>
+  it.effect("it takes a slot that became free meanwhile", () =>
     Effect.gen(function* () {
       const { leaves, enter } = yield* slots
       expect(yield* enter(gateOf())).toBe(undefined)
@@ -48,14 +48,14 @@ describe("who begins to wait looks again", () => {
     })
   )
 
-  it.effect("a stop meanwhile sends away who begins to wait for a place", () =>
+  it.effect("it does not wait for a slot after a stop meanwhile", () =>
     Effect.gen(function* () {
       const { enter } = yield* slots
       expect(yield* enter(gateOf((gate) => (gate.stopping = gate.ending = true)))).toBe("Failure")
     })
   )
 
-  it.effect("who is called while its partition is paused leaves the place to the next", () =>
+  it.effect("a waiter that is called while its partition is paused passes the slot to the next", () =>
     Effect.gen(function* () {
       const { leaves, enter } = yield* slots
       const paused = { ...gateOf(), runnable: Effect.never }
@@ -88,7 +88,7 @@ describe("who begins to wait looks again", () => {
   }
 
   it.effect(
-    "ruling 28 a later attempt whose breaker opened while it waited for its turn does not run on the permit it had",
+    "ruling 28 a later attempt whose breaker opened while it waited for its slot does not run on its old permit",
     () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
@@ -105,7 +105,7 @@ describe("who begins to wait looks again", () => {
   )
 })
 
-describe("a turn: a place that is kept from handler to handler", () => {
+describe("a slot lease that is kept from handler to handler", () => {
   const deliveryAt = ConcurrencySlots.deliveryFrom
 
   const turns = Effect.gen(function* () {
@@ -153,7 +153,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("who waited for its place keeps it as well, from when it got it", () =>
+  it.effect("a waiter also keeps its slot, from the time that it got it", () =>
     Effect.gen(function* () {
       const { made, lease, waiter, calls } = yield* turns
       const leaves = yield* waiter("first")
@@ -175,7 +175,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("what the next one does in its place is not its own time, nor longer than a turn", () =>
+  it.effect("work of the next holder does not count as the waiter's time, and lasts at most a lease", () =>
     Effect.gen(function* () {
       let nowMillis = 100
       const made = ConcurrencySlots.make(1, { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis })
@@ -204,7 +204,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("who leaves goes on first: how its record ended is told before the next one runs", () =>
+  it.effect("the previous holder reports its record's outcome before the next one runs", () =>
     Effect.gen(function* () {
       const { lease, waiter, calls } = yield* turns
       expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
@@ -216,7 +216,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("nothing is handled in it while its partition is paused or stops", () =>
+  it.effect("nothing is handled in the lease while its partition is paused or stops", () =>
     Effect.gen(function* () {
       const { made } = yield* turns
       const gate = gateOf()
@@ -231,36 +231,38 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("who waits for the outer place of two holds no inner one: who has the outer one may wait for it", () =>
-    Effect.gen(function* () {
-      const clock = yield* Clock.Clock
-      const both = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), ConcurrencySlots.make(1, clock))
-      const calls: Array<string> = []
-      /** One handler after the other, which takes a millisecond each. */
-      const runsTwice = (name: string) => {
-        const lease = both.lease(gateOf())
-        const once = Effect.suspend(() => {
-          const delivery = deliveryAt(clock.currentTimeMillisUnsafe())
-          const run = () =>
-            Effect.delay(
-              Effect.sync(() => calls.push(name)),
-              "1 millis"
-            )
-          return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
-        })
-        return Effect.ensuring(Effect.andThen(once, once), Effect.sync(lease.release))
-      }
-      yield* Effect.forkChild(runsTwice("a"))
-      yield* Effect.forkChild(runsTwice("b"))
-      for (let millis = 0; millis < 10; millis++) {
-        yield* settle
-        yield* TestClock.adjust("1 millis")
-      }
-      expect(calls).toEqual(["a", "b", "a", "b"])
-    })
+  it.effect(
+    "a waiter for the outer of two slots holds no inner slot: the holder of the outer one may wait for it",
+    () =>
+      Effect.gen(function* () {
+        const clock = yield* Clock.Clock
+        const both = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), ConcurrencySlots.make(1, clock))
+        const calls: Array<string> = []
+        /** One handler after the other, which takes a millisecond each. */
+        const runsTwice = (name: string) => {
+          const lease = both.lease(gateOf())
+          const once = Effect.suspend(() => {
+            const delivery = deliveryAt(clock.currentTimeMillisUnsafe())
+            const run = () =>
+              Effect.delay(
+                Effect.sync(() => calls.push(name)),
+                "1 millis"
+              )
+            return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
+          })
+          return Effect.ensuring(Effect.andThen(once, once), Effect.sync(lease.release))
+        }
+        yield* Effect.forkChild(runsTwice("a"))
+        yield* Effect.forkChild(runsTwice("b"))
+        for (let millis = 0; millis < 10; millis++) {
+          yield* settle
+          yield* TestClock.adjust("1 millis")
+        }
+        expect(calls).toEqual(["a", "b", "a", "b"])
+      })
   )
 
-  it.effect("who waits out a pause has no place, whichever it waited for when that began", () =>
+  it.effect("a fiber that waits out a pause holds no slot, whichever it waited for when the pause began", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const all = ConcurrencySlots.make(1, clock)
@@ -287,7 +289,7 @@ describe("a turn: a place that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("nor one that waited for the circuit breaker", () =>
+  it.effect("nor does one that waited for the circuit breaker", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const breaker = yield* CircuitBreaker.make()

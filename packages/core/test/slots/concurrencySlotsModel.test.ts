@@ -89,8 +89,8 @@ const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; re
     return started.map(({ fiber, handled }) => ({ exit: fiber.pollUnsafe(), handled: handled() }))
   })
 
-describe("places, nested and kept, whatever runs in them", () => {
-  it("none has more handlers than places, and all are handled but those of who stops", () =>
+describe("nested and kept slots under any handlers", () => {
+  it("no more handlers than slots run, and all records are handled except those of a stopped partition", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(party, { minLength: 1, maxLength: 4 }),

@@ -11,12 +11,12 @@ describe("encoded names of headers", () => {
     assert.deepStrictEqual([...encodedName("né")], [6, 0x6e, 0xc3, 0xa9])
   })
 
-  it("are encoded once, up to 128 characters", () => {
+  it("are encoded once, if they have up to 128 characters", () => {
     assert.isTrue(isKept("x-retry-attempt"))
     assert.isTrue(isKept("n".repeat(128)))
   })
 
-  it("NFR-06 are not kept when they are as long as records", () => {
+  it("NFR-06 are not kept when they are longer", () => {
     assert.isFalse(isKept("n".repeat(129)))
     assert.isFalse(isKept("n".repeat(100_000)))
   })

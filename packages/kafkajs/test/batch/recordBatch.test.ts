@@ -82,7 +82,7 @@ const texts = (records: ReadonlyArray<ConsumerRecord.ConsumerRecord>) =>
 const plainBytes = (value: Uint8Array | null) => (value === null ? null : [...value])
 
 describe("record batches", () => {
-  it("SER-03: any record comes back with its bytes, time, and headers in order, repeats, nulls and inherited names included", () =>
+  it("SER-03: any record keeps its bytes, time, and header order, with repeated, null and inherited names", () =>
     fc.assert(
       fc.asyncProperty(fc.array(record, { minLength: 1 }), fc.bigInt(0n, 2n ** 62n), async (records, baseOffset) => {
         const visible = await visibleRecords(fetched([batch(records, baseOffset)]), baseOffset, "read_committed")
@@ -104,7 +104,7 @@ describe("record batches", () => {
       })
     ))
 
-  it("numbers keep their value and take the size that was counted for them", () =>
+  it("numbers keep their value and take their computed size", () =>
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         const small = Math.trunc(value / 2)
@@ -114,7 +114,7 @@ describe("record batches", () => {
       })
     ))
 
-  it("headers are taken as they are when the record is: buffers may be used again", async () => {
+  it("headers are copied with the record: the caller may reuse its buffers", async () => {
     const value = Buffer.from("before")
     const sent = encodeRecord({ topic: "t", key: null, value: null, headers: [{ key: "x", value }] }, 0)
     value.write("after!")
@@ -125,7 +125,7 @@ describe("record batches", () => {
     )
   })
 
-  it("headers of records that are taken over together are encoded as those of a record alone, whatever they share", () => {
+  it("headers of records in one batch are encoded like those of a single record, whatever they share", () => {
     const header = fc.record({
       key: fc.constantFrom("a", "b", "x-eventbus-dlt-reason"),
       value: fc.option(fc.uint8Array({ maxLength: 60 }))
@@ -167,7 +167,7 @@ describe("record batches", () => {
     assert.deepStrictEqual(visible, { records: [], nextOffset: 12n, bytes: 0 })
   })
 
-  it("records below the position are left out, and a batch that is cut off is not read", async () => {
+  it("records below the position are left out, and a truncated batch is not read", async () => {
     const whole = batch(values("a", "b", "c"), 10n)
     const cut = batch(values("d"), 13n).subarray(0, -1)
     const visible = await visibleRecords(fetched([whole, cut]), 11n, "read_committed")
@@ -175,7 +175,7 @@ describe("record batches", () => {
     assert.strictEqual(visible.nextOffset, 13n)
   })
 
-  it("OFF-17: aborted records are not seen under read_committed, and control records never; the position moves behind both", async () => {
+  it("OFF-17: read_committed hides aborted records, control records are always hidden; the position moves past both", async () => {
     const parts = [
       batch(values("a"), 0n, transactional(7n)),
       batch(values("other"), 1n, transactional(8n)),
@@ -192,7 +192,7 @@ describe("record batches", () => {
     assert.deepStrictEqual(texts(uncommitted.records), ["a", "other", "b"])
   })
 
-  it("a batch whose last records were compacted away moves the position behind them", async () => {
+  it("a batch whose last records were compacted away moves the position past them", async () => {
     const compacted = batch(values("a"), 0n)
     compacted.writeInt32BE(9, 23)
     const visible = await visibleRecords(fetched([compacted]), 0n, "read_committed")

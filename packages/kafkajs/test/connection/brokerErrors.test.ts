@@ -51,7 +51,7 @@ describe("broker errors", () => {
     assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSRequestTimeoutError", {}))), "RequestTimedOut")
   })
 
-  it("anything may be thrown, also what is no error or names itself as its cause", () => {
+  it("any thrown value is mapped, also one that is not an error or is its own cause", () => {
     assert.strictEqual(tagOf(clientFailure("text")), "UnexpectedBrokerError")
     assert.strictEqual(tagOf(clientFailure(undefined)), "UnexpectedBrokerError")
     const circular = new Error("round")

@@ -49,7 +49,7 @@ const granted: Answer = { status: 200, body: JSON.stringify({ access_token: "the
 const client = { clientId: "app:1", clientSecret: Redacted.make("s3cret/+=") }
 
 describe("KafkaJs.clientCredentials", () => {
-  it.live("sends id and secret in the header, form-encoded, and reads the token and its life", () =>
+  it.live("sends id and secret form-encoded in the header, and reads the token and its lifetime", () =>
     Effect.gen(function* () {
       const { asked, tokenEndpoint } = yield* authorizationServer(granted)
       const before = Date.now()
@@ -68,7 +68,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("sends them in the form when the server wants that, with more fields", () =>
+  it.live("sends them in the form when the server requires that, with more fields", () =>
     Effect.gen(function* () {
       const { asked, tokenEndpoint } = yield* authorizationServer(granted)
       const parameters = { audience: "kafka" }
@@ -81,7 +81,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("a token without a life, and one whose life is text", () =>
+  it.live("reads a token without a lifetime, and one whose lifetime is text", () =>
     Effect.gen(function* () {
       const { tokenEndpoint } = yield* authorizationServer(
         { status: 200, body: JSON.stringify({ access_token: "a" }) },
@@ -92,7 +92,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("SEC-01 a refusal is told as the server says it, without the secret, once", () =>
+  it.live("SEC-01 a refusal is reported once, with the server's words and without the secret", () =>
     Effect.gen(function* () {
       const body = JSON.stringify({ error: "invalid_client", error_description: "s3cret/+= is wrong" })
       const { asked, tokenEndpoint } = yield* authorizationServer({ status: 401, body })
@@ -107,7 +107,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("an answer that makes no sense is TokenUnavailable", () =>
+  it.live("an invalid answer is TokenUnavailable", () =>
     Effect.gen(function* () {
       const { tokenEndpoint } = yield* authorizationServer(
         { status: 200, body: "<html>" },
@@ -126,7 +126,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("a server that is busy is asked three times", () =>
+  it.live("a busy server is asked three times", () =>
     Effect.gen(function* () {
       const busy: Answer = { status: 503, body: "" }
       const { asked, tokenEndpoint } = yield* authorizationServer(busy, busy, granted)
@@ -135,7 +135,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("a server that is away is TokenUnavailable, with the reason", () =>
+  it.live("an unreachable server is TokenUnavailable, with the reason", () =>
     Effect.gen(function* () {
       const { tokenEndpoint } = yield* Effect.scoped(authorizationServer(granted))
       const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))

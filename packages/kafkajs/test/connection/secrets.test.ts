@@ -25,7 +25,7 @@ const options: Options = {
 }
 
 describe("SEC-01 a secret", () => {
-  it("is in no print of the options or of the service", () => {
+  it("is not shown when options or service are printed", () => {
     for (const value of [options, securedOptions(options), KafkaJs.make(options)]) {
       for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
         for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)
@@ -33,7 +33,7 @@ describe("SEC-01 a secret", () => {
     }
   })
 
-  it.effect("that was read is taken out of an error, whatever the client or a provider says", () =>
+  it.effect("that was read is removed from an error, whatever the client or a provider says", () =>
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
@@ -49,7 +49,7 @@ describe("SEC-01 a secret", () => {
     })
   )
 
-  it.effect("stays known over many rotations, and the empty one matches nothing", () =>
+  it.effect("is still removed after many rotations, and an empty secret matches nothing", () =>
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (let n = 0; n < 1000; n++) {
@@ -78,7 +78,7 @@ describe("Secret", () => {
     })
   )
 
-  it.effect("a file that is missing is a failure that names it", () =>
+  it.effect("a missing file is a failure that names it", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Secret.fromFile("/nowhere/password"))
       assert.strictEqual(error.message, "the file '/nowhere/password' cannot be read (ENOENT)")
@@ -102,7 +102,7 @@ describe("Secret", () => {
     )
   )
 
-  it.effect("one that dies, or is not there within 10 seconds, is a failure", () =>
+  it.effect("a secret whose Effect dies, or takes longer than 10 seconds, is a failure", () =>
     Effect.gen(function* () {
       const { read } = makeSecrets()
       const died = yield* Effect.flip(read("the password", Effect.die(new Error("vault sealed"))))

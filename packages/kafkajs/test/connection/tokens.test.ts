@@ -25,7 +25,7 @@ const server = (lifeMillis: number | undefined) => {
 }
 
 describe("tokens", () => {
-  it.effect("one is used for four fifths of its life, and then replaced before it expires", () =>
+  it.effect("a token is used for four fifths of its lifetime, and then replaced before it expires", () =>
     Effect.gen(function* () {
       const { state, get } = server(100_000)
       assert.strictEqual(yield* get, "t1")
@@ -37,7 +37,7 @@ describe("tokens", () => {
     })
   )
 
-  it.effect("one of unknown life is asked for at each authentication", () =>
+  it.effect("a token of unknown lifetime is requested at each authentication", () =>
     Effect.gen(function* () {
       const { get } = server(undefined)
       assert.deepStrictEqual([yield* get, yield* get], ["t1", "t2"])
@@ -47,7 +47,7 @@ describe("tokens", () => {
   )
 
   for (const life of [undefined, 60_000]) {
-    it.effect(`a hundred connections at once ask for one token (life ${life})`, () =>
+    it.effect(`a hundred connections at once request one token (lifetime ${life})`, () =>
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
         let asked = 0
@@ -73,7 +73,7 @@ describe("tokens", () => {
     )
   }
 
-  it.effect("who asks and gives up takes the token from nobody else", () =>
+  it.effect("a caller that gives up does not take the token from others", () =>
     Effect.gen(function* () {
       let asked = 0
       const provider = Effect.suspend(() => {
@@ -91,7 +91,7 @@ describe("tokens", () => {
   )
 
   it.effect(
-    "a server that is away is asked less and less, up to every 10 seconds; the failure is told at once meanwhile",
+    "an unreachable server is asked with backoff, up to every 10 seconds; meanwhile the failure is reported at once",
     () =>
       Effect.gen(function* () {
         const { state, tokens, get } = server(60_000)
@@ -113,7 +113,7 @@ describe("tokens", () => {
       })
   )
 
-  it.effect("while the server is away the last token serves until a second before it expires", () =>
+  it.effect("while the server is unreachable the last token is used until a second before it expires", () =>
     Effect.gen(function* () {
       const { state, tokens, get } = server(100_000)
       yield* get
@@ -126,7 +126,7 @@ describe("tokens", () => {
     })
   )
 
-  it.effect("one that a broker refused is not given out again", () =>
+  it.effect("a token that a broker refused is not used again", () =>
     Effect.gen(function* () {
       const { tokens, get } = server(100_000)
       const refused = yield* tokens.get

@@ -14,8 +14,8 @@ const waitAfter = (change: (ownership: Ownership) => void, maxMillis = 100) => {
   return fetchWaitMillis(ownership.all(), maxMillis, 1_000)
 }
 
-describe("what a fetch waits for data", () => {
-  it("as long as Kafka's default, or more where that is asked for, while nothing can be resumed", () => {
+describe("how long a fetch waits for data", () => {
+  it("as long as Kafka's default, or longer if configured, while no partition can be resumed", () => {
     assert.strictEqual(
       waitAfter(() => {}),
       500
@@ -26,7 +26,7 @@ describe("what a fetch waits for data", () => {
     )
   })
 
-  it("no longer than asked for while a partition is new, or to be given up", () => {
+  it("no longer than configured while a partition is new, or to be given up", () => {
     assert.strictEqual(
       waitAfter((ownership) => ownership.assign(2, [at(0), at(1), at(2)])),
       100
@@ -37,7 +37,7 @@ describe("what a fetch waits for data", () => {
     )
   })
 
-  it("no longer than the last one that was paused has been so", () => {
+  it("no longer than the most recently paused partition has been paused", () => {
     for (const [since, wait] of [
       [1_000, 5],
       [997.5, 5],
@@ -58,7 +58,7 @@ describe("what a fetch waits for data", () => {
     )
   })
 
-  it("a pause that is repeated is as old as it was, and one that is over is none", () => {
+  it("a repeated pause keeps its age, and an ended pause does not count", () => {
     assert.strictEqual(
       waitAfter((ownership) => {
         ownership.pause([at(0)], 970)

@@ -46,7 +46,7 @@ const subscribable = (members: ReadonlyArray<Member>, partitionCounts: ReadonlyM
     .reduce((sum, topic) => sum + (partitionCounts.get(topic) ?? 0), 0)
 
 describe("assigner", () => {
-  it("REB-12: gives a partition to at most one member, only if it exists, and only to a subscriber", () =>
+  it("REB-12: assigns an existing partition to at most one member, and only to a subscriber", () =>
     given((members, partitionCounts) => {
       const seen = new Set<string>()
       for (const [memberId, partitions] of assign(members, partitionCounts).assignments) {
@@ -59,7 +59,7 @@ describe("assigner", () => {
       }
     }))
 
-  it("REB-11: a partition that another member has is given to nobody in this round", () =>
+  it("REB-11: a partition that another member owns is assigned to nobody in this round", () =>
     given((members, partitionCounts) => {
       const newest = new Map<string, number>()
       for (const member of members) {
@@ -90,7 +90,7 @@ describe("assigner", () => {
     assert.deepStrictEqual(assignments.get("old"), [])
   })
 
-  it("REB-12: two rounds give every partition to somebody, and a third changes nothing, when all subscribe alike", () =>
+  it("REB-12: when all subscribe alike, two rounds assign every partition, and a third changes nothing", () =>
     given((members, partitionCounts) => {
       const alike = members.map((member): Member => ({ ...member, topics }))
       const settled = next(next(alike, partitionCounts, 6), partitionCounts, 7)
@@ -103,7 +103,7 @@ describe("assigner", () => {
       }
     }))
 
-  it("REB-12: whatever the subscriptions, a few rounds give every partition to somebody", () =>
+  it("REB-12: whatever the subscriptions, a few rounds assign every partition", () =>
     given((members, partitionCounts) => {
       let group = members
       for (let round = 6; round < 10; round++) group = next(group, partitionCounts, round)
@@ -119,7 +119,7 @@ describe("assigner", () => {
       assert.isAtMost(Math.max(...loads) - Math.min(...loads), 1)
     }))
 
-  it("REB-11: when a member joins or leaves a balanced group, no more partitions move than must", () =>
+  it("REB-11: when a member joins or leaves a balanced group, as few partitions as possible move", () =>
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.nat(30), (size, partitions) => {
         const partitionCounts = new Map([["orders", partitions]])
@@ -138,7 +138,7 @@ describe("assigner", () => {
       })
     ))
 
-  it("what members and leader tell each other arrives unchanged", () =>
+  it("messages between members and leader arrive unchanged", () =>
     given((members) => {
       for (const member of members) {
         const decoded = decodeMember(member.memberId, encodeMember(member))
@@ -150,7 +150,7 @@ describe("assigner", () => {
       }
     }))
 
-  it("a claim that cannot be read is no claim, and no assignment is an empty one", () => {
+  it("an unreadable claim counts as none, and a missing assignment as empty", () => {
     assert.deepStrictEqual(decodeAssignment(Buffer.alloc(0)), { partitions: [], incomplete: false })
     const metadata = encodeMember({ topics: ["orders"], owned: [], generation: 1 })
     const damaged = Buffer.concat([metadata.subarray(0, metadata.length - 2), Buffer.from("!!")])

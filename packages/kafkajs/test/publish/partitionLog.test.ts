@@ -35,7 +35,7 @@ const log = () => {
 const names = (batch: Batch | undefined) => batch?.records.map(({ record }) => String(record.value))
 
 describe("partition log", () => {
-  it("one batch is out at a time, in the order of the calls, within the limits", () => {
+  it("one batch is in flight at a time, in the order of the calls, within the limits", () => {
     const { subject, add, results } = log()
     for (const name of ["a", "b", "c", "d"]) add(name, 2)
     const first = subject.take(3, 4)!
@@ -53,7 +53,7 @@ describe("partition log", () => {
     assert.deepStrictEqual(names(subject.take(10, 4)), ["large"])
   })
 
-  it("only an acknowledged batch spends sequence numbers", () => {
+  it("only an acknowledged batch uses up sequence numbers", () => {
     const { subject, add, take } = log()
     add("a")
     add("b")
@@ -65,7 +65,7 @@ describe("partition log", () => {
     assert.strictEqual(subject.sequence, 2)
   })
 
-  it("what may have been written is sent again unchanged, before anything newer", () => {
+  it("a batch that may have been written is sent again unchanged, before anything newer", () => {
     const { subject, add, take } = log()
     add("a")
     const batch = take()
@@ -74,7 +74,7 @@ describe("partition log", () => {
     assert.deepStrictEqual(names(take()), ["a"])
   })
 
-  it("after a batch whose outcome stays unknown the partition takes a new producer id", () => {
+  it("after a batch whose outcome stays unknown the partition gets a new producer id", () => {
     const { subject, add, take, results } = log()
     add("a", 1, 5)
     subject.requeue(take(), "unknown")
@@ -110,7 +110,7 @@ describe("partition log", () => {
     assert.isTrue(subject.empty)
   })
 
-  it("what is too old fails where it waits, and is not sent", () => {
+  it("a record that waits too long fails, and is not sent", () => {
     const { subject, add, results, take } = log()
     add("old", 1, 5)
     add("new", 1, 50)
@@ -128,7 +128,7 @@ describe("partition log", () => {
 })
 
 describe("outcome of a batch", () => {
-  it("what may have been written is told from what was not", () => {
+  it("a batch that may have been written is distinguished from one that was not", () => {
     assert.strictEqual(outcomeOf("NOT_LEADER_FOR_PARTITION", 5, "idempotent"), "again")
     assert.strictEqual(outcomeOf("NOT_ENOUGH_REPLICAS_AFTER_APPEND", 5, "idempotent"), "unknown")
     assert.strictEqual(outcomeOf("CONNECTION", 5, "plain"), "unknown")
@@ -139,7 +139,7 @@ describe("outcome of a batch", () => {
     assert.strictEqual(outcomeOf("MESSAGE_TOO_LARGE", 1, "plain"), "fail")
   })
 
-  it("a transactional producer never renews itself under way", () => {
+  it("a transactional producer never renews its id within a transaction", () => {
     assert.strictEqual(outcomeOf("OUT_OF_ORDER_SEQUENCE_NUMBER", 2, "idempotent"), "renew")
     assert.strictEqual(outcomeOf("OUT_OF_ORDER_SEQUENCE_NUMBER", 2, "transactional"), "fail")
     assert.strictEqual(outcomeOf("PRODUCER_FENCED", 2, "transactional"), "fail")

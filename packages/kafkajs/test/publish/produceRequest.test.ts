@@ -47,7 +47,7 @@ describe("produce requests", () => {
     ))
 
   for (const transactionalId of [undefined, "copiers-in-0"]) {
-    it(`the body names each topic once, and fills its bytes, transactional id ${transactionalId}`, () => {
+    it(`the body names each topic once and fills its buffer exactly, transactional id ${transactionalId}`, () => {
       const sendings = [sendingOf("a", 0, ["x"]), sendingOf("b", 1, ["y"]), sendingOf("a", 2, ["z", "z"])]
       const { buffer } = encodeProduce({ ...settings, transactionalId }, sendings)
       const found: Array<number> = []

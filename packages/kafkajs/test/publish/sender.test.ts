@@ -73,7 +73,7 @@ const sendTo = Effect.fnUntraced(function* (
 
 describe("sender", () => {
   it.effect(
-    "a record for a partition that the topic lost when it was made anew is refused, one that a node does not know yet waits",
+    "a record for a partition that no longer exists in a topic made anew is refused; a record for a partition that a node does not know yet waits",
     () =>
       Effect.gen(function* () {
         const { self, has } = cluster()
@@ -91,7 +91,7 @@ describe("sender", () => {
       })
   )
 
-  it.effect("a record that timed out without a leader is the last reason to ask for one", () =>
+  it.effect("after a record without a leader has timed out, no leader is requested for it", () =>
     Effect.gen(function* () {
       const { self, has, looks } = cluster()
       has(1, -1)
@@ -106,7 +106,7 @@ describe("sender", () => {
   )
 
   it.effect(
-    "OFF-17 in a transaction, sequence numbers of a partition are not used again after a record that may have been written was given up",
+    "OFF-17 in a transaction, sequence numbers are not reused after a record that may have been written was given up",
     () =>
       Effect.gen(function* () {
         const { self, has } = cluster()

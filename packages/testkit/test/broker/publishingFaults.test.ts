@@ -14,7 +14,7 @@ describe("faults of publishing", () => {
     }).pipe(onBroker([FaultPlan.nth(1, produce, { _tag: "LoseRequest" })]))
   )
 
-  it.effect("a lost acknowledgement: the idempotent producer writes once, the other one twice", () =>
+  it.effect("a lost acknowledgement: the idempotent producer writes once, a plain one twice", () =>
     Effect.gen(function* () {
       yield* setUp()
       assert.strictEqual((yield* send("a")).offset, 0n)
