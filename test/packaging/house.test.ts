@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -149,6 +149,8 @@ const planted: ReadonlyArray<readonly [check: string, file: string, text: string
   ]
 ]
 
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
 const plant = (tree: string, files: Record<string, string>) => {
   for (const [file, text] of Object.entries(files)) {
     mkdirSync(dirname(join(tree, file)), { recursive: true })
@@ -212,6 +214,15 @@ describe("the checks of the house", () => {
       "docs/reference/core/Door.md: differs from the docstrings: pnpm docs:reference writes it anew",
       "docs/reference/core/Old.md: belongs to no public module"
     ])
+  })
+
+  it("every path that the architecture page names exists, and its last table has thirty rows or more", () => {
+    const { status, stderr } = spawnSync(process.execPath, [script, "links"], { encoding: "utf8" })
+    expect(stderr).toBe("")
+    expect(status).toBe(0)
+    const page = readFileSync(join(root, "docs/architecture.md"), "utf8")
+    const table = page.slice(page.indexOf("| I want to change"))
+    expect(table.split("\n").filter((line) => line.includes("](../")).length).toBeGreaterThanOrEqual(30)
   })
 
   it("an unknown check is refused", () => {
