@@ -55,7 +55,7 @@ const rooms = {
     "base"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire"],
-  outbox: ["ordered", "dispatch", "store", "base"],
+  outbox: ["ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"]
 }

@@ -122,7 +122,7 @@ describe("Outbox", () => {
       seen.push(e.eventType)
       return e.eventType === "1" ? Effect.fail("no") : Effect.void
     })
-    const refusedLayer = Outbox.ordered({ workerCount: 4, maxAttempts: 3 } as Outbox.OrderedOptions)
+    const refusedLayer = Outbox.ordered({ workerCount: 4, maxAttempts: 3 } as Outbox.CommonOptions)
     return Effect.gen(function* () {
       const refused = yield* Effect.flip(Effect.scoped(Layer.build(Layer.provide(refusedLayer, registry))))
       assert.deepInclude(refused, { _tag: "InvalidOutboxConfig" })

@@ -339,7 +339,7 @@ describe("OutboxDispatcher", () => {
   })
 
   it("OUT-D-15: backoff is finite and within its limits for every n", () => {
-    const policy = EventRetryPolicy.defaultPolicy
+    const policy = EventRetryPolicy.exponential()
     assert.deepStrictEqual([policy(1, 0.5), policy(2, 0.5), policy(3, 0)], [200, 400, 400])
     fc.assert(
       fc.property(

@@ -40,7 +40,10 @@ const event = (eventId: string, headers?: ReadonlyMap<string, string>) => ({
 })
 
 /** Notes which operations are called, and passes them on. */
-const noting = (store: OutboxStore.Shape, notes: Array<string>): OutboxStore.Shape => ({
+const noting = (
+  store: OutboxStore.OutboxStore["Service"],
+  notes: Array<string>
+): OutboxStore.OutboxStore["Service"] => ({
   ...store,
   insertStatements: (...args) => {
     notes.push("insertStatements")
@@ -223,9 +226,9 @@ describe("strategies of the outbox", () => {
         })
         const poller = yield* OutboxPoller.make({
           handler: {
-            handle: (envelope, attempts, place) => {
+            handle: (envelope, attempts, rowAddress) => {
               notes.push(`polled ${envelope.eventId} ${attempts}`)
-              return dispatcher.enqueueCold(envelope, attempts, place)
+              return dispatcher.enqueueCold(envelope, attempts, rowAddress)
             }
           }
         })

@@ -1,36 +1,41 @@
-/** The operator's view of dead events. A database that does not answer is logged, and the answer is the empty one. */
+/** The operator's view of dead events (seed §18). When the database fails, the failure is logged, and the answer is empty. */
 import { Context, Effect, Layer } from "effect"
 import type { OutboxStoreError } from "./OutboxError.ts"
 import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"
 
+/** Lists, counts and replays dead events of one outbox. */
 export class DeadEventManager extends Context.Service<
   DeadEventManager,
   {
-    /** DEAD events, oldest first; an absent filter means all. */
+    /** DEAD events, oldest first. An absent filter means all; `limit` is 100 unless given. Empty when the database fails. */
     readonly query: (filter?: DeadFilter, limit?: number) => Effect.Effect<ReadonlyArray<OutboxEvent>>
-    /** NEW again with attempts 0; false for anything that is not DEAD. */
+    /** Makes a DEAD event NEW again, with attempts 0 (ruling 42). False for any other event, and when the database fails. */
     readonly replay: (eventId: string) => Effect.Effect<boolean>
-    /** Replays each matching event that is DEAD at its turn, once; returns how many were. */
+    /**
+     * Replays every matching event once, `batchSize` (default 100) at a time; returns how many were replayed. It ends although
+     * replayed events may die again meanwhile. When the database fails, it stops and returns the number so far.
+     */
     readonly replayAll: (filter?: DeadFilter, batchSize?: number) => Effect.Effect<number>
+    /** The number of DEAD events. An absent filter means all. 0 when the database fails. */
     readonly count: (filter?: Pick<DeadFilter, "eventType">) => Effect.Effect<number>
   }
 >()("@eventbus/outbox/DeadEventManager") {}
 
-export type Shape = DeadEventManager["Service"]
-
+/** Settings of `make` and `layer`. */
 export interface DeadEventOptions {
-  /** Called when events were replayed, for example to wake the poller. */
+  /** Called after events were replayed, for example to wake the poller. */
   readonly onReplayed?: () => void
 }
 
-export const make = (options: DeadEventOptions = {}): Effect.Effect<Shape, never, OutboxStore> =>
+const logFailure = (error: OutboxStoreError) => Effect.logFatal("outbox: dead event operation failed", error)
+
+/** The manager of the store's dead events. */
+export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventManager["Service"], never, OutboxStore> =>
   Effect.map(OutboxStore, (store) => {
     const orElse =
       <A>(fallback: A) =>
       (effect: Effect.Effect<A, OutboxStoreError>): Effect.Effect<A> =>
-        Effect.catch(effect, (error) =>
-          Effect.as(Effect.logFatal("outbox: dead event operation failed", error), fallback)
-        )
+        Effect.catch(effect, (error) => Effect.as(logFailure(error), fallback))
     const replay = (eventId: string) => Effect.map(store.replayDead(eventId), (changed) => changed > 0)
     const replayed = Effect.sync(() => options.onReplayed?.())
 
@@ -38,7 +43,7 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<Shape, never
       let total = 0
       let afterSeq = 0
       for (;;) {
-        // In order of insertion and only forward: one that dies again meanwhile is not met twice, so this ends.
+        // In insertion order and only forward: an event that dies again meanwhile is not met twice, so the loop ends.
         const dead: ReadonlyArray<PolledEvent> = yield* orElse<ReadonlyArray<PolledEvent>>([])(
           store.queryDead(filter, batchSize, afterSeq)
         )
@@ -66,5 +71,6 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<Shape, never
     })
   })
 
+/** The manager of the store's dead events, as a layer. */
 export const layer = (options?: DeadEventOptions): Layer.Layer<DeadEventManager, never, OutboxStore> =>
   Layer.effect(DeadEventManager, make(options))

@@ -1,16 +1,18 @@
-/** The hot path: what committed goes straight into the dispatcher's hot queue. */
+/** The hot path: puts committed events straight into the dispatcher's hot queue (seed §7.2, §13.4). */
 import { Effect } from "effect"
 import * as MetricsExporter from "./MetricsExporter.ts"
-import type { Shape as Dispatcher } from "./OutboxDispatcher.ts"
+import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import type { WriterHook } from "./WriterHook.ts"
 
+/** Settings of `make`. */
 export interface DispatcherWriterHookOptions {
-  readonly dispatcher: Dispatcher
-  /** Called with the ids that the hot queue did not take; they are in the table, and the poller delivers them. */
+  /** The dispatcher whose hot queue gets the events. */
+  readonly dispatcher: OutboxDispatcher["Service"]
+  /** Called with the ids that the hot queue did not take. Their rows are in the table, and the poller delivers them. */
   readonly onDropped?: (eventIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** A full or closed hot queue never fails a write: it is logged, counted, and left to the poller. */
+/** A hook for the writer. A full or closed hot queue never fails a write: dropped events are logged, counted, and left to the poller. */
 export const make = (options: DispatcherWriterHookOptions): Effect.Effect<WriterHook> =>
   Effect.map(MetricsExporter.Current, (metrics) => ({
     afterCommit: (events) =>
@@ -19,7 +21,7 @@ export const make = (options: DispatcherWriterHookOptions): Effect.Effect<Writer
         if (dropped.length === 0) return Effect.void
         for (const _ of dropped) metrics.incrementHotDropped()
         return Effect.andThen(
-          Effect.logWarning(`outbox: hot queue full or closed, ${dropped.length} events are left to the poller`),
+          Effect.logWarning(`outbox: hot queue full or closed; the poller delivers ${dropped.length} events`),
           options.onDropped?.(dropped) ?? Effect.void
         )
       })

@@ -1,7 +1,10 @@
-/** The states of a row, as stored. NEW and RETRY are pending; DONE and DEAD are terminal. */
-export const NEW = 0
-export const DONE = 1
-export const RETRY = 2
-export const DEAD = 3
+/** The states of a row, as stored in column `status` (seed §4.2). NEW and RETRY rows are pending; DONE and DEAD rows are terminal. */
 
-export type EventStatus = typeof NEW | typeof DONE | typeof RETRY | typeof DEAD
+/** 0: written, and not delivered yet. */
+export const NEW = 0
+/** 1: delivered. Purge removes it after the retention. */
+export const DONE = 1
+/** 2: a delivery failed; the next one is due at `available_at`. */
+export const RETRY = 2
+/** 3: given up. It stays until an operator replays it or purge removes it. */
+export const DEAD = 3

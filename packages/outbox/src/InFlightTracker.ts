@@ -1,16 +1,21 @@
 /**
- * Which events this process is handling, so that one that arrives by the hot and by the cold way is handled once. The mark is taken
- * when the event enters a queue (ruling 65).
+ * Tracks the events that this process handles, so that an event that arrives by the hot and by the cold path is handled once (seed
+ * §9.9). The mark is taken when the event enters a queue (ruling 65).
  */
 import { type Clock, Duration } from "effect"
 
+/** The marks of events in flight. Implementations return at once and do not throw. */
 export interface InFlightTracker {
-  /** False when the event is marked already. */
+  /** Marks the event. False when it is marked already. */
   readonly tryAcquire: (eventId: string) => boolean
+  /** Removes the mark. */
   readonly release: (eventId: string) => void
 }
 
-/** Without a TTL a mark lasts until it is released; with one it may be taken again after so long, on the monotonic clock. */
+/**
+ * A tracker in memory. Without `ttl`, a mark lasts until it is released. With `ttl`, it may be taken again after that time on the
+ * monotonic clock.
+ */
 export const make = (options: { readonly clock: Clock.Clock; readonly ttl?: Duration.Input }): InFlightTracker => {
   const marks = new Map<string, bigint>()
   const ttlNanos =

@@ -1,41 +1,44 @@
 /**
- * The consuming half: an event is handled once per consumer, in the transaction that also remembers it. Together with the outbox and
- * a relay, an event takes effect once however often it is delivered.
+ * The inbox: a consumer handles an event once, in the transaction that also remembers it. With the outbox and a relay, an event takes
+ * effect once, however often it is delivered.
  *
- * Owns the table of handled events. It grows until it is purged; the retention must be longer than anything can be redelivered.
+ * The inbox owns the table of handled events. The table grows until it is purged. The retention must be longer than the time within
+ * which an event can be delivered again.
  */
 import { createHash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { checkTableName } from "./internal/base/identifier.ts"
+import { storeError } from "./internal/store/context.ts"
 import { affectedRows, dialectOf } from "./internal/store/dialect.ts"
-import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
-import { defaultInboxTable } from "./OutboxSchema.ts"
+import type { InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
 
+/** Settings of all functions here. */
 export interface InboxOptions {
-  /** Default `outbox_inbox`. */
+  /** The table of handled events, optionally qualified by a schema. Default `outbox_inbox`. */
   readonly table?: string
 }
 
+/** Handles each event once per consumer. */
 export class Inbox extends Context.Service<
   Inbox,
   {
     /**
-     * Runs the effect in a transaction, unless this consumer has handled the event already: then none. What the effect writes and the
-     * memory of the event commit together. Fails as the effect does, and then nothing is remembered. A concurrent delivery of the same
-     * event waits for the first one's end. Consumer and id may be any text: ids need not come from an outbox.
+     * Runs the handler in a transaction, unless this consumer has handled the event already; then returns none. The handler's writes and
+     * the memory of the event commit together. When the handler fails, the call fails with its error and nothing is remembered. A
+     * concurrent delivery of the same event waits until the first one ends. Consumer and id may be any text.
      */
     readonly once: (
       consumer: string,
       eventId: string
     ) => <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<Option.Option<A>, E | OutboxStoreError, R>
-    /** Forgets what was handled longer ago, at most `limit` rows; returns how many. */
+    /** Forgets at most `limit` events that were handled longer ago than `retention`; returns how many. */
     readonly purge: (retention: Duration.Input, limit: number) => Effect.Effect<number, OutboxStoreError>
   }
 >()("@eventbus/outbox/Inbox") {}
 
-const failed = (operation: string) => (cause: SqlError.SqlError) =>
-  new OutboxStoreError({ operation, retryable: cause.isRetryable, cause })
+const defaultTable = "outbox_inbox"
+const maxLength = 128
 
 /** Keeps the handler's errors apart from those of the transaction around it, whatever their types. */
 class HandlerFailed<E> {
@@ -46,20 +49,22 @@ class HandlerFailed<E> {
 }
 
 /**
- * What is stored for a consumer or an id: itself, unless a database would cut it, refuse it or take it for another (MySQL ignores spaces at the end). Then its
- * SHA-256 is.
+ * The stored form of a consumer or an id. Text that a database would cut, refuse or take for other text is stored as its SHA-256. (MySQL
+ * ignores spaces at the end of a key.)
  */
 const storable = (text: string): string =>
   text.length <= maxLength && text.isWellFormed() && !/\0| $|^sha256:/.test(text)
     ? text
     : `sha256:${createHash("sha256").update(text, "utf16le").digest("hex")}`
 
-const maxLength = 128
-
-/** Creates the table; may be run again. */
-export const migrate = Effect.fnUntraced(function* (options: InboxOptions = {}) {
+/** Creates the table when it is missing. May be run again. Fails on an illegal table name, or when the database refuses. */
+export const migrate: (
+  options?: InboxOptions
+) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> = Effect.fnUntraced(function* (
+  options = {}
+) {
   const sql = yield* SqlClient.SqlClient
-  const table = yield* checkTableName(options.table ?? defaultInboxTable, "table name")
+  const table = yield* checkTableName(options.table ?? defaultTable)
   const time = sql.onDialectOrElse({
     mysql: () => "datetime(6)",
     sqlite: () => "INTEGER",
@@ -75,14 +80,15 @@ export const migrate = Effect.fnUntraced(function* (options: InboxOptions = {}) 
         consumer ${text} NOT NULL, event_id ${text} NOT NULL, handled_at ${time} NOT NULL, PRIMARY KEY (consumer, event_id)
       )`
     )
-    .unprepared.pipe(Effect.mapError(failed("migrate inbox")))
+    .unprepared.pipe(Effect.mapError(storeError("migrate inbox")))
 })
 
+/** The inbox of this table. Fails on an illegal table name. */
 export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], InvalidIdentifier, SqlClient.SqlClient> =
   Effect.fnUntraced(function* (options = {}) {
     const sql = yield* SqlClient.SqlClient
     const dialect = dialectOf(sql)
-    const table = yield* checkTableName(options.table ?? defaultInboxTable, "table name")
+    const table = yield* checkTableName(options.table ?? defaultTable)
     const [verb, rest] = dialect.name === "mysql" ? ["INSERT IGNORE", ""] : ["INSERT", "ON CONFLICT DO NOTHING"]
     const values = `(${dialect.param(1)}, ${dialect.param(2)}, ${dialect.now})`
     const insert = `${verb} INTO ${table} (consumer, event_id, handled_at) VALUES ${values} ${rest}`
@@ -99,20 +105,21 @@ export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], I
             : Effect.succeed(Option.none())
         )
         return Effect.mapError(sql.withTransaction(body), (error) =>
-          error instanceof HandlerFailed ? error.error : failed("inbox transaction")(error)
+          error instanceof HandlerFailed ? error.error : storeError("inbox transaction")(error)
         )
       },
       purge: (retention, limit) => {
         const before = dialect.minusMillis(dialect.now, String(Duration.toMillis(Duration.fromInputUnsafe(retention))))
-        const rows = `SELECT consumer, event_id FROM ${table} WHERE handled_at < ${before} LIMIT ${Math.max(0, Math.trunc(limit))}`
+        const atMost = `WHERE handled_at < ${before} LIMIT ${Math.max(0, Math.trunc(limit))}`
         const text =
           dialect.name === "mysql"
-            ? `DELETE FROM ${table} WHERE handled_at < ${before} LIMIT ${Math.max(0, Math.trunc(limit))}`
-            : `DELETE FROM ${table} WHERE (consumer, event_id) IN (${rows})`
-        return sql.unsafe(text).raw.pipe(Effect.map(affectedRows), Effect.mapError(failed("purge inbox")))
+            ? `DELETE FROM ${table} ${atMost}`
+            : `DELETE FROM ${table} WHERE (consumer, event_id) IN (SELECT consumer, event_id FROM ${table} ${atMost})`
+        return sql.unsafe(text).raw.pipe(Effect.map(affectedRows), Effect.mapError(storeError("purge inbox")))
       }
     })
   })
 
+/** The inbox of this table, as a layer. */
 export const layer = (options?: InboxOptions): Layer.Layer<Inbox, InvalidIdentifier, SqlClient.SqlClient> =>
   Layer.effect(Inbox, make(options))

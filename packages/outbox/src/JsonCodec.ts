@@ -1,11 +1,12 @@
-/** How headers become text in the table. Flat text maps only. */
+/** Codecs of headers: how headers become text in the table (seed §3.4). */
 import { Result } from "effect"
 import { InvalidEnvelope } from "./OutboxError.ts"
 
+/** Encodes and decodes the headers of an event. Flat text maps only. */
 export interface JsonCodec {
-  /** Null for an empty map. */
+  /** The text of the headers; null for null and for an empty map. */
   readonly toJson: (headers: ReadonlyMap<string, string> | null) => string | null
-  /** An empty map for null, empty text and `null`; a failure for anything that is not a flat map of texts. */
+  /** The headers of the text; an empty map for null, empty text and `null`. Fails for anything that is not a flat map of texts. */
   readonly parseObject: (json: string | null) => Result.Result<ReadonlyMap<string, string>, InvalidEnvelope>
 }
 
@@ -30,7 +31,7 @@ const parse = (json: string): Result.Result<ReadonlyMap<string, string>, Invalid
   return Result.succeed(headers)
 }
 
-/** The codec of every store that is given no other: one shared value without state. */
+/** The default codec of every store: one shared value without state. */
 export const defaultCodec: JsonCodec = {
   toJson: (headers) => (headers === null || headers.size === 0 ? null : JSON.stringify(Object.fromEntries(headers))),
   parseObject: (json) => (json === null || json === "" || json === "null" ? Result.succeed(empty) : parse(json))

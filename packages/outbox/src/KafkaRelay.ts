@@ -1,21 +1,22 @@
 /**
- * Events to Kafka: a listener for everything, over the Broker port.
+ * Relays events to Kafka: one listener for every event, over the Broker port.
  *
- * - Acknowledged before DONE (`acks=all`, idempotent producer): a crash in between sends an event twice, never loses one.
- * - A record's key is the aggregate's id, so an aggregate stays on one partition, in the order in which it is handed over. Behind
+ * - An event is DONE after all replicas have acknowledged its record (`acks=all`, idempotent producer). A crash in between sends an event
+ *   twice, and never loses one.
+ * - A record's key is the aggregate's id. So an aggregate stays on one partition, in the order in which it is handed over. Behind
  *   `Outbox.orderedNodes` with `orderedSettings`, that is the insertion order.
- * - A record that can never be sent (too large, illegal topic, refused) makes its event DEAD at once and blocks nobody.
+ * - A record that can never be sent (too large, illegal topic, refused) makes its event DEAD at once and delays no other event.
  * - While the cluster is down, events wait and no attempt is counted. A missing topic fails its own events only.
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { fixed } from "./EventRetryPolicy.ts"
-import { anyAggregateType } from "./EventType.ts"
+import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
+import { anyAggregateTypeName } from "./internal/base/typeName.ts"
 import { type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
 import { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
 
-/** Headers of a relayed record. The event's own headers follow them, `traceparent` among them. */
+/** The headers of a relayed record in format `plain`. The event's own headers follow them, `traceparent` among them. */
 export const headerNames = {
   eventId: "x-eventbus-event-id",
   eventType: "x-eventbus-event-type",
@@ -26,7 +27,7 @@ export const headerNames = {
   contentType: "content-type"
 } as const
 
-/** The same in binary mode of CloudEvents 1.0. */
+/** The same headers in binary mode of CloudEvents 1.0. */
 const cloudEventNames: Readonly<Record<keyof typeof headerNames, string>> = {
   eventId: "ce_id",
   eventType: "ce_type",
@@ -37,25 +38,27 @@ const cloudEventNames: Readonly<Record<keyof typeof headerNames, string>> = {
   contentType: headerNames.contentType
 }
 
+/** Settings of a relay. */
 export interface KafkaRelayOptions {
-  /** Where an event goes. Default: a topic named like its event type. */
+  /** The topic of an event: one for all, one per event type, or a function. Default: the topic named like the event type. */
   readonly topic?: string | ReadonlyMap<string, string> | ((event: EventEnvelope) => string)
-  /** What decides the partition. Default: the aggregate's id; without one, the record has no key and is spread. */
+  /** The record's key, which decides the partition. Default: the aggregate's id; without one, the record has no key and is spread. */
   readonly key?: (event: EventEnvelope) => string | null
-  /** `plain`: the headers above. `cloudevents`: binary mode of CloudEvents 1.0, `ce_id` and so on. Default `plain`. */
+  /** `plain`: `headerNames`. `cloudevents`: binary mode of CloudEvents 1.0 (`ce_id` and so on), with this `ce_source`. Default `plain`. */
   readonly format?: "plain" | { readonly _tag: "cloudevents"; readonly source: string }
+  /** Settings of the relay's own producer. Default: those of the broker. */
   readonly producer?: Broker.ProducerOptions
 }
 
-/** Settings of `OrderedRelay` and `Outbox.orderedNodes` for a relay: the producer keeps the order of what it is handed at once. */
+/** Settings of `OrderedRelay` and `Outbox.orderedNodes` for a relay. Pipelining is safe: the producer keeps the order of its sends. */
 export const orderedSettings = { workerCount: 64, pipelining: 500, maxInMemory: 8000, batchSize: 1000 } as const
 
-/** Settings of `Outbox.singleNode` and `Outbox.multiNode` for a relay: what is under way at once travels in one request. */
+/** Settings of `Outbox.singleNode` and `Outbox.multiNode` for a relay: records that are sent at the same time share a request. */
 export const unorderedSettings = { workerCount: 500, hotQueueCapacity: 2000, coldQueueCapacity: 2000 } as const
 
 const encoder = new TextEncoder()
 
-/** The id that consumers deduplicate by, from a relayed record in either format. */
+/** The event id that consumers deduplicate by, from a relayed record in either format. Undefined for other records. */
 export const eventIdOf = (record: Pick<ConsumerRecord.ConsumerRecord, "headers">): string | undefined => {
   const header = record.headers.find((h) => h.key === headerNames.eventId || h.key === "ce_id")
   return header?.value == null ? undefined : new TextDecoder().decode(header.value)
@@ -69,7 +72,7 @@ const topicOf = (event: EventEnvelope, topic: KafkaRelayOptions["topic"]): strin
 
 type Header = NonNullable<ConsumerRecord.ProducerRecord["headers"]>[number]
 
-/** Bytes of texts that most records share, such as the event type. */
+/** The encoded form of texts that most records share, such as the event type. */
 const sharedBytes = new Map<string, Uint8Array>()
 const mostSharedTexts = 1000
 
@@ -81,7 +84,7 @@ const encodeShared = (text: string): Uint8Array => {
   return bytes
 }
 
-/** In the format's own names, in this order; what the event does not have is left out. */
+/** The relay's own headers, in the names of the format and in this order. Fields that the event lacks have no header. */
 const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions["format"]>): Array<Header> => {
   const names = format === "plain" ? headerNames : cloudEventNames
   const headers: Array<Header> = []
@@ -92,7 +95,7 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
   }
   add(names.eventId, encoder.encode(event.eventId))
   add(names.eventType, encodeShared(event.eventType))
-  if (event.aggregateType !== anyAggregateType.name) add(names.aggregateType, encodeShared(event.aggregateType))
+  if (event.aggregateType !== anyAggregateTypeName) add(names.aggregateType, encodeShared(event.aggregateType))
   if (event.aggregateId !== undefined) add(names.aggregateId, encoder.encode(event.aggregateId))
   if (event.tenantId !== undefined) add(names.tenantId, encoder.encode(event.tenantId))
   add(names.occurredAt, encoder.encode(new Date(event.occurredAtMillis).toISOString()))
@@ -100,7 +103,7 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
   return headers
 }
 
-/** The record of an event. */
+/** The record of an event. Its timestamp is the event's own time. */
 export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
   const headers = ownHeaders(event, options.format ?? "plain")
   for (const [key, value] of event.headers) headers.push({ key, value: encoder.encode(value) })
@@ -114,18 +117,30 @@ export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}):
   }
 }
 
-const hopeless = new Set<BrokerError.BrokerError["_tag"]>(["RecordTooLarge", "RecordRejected", "InvalidTopic"])
+/** Errors that no retry can mend. */
+const permanentErrors = new Set<BrokerError.BrokerError["_tag"]>(["RecordTooLarge", "RecordRejected", "InvalidTopic"])
 
-/** What a failed publish means for the event. A topic that does not exist counts attempts: only its own events are concerned. */
+/** What a failed publish means for the event. A missing topic counts attempts, because it concerns its own events only. */
 const classify = (error: BrokerError.BrokerError): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent =>
-  hopeless.has(error._tag)
+  permanentErrors.has(error._tag)
     ? new PoisonEvent({ reason: error.message, cause: error })
     : error.retryable && error._tag !== "UnknownTopic"
       ? new DownstreamUnavailable({ cause: error })
       : error
 
-/** The listener of a relay, with a producer of its own for the life of the scope. It answers where the record is. */
-export const listener = Effect.fnUntraced(function* (options: KafkaRelayOptions = {}) {
+/**
+ * The listener of a relay, with a producer of its own for the life of the scope. It returns the record's position. It fails with
+ * `PoisonEvent` when the record can never be sent, and with `DownstreamUnavailable` while the cluster is down.
+ */
+export const listener: (
+  options?: KafkaRelayOptions
+) => Effect.Effect<
+  (
+    event: EventEnvelope
+  ) => Effect.Effect<ConsumerRecord.RecordMetadata, BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent>,
+  BrokerError.BrokerError,
+  Broker.Broker | Scope.Scope
+> = Effect.fnUntraced(function* (options = {}) {
   const broker = yield* Broker.Broker
   const producer = yield* broker.producer(options.producer)
   return (event: EventEnvelope) =>
@@ -135,11 +150,11 @@ export const listener = Effect.fnUntraced(function* (options: KafkaRelayOptions 
     )
 })
 
-/** A registry whose one listener publishes every event. */
+/** A registry whose only listener publishes every event. */
 export const layer = (
   options?: KafkaRelayOptions
 ): Layer.Layer<ListenerRegistry, BrokerError.BrokerError, Broker.Broker> =>
   Layer.unwrap(Effect.map(listener(options), layerAll))
 
-/** A relay's retries for failures that do count, such as a missing topic: once a second. */
-export const retryPolicy = fixed("1 second")
+/** The retry policy of a relay for failures that count attempts, such as a missing topic: one delivery per second. */
+export const retryPolicy: EventRetryPolicy = fixed("1 second")

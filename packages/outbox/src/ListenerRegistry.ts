@@ -1,50 +1,56 @@
 /**
- * Which listener gets which event: exactly one per `aggregateType:eventType`. Cross-cutting work belongs into an interceptor.
+ * The listeners of events: exactly one per `aggregateType:eventType` (seed §11). Use an interceptor for cross-cutting work.
  *
- * Owns the map of listeners; it is filled at start and read from then on.
+ * The registry is filled at start and only read afterwards.
  */
 import { Context, Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { anyAggregateType, nameOf, type TypeName } from "./EventType.ts"
+import type { TypeName } from "./EventType.ts"
+import { anyAggregateTypeName, nameOf } from "./internal/base/typeName.ts"
 import { DuplicateListener } from "./OutboxError.ts"
 
 /**
- * Reacts to one event. At least once: the same `eventId` may come again after a crash. Failing (or dying) sends the event to RETRY,
- * or to DEAD after `maxAttempts`; `PoisonEvent` sends it to DEAD at once.
+ * Reacts to one event. Delivery is at least once: the same `eventId` may come again after a crash. A listener that fails or dies sends
+ * the event to RETRY, or to DEAD after `maxAttempts`. `PoisonEvent` sends it to DEAD at once; `DownstreamUnavailable` counts no attempt.
  */
 export type EventListener<R = never> = (event: EventEnvelope) => Effect.Effect<unknown, unknown, R>
 
-/** A listener and what it listens to. */
+/** A listener and its key. `on` builds it. */
 export interface Registration<R = never> {
+  /** The aggregate type of its events; `__GLOBAL__` for events that name none. */
   readonly aggregateType: string
+  /** The type of its events. */
   readonly eventType: string
+  /** The listener. */
   readonly listener: EventListener<R>
 }
 
+/** The registry of one outbox. */
 export class ListenerRegistry extends Context.Service<
   ListenerRegistry,
   {
-    /** Fails with `DuplicateListener` when the key has one already. */
+    /** Adds a listener. Fails with `DuplicateListener` when the key has one already. */
     readonly register: (registration: Registration) => Effect.Effect<void, DuplicateListener>
+    /** The listener of the key; undefined when there is none, and then the event is DEAD at once. */
     readonly listenerFor: (aggregateType: string, eventType: string) => EventListener | undefined
   }
 >()("@eventbus/outbox/ListenerRegistry") {}
 
-export type Shape = ListenerRegistry["Service"]
-
-/** A registration for an event type of any aggregate type that names none (`__GLOBAL__`), or of the given one. */
+/**
+ * A registration. With two arguments: an event type, for events that name no aggregate type (`__GLOBAL__`). With three: an aggregate
+ * type and an event type.
+ */
 export const on: {
   <R = never>(eventType: TypeName, listener: EventListener<R>): Registration<R>
   <R = never>(aggregateType: TypeName, eventType: TypeName, listener: EventListener<R>): Registration<R>
 } = <R>(...args: readonly [TypeName, EventListener<R>] | readonly [TypeName, TypeName, EventListener<R>]) =>
   args.length === 2
-    ? { aggregateType: anyAggregateType.name, eventType: nameOf(args[0]), listener: args[1] }
+    ? { aggregateType: anyAggregateTypeName, eventType: nameOf(args[0]), listener: args[1] }
     : { aggregateType: nameOf(args[0]), eventType: nameOf(args[1]), listener: args[2] }
 
 const keyOf = (aggregateType: string, eventType: string): string => `${aggregateType}:${eventType}`
 
-/** An empty registry. */
-export const make: Effect.Effect<Shape> = Effect.sync(() => {
+const makeEmpty = Effect.sync(() => {
   const listeners = new Map<string, EventListener>()
   return ListenerRegistry.of({
     register: ({ aggregateType, eventType, listener }) =>
@@ -59,8 +65,8 @@ export const make: Effect.Effect<Shape> = Effect.sync(() => {
 })
 
 /**
- * Gives listeners what they require. The fibers that deliver share one context, so merging it with the listeners' is done once and
- * not for every event.
+ * Provides listeners with what they require. The fibers that deliver share one context, so it is merged with the listeners' context
+ * once, and not for every event.
  */
 const providing = <R>(context: Context.Context<R>) => {
   let from: Context.Context<never> | undefined
@@ -77,14 +83,14 @@ const providing = <R>(context: Context.Context<R>) => {
       Effect.updateContext(listener(event), merge)
 }
 
-/** A registry with these listeners; what they require is required of the layer. */
+/** A registry with these listeners. The layer requires what they require, and fails when two have one key. */
 export const layer = <R = never>(
   registrations: ReadonlyArray<Registration<R>>
 ): Layer.Layer<ListenerRegistry, DuplicateListener, R> =>
   Layer.effect(
     ListenerRegistry,
     Effect.gen(function* () {
-      const registry = yield* make
+      const registry = yield* makeEmpty
       const provide = providing(yield* Effect.context<R>())
       for (const { listener, ...key } of registrations) {
         yield* registry.register({
@@ -96,7 +102,7 @@ export const layer = <R = never>(
     })
   )
 
-/** One listener for everything, such as a relay to a broker. */
+/** A registry with one listener for every event, such as a relay to a broker. */
 export const layerAll = <R = never>(listener: EventListener<R>): Layer.Layer<ListenerRegistry, never, R> =>
   Layer.effect(
     ListenerRegistry,

@@ -1,20 +1,32 @@
-/** What the outbox counts. The names are the seed's; an exporter to Effect's `Metric` is here, other systems implement the interface. */
+/**
+ * The metrics of the outbox (seed §15). `layer` exports them to Effect's `Metric`; an exporter to another system implements
+ * `MetricsExporter`.
+ */
 import { Context, Effect, Layer, Metric } from "effect"
 
-/** Called on the hot path: implementations return at once and never throw. */
+/** The counters and gauges of one outbox. They are called on the hot path: implementations return at once and do not throw. */
 export interface MetricsExporter {
+  /** An event entered the hot queue. */
   readonly incrementHotEnqueued: () => void
+  /** An event did not enter the hot queue because it was full or closed. The poller delivers it. */
   readonly incrementHotDropped: () => void
+  /** An event of the poller, or of an ordered relay, was taken into memory. */
   readonly incrementColdEnqueued: () => void
+  /** A delivery succeeded. */
   readonly incrementDispatchSuccess: () => void
+  /** A delivery failed and will be retried. */
   readonly incrementDispatchFailure: () => void
+  /** An event was marked DEAD. */
   readonly incrementDispatchDead: () => void
+  /** The number of events in each queue. An ordered relay has no hot queue, and reports its events in memory as the cold one. */
   readonly recordQueueDepths: (hotDepth: number, coldDepth: number) => void
+  /** Age of the oldest event of the last read, in milliseconds; 0 when there was none. */
   readonly recordOldestLagMs: (lagMillis: number) => void
 }
 
 const ignore = () => {}
 
+/** The exporter that exports nothing (the seed's `MetricsExporter.NOOP`). */
 export const noop: MetricsExporter = Object.freeze({
   incrementHotEnqueued: ignore,
   incrementHotDropped: ignore,
@@ -26,7 +38,7 @@ export const noop: MetricsExporter = Object.freeze({
   recordOldestLagMs: ignore
 })
 
-/** The exporter of the outbox components in this context. Default `NOOP`. */
+/** The exporter of the outbox components that are built in this context. Default `noop`. */
 export const Current = Context.Reference<MetricsExporter>("@eventbus/outbox/MetricsExporter", {
   defaultValue: () => noop
 })
@@ -41,7 +53,8 @@ const counters = {
 } as const
 
 /**
- * Counters and gauges of Effect's `Metric`, named `{prefix}.enqueue.hot` and so on. Two outboxes of one process need two prefixes.
+ * An exporter to Effect's `Metric`, with names such as `{prefix}.enqueue.hot` (seed §15.2). Default prefix `outbox`. Two outboxes in
+ * one process need two prefixes.
  */
 export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
   Effect.map(Effect.context<never>(), (context) => {
@@ -71,5 +84,5 @@ export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
     }
   })
 
-/** Makes the exporter current for the components built under this layer. */
+/** Makes the exporter of `make` current for the components that are built under this layer. */
 export const layer = (prefix?: string): Layer.Layer<never> => Layer.effect(Current, make(prefix))

@@ -1,25 +1,30 @@
 /**
  * Delivers in order per aggregate. Events of different aggregates run side by side; with leases, several nodes share the work.
  *
- * - **Order.** Insertion order, decided by `seq`. A row is read only when no transaction is left that could still commit a lower
- *   number, so the rows of a slow transaction are neither skipped nor overtaken.
- * - **A failed event** holds its aggregate back until its retry succeeds or it is DEAD (`hold`, default), or is passed over
- *   (`passOver`): its successors go on, and it comes again when due.
- * - **A dead event** ends the hold: the aggregate goes on behind it. Replayed later, it comes after what was delivered meanwhile.
+ * - **Order.** Insertion order, decided by `seq`. A row is read only when no open transaction could still commit a lower number. So the
+ *   rows of a slow transaction are neither skipped nor overtaken (ruling 46).
+ * - **A failed event** holds its aggregate back until its retry succeeds or it is DEAD (`hold`, the default). With `passOver`, its
+ *   successors go on, and it comes again when due.
+ * - **A dead event** ends the hold: the aggregate goes on behind it. A replayed event comes after what was delivered meanwhile.
  *
- * Owns the events in memory (at most `maxInMemory`), their lanes and the cursors.
+ * The relay owns the events in memory (at most `maxInMemory`), their lanes, the read positions and the leases.
  */
 import { Clock, Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { EventInterceptor } from "./EventInterceptor.ts"
-import { defaultPolicy, type EventRetryPolicy } from "./EventRetryPolicy.ts"
+import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"
 import { checkOptions, positive, text, whole } from "./internal/base/options.ts"
-import { makeDelivery } from "./internal/dispatch/delivery.ts"
-import * as BucketLeases from "./internal/ordered/bucketLeases.ts"
+import { makeCallListener } from "./internal/delivery/callListener.ts"
+import {
+  type BucketLease,
+  type BucketLeases,
+  type LeaseOptions,
+  makeBucketLeases
+} from "./internal/ordered/bucketLeases.ts"
 import { makeBucketReads } from "./internal/ordered/bucketReads.ts"
-import { OrderedDelivery } from "./internal/ordered/delivery.ts"
-import { OrderedReading } from "./internal/ordered/reading.ts"
+import { OrderedDelivery } from "./internal/ordered/orderedDelivery.ts"
+import { OrderedReading } from "./internal/ordered/orderedReading.ts"
 import { makeReadPositions } from "./internal/ordered/readPositions.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
@@ -27,54 +32,61 @@ import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
+export type { LeaseOptions } from "./internal/ordered/bucketLeases.ts"
+
+/** Settings of an ordered relay. */
 export interface OrderedRelayOptions {
-  /** Nodes share the buckets by leases; `none` is for a table with one relay. Default `none`. */
-  readonly leases?: "none" | BucketLeases.LeaseOptions
-  /** Listeners that run at once, each for another aggregate. Default 4. */
+  /** How nodes share the buckets. `none` is for a table with one relay. Default `none`. */
+  readonly leases?: "none" | LeaseOptions
+  /** Listeners that run at once, each for another aggregate, 1 to 10,000. With 1, the order is one over all aggregates. Default 4. */
   readonly workerCount?: number
-  /** Deliveries in all before DEAD. Default 10. */
+  /** Deliveries of one event in all before it is DEAD, 1 to 1,000,000. Default 10. */
   readonly maxAttempts?: number
+  /** The wait after a failed delivery. Default: exponential from 200 ms to a minute. */
   readonly retryPolicy?: EventRetryPolicy
-  /** What a failed event means for its successors until it is retried. Default `hold`. */
+  /** Whether the successors of a failed event wait for its retry (`hold`) or go on (`passOver`). Default `hold`. */
   readonly afterFailure?: "hold" | "passOver"
   /**
-   * Events of one aggregate that are handed to the listener without waiting for one another's result. Only for listeners that keep the
-   * order of their calls themselves, as a relay to Kafka does. Default 1: one at a time.
+   * Events of one aggregate that are handed to the listener at once, 1 to 10,000. Above 1 only for listeners that keep the order of
+   * their calls themselves, as a relay to Kafka does. Default 1.
    */
   readonly pipelining?: number
+  /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
+  /** A listener that runs longer is interrupted and has failed. Default: no limit, and a listener that hangs keeps its worker. */
   readonly listenerTimeout?: Duration.Input
-  /** Longest time between two reads. Default 5 seconds. */
+  /** Longest time between two reads, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
-  /** Rows of one bucket in one read. Default 200. */
+  /** The most rows of one bucket in one read, 1 to 10,000. Default 200. */
   readonly batchSize?: number
-  /** Events in memory at once. Default 4000. */
+  /** The most events in memory, 1 to 1,000,000. Default 4000. */
   readonly maxInMemory?: number
-  /** How long closing waits for events under way. Default 5 seconds. */
+  /** How long closing waits for events in flight before it interrupts workers. Above 0. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
+  /** The codec of headers. It must be that of the store. Default: flat JSON. */
   readonly codec?: JsonCodec
 }
 
+/** The ordered relay of one process. */
 export class OrderedRelay extends Context.Service<
   OrderedRelay,
   {
     /** Reads soon, without waiting for the interval. */
     readonly wake: () => void
-    /** Reads every bucket from its start again, for rows that became pending once more (replayed dead events). */
+    /** Reads every bucket from its start again, for rows that became pending once more, such as replayed dead events. */
     readonly rescan: () => void
-    /** Buckets that this node delivers from at present. */
+    /** The number of buckets that this node delivers from now, 0 to 64. */
     readonly heldBuckets: () => number
+    /** The number of events in memory. */
     readonly inFlight: () => number
   }
 >()("@eventbus/outbox/OrderedRelay") {}
-
-export type Shape = OrderedRelay["Service"]
 
 const defaults = {
   leases: "none" as NonNullable<OrderedRelayOptions["leases"]>,
   workerCount: 4,
   maxAttempts: 10,
-  retryPolicy: defaultPolicy,
+  retryPolicy: exponential(),
   afterFailure: "hold" as NonNullable<OrderedRelayOptions["afterFailure"]>,
   interval: "5 seconds" as Duration.Input,
   batchSize: 200,
@@ -97,8 +109,8 @@ const check = (o: OrderedRelayOptions & typeof defaults) =>
       : [positive("leases.lease", o.leases.lease), text("leases.owner", o.leases.owner, 128)])
   ])
 
-/** Without leases one node holds every bucket for ever. */
-const allBuckets: ReadonlyArray<BucketLeases.BucketLease> = Array.from({ length: bucketCount }, (_, bucket) => ({
+/** Without leases, one node holds every bucket for ever. */
+const allBuckets: ReadonlyArray<BucketLease> = Array.from({ length: bucketCount }, (_, bucket) => ({
   bucket,
   epoch: 0,
   validUntilNanos: 2n ** 63n,
@@ -106,48 +118,52 @@ const allBuckets: ReadonlyArray<BucketLeases.BucketLease> = Array.from({ length:
   lost: false
 }))
 
-type Requirements = OutboxStore | ListenerRegistry | SqlClient.SqlClient | Scope.Scope
+/** The reading and the delivering half, wired to each other. */
+interface Halves {
+  readonly delivery: OrderedDelivery
+  readonly reading: OrderedReading
+}
 
-/** Reading and delivering, wired to each other. */
 const makeHalves = Effect.fnUntraced(function* (
   settings: OrderedRelayOptions & typeof defaults,
-  tenures: () => ReadonlyArray<BucketLeases.BucketLease>
+  currentLeases: () => ReadonlyArray<BucketLease>
 ) {
   const store = yield* OutboxStore
   const metrics = yield* MetricsExporter.Current
   const clock = yield* Clock.Clock
   const reads = yield* makeBucketReads(store.dialect, store.names, settings.codec ?? defaultCodec)
-  const reader = makeReadPositions()
-  const deliver = makeDelivery({
+  const positions = makeReadPositions()
+  const callListener = makeCallListener({
     registry: yield* ListenerRegistry,
     interceptors: settings.interceptors ?? [],
     listenerTimeout: settings.listenerTimeout
   })
   const lowWater = Math.floor(settings.maxInMemory / 2)
   let wake = () => {}
-  const onChange = (what: "left" | "waiting") => {
-    if (what === "waiting" || delivery.size === lowWater || delivery.size === 0) wake()
+  const onChange = (change: "left" | "delayed") => {
+    if (change === "delayed" || delivery.size === lowWater || delivery.size === 0) wake()
   }
   const delivery = new OrderedDelivery(
-    { store, metrics, clock, reader, deliver, onChange },
+    { store, metrics, clock, positions, callListener, onChange },
     { ...settings, owner: settings.leases === "none" ? undefined : settings.leases.owner }
   )
   const order = settings.workerCount === 1 ? "all" : "aggregate"
-  const reading = new OrderedReading({ store, metrics, reads, reader, delivery, tenures }, { ...settings, order })
+  const reading = new OrderedReading(
+    { store, metrics, reads, positions, delivery, currentLeases },
+    { ...settings, order }
+  )
   wake = reading.signal.raise
-  return { delivery, reading }
+  const halves: Halves = { delivery, reading }
+  return halves
 })
 
-/** Keeps the leases. */
-const leaseLoop = (
-  holder: BucketLeases.BucketLeases,
-  { delivery, reading }: { readonly delivery: OrderedDelivery; readonly reading: OrderedReading }
-): Effect.Effect<never> => {
+/** Keeps the leases for as long as it runs. */
+const keepLeases = (leases: BucketLeases, { delivery, reading }: Halves): Effect.Effect<never> => {
   const round = Effect.gen(function* () {
-    const before = holder.held()
-    const waitMillis = yield* holder.round((tenure) => delivery.isIdle(tenure))
-    const after = holder.held()
-    if (after.length !== before.length || after.some((tenure, i) => tenure !== before[i])) reading.signal.raise()
+    const before = leases.current()
+    const waitMillis = yield* leases.round((lease) => delivery.isIdle(lease))
+    const after = leases.current()
+    if (after.length !== before.length || after.some((lease, i) => lease !== before[i])) reading.signal.raise()
     yield* Effect.sleep(waitMillis)
   })
   return Effect.forever(
@@ -157,18 +173,22 @@ const leaseLoop = (
   )
 }
 
-/** Starts the relay. Closing the scope drains for `drainTimeout`, then interrupts, and gives the leases back. */
+/**
+ * Starts the relay. Fails with all wrong settings at once, or when the bucket rows cannot be created. Closing the scope drains events
+ * in flight for `drainTimeout`, then interrupts the workers and releases the leases.
+ */
 export const make: (
   options?: OrderedRelayOptions
-) => Effect.Effect<Shape, InvalidOutboxConfig | OutboxStoreError, Requirements> = Effect.fnUntraced(function* (
-  options = {}
-) {
+) => Effect.Effect<
+  OrderedRelay["Service"],
+  InvalidOutboxConfig | OutboxStoreError,
+  OutboxStore | ListenerRegistry | SqlClient.SqlClient | Scope.Scope
+> = Effect.fnUntraced(function* (options = {}) {
   const settings = { ...defaults, ...options }
   yield* check(settings)
-  const leases = settings.leases
-  const holder = leases === "none" ? undefined : yield* BucketLeases.make(yield* OutboxStore, leases)
-  const tenures = () => holder?.held() ?? allBuckets
-  const halves = yield* makeHalves(settings, tenures)
+  const leases = settings.leases === "none" ? undefined : yield* makeBucketLeases(yield* OutboxStore, settings.leases)
+  const currentLeases = () => leases?.current() ?? allBuckets
+  const halves = yield* makeHalves(settings, currentLeases)
   const { delivery, reading } = halves
 
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -177,7 +197,7 @@ export const make: (
     Effect.forkIn(delivery.worker, scope)
   )
   const reader = yield* Effect.forkIn(reading.loop, scope)
-  const keeper = holder === undefined ? undefined : yield* Effect.forkIn(leaseLoop(holder, halves), scope)
+  const keeper = leases === undefined ? undefined : yield* Effect.forkIn(keepLeases(leases, halves), scope)
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
@@ -190,17 +210,18 @@ export const make: (
       if (delivery.size > 0)
         yield* Effect.logWarning(`outbox: closed with ${delivery.size} events unfinished; they stay pending`)
       if (keeper !== undefined) yield* Fiber.interrupt(keeper)
-      if (holder !== undefined) yield* Effect.ignore(holder.leave)
+      if (leases !== undefined) yield* Effect.ignore(leases.leave)
     })
   )
   return OrderedRelay.of({
     wake: reading.signal.raise,
     rescan: () => reading.rescan(),
-    heldBuckets: () => tenures().length,
+    heldBuckets: () => currentLeases().length,
     inFlight: () => delivery.size
   })
 })
 
+/** A started relay as a layer. */
 export const layer = (
   options?: OrderedRelayOptions
 ): Layer.Layer<

@@ -1,14 +1,15 @@
 /**
- * The outbox as one layer, in four shapes, each with everything wired and closed in the right order (purge, poller, dispatcher):
+ * The outbox as one layer, in five shapes (seed §20). Each shape wires its parts and closes them in order: purge, poller, dispatcher.
  *
  * | | hot path | cold path | order |
  * |---|---|---|---|
  * | `singleNode` | yes | plain polling | none |
  * | `multiNode` | yes | claims | none |
- * | `ordered` | no | one relay with one worker, or `orderedNodes` with leases | insertion order per aggregate |
- * | `writerOnly` | no | none (change data capture, or a relay elsewhere) | |
+ * | `ordered` | no | one relay with one worker | insertion order |
+ * | `orderedNodes` | no | relays that share buckets by leases | insertion order per aggregate |
+ * | `writerOnly` | no | none: change data capture, or a relay elsewhere | |
  *
- * What they need is in their types: a `SqlClient`, and a `ListenerRegistry` where something is delivered here.
+ * The types of the layers say what they need: a `SqlClient`, and a `ListenerRegistry` where events are delivered in this process.
  */
 import { hostname } from "node:os"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
@@ -20,8 +21,7 @@ import type { EventInterceptor } from "./EventInterceptor.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkOptions, text } from "./internal/base/options.ts"
 import { ulid } from "./internal/base/ulid.ts"
-import * as Wakeup from "./internal/dispatch/wakeup.ts"
-import type { LeaseOptions } from "./internal/ordered/bucketLeases.ts"
+import { listenForWakeups, notifyHook } from "./internal/delivery/wakeup.ts"
 import type { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as Ordered from "./OrderedRelay.ts"
 import * as Dispatcher from "./OutboxDispatcher.ts"
@@ -32,7 +32,7 @@ import {
   type OutboxStoreError,
   type SchemaMismatch
 } from "./OutboxError.ts"
-import * as Health from "./OutboxHealth.ts"
+import * as OutboxHealth from "./OutboxHealth.ts"
 import * as Poller from "./OutboxPoller.ts"
 import * as OutboxSchema from "./OutboxSchema.ts"
 import * as Store from "./OutboxStore.ts"
@@ -41,58 +41,67 @@ import * as Purge from "./PurgeScheduler.ts"
 import * as TxContext from "./TxContext.ts"
 import { combine, noop, type WriterHook } from "./WriterHook.ts"
 
-/** Settings of all shapes that deliver. */
+/** Settings of all shapes that deliver; `ordered` has no others (seed §20.2). */
 export interface CommonOptions extends Store.StoreOptions {
+  /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
-  /** Longest time between two polls. Default 5 seconds. */
+  /** Longest time between two reads of the table, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
+  /** Rows of one read. Default 50 for the poller, 200 per bucket for an ordered relay. */
   readonly batchSize?: number
-  /** Default 5 seconds. */
+  /** How long closing waits for events in flight before it interrupts listeners. Above 0. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
+  /** A listener that runs longer is interrupted and has failed. Default: no limit, and a listener that hangs keeps its worker. */
   readonly listenerTimeout?: Duration.Input
-  /** Purging of terminal rows, and its settings. Default: off. */
+  /** Purges terminal rows with these settings. Default: no purge. */
   readonly purge?: Purge.PurgeOptions
 }
 
+/** Settings of `singleNode`. */
 export interface SingleNodeOptions
   extends CommonOptions,
     Pick<
       Dispatcher.DispatcherOptions,
       "workerCount" | "hotQueueCapacity" | "coldQueueCapacity" | "maxAttempts" | "retryPolicy"
     > {
+  /** Events younger than this are left to the hot path. Default 0: the poller takes all. */
   readonly skipRecent?: Duration.Input
-  /** Runs beside the hot path's own hook, before it. */
+  /** The user's own hook. It runs before that of the hot path. Default: none. */
   readonly hook?: WriterHook
 }
 
+/** Settings of `multiNode`. */
 export interface MultiNodeOptions extends SingleNodeOptions {
-  /** A claim is renewed while its event is handled, and may be taken over when it is older than `lockTimeout`. */
+  /** How nodes share rows. Required (seed §20.2). Claims of events in flight are renewed at a third of `lockTimeout`. */
   readonly claimLocking: {
+    /** After this long without renewal, another node may take the row. Above 0. */
     readonly lockTimeout: Duration.Input
-    /** At most 100 characters; a suffix makes it unique to this process. Default: the host's name. */
+    /** The node's name, 1 to 100 characters. A suffix makes it unique to this process. Default: the host's name. */
     readonly owner?: string
   }
 }
 
-/** One worker, one attempt, no hot path: those cannot be changed here. */
-export interface OrderedOptions extends CommonOptions {}
-
+/** Settings of `orderedNodes`; see `OrderedRelay.OrderedRelayOptions`. */
 export interface OrderedNodesOptions
   extends CommonOptions,
     Pick<
       Ordered.OrderedRelayOptions,
       "workerCount" | "maxAttempts" | "retryPolicy" | "afterFailure" | "maxInMemory" | "pipelining"
     > {
+  /** How nodes share the buckets. */
   readonly leases?: {
-    /** How long a node's aggregates wait after it died. Default 20 seconds. */
+    /** How long a node's aggregates wait after the node died. Above 0. Default 20 seconds. */
     readonly lease?: Duration.Input
+    /** The node's name, 1 to 100 characters. A suffix makes it unique to this process. Default: the host's name. */
     readonly owner?: string
   }
 }
 
+/** Settings of `writerOnly`. */
 export interface WriterOnlyOptions extends Store.StoreOptions {
+  /** Purges rows with these settings. Default: no purge. */
   readonly purge?: Purge.PurgeOptions & {
-    /** `terminal` removes DONE and DEAD rows; `age` removes whatever is old enough, for tables that nothing marks. Default `terminal`. */
+    /** `terminal` removes DONE and DEAD rows. `age` removes whatever is old enough, for tables that nothing marks. Default `terminal`. */
     readonly by?: "terminal" | "age"
   }
 }
@@ -102,27 +111,30 @@ type Provides =
   | Store.OutboxStore
   | TxContext.TxContext
   | DeadEvents.DeadEventManager
-  | Health.OutboxHealth
+  | OutboxHealth.OutboxHealth
 
 type Failure = InvalidOutboxConfig | InvalidIdentifier | OutboxStoreError | SchemaMismatch
 
-/** Writes one event in the caller's transaction. */
+/** Writes one event in the caller's transaction. Returns its id, or undefined when a hook suppressed the write. */
 export const write = (event: Input): Effect.Effect<string | undefined, Writer.WriteError, Writer.OutboxWriter> =>
   Writer.OutboxWriter.use((writer) => writer.write(event))
 
-/** Writes JSON text under an event type. */
-export const writeJson = (eventType: TypeName, payloadJson: string) =>
+/** Writes JSON text under an event type, in the caller's transaction. Returns the event's id, or undefined when suppressed. */
+export const writeJson = (
+  eventType: TypeName,
+  payloadJson: string
+): Effect.Effect<string | undefined, Writer.WriteError, Writer.OutboxWriter> =>
   Writer.OutboxWriter.use((writer) => writer.write(eventType, payloadJson))
 
-/** Writes events in order; all or none. */
+/** Writes events in order, all or none, in the caller's transaction. Returns their ids; none when a hook suppressed the write. */
 export const writeAll = (
   events: ReadonlyArray<Input>
 ): Effect.Effect<ReadonlyArray<string>, Writer.WriteError, Writer.OutboxWriter> =>
   Writer.OutboxWriter.use((writer) => writer.writeAll(events))
 
-/** Store, transactions, dead events and health: what every shape has. */
-const foundation = (options: Store.StoreOptions, onReplayed: () => void) =>
-  Layer.mergeAll(DeadEvents.layer({ onReplayed }), Health.layer()).pipe(
+/** The services of every shape: store, transactions, dead events and health. */
+const baseServices = (options: Store.StoreOptions, onReplayed: () => void) =>
+  Layer.mergeAll(DeadEvents.layer({ onReplayed }), OutboxHealth.layer()).pipe(
     Layer.provideMerge(Layer.mergeAll(Store.layer(options), TxContext.layer)),
     Layer.provideMerge(Layer.effectDiscard(OutboxSchema.verify(options)))
   )
@@ -130,7 +142,10 @@ const foundation = (options: Store.StoreOptions, onReplayed: () => void) =>
 const uniqueOwner = (owner: string | undefined) =>
   Effect.map(Clock.currentTimeMillis, (now) => `${owner ?? hostname().slice(0, 100)}/${ulid(now)}`)
 
-const startPurge = (options: Purge.PurgeOptions | undefined, purger: (store: Store.Shape) => Purge.EventPurger) =>
+const startPurge = (
+  options: Purge.PurgeOptions | undefined,
+  purger: (store: Store.OutboxStore["Service"]) => Purge.EventPurger
+) =>
   options === undefined
     ? Effect.void
     : Effect.gen(function* () {
@@ -138,49 +153,59 @@ const startPurge = (options: Purge.PurgeOptions | undefined, purger: (store: Sto
         yield* Effect.orDie(scheduler.start)
       })
 
-/** Dispatcher, poller and writer with the hot path between them. */
+/** The effect that leaves dropped events to the poller. With claims, it first releases them, in the background. */
+const leaveToPoller = (poller: Poller.OutboxPoller["Service"], claimLocking: Dispatcher.ClaimLocking | undefined) =>
+  Effect.gen(function* () {
+    const store = yield* Store.OutboxStore
+    const scope = yield* Effect.scope
+    const wake = Effect.sync(poller.wake)
+    return (eventIds: ReadonlyArray<string>): Effect.Effect<void> =>
+      claimLocking === undefined
+        ? wake
+        : Effect.asVoid(
+            Effect.forkIn(
+              Effect.ensuring(Effect.ignore(store.releaseClaims(claimLocking.owner, eventIds)), wake),
+              scope
+            )
+          )
+  })
+
+/** Dispatcher, poller and writer, with the hot path between them. */
 const dispatching = (options: SingleNodeOptions, claimLocking: Dispatcher.ClaimLocking | undefined) => {
   let wake = () => {}
   const claims = claimLocking === undefined ? {} : { claimLocking }
   const parts = Effect.gen(function* () {
-    const store = yield* Store.OutboxStore
     let retryScheduled = () => {}
     const dispatcher = yield* Dispatcher.make({ ...options, ...claims, onRetryScheduled: () => retryScheduled() })
     const poller = yield* Poller.make({ ...options, ...claims, handler: Poller.toDispatcher(dispatcher) })
     wake = poller.wake
     retryScheduled = poller.retryScheduled
     yield* Effect.orDie(poller.start)
-    yield* Wakeup.listen(poller.wake)
-    const scope = yield* Effect.scope
-    const giveBack = (eventIds: ReadonlyArray<string>) =>
-      claimLocking === undefined
-        ? Effect.sync(poller.wake)
-        : Effect.asVoid(
-            Effect.forkIn(
-              Effect.ensuring(
-                Effect.ignore(store.releaseClaims(claimLocking.owner, eventIds)),
-                Effect.sync(poller.wake)
-              ),
-              scope
-            )
-          )
-    const hot = yield* DispatcherWriterHook.make({ dispatcher, onDropped: giveBack })
+    yield* listenForWakeups(poller.wake)
+    const onDropped = yield* leaveToPoller(poller, claimLocking)
+    const hotPath = yield* DispatcherWriterHook.make({ dispatcher, onDropped })
     const writer = yield* Writer.make({
-      hook: combine(options.hook ?? noop, hot),
+      hook: combine(options.hook ?? noop, hotPath),
       ...(claimLocking === undefined ? {} : { claimedBy: claimLocking.owner })
     })
     yield* startPurge(options.purge, Purge.terminal)
     return Context.make(Writer.OutboxWriter, writer)
   })
-  return Layer.effectContext(parts).pipe(Layer.provideMerge(foundation(options, () => wake())))
+  return Layer.effectContext(parts).pipe(Layer.provideMerge(baseServices(options, () => wake())))
 }
 
-/** Hot path and plain polling, for a table that only this process delivers from. */
+/**
+ * Hot path and plain polling, for a table that only this process delivers from. Fails when settings are wrong, or the table is missing,
+ * lacks a column, or cannot be read.
+ */
 export const singleNode = (
   options: SingleNodeOptions = {}
 ): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> => dispatching(options, undefined)
 
-/** Hot path and claims, for any number of processes. Rows are inserted as claimed by the writing process. */
+/**
+ * Hot path and claims, for any number of processes. Rows are inserted as claimed by the writing process (ruling 65). Fails as
+ * `singleNode` does, and with `InvalidState` without `claimLocking`.
+ */
 export const multiNode = (
   options: MultiNodeOptions
 ): Layer.Layer<Provides, Failure | InvalidState, SqlClient.SqlClient | ListenerRegistry> =>
@@ -198,19 +223,24 @@ export const multiNode = (
     })
   )
 
-const relaying = (options: OrderedNodesOptions, leases: "none" | LeaseOptions, fixed: Ordered.OrderedRelayOptions) => {
+/** An ordered relay and a writer that wakes it. */
+const relaying = (
+  options: OrderedNodesOptions,
+  leases: "none" | Ordered.LeaseOptions,
+  fixed: Ordered.OrderedRelayOptions
+) => {
   let rescan = () => {}
   const parts = Effect.gen(function* () {
     const relay = yield* Ordered.make({ ...options, ...fixed, leases })
     rescan = relay.rescan
-    yield* Wakeup.listen(relay.wake)
-    // No hot path: the hook only says that there is something to read.
-    const here: WriterHook = { afterCommit: () => Effect.sync(relay.wake) }
-    const writer = yield* Writer.make({ hook: combine(here, yield* Wakeup.hook) })
+    yield* listenForWakeups(relay.wake)
+    // There is no hot path: the hook only tells the relay to read.
+    const wakeRelay: WriterHook = { afterCommit: () => Effect.sync(relay.wake) }
+    const writer = yield* Writer.make({ hook: combine(wakeRelay, yield* notifyHook) })
     yield* startPurge(options.purge, Purge.terminal)
     return Context.make(Writer.OutboxWriter, writer)
   })
-  return Layer.effectContext(parts).pipe(Layer.provideMerge(foundation(options, () => rescan())))
+  return Layer.effectContext(parts).pipe(Layer.provideMerge(baseServices(options, () => rescan())))
 }
 
 const commonKeys = new Set(
@@ -218,11 +248,11 @@ const commonKeys = new Set(
 )
 
 /**
- * The seed's ordered mode: one relay, one worker, one attempt. A failed event is DEAD at once, its aggregate goes on, and an
- * operator replays it. For more workers, retries and nodes: `orderedNodes`.
+ * The seed's ordered mode (seed §19): one relay, one worker, one attempt. A failed event is DEAD at once, its aggregate goes on, and an
+ * operator replays it. `orderedNodes` has more workers, retries and nodes. Any other setting fails with `InvalidOutboxConfig`.
  */
 export const ordered = (
-  options: OrderedOptions = {}
+  options: CommonOptions = {}
 ): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -234,7 +264,7 @@ export const ordered = (
     })
   )
 
-/** Order per aggregate with many workers on many nodes; see `OrderedRelay`. */
+/** Order per aggregate, with many workers on many nodes. Fails as `singleNode` does. See `OrderedRelay`. */
 export const orderedNodes = (
   options: OrderedNodesOptions = {}
 ): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> =>
@@ -249,12 +279,12 @@ export const orderedNodes = (
     })
   )
 
-/** Only writes, and wakes relays in other processes. */
+/** Only writes, and wakes relays in other processes. Fails as `singleNode` does. */
 export const writerOnly = (options: WriterOnlyOptions = {}): Layer.Layer<Provides, Failure, SqlClient.SqlClient> => {
   const parts = Effect.gen(function* () {
-    const writer = yield* Writer.make({ hook: yield* Wakeup.hook })
+    const writer = yield* Writer.make({ hook: yield* notifyHook })
     yield* startPurge(options.purge, options.purge?.by === "age" ? Purge.byAge : Purge.terminal)
     return Context.make(Writer.OutboxWriter, writer)
   })
-  return Layer.effectContext(parts).pipe(Layer.provideMerge(foundation(options, () => {})))
+  return Layer.effectContext(parts).pipe(Layer.provideMerge(baseServices(options, () => {})))
 }

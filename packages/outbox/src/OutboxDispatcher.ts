@@ -1,69 +1,75 @@
 /**
- * Delivers events to their listeners: a hot queue fed after commit, a cold queue fed by the poller, workers that take 2 hot : 1 cold
- * and run one event at a time each, and marks DONE, RETRY or DEAD.
+ * Delivers events to their listeners (seed §9). The hot path fills one queue after commit, the poller fills the other. Workers take two
+ * hot events for one cold event, handle one event at a time each, and mark it DONE, RETRY or DEAD.
  *
- * Owns the two queues and the events in flight. A slow database or listener fills the queues, then `enqueue` returns false and
- * events wait in the table: memory stays bounded and nothing is lost.
+ * The dispatcher owns the two queues and the events in flight. When the database or a listener is slow, the queues fill, `enqueueHot`
+ * and `enqueueCold` return false, and events wait in the table. So memory stays bounded and nothing is lost.
  */
 import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
-import { defaultPolicy, type EventRetryPolicy } from "./EventRetryPolicy.ts"
+import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
-import { makeDelivery } from "./internal/dispatch/delivery.ts"
-import { type ClaimLocking, DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
+import { makeCallListener } from "./internal/delivery/callListener.ts"
+import { DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
+import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
-export type { ClaimLocking, QueuedEvent } from "./internal/dispatch/dispatchEngine.ts"
+export type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 
+/** Settings of a dispatcher (seed §14.1). */
 export interface DispatcherOptions {
-  /** Deliveries in all before DEAD. Default 10; 1 or more. */
+  /** Deliveries of one event in all before it is DEAD, 1 to 1,000,000. Default 10. */
   readonly maxAttempts?: number
-  /** Listeners that run at once. Default 4. */
+  /** Listeners that run at once, 1 to 10,000. Default 4. */
   readonly workerCount?: number
-  /** Default 1000. */
+  /** The most events in the hot queue, 1 to 1,000,000. Default 1000. */
   readonly hotQueueCapacity?: number
-  /** Default 1000. */
+  /** The most events in the cold queue, 1 to 1,000,000. Default 1000. */
   readonly coldQueueCapacity?: number
-  /** Default exponential from 200 ms to a minute. */
+  /** The wait after a failed delivery. Default: exponential from 200 ms to a minute. */
   readonly retryPolicy?: EventRetryPolicy
+  /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
-  /** How long closing waits for queued events before it interrupts. Default 5 seconds. */
+  /** How long closing waits for queued events before it interrupts workers. Above 0. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
-  /** A listener that runs longer has failed. Default: none; a listener that hangs then keeps its worker. */
+  /** A listener that runs longer is interrupted and has failed. Above 0. Default: no limit, and a listener that hangs keeps its worker. */
   readonly listenerTimeout?: Duration.Input
-  /** Default: an event is in flight from its queue to its mark. */
+  /** A tracker of events in flight beside the dispatcher's own. Default: none. */
   readonly inFlightTracker?: InFlightTracker
-  /** Marks are fenced by this claim. Default: no claims (single node). */
+  /** Fences every mark by this claim, and renews claims of events in flight. Default: no claims, for a single node. */
   readonly claimLocking?: ClaimLocking
-  /** Called after an event was marked RETRY: the poller looks for its due time. */
+  /** Called after an event was marked RETRY, so that the poller looks up when it is due. */
   readonly onRetryScheduled?: () => void
 }
 
+/** The dispatcher of one process. */
 export class OutboxDispatcher extends Context.Service<
   OutboxDispatcher,
   {
-    /** False when the queue is full or closing. An event that is in flight already is dropped, and that counts as taken. */
+    /** Puts an event into the hot queue. False when the queue is full or closing. An event that is in flight already counts as taken. */
     readonly enqueueHot: (event: EventEnvelope) => boolean
-    /** `place` is that of the `PolledEvent`, where there is one. */
-    readonly enqueueCold: (event: EventEnvelope, attempts: number, place?: string) => boolean
+    /**
+     * Puts a polled event into the cold queue, with the number of its failed deliveries and, if known, the row address of its
+     * `PolledEvent`. False when the queue is full or closing.
+     */
+    readonly enqueueCold: (event: EventEnvelope, attempts: number, rowAddress?: string) => boolean
+    /** The number of events that the cold queue can still take. 0 while closing. */
     readonly coldQueueRemainingCapacity: () => number
     /** Waits until the cold queue is at most half full. */
     readonly awaitColdCapacity: Effect.Effect<void>
-    /** Runs a read of pending rows. What finishes meanwhile may still be in its result, and is not taken a second time. */
+    /** Runs a read of pending rows. An event that finishes meanwhile may still be in its result, and is not taken a second time. */
     readonly whilePolling: <A, E, R>(poll: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-    /** Events queued or being handled. */
+    /** The number of events that are queued or being handled. */
     readonly inFlight: () => number
-    /** Waits until nothing is queued or being handled. */
+    /** Waits until no event is queued or being handled. */
     readonly awaitIdle: Effect.Effect<void>
   }
 >()("@eventbus/outbox/OutboxDispatcher") {}
-
-export type Shape = OutboxDispatcher["Service"]
 
 const defaults = {
   maxAttempts: 10,
@@ -86,22 +92,25 @@ const check = (settings: DispatcherOptions & typeof defaults) =>
       : [positive("claimLocking.lockTimeout", settings.claimLocking.lockTimeout)])
   ])
 
-/** Starts the workers; closing the scope drains for `drainTimeout`, then interrupts. What was not finished stays pending. */
+/**
+ * Starts the workers. Fails with all wrong settings at once. Closing the scope drains the queues for `drainTimeout`, then interrupts
+ * the workers. Events that were not finished stay pending.
+ */
 export const make: (
   options?: DispatcherOptions
-) => Effect.Effect<Shape, InvalidOutboxConfig, OutboxStore | ListenerRegistry | Scope.Scope> = Effect.fnUntraced(
-  function* (options = {}) {
-    const settings = { ...defaults, retryPolicy: defaultPolicy, ...options }
+) => Effect.Effect<OutboxDispatcher["Service"], InvalidOutboxConfig, OutboxStore | ListenerRegistry | Scope.Scope> =
+  Effect.fnUntraced(function* (options = {}) {
+    const settings = { ...defaults, retryPolicy: exponential(), ...options }
     yield* check(settings)
     const clock = yield* Clock.Clock
-    const deliver = makeDelivery({
+    const callListener = makeCallListener({
       registry: yield* ListenerRegistry,
       interceptors: settings.interceptors ?? [],
       listenerTimeout: settings.listenerTimeout
     })
     const metrics = yield* MetricsExporter.Current
     const engine = new DispatchEngine(
-      { store: yield* OutboxStore, metrics, clock, tracker: settings.inFlightTracker, deliver },
+      { store: yield* OutboxStore, metrics, clock, tracker: settings.inFlightTracker, callListener },
       settings
     )
 
@@ -121,23 +130,23 @@ export const make: (
         const drained = Effect.andThen(Fiber.awaitAll(workers), engine.doneMarker.flush)
         yield* Effect.timeoutOption(Effect.interruptible(drained), settings.drainTimeout)
         yield* Fiber.interruptAll(workers)
-        // Listeners that have finished are marked even when others had to be cut off.
+        // Events whose listeners have finished are marked even when other listeners were interrupted.
         yield* Effect.timeoutOption(Effect.interruptible(engine.doneMarker.flush), "1 second")
-        yield* engine.releaseRest
+        yield* engine.releaseUnfinished
       })
     )
     return OutboxDispatcher.of({
       enqueueHot: (event) => engine.enqueue(event, "HOT", 0),
-      enqueueCold: (event, attempts, place) => engine.enqueue(event, "COLD", attempts, place),
+      enqueueCold: (event, attempts, rowAddress) => engine.enqueue(event, "COLD", attempts, rowAddress),
       coldQueueRemainingCapacity: () => (engine.closing ? 0 : settings.coldQueueCapacity - engine.queue.size("COLD")),
       awaitColdCapacity: Effect.suspend(() => (engine.closing ? Effect.never : engine.queue.awaitColdCapacity)),
-      whilePolling: (poll) => engine.whilePolling(poll),
-      inFlight: () => engine.inFlight,
-      awaitIdle: engine.awaitIdle
+      whilePolling: (poll) => engine.inFlight.whilePolling(poll, engine.queue.wake),
+      inFlight: () => engine.inFlight.size,
+      awaitIdle: engine.inFlight.awaitIdle
     })
-  }
-)
+  })
 
+/** A started dispatcher as a layer. */
 export const layer = (
   options?: DispatcherOptions
 ): Layer.Layer<OutboxDispatcher, InvalidOutboxConfig, OutboxStore | ListenerRegistry> =>

@@ -1,56 +1,69 @@
-/**
- * Everything that can go wrong in the outbox, as tagged errors with data. Each says whether repeating the same call can help.
- */
+/** All errors of the outbox, as tagged errors with data. `retryable` says whether repeating the same call can help. */
 import { Schema } from "effect"
 
-/** `write` outside a transaction. Nothing was inserted. */
+/** A write or a registration outside a transaction. Nothing was inserted. Call it inside `sql.withTransaction` (seed §3.1). */
 export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("NotInTransaction", {
+  /** The call that needs a transaction, such as `currentConnection`. */
   operation: Schema.String
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `${this.operation} needs an open transaction. Call it inside sql.withTransaction, so that event and data commit together.`
   }
 }
 
-/** An envelope that cannot be stored or delivered as it is. */
+/** An event that cannot be stored or delivered as it is. */
 export class InvalidEnvelope extends Schema.TaggedError<InvalidEnvelope>()("InvalidEnvelope", {
+  /** The field of the event, such as `eventId` or `headers`. */
   field: Schema.String,
+  /** The problem, as the rest of a sentence that begins with the field. */
   detail: Schema.String
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `Event envelope: '${this.field}' ${this.detail}.`
   }
 }
 
-/** The payload has more bytes than an outbox row may carry. */
+/** The payload has more bytes than an outbox row may carry (seed §5.2). Store it elsewhere and send a reference. */
 export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()("PayloadTooLarge", {
+  /** The kind of the event. */
   eventType: Schema.String,
+  /** The payload's size in bytes. */
   bytes: Schema.Number,
+  /** The limit in bytes, inclusive. */
   maxBytes: Schema.Number
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `The payload of '${this.eventType}' has ${this.bytes} bytes; at most ${this.maxBytes} are allowed. Store it elsewhere and send a reference.`
   }
 }
 
-/** A table, column or channel name that does not pass the identifier check. */
+/** A name of the database that does not pass the identifier check (ruling 48). */
 export class InvalidIdentifier extends Schema.TaggedError<InvalidIdentifier>()("InvalidIdentifier", {
+  /** What is named, such as `table name`. */
   what: Schema.String,
+  /** The name as given. */
   name: Schema.String
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `${JSON.stringify(this.name)} is not a legal ${this.what}: use 1 to 40 letters, digits and underscores, not starting with a digit.`
   }
 }
 
-/** The database refused or did not answer a statement of the outbox (the seed's `OutboxStoreException`). */
+/** The database refused a statement of the outbox, or did not answer it (the seed's `OutboxStoreException`). */
 export class OutboxStoreError extends Schema.TaggedError<OutboxStoreError>()("OutboxStoreError", {
+  /** What the statement was for, such as `insert` or `mark done`. */
   operation: Schema.String,
+  /** Whether repeating the same call can help, as the database's driver sees it. */
   retryable: Schema.Boolean,
+  /** The driver's error. */
   cause: Schema.Defect()
 }) {
   override get message(): string {
@@ -67,21 +80,26 @@ const describe = (cause: unknown): string => {
   return causes.join(": ")
 }
 
-/** No listener is registered for the event. It goes to DEAD at once: retrying cannot help. */
+/** No listener is registered for the event. The event is DEAD at once (seed §11.4). */
 export class UnroutableEvent extends Schema.TaggedError<UnroutableEvent>()("UnroutableEvent", {
+  /** The event's aggregate type. */
   aggregateType: Schema.String,
+  /** The event's type. */
   eventType: Schema.String
 }) {
+  /** Retrying the delivery cannot help. */
   readonly retryable = false
   override get message(): string {
     return `No listener is registered for '${this.aggregateType}:${this.eventType}'.`
   }
 }
 
-/** A second listener for a key that has one already. */
+/** A second listener for a key that has one already (seed §11.3). */
 export class DuplicateListener extends Schema.TaggedError<DuplicateListener>()("DuplicateListener", {
+  /** The key, as `aggregateType:eventType`. */
   key: Schema.String
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `A listener for '${this.key}' is registered already. One key has one listener; use an interceptor for cross-cutting work.`
@@ -90,43 +108,55 @@ export class DuplicateListener extends Schema.TaggedError<DuplicateListener>()("
 
 /** The call is not allowed in the present state, for example `start` after `close`. */
 export class InvalidState extends Schema.TaggedError<InvalidState>()("InvalidState", {
+  /** The part of the outbox, such as `OutboxPoller`. */
   component: Schema.String,
+  /** What is not allowed, in words. */
   detail: Schema.String
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `${this.component}: ${this.detail}.`
   }
 }
 
-/** Settings that are missing or out of range, all of them at once. */
+/** Settings are missing or out of range. The error lists all of them at once (ruling 38). */
 export class InvalidOutboxConfig extends Schema.TaggedError<InvalidOutboxConfig>()("InvalidOutboxConfig", {
+  /** The part of the outbox, such as `OutboxDispatcher`. */
   component: Schema.String,
+  /** Each wrong setting: its path, the value found, and the values allowed. */
   issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     const lines = this.issues.map((i) => `  ${i.path}: found ${i.found}, allowed ${i.allowed}`)
-    return `${this.component} is configured wrongly:\n${lines.join("\n")}`
+    return `${this.component} has invalid settings:\n${lines.join("\n")}`
   }
 }
 
-/** The table is missing, or lacks what this version needs. */
+/** The event table is missing, or lacks a column that this version needs. Run `OutboxSchema.migrate`. */
 export class SchemaMismatch extends Schema.TaggedError<SchemaMismatch>()("SchemaMismatch", {
+  /** The event table, as configured. */
   table: Schema.String,
+  /** The columns that are missing, or `the table itself`. */
   missing: Schema.Array(Schema.String)
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
     return `Table '${this.table}' lacks [${this.missing.join(", ")}]. Run the outbox migrations.`
   }
 }
 
-/** A listener fails with this to say that no retry can help: the event goes to DEAD at once. */
+/** A listener fails with this error when no retry can help. The event is DEAD at once. */
 export class PoisonEvent extends Schema.TaggedError<PoisonEvent>()("PoisonEvent", {
+  /** Why the event can never be delivered, in words. */
   reason: Schema.String,
+  /** The error behind it, if there is one. */
   cause: Schema.optionalKey(Schema.Defect())
 }) {
+  /** Retrying the delivery cannot help. */
   readonly retryable = false
   override get message(): string {
     return `The event can never be delivered: ${this.reason}`
@@ -134,12 +164,14 @@ export class PoisonEvent extends Schema.TaggedError<PoisonEvent>()("PoisonEvent"
 }
 
 /**
- * A listener fails with this when what it delivers to is down: the event is tried again later and no attempt is counted, so that an
- * outage of any length kills nothing.
+ * A listener fails with this error when its destination is down. The event is delivered again later and no attempt is counted, so
+ * that an outage of any length kills no event.
  */
 export class DownstreamUnavailable extends Schema.TaggedError<DownstreamUnavailable>()("DownstreamUnavailable", {
+  /** The destination's error. */
   cause: Schema.Defect()
 }) {
+  /** Retrying the delivery later can help. */
   readonly retryable = true
   override get message(): string {
     return `The destination is not available: ${describe(this.cause)}`

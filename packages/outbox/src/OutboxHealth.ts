@@ -2,15 +2,21 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import { OutboxStore } from "./OutboxStore.ts"
 
+/** The result of one health check. */
 export interface HealthReport {
-  /** `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`. */
+  /** `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`. `up`: neither. */
   readonly status: "up" | "degraded" | "down"
+  /** Events that are not delivered yet (NEW and RETRY rows). 0 when the database does not answer. */
   readonly pending: number
+  /** Events that were given up (DEAD rows). 0 when the database does not answer. */
   readonly dead: number
+  /** Age of the oldest due event in milliseconds. 0 when none is due, or the database does not answer. */
   readonly oldestMillis: number
+  /** The figures, or the database's error, in words. */
   readonly detail: string
 }
 
+/** The health of one outbox. */
 export class OutboxHealth extends Context.Service<
   OutboxHealth,
   {
@@ -19,11 +25,13 @@ export class OutboxHealth extends Context.Service<
   }
 >()("@eventbus/outbox/OutboxHealth") {}
 
+/** Settings of `layer`. */
 export interface HealthOptions {
-  /** Age of the oldest due event from which the outbox counts as degraded. Default 1 minute. */
+  /** The age of the oldest due event above which the outbox is degraded. Default 1 minute. */
   readonly maxAge?: Duration.Input
 }
 
+/** The health of the outbox in this store. */
 export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, never, OutboxStore> =>
   Layer.effect(
     OutboxHealth,
@@ -32,9 +40,9 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
       return OutboxHealth.of({
         check: store.lag.pipe(
           Effect.map((lag): HealthReport => {
-            const late = lag.oldestMillis > maxMillis
+            const isLate = lag.oldestMillis > maxMillis
             const detail = `${lag.pending} pending, ${lag.dead} dead, oldest due ${Math.round(lag.oldestMillis)} ms`
-            return { ...lag, status: late ? "degraded" : "up", detail }
+            return { ...lag, status: isLate ? "degraded" : "up", detail }
           }),
           Effect.catch((error) =>
             Effect.succeed<HealthReport>({

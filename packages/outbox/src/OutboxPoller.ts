@@ -1,165 +1,102 @@
 /**
- * Reads pending rows and hands them to a handler: the cold way, which finds everything that the hot path missed, lost or never had.
+ * The cold path: reads pending rows and hands them to a handler. It finds every event that the hot path missed, lost or never had
+ * (seed §10).
  *
- * Owns the cursor and the rhythm. Idle, it asks once per interval; it asks again at once while batches come back full, when it is
- * woken, and when the next retry is due. Cycles never overlap.
+ * The poller owns the cursor and the rhythm. When idle, it reads once per interval. It reads again at once while batches are full,
+ * when it is woken, and when the next retry is due. Cycles never overlap.
  */
-import { type Cause, Context, Duration, Effect, Exit, Layer, Result, Scope, Semaphore } from "effect"
-import type { EventEnvelope } from "./EventEnvelope.ts"
+import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
+import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
+import { makePollCycle, type PollerHandler } from "./internal/dispatch/pollCycle.ts"
 import * as MetricsExporter from "./MetricsExporter.ts"
-import type * as Dispatcher from "./OutboxDispatcher.ts"
+import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { type Fence, OutboxStore, openFence, type PollCursor, type PolledEvent } from "./OutboxStore.ts"
+import { OutboxStore } from "./OutboxStore.ts"
 
-/** Where polled events go. */
-export interface PollerHandler {
-  /** False ends the cycle: the rest stays in the database for the next one. */
-  readonly handle: (event: EventEnvelope, attempts: number, place?: string) => boolean
-  /** Events that may be handed over now. 0 means no query is made. Default: no limit. */
-  readonly availableCapacity?: () => number
-  /** Waits for capacity after there was none. Default: the interval. */
-  readonly awaitCapacity?: Effect.Effect<void>
-  /** Wraps a cycle, so that what finishes during its query is not taken again. */
-  readonly whilePolling?: <A, E, R>(poll: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-}
+export type { PollerHandler } from "./internal/dispatch/pollCycle.ts"
 
+/** Settings of `make` (seed §10.1). */
 export interface PollerOptions {
+  /** The receiver of polled events. Required; `toDispatcher` makes one that feeds a dispatcher. */
   readonly handler: PollerHandler
-  /** Events younger than this are left to the hot path. Default 0: none are. */
+  /** Events younger than this are left to the hot path. Default 0: none is left out. */
   readonly skipRecent?: Duration.Input
-  /** Rows of one query when it is quiet. Default 50. */
+  /** Rows of one query when there is little to do, 1 to 100,000. Default 50. */
   readonly batchSize?: number
-  /** Rows of one query while batches come back full. Default 1000 (or `batchSize` if that is more). */
+  /** Rows of one query while batches are full, `batchSize` to 100,000. Default 1000, or `batchSize` if that is more. */
   readonly maxBatchSize?: number
-  /** Longest time between two queries. Default 5 seconds. */
+  /** Longest time between two queries, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
-  /** Takes claims, so that several nodes may poll one table. Default: plain polling. */
-  readonly claimLocking?: Dispatcher.ClaimLocking
+  /** Claims rows, so that several nodes may poll one table (seed §10.4). Default: plain polling. */
+  readonly claimLocking?: ClaimLocking
 }
 
+/** The poller of one table. */
 export class OutboxPoller extends Context.Service<
   OutboxPoller,
   {
-    /** Begins to poll in the background. Fails after `close`; a second call changes nothing. */
+    /** Polls in the background from now on. Fails with `InvalidState` after `close`; a second call changes nothing. */
     readonly start: Effect.Effect<void, InvalidState>
-    /** One cycle; returns the number of events handed over. */
+    /** Runs one cycle; returns the number of events handed over. Fails when the database does. */
     readonly poll: Effect.Effect<number, OutboxStoreError>
     /** Polls soon, without waiting for the interval. */
     readonly wake: () => void
-    /** As `wake`, for a retry that was scheduled: its due time is looked up. */
+    /** Polls soon, and looks up when the next retry is due. Call it after a retry was scheduled. */
     readonly retryScheduled: () => void
-    /** Stops; a cycle under way ends first. */
+    /** Stops polling. A running cycle ends first. */
     readonly close: Effect.Effect<void>
   }
 >()("@eventbus/outbox/OutboxPoller") {}
 
-export type Shape = OutboxPoller["Service"]
+const check = (o: Required<Omit<PollerOptions, "handler" | "claimLocking">>, claim: ClaimLocking | undefined) =>
+  checkOptions("OutboxPoller", [
+    whole("batchSize", o.batchSize, 1, 100_000),
+    whole("maxBatchSize", o.maxBatchSize, o.batchSize, 100_000),
+    positive("interval", o.interval),
+    ...(claim === undefined ? [] : [positive("claimLocking.lockTimeout", claim.lockTimeout)])
+  ])
 
-/** What a cycle found out, and so when the next one should be. */
-interface Cycle {
-  readonly handed: number
-  readonly next: "now" | "later" | "when there is capacity"
-}
-
-/** A poller that is not started yet. Closing the scope closes it. */
-export const make: (options: PollerOptions) => Effect.Effect<Shape, InvalidOutboxConfig, OutboxStore | Scope.Scope> =
-  Effect.fnUntraced(function* (options) {
-    const { handler, claimLocking: claim } = options
-    const skipRecent = options.skipRecent ?? 0
-    const batchSize = options.batchSize ?? 50
+/** Builds a poller that is not started yet. Closing the scope closes it. Fails with all wrong settings at once. */
+export const make: (
+  options: PollerOptions
+) => Effect.Effect<OutboxPoller["Service"], InvalidOutboxConfig, OutboxStore | Scope.Scope> = Effect.fnUntraced(
+  function* (options) {
+    const { handler, claimLocking, skipRecent = 0, batchSize = 50, interval = "5 seconds" } = options
     const maxBatchSize = options.maxBatchSize ?? Math.max(1000, batchSize)
-    const interval = options.interval ?? "5 seconds"
-    yield* checkOptions("OutboxPoller", [
-      whole("batchSize", batchSize, 1, 100_000),
-      whole("maxBatchSize", maxBatchSize, batchSize, 100_000),
-      positive("interval", interval),
-      ...(claim === undefined ? [] : [positive("claimLocking.lockTimeout", claim.lockTimeout)])
-    ])
+    yield* check({ skipRecent, batchSize, maxBatchSize, interval }, claimLocking)
     const store = yield* OutboxStore
     const metrics = yield* MetricsExporter.Current
+    const cycle = makePollCycle({ store, metrics, handler, claimLocking, skipRecent, batchSize, maxBatchSize })
     const oneAtATime = yield* Semaphore.make(1)
     const signal = makeSignal()
-    const fence: Fence = claim === undefined ? openFence : { _tag: "Claim", owner: claim.owner }
     const intervalMillis = Duration.toMillis(Duration.fromInputUnsafe(interval))
-    let cursor: PollCursor | undefined
-    let size = batchSize
-    // Retries of an earlier life of this process may be waiting in the table.
-    let retriesMayWait = true
+    // Retries that an earlier run of this process scheduled may be in the table.
+    let mayHaveRetries = true
 
-    const read = (limit: number) =>
-      claim === undefined
-        ? store.pollPending({ limit, skipRecent, ...(cursor === undefined ? {} : { after: cursor }) })
-        : store.claimPending({ limit, skipRecent, ...claim })
-
-    const bury = ({ eventId, envelope }: PolledEvent) => {
-      if (Result.isSuccess(envelope)) return Effect.void
-      const detail = envelope.failure.message
-      return Effect.logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
-        Effect.andThen(store.markDead(eventId, detail, fence)),
-        Effect.tap(() => Effect.sync(metrics.incrementDispatchDead))
-      )
-    }
-
-    /** Hands rows over in order until one is refused. */
-    const handOver = Effect.fnUntraced(function* (polled: ReadonlyArray<PolledEvent>) {
-      const unreadable = polled.filter(({ envelope }) => Result.isFailure(envelope))
-      yield* Effect.forEach(unreadable, bury, { discard: true })
-      const refusedAt = polled.findIndex(
-        ({ envelope, attempts, rowAddress: place }) =>
-          Result.isSuccess(envelope) && !handler.handle(envelope.success, attempts, place)
-      )
-      const refused = refusedAt < 0 ? [] : polled.slice(refusedAt).filter(({ envelope }) => Result.isSuccess(envelope))
-      const ids = refused.map((event) => event.eventId)
-      if (claim !== undefined) yield* store.releaseClaims(claim.owner, ids)
-      return { handed: polled.length - unreadable.length - refused.length, refused: refused.length }
-    })
-
-    const cycle: Effect.Effect<Cycle, OutboxStoreError> = Effect.suspend(() => {
-      const capacity = handler.availableCapacity?.() ?? Number.MAX_SAFE_INTEGER
-      const limit = Math.min(size, capacity)
-      if (limit < 1) return Effect.succeed<Cycle>({ handed: 0, next: "when there is capacity" })
-      const work = Effect.gen(function* () {
-        const polled = yield* read(limit)
-        if (polled.length > 0 && cursor === undefined) metrics.recordOldestLagMs(polled[0]!.ageMillis)
-        else if (polled.length === 0) metrics.recordOldestLagMs(0)
-        const { handed, refused } = yield* handOver(polled)
-        const full = polled.length === limit && refused === 0
-        // From behind the last row while batches are full, so that rows in flight are not read again; else from the start, where
-        // rows of slow transactions turn up.
-        cursor = full && claim === undefined ? polled.at(-1) : undefined
-        size = full ? Math.min(maxBatchSize, size * 2) : batchSize
-        const next = refused > 0 ? "when there is capacity" : full ? "now" : "later"
-        return { handed, next } as const
-      })
-      return handler.whilePolling === undefined ? work : handler.whilePolling(work)
-    })
-
-    /** A claim must end up handed over or released, so a cycle is not cut in half. */
+    // Uninterruptible: a claimed row must end up handed over or released.
     const oneCycle = oneAtATime.withPermit(Effect.uninterruptible(cycle))
 
     const idleMillis = Effect.suspend(() => {
-      if (!retriesMayWait) return Effect.succeed(intervalMillis)
+      if (!mayHaveRetries) return Effect.succeed(intervalMillis)
       return Effect.map(store.nextDue, (due) => {
-        if (due === undefined) retriesMayWait = false
+        if (due === undefined) mayHaveRetries = false
         return Math.min(intervalMillis, Math.ceil(due ?? intervalMillis))
       })
     })
 
-    const pause = (millis: number) => Effect.timeoutOption(signal.await, millis)
-
-    const turn = Effect.gen(function* () {
+    const cycleAndWait = Effect.gen(function* () {
       const { next } = yield* oneCycle
       if (next === "now") return
-      if (next === "later") return yield* pause(yield* idleMillis)
+      if (next === "later") return yield* Effect.timeoutOption(signal.await, yield* idleMillis)
       yield* handler.awaitCapacity ?? Effect.sleep(intervalMillis)
     })
 
-    const survive = (cause: Cause.Cause<unknown>) =>
+    const logAndWait = (cause: Cause.Cause<unknown>) =>
       Effect.andThen(Effect.logError("outbox: polling failed", cause), Effect.sleep(Math.min(intervalMillis, 1000)))
 
-    const loop = Effect.forever(Effect.catchCause(turn, survive))
+    const loop = Effect.forever(Effect.catchCause(cycleAndWait, logAndWait))
     const scope = yield* Scope.fork(yield* Effect.scope)
     let state: "new" | "running" | "closed" = "new"
     yield* Scope.addFinalizer(
@@ -180,20 +117,22 @@ export const make: (options: PollerOptions) => Effect.Effect<Shape, InvalidOutbo
       poll: Effect.map(oneCycle, (result) => result.handed),
       wake: signal.raise,
       retryScheduled: () => {
-        retriesMayWait = true
+        mayHaveRetries = true
         signal.raise()
       },
       close: Scope.close(scope, Exit.void)
     })
-  })
+  }
+)
 
-/** A handler that feeds the dispatcher's cold queue. */
-export const toDispatcher = (dispatcher: Dispatcher.Shape): PollerHandler => ({
+/** A handler that feeds the cold queue of a dispatcher. */
+export const toDispatcher = (dispatcher: OutboxDispatcher["Service"]): PollerHandler => ({
   handle: dispatcher.enqueueCold,
   availableCapacity: dispatcher.coldQueueRemainingCapacity,
   awaitCapacity: dispatcher.awaitColdCapacity,
   whilePolling: dispatcher.whilePolling
 })
 
+/** The poller as a layer, not started yet. */
 export const layer = (options: PollerOptions): Layer.Layer<OutboxPoller, InvalidOutboxConfig, OutboxStore> =>
   Layer.effect(OutboxPoller, make(options))

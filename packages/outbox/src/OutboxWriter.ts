@@ -1,46 +1,46 @@
-/**
- * Writes events in the caller's transaction: committed together with the data, or not at all.
- *
- * Owns no state. `write` is `writeAll` of one.
- */
+/** Writes events in the caller's transaction: event and data commit together, or neither does (seed §7.1). Keeps no state. */
 import { Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
+import { checkEnvelope } from "./internal/base/envelope.ts"
+import { runHook } from "./internal/delivery/writerHooks.ts"
 import { InvalidEnvelope, type NotInTransaction, type OutboxStoreError, type PayloadTooLarge } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import { TxContext } from "./TxContext.ts"
-import { guarded, noop, type WriteRefused, type WriterHook } from "./WriterHook.ts"
+import { noop, type WriteRefused, type WriterHook } from "./WriterHook.ts"
 
+/** The errors of a write. After any of them nothing of that write is in the table. */
 export type WriteError = NotInTransaction | InvalidEnvelope | PayloadTooLarge | WriteRefused | OutboxStoreError
 
+/** Settings of a writer. */
 export interface WriterOptions {
-  /** Default `NOOP`. */
+  /** Hooks around every write. Default `WriterHook.noop`. */
   readonly hook?: WriterHook
-  /** Rows are inserted as claimed by this owner, whose hot path delivers them (ruling 65). Default: unclaimed. */
+  /** Inserts rows as claimed by this owner, whose hot path delivers them (ruling 65). Default: unclaimed. */
   readonly claimedBy?: string
 }
 
 type Written = EventEnvelope.EventEnvelope | EventEnvelope.Input
 
+/** Writes events. */
 export class OutboxWriter extends Context.Service<
   OutboxWriter,
   {
-    /** The event's id, or undefined when a hook suppressed it. */
+    /** Writes one event, or JSON text under an event type. Returns the event's id, or undefined when a hook suppressed the write. */
     readonly write: {
       (event: Written): Effect.Effect<string | undefined, WriteError>
       (eventType: TypeName, payloadJson: string): Effect.Effect<string | undefined, WriteError>
     }
-    /** The ids in order; empty when suppressed. All or none are inserted. */
+    /** Writes events in order, all or none. Returns their ids; none when a hook suppressed the write. */
     readonly writeAll: (events: ReadonlyArray<Written>) => Effect.Effect<ReadonlyArray<string>, WriteError>
   }
 >()("@eventbus/outbox/OutboxWriter") {}
 
-export type Shape = OutboxWriter["Service"]
-
 const isEnvelope = (event: Written): event is EventEnvelope.EventEnvelope =>
   "occurredAtMillis" in event && "contentType" in event && event.payload instanceof Uint8Array
 
-export const make: (options?: WriterOptions) => Effect.Effect<Shape, never, OutboxStore | TxContext> =
+/** A writer to the store's table. */
+export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Service"], never, OutboxStore | TxContext> =
   Effect.fnUntraced(function* (options) {
     const store = yield* OutboxStore
     const tx = yield* TxContext
@@ -51,20 +51,23 @@ export const make: (options?: WriterOptions) => Effect.Effect<Shape, never, Outb
       for (const statement of store.insertStatements(events, options?.claimedBy)) {
         yield* execute(statement.text, statement.params)
       }
-      if (hook.afterWrite !== undefined) yield* guarded(hook, "afterWrite", events)
-      if (hook.afterCommit !== undefined) yield* tx.afterCommit(guarded(hook, "afterCommit", events))
-      if (hook.afterRollback !== undefined) yield* tx.afterRollback(guarded(hook, "afterRollback", events))
+      const { afterWrite, afterCommit, afterRollback } = hook
+      if (afterWrite !== undefined) yield* runHook("afterWrite", () => hook.afterWrite?.(events))
+      if (afterCommit !== undefined) yield* tx.afterCommit(runHook("afterCommit", () => hook.afterCommit?.(events)))
+      if (afterRollback !== undefined) {
+        yield* tx.afterRollback(runHook("afterRollback", () => hook.afterRollback?.(events)))
+      }
       return events.map((event) => event.eventId)
     })
 
-    const writeAll: Shape["writeAll"] = Effect.fnUntraced(function* (events) {
+    const writeAll: OutboxWriter["Service"]["writeAll"] = Effect.fnUntraced(function* (events) {
       yield* tx.currentConnection
       const trace = yield* traceparent
       const made: Array<EventEnvelope.EventEnvelope> = []
       for (const event of events) made.push(yield* envelopeOf(event, trace))
       const changed = hook.beforeWrite === undefined ? made : yield* hook.beforeWrite(made)
       if (changed === null || changed.length === 0) return []
-      const chosen = changed === made ? made : yield* Effect.forEach(changed, EventEnvelope.check)
+      const chosen = changed === made ? made : yield* Effect.forEach(changed, checkEnvelope)
       const twice = duplicateId(chosen)
       if (twice !== undefined) {
         return yield* new InvalidEnvelope({ field: "eventId", detail: `'${twice}' occurs twice in one write` })
@@ -82,11 +85,12 @@ export const make: (options?: WriterOptions) => Effect.Effect<Shape, never, Outb
     })
   })
 
+/** A writer to the store's table, as a layer. */
 export const layer = (options?: WriterOptions): Layer.Layer<OutboxWriter, never, OutboxStore | TxContext> =>
   Layer.effect(OutboxWriter, make(options))
 
 const envelopeOf = (event: Written, trace: string | undefined) =>
-  Effect.map(isEnvelope(event) ? EventEnvelope.check(event) : EventEnvelope.make(event), (envelope) =>
+  Effect.map(isEnvelope(event) ? checkEnvelope(event) : EventEnvelope.make(event), (envelope) =>
     trace === undefined || envelope.headers.has("traceparent")
       ? envelope
       : { ...envelope, headers: new Map([...envelope.headers, ["traceparent", trace]]) }
@@ -98,7 +102,7 @@ const duplicateId = (events: ReadonlyArray<EventEnvelope.EventEnvelope>): string
   return events.find((event) => seen.size === seen.add(event.eventId).size)?.eventId
 }
 
-/** The W3C header of the caller's own span. The spans that the SQL client opens by itself do not make a trace. */
+/** The W3C `traceparent` of the caller's own span. Spans that the SQL client opens by itself do not start a trace. */
 const traceparent: Effect.Effect<string | undefined> = Effect.map(Effect.serviceOption(Tracer.ParentSpan), (found) => {
   let span = Option.getOrUndefined(found)
   while (span?._tag === "Span" && span.name === "sql.transaction") span = Option.getOrUndefined(span.parent)

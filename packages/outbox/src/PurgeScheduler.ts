@@ -1,27 +1,30 @@
 /**
- * Removes terminal rows after a retention, in batches that each are a short transaction of their own. The table is a buffer, not an
- * archive: who must keep events archives them in a listener, or with `archive` here.
+ * Removes terminal rows after a retention (seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
+ * archive: keep events with a listener, or with `archiving`.
  */
 import { Context, type Duration, Effect, Exit, Layer, Scope } from "effect"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { type OutboxEvent, OutboxStore, type Shape as Store, separateUndecodable } from "./OutboxStore.ts"
+import { type OutboxEvent, OutboxStore, separateUndecodable } from "./OutboxStore.ts"
 
-/** Deletes at most `limit` rows older than `retention`; returns how many. */
+/** Deletes at most `limit` rows that are older than `retention`; returns how many. */
 export type EventPurger = (retention: Duration.Input, limit: number) => Effect.Effect<number, OutboxStoreError>
 
-/** DONE and DEAD rows, counted from the moment they became so. The purger of every scheduler that is given no other. */
-export const terminal = (store: Store): EventPurger => store.purgeTerminal
+/** Purges DONE and DEAD rows. Their age counts from the moment they became so (ruling 40). The default purger. */
+export const terminal = (store: OutboxStore["Service"]): EventPurger => store.purgeTerminal
 
-/** Rows by age of creation whatever their state: only for writer-only tables that nothing marks. */
-export const byAge = (store: Store): EventPurger => store.purgeByAge
+/** Purges rows by age of creation, whatever their state. Only for writer-only tables that nothing marks. */
+export const byAge = (store: OutboxStore["Service"]): EventPurger => store.purgeByAge
 
 /**
- * Terminal rows, each batch handed to `archive` before it is deleted. A failing archive deletes nothing. After a crash in between a
- * batch is archived again: key the archive by `eventId`.
+ * Purges DONE and DEAD rows, and hands each batch to `archive` before it is deleted. When `archive` fails, nothing is deleted. After a
+ * crash in between, the batch is archived again: key the archive by `eventId`.
  */
 export const archiving =
-  (store: Store, archive: (events: ReadonlyArray<OutboxEvent>) => Effect.Effect<void, OutboxStoreError>): EventPurger =>
+  (
+    store: OutboxStore["Service"],
+    archive: (events: ReadonlyArray<OutboxEvent>) => Effect.Effect<void, OutboxStoreError>
+  ): EventPurger =>
   (retention, limit) =>
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
@@ -30,74 +33,77 @@ export const archiving =
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 
+/** Settings of a scheduler (seed §17.4). */
 export interface PurgeOptions {
-  /** Default 7 days. */
+  /** Rows older than this are removed. Above 0. Default 7 days. */
   readonly retention?: Duration.Input
-  /** Rows of one transaction. Default 500. */
+  /** The most rows of one transaction, 1 to 100,000. Default 500. */
   readonly batchSize?: number
-  /** Time between two runs. Default 1 hour. */
+  /** Time between two runs, above 0. Default 1 hour. */
   readonly interval?: Duration.Input
 }
 
+/** Purges one table again and again. */
 export class PurgeScheduler extends Context.Service<
   PurgeScheduler,
   {
-    /** Runs now and then once per interval. Fails after `close`; a second call changes nothing. */
+    /** Runs at once and then once per interval. Fails with `InvalidState` after `close`; a second call changes nothing. */
     readonly start: Effect.Effect<void, InvalidState>
-    /** Purges until a batch is not full; returns the number removed. A failure is logged and ends the run. */
+    /** Purges until a batch is not full; returns the number of rows removed. A failure is logged and ends the run. */
     readonly runOnce: Effect.Effect<number>
+    /** Stops the schedule. */
     readonly close: Effect.Effect<void>
   }
 >()("@eventbus/outbox/PurgeScheduler") {}
 
-export type Shape = PurgeScheduler["Service"]
-
-/** A scheduler that is not started yet. Closing the scope closes it. */
+/** Builds a scheduler that is not started yet. Closing the scope closes it. Fails with all wrong settings at once. */
 export const make: (
   options: PurgeOptions & { readonly purger: EventPurger }
-) => Effect.Effect<Shape, InvalidOutboxConfig, Scope.Scope> = Effect.fnUntraced(function* (options) {
-  const { purger, retention = "7 days", batchSize = 500, interval = "1 hour" } = options
-  yield* checkOptions("PurgeScheduler", [
-    positive("retention", retention),
-    whole("batchSize", batchSize, 1, 100_000),
-    positive("interval", interval)
-  ])
-  const scope = yield* Scope.fork(yield* Effect.scope)
-  let state: "new" | "running" | "closed" = "new"
-  const closed = Effect.sync(() => {
-    state = "closed"
-  })
-  yield* Scope.addFinalizer(scope, closed)
+) => Effect.Effect<PurgeScheduler["Service"], InvalidOutboxConfig, Scope.Scope> = Effect.fnUntraced(
+  function* (options) {
+    const { purger, retention = "7 days", batchSize = 500, interval = "1 hour" } = options
+    yield* checkOptions("PurgeScheduler", [
+      positive("retention", retention),
+      whole("batchSize", batchSize, 1, 100_000),
+      positive("interval", interval)
+    ])
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    let state: "new" | "running" | "closed" = "new"
+    const closed = Effect.sync(() => {
+      state = "closed"
+    })
+    yield* Scope.addFinalizer(scope, closed)
 
-  const runOnce = Effect.gen(function* () {
-    let total = 0
-    for (;;) {
-      const removed = yield* Effect.catchCause(purger(retention, batchSize), (cause) =>
-        Effect.as(Effect.logFatal("outbox: purge failed", cause), 0)
-      )
-      total += removed
-      if (removed < batchSize) break
-    }
-    yield* Effect.logInfo(`outbox: purged ${total} events`)
-    return total
-  })
-
-  return PurgeScheduler.of({
-    runOnce,
-    start: Effect.suspend((): Effect.Effect<void, InvalidState> => {
-      if (state === "closed") {
-        return Effect.fail(new InvalidState({ component: "PurgeScheduler", detail: "start after close" }))
+    const runOnce = Effect.gen(function* () {
+      let total = 0
+      for (;;) {
+        const removed = yield* Effect.catchCause(purger(retention, batchSize), (cause) =>
+          Effect.as(Effect.logFatal("outbox: purge failed", cause), 0)
+        )
+        total += removed
+        if (removed < batchSize) break
       }
-      if (state === "running") return Effect.void
-      state = "running"
-      const loop = Effect.forever(Effect.andThen(runOnce, Effect.sleep(interval)))
-      return Effect.asVoid(Effect.forkIn(loop, scope))
-    }),
-    close: Scope.close(scope, Exit.void)
-  })
-})
+      yield* Effect.logInfo(`outbox: purged ${total} events`)
+      return total
+    })
 
-/** A started scheduler over the store's terminal rows. */
+    return PurgeScheduler.of({
+      runOnce,
+      start: Effect.suspend((): Effect.Effect<void, InvalidState> => {
+        if (state === "closed") {
+          return Effect.fail(new InvalidState({ component: "PurgeScheduler", detail: "start after close" }))
+        }
+        if (state === "running") return Effect.void
+        state = "running"
+        const loop = Effect.forever(Effect.andThen(runOnce, Effect.sleep(interval)))
+        return Effect.asVoid(Effect.forkIn(loop, scope))
+      }),
+      close: Scope.close(scope, Exit.void)
+    })
+  }
+)
+
+/** A started scheduler that purges the store's terminal rows. */
 export const layer = (options?: PurgeOptions): Layer.Layer<PurgeScheduler, InvalidOutboxConfig, OutboxStore> =>
   Layer.effect(
     PurgeScheduler,

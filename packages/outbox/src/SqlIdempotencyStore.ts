@@ -1,11 +1,11 @@
 /**
  * The `IdempotencyStore` of `@eventbus/core` in a table of PostgreSQL, MySQL 8 / MariaDB or SQLite.
  *
- * Every call is one to three statements of their own, none of them inside the handler's transaction: where what the handler writes is in the
- * same database, `Inbox` is stronger, since it commits with it. The database's time decides what has run out.
+ * Every call is one to three statements, outside the handler's transaction. When the handler writes to the same database, `Inbox` is
+ * stronger, because it commits with the handler. The database's time decides which keys have expired.
  *
- * Owns the table of keys. A key is stored as its SHA-256, so that it may have any length and any characters. What has run out is deleted in
- * the background for as long as the layer is open.
+ * The store owns the table of keys. A key is stored as its SHA-256, so it may have any length and any characters. The layer deletes
+ * expired keys in the background for as long as it is open.
  */
 import { createHash } from "node:crypto"
 import { IdempotencyStore } from "@eventbus/core"
@@ -15,26 +15,30 @@ import { checkTableName } from "./internal/base/identifier.ts"
 import { affectedRows, type Dialect, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
 
+/** The table of all functions here. */
 export interface TableOptions {
-  /** Default `eventbus_idempotency`. */
+  /** The table of keys, optionally qualified by a schema. Default `eventbus_idempotency`. */
   readonly table?: string
 }
 
+/** Settings of `layer`. */
 export interface Options extends TableOptions {
-  /** How long what has run out stays in the table, at most. Default 5 minutes. */
+  /** Time between two deletions of expired keys, above 0. Default 5 minutes. */
   readonly purgeInterval?: Duration.Input
 }
 
 const defaultTable = "eventbus_idempotency"
 const purgeLimit = 1_000
 
-/** Creates the table; may be run again. Fails with `InvalidIdentifier` and `OutboxStoreError`. */
-export const migrate = Effect.fnUntraced(function* (options: TableOptions = {}) {
+/** Creates the table when it is missing. May be run again. Fails on an illegal table name, or when the database refuses. */
+export const migrate = Effect.fnUntraced(function* (
+  options: TableOptions = {}
+): Effect.fn.Return<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const table = yield* checkTableName(options.table ?? defaultTable, "table name")
+  const table = yield* checkTableName(options.table ?? defaultTable)
   const index = `idx_${table.slice(table.lastIndexOf(".") + 1)}_expiry`
   const onIndex = `CREATE INDEX IF NOT EXISTS ${index} ON ${table} (expires_at)`
-  // MySQL 8 knows no CREATE INDEX IF NOT EXISTS.
+  // MySQL 8 has no CREATE INDEX IF NOT EXISTS, so there the index is part of the table.
   const [ascii, time, inTable, after] = sql.onDialectOrElse({
     mysql: () => ["CHARACTER SET ascii COLLATE ascii_bin", "datetime(6)", `, INDEX ${index} (expires_at)`, []] as const,
     sqlite: () => ["", "INTEGER", "", [onIndex]] as const,
@@ -50,15 +54,15 @@ export const migrate = Effect.fnUntraced(function* (options: TableOptions = {}) 
   )
 })
 
-/** The store, without the purge in the background: then `purge` is to be called now and then. */
+/** The store without the deletion of expired keys: call `purge` now and then. Fails on an illegal table name. */
 export const make: (
   options?: TableOptions
 ) => Effect.Effect<IdempotencyStore.IdempotencyStore["Service"], InvalidIdentifier, SqlClient.SqlClient> =
   Effect.fnUntraced(function* (options = {}) {
     const sql = yield* SqlClient.SqlClient
-    const text = statements(dialectOf(sql), yield* checkTableName(options.table ?? defaultTable, "table name"))
+    const text = statements(dialectOf(sql), yield* checkTableName(options.table ?? defaultTable))
     const changed = (statement: string, ...params: ReadonlyArray<string>) =>
-      Effect.map(withoutDeadlock(sql.unsafe(statement, params).raw), (raw) => affectedRows(raw) > 0)
+      Effect.map(retryDeadlocks(sql.unsafe(statement, params).raw), (raw) => affectedRows(raw) > 0)
 
     const begin = Effect.fnUntraced(function* (key: string, lease: string) {
       const id = crypto.randomUUID()
@@ -67,7 +71,7 @@ export const make: (
         const isNew = yield* changed(text.insert(lease), hash, id)
         if (isNew || (yield* changed(text.takeOver(lease), id, hash))) return started(key, id)
         const [row] = yield* sql.unsafe<Row>(text.read, [hash]).withoutTransform
-        // Purged, or run out, since the statement before: it is free by now.
+        // The key was deleted or has expired since the statement before, so it is free now.
         if (row === undefined || Number(row.left_micros) <= 0) continue
         return row.owner === null ? done : yield* inProgress(Number(row.left_micros) / 1000)
       }
@@ -84,12 +88,14 @@ export const make: (
     })
   })
 
-/** Deletes keys that have run out, at most `limit` (default 1,000); returns how many. */
-export const purge = Effect.fnUntraced(function* (options: TableOptions & { readonly limit?: number } = {}) {
+/** Deletes at most `limit` (default 1,000) expired keys; returns how many. */
+export const purge = Effect.fnUntraced(function* (
+  options: TableOptions & { readonly limit?: number } = {}
+): Effect.fn.Return<number, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const table = yield* checkTableName(options.table ?? defaultTable, "table name")
+  const table = yield* checkTableName(options.table ?? defaultTable)
   const { delete: text } = statements(dialectOf(sql), table)
-  return yield* withoutDeadlock(sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw).pipe(
+  return yield* retryDeadlocks(sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw).pipe(
     Effect.map(affectedRows),
     Effect.mapError(
       (cause) => new OutboxStoreError({ operation: "purge idempotency", retryable: cause.isRetryable, cause })
@@ -97,7 +103,7 @@ export const purge = Effect.fnUntraced(function* (options: TableOptions & { read
   )
 })
 
-/** The store, on the table that `migrate` made. */
+/** The store on the table that `migrate` created; expired keys are deleted in the background. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<IdempotencyStore.IdempotencyStore, InvalidIdentifier, SqlClient.SqlClient> =>
@@ -109,12 +115,12 @@ export const layer = (
 const purging = (options: Options) =>
   purge(options).pipe(
     Effect.repeat({ while: (purged) => purged >= purgeLimit }),
-    Effect.catch((error) => Effect.logWarning("Keys that have run out could not be deleted", error)),
+    Effect.catch((error) => Effect.logWarning("outbox: expired idempotency keys could not be deleted", error)),
     Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes"))
   )
 
-/** Claims and the purge lock a key and its index in different orders. Who has to give way to a deadlock has changed nothing, and tries again. */
-const withoutDeadlock = <A>(statement: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
+/** Claims and the purge lock a key and its index in different orders. The victim of a deadlock has changed nothing, and tries again. */
+const retryDeadlocks = <A>(statement: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
   Effect.retry(statement, {
     schedule: Schedule.jittered(Schedule.exponential("5 millis")),
     times: 8,
@@ -126,7 +132,7 @@ interface Row {
   readonly left_micros: number | string
 }
 
-/** No owner means done. A row that has run out is as good as none. */
+/** A row without an owner means done. An expired row counts as no row. */
 const statements = (dialect: Dialect, table: string) => {
   const { now, param } = dialect
   const from = (time: string) => dialect.plusMillis(now, time)
@@ -144,7 +150,7 @@ const statements = (dialect: Dialect, table: string) => {
     renew: (lease: string) => `UPDATE ${table} SET expires_at = ${from(lease)} WHERE ${held}`,
     delete: (limit: number) => {
       const expired = `expires_at <= ${now}`
-      // The condition outside is the one that counts: a key of the list may have been claimed again before it is locked.
+      // The outer condition decides: a key of the list may have been claimed again before it is locked.
       return dialect.name === "mysql"
         ? `DELETE FROM ${table} WHERE ${expired} LIMIT ${limit}`
         : `DELETE FROM ${table} WHERE ${expired} AND key_hash IN (SELECT key_hash FROM ${table} WHERE ${expired} LIMIT ${limit})`

@@ -1,17 +1,18 @@
 /**
- * The transaction that a write joins, and what runs when it has ended.
+ * The transaction that a write joins, and the hooks that run when it has ended (seed §3.1).
  *
- * Two kinds of transaction count: one that Effect's `sql.withTransaction` opened, and a foreign one (a plain `pg` client, Drizzle,
- * Kysely, ...) that `join` or `transaction` made known to this fiber. A foreign one wins where both are there.
+ * There are two kinds of transaction. One is opened by Effect's `sql.withTransaction`. The other is foreign (a plain `pg` client,
+ * Drizzle, Kysely), and `join` or `transaction` make it known to the fiber. When a fiber has both, the foreign one is used.
  */
 import { Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { storeError } from "./internal/store/context.ts"
 import { NotInTransaction, OutboxStoreError } from "./OutboxError.ts"
 
 /** Runs one statement on the transaction's own connection. */
 export type Execute = (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, OutboxStoreError>
 
-/** A transaction that Effect SQL does not own, as this module sees it. */
+/** A transaction that Effect SQL does not own. */
 interface ForeignTransaction {
   readonly execute: Execute
   readonly onCommit: Array<Effect.Effect<void>>
@@ -27,32 +28,30 @@ const RollbackHooks = Context.Reference<Array<Effect.Effect<void>> | undefined>(
   { defaultValue: () => undefined }
 )
 
+/** The present transaction. */
 export class TxContext extends Context.Service<
   TxContext,
   {
+    /** Whether the fiber is in a transaction. */
     readonly isTransactionActive: Effect.Effect<boolean>
-    /** The connection of the business statements. */
+    /** Runs statements on the connection of the business statements. */
     readonly currentConnection: Effect.Effect<Execute, NotInTransaction>
-    /** Runs the effect once the outermost transaction has committed; never after a rollback, a savepoint's included. */
+    /** Runs the effect once the outermost transaction has committed. It never runs after a rollback, a savepoint's included. */
     readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
     /**
-     * Runs the effect once the transaction, or the savepoint around this call, has rolled back. Effect's own `sql.withTransaction`
-     * has no such hook: there it runs only under `TxContext.withTransaction`, which is the same with the hook added.
+     * Runs the effect once the transaction, or the savepoint around this call, has rolled back. Effect's own `sql.withTransaction` has no
+     * such hook: there the effect runs only under `TxContext.withTransaction`, which adds it.
      */
     readonly afterRollback: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
   }
 >()("@eventbus/outbox/TxContext") {}
 
-/** Joins the transactions of the `SqlClient` and foreign ones. */
+/** Joins the transactions of the `SqlClient`, and foreign ones. */
 export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.effect(
   TxContext,
   Effect.map(SqlClient.SqlClient, (sql) => {
     const inSql = Effect.map(Effect.serviceOption(sql.transactionService), (found) => found._tag === "Some")
-    const execute: Execute = (text, params) =>
-      Effect.mapError(
-        sql.unsafe(text, params).raw,
-        (cause) => new OutboxStoreError({ operation: "insert", retryable: cause.isRetryable, cause })
-      )
+    const execute: Execute = (text, params) => Effect.mapError(sql.unsafe(text, params).raw, storeError("insert"))
     const either = <A, E>(
       operation: string,
       foreign: (tx: ForeignTransaction) => Effect.Effect<A, E>,
@@ -91,13 +90,14 @@ export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.e
 const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.forEach(
     effects,
-    (effect) => Effect.catchCause(effect, (cause) => Effect.logError("after-transaction hook died", cause)),
-    {
-      discard: true
-    }
+    (effect) =>
+      Effect.catchCause(effect, (cause) =>
+        Effect.logError("outbox: a hook failed after its transaction ended; the transaction is not affected", cause)
+      ),
+    { discard: true }
   )
 
-/** `sql.withTransaction`, and `afterRollback` works inside. Nested, it is a savepoint with hooks of its own. */
+/** `sql.withTransaction` with `afterRollback` hooks. A nested call is a savepoint with hooks of its own. */
 export const withTransaction = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SqlError.SqlError, R | SqlClient.SqlClient> =>
@@ -114,19 +114,19 @@ export const withTransaction = <A, E, R>(
     )
   })
 
-/** A foreign transaction under the caller's control: who joined it says how it ended. */
+/** A foreign transaction under the caller's control. The caller says how it ended. */
 export interface JoinedTransaction {
-  /** Runs writes inside of the foreign transaction. */
+  /** Runs an effect whose writes go into the foreign transaction. */
   readonly run: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Call after the COMMIT has succeeded: the hot path fires. Not calling it costs latency only; the poller delivers. */
+  /** Run it after COMMIT has succeeded: the hot path fires. Without it the poller delivers, later. */
   readonly committed: Effect.Effect<void>
-  /** Call after a rollback. */
+  /** Run it after a rollback: `afterRollback` hooks fire. */
   readonly rolledBack: Effect.Effect<void>
 }
 
 /**
- * Joins a transaction that somebody else opened and will end. `query` runs a statement on its connection, as `client.query` of
- * `pg` does, and returns anything.
+ * Joins a transaction that other code opened and will end. `query` runs a statement on its connection, as `client.query` of `pg` does;
+ * its result is ignored, and a rejection fails the write with `OutboxStoreError`.
  */
 export const join = (
   query: (text: string, params: ReadonlyArray<unknown>) => PromiseLike<unknown>
@@ -147,8 +147,8 @@ export const join = (
 const foreign = (execute: Execute): ForeignTransaction => ({ execute, onCommit: [], onRollback: [] })
 
 /**
- * A transaction on a connection that the caller provides: BEGIN, the effect, COMMIT; ROLLBACK when it fails, dies or is
- * interrupted. Hooks run after that. For clients without transactions of their own in Effect.
+ * Runs an effect in a transaction on the caller's connection: BEGIN, the effect, COMMIT, or ROLLBACK when it fails, dies or is
+ * interrupted. Hooks run afterwards. For clients that have no transactions in Effect.
  */
 export const transaction =
   (execute: Execute) =>

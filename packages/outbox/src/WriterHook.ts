@@ -1,41 +1,55 @@
 /**
- * What happens around a write: `beforeWrite` (change or suppress), insert, `afterWrite`, then commit or rollback, then
- * `afterCommit` or `afterRollback`. Only `beforeWrite` may fail the write; failures of the others are logged.
+ * Hooks around a write (seed §7.2). The order is `beforeWrite`, insert, `afterWrite`, commit or rollback, `afterCommit` or
+ * `afterRollback`. Only `beforeWrite` can fail the write; failures of the other hooks are logged.
  */
 import { Effect, Schema } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
+import { type HookName, runHook } from "./internal/delivery/writerHooks.ts"
 
-/** A `beforeWrite` that refuses the write. Nothing is inserted. */
+/** A `beforeWrite` hook refused the write. Nothing is inserted. Not retryable. */
 export class WriteRefused extends Schema.TaggedError<WriteRefused>()("WriteRefused", {
+  /** Why the hook refused, in words. */
   reason: Schema.String,
+  /** The error behind the refusal, if there is one. */
   cause: Schema.optionalKey(Schema.Defect())
 }) {
+  /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
-    return `The write was refused by a hook: ${this.reason}`
+    return `A hook refused the write: ${this.reason}`
   }
 }
 
 type Events = ReadonlyArray<EventEnvelope>
 
+/** Hooks around every write of one writer. Each is optional. */
 export interface WriterHook {
-  /** The events to write instead; null or an empty list suppresses the write. */
+  /**
+   * Runs before the insert, and returns the events to write instead. Null or an empty list suppresses the write: nothing is inserted,
+   * and no other hook runs. Fails the write with `WriteRefused`.
+   */
   readonly beforeWrite?: (events: Events) => Effect.Effect<Events | null, WriteRefused>
+  /** Runs after the insert, inside the transaction. Its failure is logged. */
   readonly afterWrite?: (events: Events) => Effect.Effect<void, unknown>
+  /** Runs after the outermost transaction has committed. Its failure is logged. */
   readonly afterCommit?: (events: Events) => Effect.Effect<void, unknown>
+  /** Runs after the transaction, or the savepoint around the write, has rolled back. Its failure is logged. */
   readonly afterRollback?: (events: Events) => Effect.Effect<void, unknown>
 }
 
-/** Nothing happens after commit: the poller or change data capture delivers. */
+/** The hook that does nothing: the poller or change data capture delivers (the seed's `WriterHook.NOOP`). */
 export const noop: WriterHook = Object.freeze({})
 
-/** The hooks one after the other, in the given order. */
+/** Both hooks, the first before the second. `second.beforeWrite` gets what `first.beforeWrite` returned. */
 export const combine = (first: WriterHook, second: WriterHook): WriterHook => {
-  const both = (name: "afterWrite" | "afterCommit" | "afterRollback"): Pick<WriterHook, typeof name> => {
+  const both = (name: HookName): Pick<WriterHook, HookName> => {
     const hooks = [first, second].filter((hook) => hook[name] !== undefined)
     return hooks.length === 0
       ? {}
-      : { [name]: (events: Events) => Effect.forEach(hooks, (hook) => guarded(hook, name, events), { discard: true }) }
+      : {
+          [name]: (events: Events) =>
+            Effect.forEach(hooks, (hook) => runHook(name, () => hook[name]?.(events)), { discard: true })
+        }
   }
   const before = [first.beforeWrite, second.beforeWrite].filter((f) => f !== undefined)
   return {
@@ -54,13 +68,3 @@ export const combine = (first: WriterHook, second: WriterHook): WriterHook => {
     ...both("afterRollback")
   }
 }
-
-/** Runs one of the hooks that may not fail the write: whatever goes wrong in it is logged. */
-export const guarded = (
-  hook: WriterHook,
-  name: "afterWrite" | "afterCommit" | "afterRollback",
-  events: Events
-): Effect.Effect<void> =>
-  Effect.suspend(() => hook[name]?.(events) ?? Effect.void).pipe(
-    Effect.catchCause((cause) => Effect.logError(`outbox: ${name} hook failed; the write is not affected`, cause))
-  )

@@ -1,23 +1,28 @@
 /**
  * A `SqlClient` over mysql2, for MySQL 8 and MariaDB 10.6 or later.
  *
- * Sessions run at READ COMMITTED: the gap locks of REPEATABLE READ make claims of several workers deadlock.
+ * Sessions run at READ COMMITTED, because the gap locks of REPEATABLE READ make claims of several workers deadlock.
  */
 import { Duration, Effect, Layer, Redacted, type Scope, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import mysql, { type PoolConnection } from "mysql2"
 
+/** Settings of the client. */
 export interface MySql2Config {
+  /** The server's host. Default `127.0.0.1`. */
   readonly host?: string
-  /** Default 3306. */
+  /** The server's port. Default 3306. */
   readonly port?: number
+  /** The database. Required. */
   readonly database: string
+  /** The user. Required. */
   readonly username: string
+  /** The user's password. Default: none. */
   readonly password?: Redacted.Redacted
-  /** Default 10. */
+  /** The most connections of the pool. Default 10. */
   readonly maxConnections?: number
-  /** Default 10 seconds. */
+  /** How long opening a connection may take. Default 10 seconds. */
   readonly connectTimeout?: Duration.Input
 }
 
@@ -59,11 +64,11 @@ type Result = ReadonlyArray<never> | { readonly affectedRows: number }
 
 const makeConnection = (connection: PoolConnection): SqlConnection.Connection => {
   const run = (text: string, params: ReadonlyArray<unknown>, protocol: "prepared" | "text", shape: "rows" | "arrays") =>
-    // A statement on the wire cannot be taken back: waiting for its answer keeps the connection usable for the rollback.
+    // A statement that was sent cannot be cancelled. Waiting for its answer keeps the connection usable for the rollback.
     Effect.uninterruptible(
       fromCallback<Result>("execute", (done) => {
         const options = { sql: text, rowsAsArray: shape === "arrays" }
-        // Prepared statements take no typed arrays but Buffers, and reject undefined.
+        // Prepared statements accept Buffers but no other typed arrays, and they reject undefined.
         const values = params.map((p) => (p === undefined ? null : p instanceof Uint8Array ? Buffer.from(p) : p))
         if (protocol === "prepared") connection.execute(options, values as Array<never>, (e, r) => done(e, r as Result))
         else connection.query(options, values, (e, r) => done(e, r as Result))
@@ -104,10 +109,8 @@ const makePool = (config: MySql2Config) =>
     timezone: "Z"
   })
 
-export const make: (
-  config: MySql2Config
-) => Effect.Effect<SqlClient.SqlClient, never, Scope.Scope | Reactivity.Reactivity> = Effect.fnUntraced(
-  function* (config) {
+const make: (config: MySql2Config) => Effect.Effect<SqlClient.SqlClient, never, Scope.Scope | Reactivity.Reactivity> =
+  Effect.fnUntraced(function* (config) {
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() => makePool(config)),
       (pool) => Effect.ignore(fromCallback<void>("close", (done) => pool.end((error) => done(error))))
@@ -131,8 +134,8 @@ export const make: (
       releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
       spanAttributes: [["db.system.name", "mysql"]]
     })
-  }
-)
+  })
 
+/** A pool of connections, closed with the layer. Connections are opened on demand, and their errors fail the statement. */
 export const layer = (config: MySql2Config): Layer.Layer<SqlClient.SqlClient> =>
   Layer.effect(SqlClient.SqlClient, make(config)).pipe(Layer.provide(Reactivity.layer))

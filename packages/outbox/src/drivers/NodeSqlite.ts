@@ -1,5 +1,5 @@
 /**
- * A `SqlClient` over `node:sqlite`, which is built into Node: the embedded database of the outbox, without a native dependency.
+ * A `SqlClient` over `node:sqlite`, which is part of Node: the embedded database of the outbox, without a native dependency.
  *
  * SQLite has one writer. All statements of one client share a connection; a transaction holds it from BEGIN IMMEDIATE to its end.
  */
@@ -8,14 +8,18 @@ import { Clock, Duration, Effect, Layer, type Scope, Semaphore, Stream } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
+/** Settings of the client. */
 export interface NodeSqliteConfig {
-  /** A path, or `:memory:`. */
+  /** The path of the database, or `:memory:`. Required. */
   readonly filename: string
-  /** How long a statement waits for another process that writes. Default 5 seconds. */
+  /** How long a statement waits while another process writes. Default 5 seconds. */
   readonly busyTimeout?: Duration.Input
-  /** `PRAGMA synchronous`: `normal` may lose the last commits in a power cut (never in a crash of the process), `full` none. Default `full`. */
+  /**
+   * `PRAGMA synchronous`. `full` loses no commit. `normal` may lose the last commits in a power cut, and none when the process crashes.
+   * Default `full`.
+   */
   readonly synchronous?: "normal" | "full"
-  /** Prepared statements that are kept. Default 100. */
+  /** The most prepared statements that are kept. Default 100. */
   readonly statementCacheSize?: number
 }
 
@@ -30,12 +34,12 @@ const open = (config: NodeSqliteConfig, clock: Clock.Clock): DatabaseSync => {
   })
   if (config.filename !== ":memory:") db.exec("PRAGMA journal_mode = WAL")
   db.exec(`PRAGMA synchronous = ${config.synchronous === "normal" ? "NORMAL" : "FULL"}`)
-  // The database's clock as a SQL function: microseconds since the epoch, from the Effect clock under which the client was made.
+  // The database's clock is a SQL function. It returns microseconds since the epoch, from the Effect clock of the client's creation.
   db.function("outbox_now_micros", () => BigInt(Math.trunc(clock.currentTimeMillisUnsafe())) * 1000n)
   return db
 }
 
-/** Statements by text, the least recently used dropped first. */
+/** A cache of prepared statements by text. It drops the least recently used one first. */
 const makeStatementCache = (db: DatabaseSync, size: number) => {
   const statements = new Map<string, StatementSync>()
   return (text: string): StatementSync => {
@@ -80,7 +84,7 @@ const makeConnection = (db: DatabaseSync, cacheSize: number): SqlConnection.Conn
   }
 }
 
-export const make: (
+const make: (
   config: NodeSqliteConfig
 ) => Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> = Effect.fnUntraced(
   function* (config) {
@@ -106,5 +110,6 @@ export const make: (
   }
 )
 
+/** An open database, closed with the layer. Fails when it cannot be opened. */
 export const layer = (config: NodeSqliteConfig): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(SqlClient.SqlClient, make(config)).pipe(Layer.provide(Reactivity.layer))

@@ -1,6 +1,8 @@
 /**
- * Fibers that wait for a condition of this process. A fiber may be suspended between any two of its steps, so the condition is looked
- * at once more when the fiber is on the list: what became true in between is not missed.
+ * A condition variable: fibers wait until a condition of this process holds.
+ *
+ * A fiber may be suspended between any two of its steps. So the condition is checked once more when the fiber joins the list of
+ * waiters, and a change in between is not missed.
  */
 import { Effect } from "effect"
 
@@ -10,35 +12,38 @@ interface Waiter {
 }
 
 export class ConditionVariable {
-  readonly #waiting = new Set<Waiter>()
+  readonly #waiters = new Set<Waiter>()
 
-  /** Waits until a wake-up that finds `ready`; not at all when it is ready now. */
+  /** Waits for a notification that finds `ready` true. Does not wait when it is true already. */
   await(ready: () => boolean): Effect.Effect<void> {
-    const waiting = Effect.callback<void>((resume) => {
+    const wait = Effect.callback<void>((resume) => {
       if (ready()) return resume(Effect.void)
       const waiter = { ready, resume: () => resume(Effect.void) }
-      this.#waiting.add(waiter)
-      return Effect.sync(() => void this.#waiting.delete(waiter))
+      this.#waiters.add(waiter)
+      return Effect.sync(() => void this.#waiters.delete(waiter))
     })
-    return Effect.suspend(() => (ready() ? Effect.void : waiting))
+    return Effect.suspend(() => (ready() ? Effect.void : wait))
   }
 
   get isEmpty(): boolean {
-    return this.#waiting.size === 0
+    return this.#waiters.size === 0
   }
 
-  /** Resumes the one that has waited longest. */
+  /** Resumes the fiber that has waited longest. */
   notifyOne(): void {
-    const [first] = this.#waiting
-    if (first !== undefined) this.#wake(first)
+    const [first] = this.#waiters
+    if (first !== undefined) this.#resume(first)
   }
 
-  /** Resumes whoever is ready, oldest first. A resumed fiber runs at once, and may leave nothing to the next or wait anew. */
+  /**
+   * Resumes every fiber whose condition holds, oldest first. A resumed fiber runs at once: it may use up what the next fiber waits
+   * for, and it may wait again. So the condition is checked per waiter, over a copy of the list.
+   */
   notifyReady(): void {
-    for (const waiter of [...this.#waiting]) if (waiter.ready()) this.#wake(waiter)
+    for (const waiter of [...this.#waiters]) if (waiter.ready()) this.#resume(waiter)
   }
 
-  #wake(waiter: Waiter): void {
-    if (this.#waiting.delete(waiter)) waiter.resume()
+  #resume(waiter: Waiter): void {
+    if (this.#waiters.delete(waiter)) waiter.resume()
   }
 }

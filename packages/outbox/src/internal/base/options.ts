@@ -1,7 +1,8 @@
-/** Checks of settings: all that is wrong, at once, each with what was found and what is allowed. */
+/** Checks of settings. All problems are reported at once, each with the value found and the values allowed. */
 import { Duration, Effect } from "effect"
 import { InvalidOutboxConfig } from "../../OutboxError.ts"
 
+/** One checked setting. */
 interface Check {
   readonly path: string
   readonly found: unknown
@@ -17,13 +18,14 @@ export const whole = (path: string, found: number, min: number, max: number): Ch
   allowed: `a whole number from ${min} to ${max}`
 })
 
-/** A duration longer than nothing. */
+/** A finite duration above 0. */
 export const positive = (path: string, found: Duration.Input): Check => {
   const duration = Duration.fromInput(found)
   const millis = duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
   return { path, found, ok: Number.isFinite(millis) && millis > 0, allowed: "a finite duration above 0" }
 }
 
+/** Text of 1 to `maxLength` characters. */
 export const text = (path: string, found: string, maxLength: number): Check => ({
   path,
   found,
@@ -31,6 +33,7 @@ export const text = (path: string, found: string, maxLength: number): Check => (
   allowed: `1 to ${maxLength} characters`
 })
 
+/** Fails with every check that did not pass. */
 export const checkOptions = (
   component: string,
   checks: ReadonlyArray<Check>

@@ -1,31 +1,32 @@
-/** A wake-up that is remembered until somebody waits for it. One waiter. */
+/** A signal for one waiting fiber. A raised signal is remembered until the next wait. */
 import { Effect } from "effect"
 
 export interface Signal {
+  /** Wakes the waiting fiber, or the next fiber that waits. */
   readonly raise: () => void
-  /** Waits for the next `raise`, or returns at once when one came since the last wait. */
+  /** Waits for the next `raise`. Returns at once when `raise` was called since the last wait. */
   readonly await: Effect.Effect<void>
 }
 
 export const makeSignal = (): Signal => {
   let raised = false
-  let waiter: (() => void) | undefined
+  let resumeWaiter: (() => void) | undefined
   return {
     raise: () => {
-      if (waiter === undefined) raised = true
-      else waiter()
+      if (resumeWaiter === undefined) raised = true
+      else resumeWaiter()
     },
     await: Effect.callback<void>((resume) => {
       if (raised) {
         raised = false
         return resume(Effect.void)
       }
-      waiter = () => {
-        waiter = undefined
+      resumeWaiter = () => {
+        resumeWaiter = undefined
         resume(Effect.void)
       }
       return Effect.sync(() => {
-        waiter = undefined
+        resumeWaiter = undefined
       })
     })
   }

@@ -13,6 +13,7 @@ const encodeTime = (millis: number): string => {
   return text
 }
 
+/** Adds 1 to the random part. False when it overflowed. */
 const increment = (digits: Uint8Array): boolean => {
   for (let i = digits.length - 1; i >= 0; i--) {
     if (digits[i]! < 31) {
@@ -24,21 +25,21 @@ const increment = (digits: Uint8Array): boolean => {
   return false
 }
 
-/** A generator of its own sequence. A clock that goes back keeps the last time, so ids never descend. */
-export const makeUlid = (): ((millis: number) => string) => {
+/** Builds a generator with a sequence of its own. When the clock goes back, the generator keeps the last time: ids never descend. */
+const makeUlid = (): ((millis: number) => string) => {
   const digits = new Uint8Array(randomLength)
   let time = -1
   let prefix = ""
-  const renew = (millis: number): void => {
+  const startAt = (millis: number): void => {
     time = millis
     prefix = encodeTime(millis)
     randomFillSync(digits)
     for (let i = 0; i < randomLength; i++) digits[i]! &= 31
   }
   return (millis) => {
-    if (millis > time) renew(millis)
-    // 2^80 ids in one millisecond: the random part overflowed, so the id borrows the next one.
-    else if (!increment(digits)) renew(time + 1)
+    if (millis > time) startAt(millis)
+    // After 2^80 ids in one millisecond the random part overflows, and the id takes the next millisecond.
+    else if (!increment(digits)) startAt(time + 1)
     let text = prefix
     for (let i = 0; i < randomLength; i++) text += alphabet[digits[i]!]
     return text

@@ -1,11 +1,8 @@
-/**
- * Two bounded queues that are drained 2 hot : 1 cold while both have entries, so that neither starves. Whoever finds both empty
- * waits for a wake-up.
- */
+/** Two bounded queues. While both have entries, two hot events are taken for one cold event, so that neither queue starves (seed §9.6). */
 import type { Effect } from "effect"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 
-/** First in, first out, on one array whose taken front is cut off now and then. */
+/** First in, first out, on one array whose used front is cut off now and then. */
 class Fifo<A> {
   #items: Array<A | undefined> = []
   #head = 0
@@ -30,17 +27,21 @@ class Fifo<A> {
   }
 }
 
+/** How an event arrived: by the hot path after commit, or by the poller. */
+export type Source = "HOT" | "COLD"
+
 export interface FairQueue<A> {
-  /** False when that queue is full. */
-  readonly offer: (source: "HOT" | "COLD", item: A) => boolean
-  /** Items that were offered are taken from now on: once for a batch, since a worker that finds one item runs it and waits anew. */
+  /** Adds an item. False when that queue is full. */
+  readonly offer: (source: Source, item: A) => boolean
+  /** Wakes idle workers. Called once after a batch of offers: a worker that finds one item runs it and looks again. */
   readonly wake: () => void
+  /** Takes the next item; undefined when both queues are empty. */
   readonly take: () => A | undefined
-  /** Waits until something may be there, or the queue is closed. */
+  /** Waits until a queue has an item or the queues are closed. */
   readonly awaitItem: Effect.Effect<void>
-  /** Nobody waits any more. */
+  /** Ends all waits. */
   readonly close: () => void
-  readonly size: (source: "HOT" | "COLD") => number
+  readonly size: (source: Source) => number
   /** Waits until the cold queue is at most half full. */
   readonly awaitColdCapacity: Effect.Effect<void>
 }
@@ -48,17 +49,17 @@ export interface FairQueue<A> {
 export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold: number }): FairQueue<A> => {
   const hot = new Fifo<A>()
   const cold = new Fifo<A>()
-  let turn = 0
+  let taken = 0
   let closed = false
-  const idle = new ConditionVariable()
-  const waitingForRoom = new ConditionVariable()
+  const items = new ConditionVariable()
+  const coldCapacity = new ConditionVariable()
   const coldLowWater = Math.floor(capacity.cold / 2)
 
   const take = (): A | undefined => {
     if (hot.size === 0) return cold.shift()
     if (cold.size === 0) return hot.shift()
-    turn = (turn + 1) % 3
-    return turn === 0 ? cold.shift() : hot.shift()
+    taken = (taken + 1) % 3
+    return taken === 0 ? cold.shift() : hot.shift()
   }
 
   return {
@@ -69,20 +70,20 @@ export const makeFairQueue = <A>(capacity: { readonly hot: number; readonly cold
       return true
     },
     wake: () => {
-      if (!idle.isEmpty) idle.notifyReady()
+      if (!items.isEmpty) items.notifyReady()
     },
     take: () => {
       const item = take()
-      if (!waitingForRoom.isEmpty) waitingForRoom.notifyReady()
+      if (!coldCapacity.isEmpty) coldCapacity.notifyReady()
       return item
     },
-    awaitItem: idle.await(() => closed || hot.size + cold.size > 0),
+    awaitItem: items.await(() => closed || hot.size + cold.size > 0),
     close: () => {
       closed = true
-      idle.notifyReady()
-      waitingForRoom.notifyReady()
+      items.notifyReady()
+      coldCapacity.notifyReady()
     },
     size: (source) => (source === "HOT" ? hot : cold).size,
-    awaitColdCapacity: waitingForRoom.await(() => closed || cold.size <= coldLowWater)
+    awaitColdCapacity: coldCapacity.await(() => closed || cold.size <= coldLowWater)
   }
 }

@@ -1,11 +1,10 @@
 /**
- * Work in order per aggregate, side by side over aggregates: one lane per aggregate that has events in memory, and lanes with work
- * in a queue that workers take from.
+ * Lanes: work in order per aggregate, side by side over aggregates. An aggregate with events in memory has one lane. Lanes with work
+ * are in a queue that workers take from.
  */
-
 import { ConditionVariable } from "../base/conditionVariable.ts"
 
-/** Events of one aggregate, oldest first. */
+/** The events of one aggregate, oldest first. */
 export interface Lane<A> {
   readonly key: string
   readonly events: Array<A>
@@ -17,11 +16,11 @@ export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   #ready: Array<Lane<A>> = []
   #head = 0
-  readonly #idle = new ConditionVariable()
+  readonly #readyOrClosed = new ConditionVariable()
   #closed = false
 
   /** Waits until a lane is ready, or `close` was called. */
-  readonly awaitReady = this.#idle.await(() => this.#closed || this.hasWork)
+  readonly awaitReady = this.#readyOrClosed.await(() => this.#closed || this.hasWork)
 
   /** Appends an event to its aggregate's lane. */
   push(key: string, event: A): void {
@@ -36,7 +35,7 @@ export class Lanes<A> {
     this.#enqueue(lane)
   }
 
-  /** The next lane with work, for one worker. It comes back through `done`. */
+  /** The next lane with work, for one worker. The worker hands it back with `done`. */
   take(): Lane<A> | undefined {
     const lane = this.#ready[this.#head]
     if (lane === undefined) return undefined
@@ -48,7 +47,7 @@ export class Lanes<A> {
     return lane
   }
 
-  /** The worker is through with the lane for now. */
+  /** Ends a worker's visit to the lane. A lane with events left is queued again. */
   done(lane: Lane<A>): void {
     if (lane.events.length > 0) {
       this.#enqueue(lane)
@@ -58,7 +57,7 @@ export class Lanes<A> {
     this.#lanes.delete(lane.key)
   }
 
-  /** Takes events away from a lane, for example those behind a failed one. */
+  /** Removes events from a lane, for example those behind a failed one; returns them. */
   remove(lane: Lane<A>, which: (event: A) => boolean): ReadonlyArray<A> {
     const removed = lane.events.filter(which)
     lane.events.splice(0, lane.events.length, ...lane.events.filter((event) => !which(event)))
@@ -69,14 +68,14 @@ export class Lanes<A> {
     return this.#head < this.#ready.length
   }
 
-  /** Nobody waits any more. */
+  /** Ends all waits. */
   close(): void {
     this.#closed = true
-    this.#idle.notifyReady()
+    this.#readyOrClosed.notifyReady()
   }
 
   #enqueue(lane: Lane<A>): void {
     this.#ready.push(lane)
-    this.#idle.notifyOne()
+    this.#readyOrClosed.notifyOne()
   }
 }

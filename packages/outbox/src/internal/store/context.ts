@@ -1,4 +1,4 @@
-/** What every group of statements works with. */
+/** The context that every group of statements is built with: client, dialect, names, codec, and how statements run. */
 import { Duration, Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { NEW, RETRY } from "../../EventStatus.ts"
@@ -11,18 +11,20 @@ import type { TableNames } from "./tableNames.ts"
 
 type Row = Record<string, unknown>
 
+/** What a group of statements needs. */
 export interface StoreContext {
   readonly sql: SqlClient.SqlClient
   readonly dialect: Dialect
   readonly names: TableNames
   readonly codec: JsonCodec
   readonly onDone: "keep" | "delete"
+  /** Runs a query; returns its rows by column name. */
   readonly rows: (
     operation: string,
     text: string,
     values: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, OutboxStoreError>
-  /** Runs a change; returns how many rows it changed. */
+  /** Runs a statement that changes rows; returns how many. */
   readonly change: (
     operation: string,
     text: string,
@@ -36,11 +38,13 @@ export interface StoreContext {
   ) => Effect.Effect<ReadonlyArray<PolledEvent>, OutboxStoreError>
 }
 
+/** The store's error for a failed statement. */
 export const storeError =
   (operation: string) =>
   (cause: SqlError.SqlError): OutboxStoreError =>
     new OutboxStoreError({ operation, retryable: cause.isRetryable, cause })
 
+/** Binds the client to the settings of one outbox. */
 export const makeContext = (
   sql: SqlClient.SqlClient,
   settings: Pick<StoreContext, "dialect" | "names" | "codec" | "onDone">
@@ -58,24 +62,25 @@ export const makeContext = (
     )
 })
 
+/** A duration in milliseconds. */
 export const millis = (duration: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(duration))
 
-/** Rows that still have to be delivered. */
+/** The condition of rows that still have to be delivered. */
 export const pending = `status IN (${NEW}, ${RETRY})`
 
-/** Collects parameters while a statement is written, so that text and values cannot come apart. */
+/** Collects parameters while a statement is written, so that text and values stay in step. */
 export const parameters = (dialect: Dialect) => {
   const values: Array<unknown> = []
   const bind = (value: unknown): string => {
     values.push(value)
     return dialect.param(values.length)
   }
-  /** A list of texts as PostgreSQL's array of `type`. One text is written faster by drivers than a thousand elements. */
+  /** A list of texts as one PostgreSQL array literal: drivers send one text faster than a thousand elements. */
   const arrayOf = (list: ReadonlyArray<string>, type: "text" | "tid"): string =>
     `${bind(`{${list.map(quoteElement).join(",")}}`)}::${type}[]`
   /**
-   * Membership of a list that is not empty. PostgreSQL takes it as one array; elsewhere it is padded to a power of two with its
-   * last value, so that a handful of prepared statements serve every length.
+   * Tests membership of a non-empty list. PostgreSQL takes the list as one array. Elsewhere the list is padded to a power of two with
+   * its last value, so that a handful of prepared statements serve every length.
    */
   const oneOf = (column: string, list: ReadonlyArray<string>): string => {
     if (dialect.name === "pg") return `${column} = ANY(${arrayOf(list, "text")})`
@@ -85,12 +90,13 @@ export const parameters = (dialect: Dialect) => {
   return { values, bind, arrayOf, oneOf }
 }
 
-/** An element of an array literal: quoted, so that no text means anything but itself. */
+/** Quotes an element of an array literal, so that every text stands for itself. */
 const quoteElement = (text: string): string =>
   text.includes('"') || text.includes("\\") ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`
 
 export type Parameters = ReturnType<typeof parameters>
 
+/** The SQL that restricts a change to the fence's owner; empty for an open fence. */
 export const fenceCondition = (fence: Fence, names: TableNames, dialect: Dialect, p: Parameters): string => {
   if (fence._tag === "Open") return ""
   if (fence._tag === "Claim") return ` AND locked_by = ${p.bind(fence.owner)}`

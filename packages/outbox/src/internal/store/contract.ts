@@ -1,57 +1,90 @@
-/** What a store can do: the contract behind `OutboxStore`, and the values that it takes. */
+/** The contract behind `OutboxStore`, and the values that it takes and returns. */
 import type { Duration, Effect } from "effect"
-import type { EventEnvelope } from "../../EventEnvelope.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
 import type { Dialect } from "./dialect.ts"
 import type { InsertStatement } from "./insertStatement.ts"
 import type { PolledEvent } from "./rows.ts"
 import type { TableNames } from "./tableNames.ts"
 
-/** Who may change a row's state: anybody, or only the holder of its claim or of its bucket (ruling 41). */
+/**
+ * Restricts a change of state to its rightful owner (ruling 41). `Open`: anybody. `Claim`: the holder of the row's claim. `Buckets`:
+ * the holder of the bucket leases, with the epoch of each bucket.
+ */
 export type Fence =
-  | { readonly _tag: "Open" }
-  | { readonly _tag: "Claim"; readonly owner: string }
-  | { readonly _tag: "Buckets"; readonly owner: string; readonly epochs: ReadonlyMap<number, number> }
+  | {
+      /** No restriction: a table with one node. */
+      readonly _tag: "Open"
+    }
+  | {
+      /** Only rows that this owner has claimed. */
+      readonly _tag: "Claim"
+      /** The name under which the rows were claimed. */
+      readonly owner: string
+    }
+  | {
+      /** Only rows of buckets that this owner leases in the given epochs. */
+      readonly _tag: "Buckets"
+      /** The name under which the buckets are leased. */
+      readonly owner: string
+      /** The epoch of each bucket, by bucket. */
+      readonly epochs: ReadonlyMap<number, number>
+    }
 
+/** The fence that restricts nothing. */
 export const openFence: Fence = { _tag: "Open" }
 
-/** The place of a row in the order in which pending rows are read. */
+/** A position in the order in which pending rows are read: by due time, then by insertion. */
 export interface PollCursor {
+  /** Due time of the last row read, in microseconds since the epoch. */
   readonly availableAtMicros: number
+  /** Sequence number of the last row read. */
   readonly seq: number
 }
 
+/** Which due rows a read returns. */
 export interface PollOptions {
-  /** Most rows, 1 or more. */
+  /** The most rows to return, 1 or more. */
   readonly limit: number
-  /** Leaves out rows that were created less than this ago. Default 0: none. */
+  /** Leaves out rows that were created less than this ago. Default 0: none is left out. */
   readonly skipRecent?: Duration.Input
 }
 
+/** Which due rows a claim takes, and for whom. */
 export interface ClaimOptions extends PollOptions {
-  /** Unique per running process, at most 128 characters. */
+  /** The claiming process. Unique per running process, 1 to 128 characters. */
   readonly owner: string
-  /** A claim older than this may be taken by another owner. */
+  /** Another owner may take a claim that is older than this. */
   readonly lockTimeout: Duration.Input
 }
 
+/** Selects dead events. An absent field selects all. */
 export interface DeadFilter {
+  /** Only events of this type. */
   readonly eventType?: string
+  /** Only events about this type of aggregate. */
   readonly aggregateType?: string
 }
 
-/** Pending rows: how many, and the age of the oldest that is due (0 when there is none). */
+/** How far delivery lags behind. */
 export interface Lag {
+  /** Number of NEW and RETRY rows. */
   readonly pending: number
+  /** Number of DEAD rows. */
   readonly dead: number
+  /** Age of the oldest due row in milliseconds, by the database's clock. 0 when none is due. */
   readonly oldestMillis: number
 }
 
 type Stored<A> = Effect.Effect<A, OutboxStoreError>
 
+/** The outbox table as operations (seed §8). Every operation fails with `OutboxStoreError` when the database refuses or does not answer. */
 export interface StoreShape {
+  /** SQL that differs between the databases. */
   readonly dialect: Dialect
+  /** The names of the table and of everything that derives from it. */
   readonly names: TableNames
+  /** What `markDone` does with a delivered row: `keep` marks it DONE until purge, `delete` removes it. */
   readonly onDone: "keep" | "delete"
   /** The insert of rows with status NEW as text and parameters, for a transaction that Effect does not own. */
   readonly insertStatements: (
@@ -61,17 +94,21 @@ export interface StoreShape {
   /** Inserts rows with status NEW, in order, in the transaction of this fiber. `claimedBy` takes the claim with the insert. */
   readonly insertNew: (events: ReadonlyArray<EventEnvelope>, claimedBy?: string) => Stored<void>
   /**
-   * DONE (or gone, with `onDone: "delete"`). Acts on NEW and RETRY rows only; returns how many changed. `places` says where the rows
-   * were read, one for each id: PostgreSQL finds them there in half the time, and by their ids where one has moved.
+   * Marks rows DONE, or deletes them with `onDone: "delete"`. Acts on NEW and RETRY rows only; returns how many changed.
+   *
+   * `rowAddresses` has the address of each row as it was read, one per id. PostgreSQL finds rows by address in half the time, and by
+   * id where a row has moved.
    */
   readonly markDone: (
     eventIds: ReadonlyArray<string>,
     fence?: Fence,
-    places?: ReadonlyArray<string | undefined>
+    rowAddresses?: ReadonlyArray<string | undefined>
   ) => Stored<number>
   /**
-   * RETRY: attempts + 1, available again after the delay on the database's clock. With `attempts`, only a row that still has so many:
-   * a mark whose answer got lost is repeated without counting twice.
+   * Marks a row RETRY: one attempt more, and available again after `delay` on the database's clock. Returns rows changed.
+   *
+   * With `attempts`, only a row that still has that many attempts changes. So a mark whose answer got lost can be repeated without
+   * counting twice.
    */
   readonly markRetry: (
     eventId: string,
@@ -80,30 +117,32 @@ export interface StoreShape {
     fence?: Fence,
     attempts?: number
   ) => Stored<number>
-  /** DEAD, with the time of it. */
+  /** Marks a NEW or RETRY row DEAD, with the error and the time (ruling 40). Returns rows changed. */
   readonly markDead: (eventId: string, error: string, fence?: Fence) => Stored<number>
-  /** Due rows, oldest first, from behind a cursor. */
+  /** Reads due rows, oldest first, from behind a cursor. Takes no lock. */
   readonly pollPending: (options: PollOptions & { readonly after?: PollCursor }) => Stored<ReadonlyArray<PolledEvent>>
-  /** Due rows that nobody holds, taken for `owner`. Two claimers never get the same row. */
+  /** Claims due rows that nobody holds, for `owner`. Two claimers never get the same row. */
   readonly claimPending: (options: ClaimOptions) => Stored<ReadonlyArray<PolledEvent>>
-  /** Makes claims young again; returns the ids that this owner still holds. */
+  /** Renews claims; returns the ids that this owner still holds. */
   readonly renewClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<ReadonlyArray<string>>
-  /** Gives claims back, so that anyone may take the rows at once. */
+  /** Releases claims, so that anyone may take the rows at once. Returns rows changed. */
   readonly releaseClaims: (owner: string, eventIds: ReadonlyArray<string>) => Stored<number>
-  /** DEAD rows, oldest first, from behind a sequence number. */
+  /** Reads DEAD rows, oldest first, from behind a sequence number (default: from the start). */
   readonly queryDead: (filter: DeadFilter, limit: number, afterSeq?: number) => Stored<ReadonlyArray<PolledEvent>>
-  /** A DEAD row becomes NEW: attempts 0, available now, error and terminal time cleared. Returns rows changed. */
+  /** Makes a DEAD row NEW: attempts 0, available now, error and terminal time cleared (ruling 42). Returns rows changed. */
   readonly replayDead: (eventId: string) => Stored<number>
+  /** Counts DEAD rows. */
   readonly countDead: (filter: DeadFilter) => Stored<number>
-  /** Deletes at most `limit` DONE and DEAD rows that have been terminal for longer than `retention`, oldest first. */
+  /** Deletes at most `limit` DONE and DEAD rows that have been terminal for longer than `retention`, oldest first. Returns how many. */
   readonly purgeTerminal: (retention: Duration.Input, limit: number) => Stored<number>
-  /** What `purgeTerminal` would delete now. */
+  /** Reads the rows that `purgeTerminal` would delete now. */
   readonly queryTerminal: (retention: Duration.Input, limit: number) => Stored<ReadonlyArray<PolledEvent>>
-  /** Deletes DONE and DEAD rows by id. */
+  /** Deletes DONE and DEAD rows by id. Returns how many. */
   readonly deleteTerminal: (eventIds: ReadonlyArray<string>) => Stored<number>
-  /** Deletes rows by age of creation whatever their state: for writer-only tables that nothing marks (CDC). */
+  /** Deletes at most `limit` rows by age of creation, whatever their state. Only for writer-only tables that nothing marks (CDC). */
   readonly purgeByAge: (retention: Duration.Input, limit: number) => Stored<number>
+  /** Counts pending and dead rows, and measures the age of the oldest due one. */
   readonly lag: Stored<Lag>
-  /** Milliseconds until the next pending row that is not due yet becomes due; undefined when there is none. */
+  /** Milliseconds until the next pending row becomes due; undefined when no row waits for its time. */
   readonly nextDue: Stored<number | undefined>
 }

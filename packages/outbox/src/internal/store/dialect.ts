@@ -1,11 +1,14 @@
-/** What differs between the databases, as text. Statements are written once, in terms of this. */
+/** SQL that differs between the databases. Statements are written once, in terms of a `Dialect`. */
 import type { SqlClient } from "effect/sql"
 
+/** The family of databases: PostgreSQL, MySQL 8 and MariaDB, SQLite. */
 export type DialectName = "pg" | "mysql" | "sqlite"
 
+/** SQL fragments of one family of databases. */
 export interface Dialect {
+  /** The family of databases. */
   readonly name: DialectName
-  /** The database's own time as a value of the time columns. The only time that decides availability and expiry (ruling 44). */
+  /** The database's own time as a value of the time columns. Only this time decides availability and expiry (ruling 44). */
   readonly now: string
   /** The nth parameter, counted from 1. */
   readonly param: (n: number) => string
@@ -17,7 +20,7 @@ export interface Dialect {
   readonly micros: (column: string) => string
   /** Epoch milliseconds as a value of the time columns. */
   readonly fromMillis: (millis: string) => string
-  /** What a claim appends to its SELECT, so that two claimers never meet. */
+  /** The clause that a claim appends to its SELECT, so that two claimers never get the same row. */
   readonly skipLocked: string
 }
 
@@ -27,7 +30,7 @@ const pg: Dialect = {
   param: (n) => `$${n}`,
   plusMillis: (time, millis) => `${time} + ${millis}::float8 * interval '1 millisecond'`,
   minusMillis: (time, millis) => `${time} - ${millis}::float8 * interval '1 millisecond'`,
-  // date_part works on doubles, extract on decimals, which is several times slower; readers round.
+  // date_part returns a double, which readers round. extract returns a decimal and is several times slower.
   micros: (column) => `(date_part('epoch', ${column}) * 1000000)`,
   fromMillis: (millis) => `to_timestamp(${millis}::float8 / 1000)`,
   skipLocked: "FOR UPDATE SKIP LOCKED"
@@ -44,7 +47,7 @@ const mysql: Dialect = {
   skipLocked: "FOR UPDATE SKIP LOCKED"
 }
 
-/** Times are whole microseconds since the epoch: SQLite has no time type. */
+/** SQLite has no time type: times are whole microseconds since the epoch. */
 const sqlite = (now: string): Dialect => ({
   name: "sqlite",
   now,
@@ -56,7 +59,7 @@ const sqlite = (now: string): Dialect => ({
   skipLocked: ""
 })
 
-/** The dialect of a client. `node-sqlite` clients of this package bring their clock as a function; any other SQLite tells the system's time. */
+/** The dialect of a client. The `NodeSqlite` client of this package brings its clock as a SQL function; any other SQLite client uses the system's time. */
 export const dialectOf = (sql: SqlClient.SqlClient): Dialect =>
   sql.onDialectOrElse({
     mysql: () => mysql,
@@ -67,7 +70,7 @@ export const dialectOf = (sql: SqlClient.SqlClient): Dialect =>
     orElse: () => pg
   })
 
-/** What a driver reports of a change: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
+/** The number of rows that a change affected: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
 export const affectedRows = (raw: unknown): number => {
   const result = raw as {
     readonly rowCount?: number

@@ -1,15 +1,18 @@
 /** The insert of new rows as text and parameters, so that any SQL client can run it in its own transaction. */
-import type { EventEnvelope } from "../../EventEnvelope.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { bucketOf } from "../base/bucketOf.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
 import type { Dialect } from "./dialect.ts"
 
+/** One statement for any SQL client. */
 export interface InsertStatement {
+  /** The SQL, with the placeholders of its database. */
   readonly text: string
+  /** The values of the placeholders, in order. */
   readonly params: ReadonlyArray<unknown>
 }
 
-/** Keeps a statement within every database's limit of parameters, and its parsing short. */
+/** Keeps a statement within every database's limit of parameters, and quick to parse. */
 const rowsPerStatement = 200
 
 interface Column {
@@ -35,14 +38,14 @@ const columnList = [
   "status, attempts, available_at, created_at, locked_by, locked_at"
 ].join(", ")
 
-/** The values that the database itself gives to every new row. */
+/** The values that are the same for every new row. */
 const fixedValues = (dialect: Dialect, owner: string | undefined): string => {
   const claim = owner === undefined ? "NULL, NULL" : `${owner}, ${dialect.now}`
   return `0, 0, ${dialect.now}, ${dialect.now}, ${claim}`
 }
 
-/** One statement for up to `rowsPerStatement` rows. */
-export const insertStatement = (
+/** The inserts of events, in order, at most `rowsPerStatement` rows each. */
+export const insertStatements = (
   dialect: Dialect,
   table: string,
   codec: JsonCodec,

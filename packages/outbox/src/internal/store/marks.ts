@@ -1,9 +1,9 @@
-/** How rows come into the table, and how they reach their states. */
+/** Inserts rows, and marks them DONE, RETRY or DEAD. */
 import { Effect } from "effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
 import { fenceCondition, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import { type Fence, openFence, type StoreShape } from "./contract.ts"
-import { type InsertStatement, insertStatement } from "./insertStatement.ts"
+import { type InsertStatement, insertStatements as statementsFor } from "./insertStatement.ts"
 import { storableError } from "./storableError.ts"
 
 type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "markDead">
@@ -12,7 +12,7 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
   const table = names.table
 
   const insertStatements: StoreShape["insertStatements"] = (events, claimedBy) =>
-    insertStatement(dialect, table, codec, events, claimedBy)
+    statementsFor(dialect, table, codec, events, claimedBy)
 
   const insertNew: StoreShape["insertNew"] = (events, claimedBy) => {
     const [first, ...more] = insertStatements(events, claimedBy)
@@ -34,15 +34,15 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     return change("mark done", `${done} WHERE ${where}`, p.values)
   }
 
-  const markDone: StoreShape["markDone"] = (eventIds, fence = openFence, places = []) => {
+  const markDone: StoreShape["markDone"] = (eventIds, fence = openFence, rowAddresses = []) => {
     if (eventIds.length === 0) return Effect.succeed(0)
     const byId = markDoneWhere((p) => p.oneOf("event_id", eventIds), fence)
-    const known = places.filter((place) => place !== undefined)
+    const known = rowAddresses.filter((address) => address !== undefined)
     if (dialect.name !== "pg" || known.length < eventIds.length) return byId
-    // A place is only where to look: another row may be there by now, so the id decides. IS TRUE keeps the planner from a join by it.
+    // An address is only a hint: another row may be there by now, so the id decides. IS TRUE keeps the planner from joining by id.
     const ids = (p: Parameters) => `(event_id IN (SELECT unnest(${p.arrayOf(eventIds, "text")}))) IS TRUE`
-    const atPlaces = markDoneWhere((p) => `ctid = ANY(${p.arrayOf(known, "tid")}) AND ${ids(p)}`, fence)
-    return Effect.flatMap(atPlaces, (found) =>
+    const byAddress = markDoneWhere((p) => `ctid = ANY(${p.arrayOf(known, "tid")}) AND ${ids(p)}`, fence)
+    return Effect.flatMap(byAddress, (found) =>
       found >= eventIds.length ? Effect.succeed(found) : Effect.map(byId, (more) => found + more)
     )
   }

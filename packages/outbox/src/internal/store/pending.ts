@@ -1,23 +1,25 @@
-/** Reading due rows without claims. */
+/** Reads due rows without claims. */
 import { Effect } from "effect"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { PollOptions, StoreShape } from "./contract.ts"
 import type { Dialect } from "./dialect.ts"
 import { eventColumns } from "./rows.ts"
 
-/** MySQL reads the pending rows through the generated column that its index covers. */
+/** The column of the due time. MySQL reads pending rows through the generated column that its index covers. */
 export const availableAt = (dialect: Dialect): string => (dialect.name === "mysql" ? "pending_at" : "available_at")
 
+/** The condition of rows that are due now. */
 export const due = (dialect: Dialect, options: PollOptions, p: Parameters): string => {
   const skip = millis(options.skipRecent ?? 0)
   const recent = skip > 0 ? ` AND created_at <= ${dialect.minusMillis(dialect.now, p.bind(skip))}` : ""
   return `${pending} AND ${availableAt(dialect)} <= ${dialect.now}${recent}`
 }
 
-/** mysql2 sends numbers as doubles, which MySQL refuses in a LIMIT. */
+/** The LIMIT clause. mysql2 sends numbers as doubles, which MySQL refuses there, so the number goes into the text. */
 export const limitTo = (dialect: Dialect, limit: number, p: Parameters): string =>
   dialect.name === "mysql" ? `LIMIT ${Math.trunc(limit)}` : `LIMIT ${p.bind(limit)}`
 
+/** The order in which pending rows are read. */
 export const inOrder = (dialect: Dialect): string => `ORDER BY ${availableAt(dialect)}, seq`
 
 export const makePending = ({

@@ -1,36 +1,44 @@
 /** Rows of the event table as values. */
 import { Result } from "effect"
-import type { EventEnvelope } from "../../EventEnvelope.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
+import { anyAggregateTypeName } from "../base/typeName.ts"
 import type { Dialect } from "./dialect.ts"
 
-interface RowFacts {
+/** The columns of a row that can always be read. */
+interface RowColumns {
+  /** The event's unique id. */
   readonly eventId: string
-  /** Insertion order. */
+  /** The row's number in insertion order. */
   readonly seq: number
+  /** The bucket of the row's aggregate, 0 to 63. */
   readonly bucket: number
   /** Failed deliveries so far. */
   readonly attempts: number
   /** The database's time of the insert, in microseconds since the epoch. */
   readonly createdAtMicros: number
+  /** When the row is due, in microseconds since the epoch. */
   readonly availableAtMicros: number
   /** Age at the time of reading, by the database's clock, in milliseconds. */
   readonly ageMillis: number
   /** Milliseconds until the row is due, by the database's clock; 0 or less when it is. */
   readonly dueInMillis: number
+  /** The error of the last failed delivery; undefined when none failed. */
   readonly lastError: string | undefined
-  /** PostgreSQL's address of the row version that was read; undefined elsewhere. A hint for marking, valid until the row changes. */
+  /** PostgreSQL's address (`ctid`) of the row version that was read; undefined elsewhere. A hint for marking, valid until the row changes. */
   readonly rowAddress: string | undefined
 }
 
-/** A row that was read, with its envelope, or why that could not be decoded. */
-export interface PolledEvent extends RowFacts {
+/** A row that was read: its envelope, or the reason why it could not be decoded. */
+export interface PolledEvent extends RowColumns {
+  /** The decoded event, or why decoding failed. */
   readonly envelope: Result.Result<EventEnvelope, InvalidEnvelope>
 }
 
 /** A row with a readable envelope. */
-export interface OutboxEvent extends RowFacts {
+export interface OutboxEvent extends RowColumns {
+  /** The decoded event. */
   readonly envelope: EventEnvelope
 }
 
@@ -39,10 +47,10 @@ const plainColumns =
     " "
   )
 
-/** A row as the values of `eventColumns`: names would cost an object per row, and depend on what a client makes of them. */
+/** A row as the values of `eventColumns`. Column names would cost an object per row, and a client may rename them. */
 export type EventRow = ReadonlyArray<unknown>
 
-/** The select list, in the order of `at`; `prefix` is a table alias with its dot. */
+/** The select list, in the order of `position`; `prefix` is a table alias with its dot. */
 export const eventColumns = (dialect: Dialect, prefix = ""): string =>
   [
     ...plainColumns.map((column) => prefix + column),
@@ -52,7 +60,7 @@ export const eventColumns = (dialect: Dialect, prefix = ""): string =>
   ].join(", ")
 
 /** Positions in the select list. */
-const at = {
+const position = {
   ...{ seq: 0, eventId: 1, eventType: 2, aggregateType: 3, aggregateId: 4, tenantId: 5, payload: 6, contentType: 7 },
   ...{
     headers: 8,
@@ -63,11 +71,9 @@ const at = {
     available: 13,
     occurred: 14,
     now: 15,
-    place: 16
+    rowAddress: 16
   }
 } as const
-
-export const eventIdOf = (row: EventRow): string => String(row[at.eventId])
 
 const textOrNull = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
 
@@ -79,47 +85,58 @@ const decodeEnvelope = (
   eventId: string,
   codec: JsonCodec
 ): Result.Result<EventEnvelope, InvalidEnvelope> => {
-  const payload = bytes(row[at.payload])
+  const payload = bytes(row[position.payload])
   if (payload === undefined)
     return Result.fail(new InvalidEnvelope({ field: "payload", detail: "is not stored as bytes" }))
-  return Result.map(codec.parseObject(textOrNull(row[at.headers])), (headers) => ({
+  return Result.map(codec.parseObject(textOrNull(row[position.headers])), (headers) => ({
     eventId,
-    eventType: String(row[at.eventType]),
-    occurredAtMillis: Math.round(Number(row[at.occurred]) / 1000),
-    aggregateType: textOrNull(row[at.aggregateType]) ?? "__GLOBAL__",
-    aggregateId: textOrNull(row[at.aggregateId]) ?? undefined,
-    tenantId: textOrNull(row[at.tenantId]) ?? undefined,
+    eventType: String(row[position.eventType]),
+    occurredAtMillis: Math.round(Number(row[position.occurred]) / 1000),
+    aggregateType: textOrNull(row[position.aggregateType]) ?? anyAggregateTypeName,
+    aggregateId: textOrNull(row[position.aggregateId]) ?? undefined,
+    tenantId: textOrNull(row[position.tenantId]) ?? undefined,
     headers,
     payload,
-    contentType: String(row[at.contentType])
+    contentType: String(row[position.contentType])
   }))
 }
 
+/** Decodes a row that was read with `eventColumns`. */
 export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
-  const eventId = eventIdOf(row)
-  const created = Math.round(Number(row[at.created]))
-  const available = Math.round(Number(row[at.available]))
-  const now = Math.round(Number(row[at.now]))
+  const eventId = String(row[position.eventId])
+  const created = Math.round(Number(row[position.created]))
+  const available = Math.round(Number(row[position.available]))
+  const now = Math.round(Number(row[position.now]))
   return {
     eventId,
-    seq: Number(row[at.seq]),
-    bucket: Number(row[at.bucket]),
-    attempts: Number(row[at.attempts]),
+    seq: Number(row[position.seq]),
+    bucket: Number(row[position.bucket]),
+    attempts: Number(row[position.attempts]),
     createdAtMicros: created,
     availableAtMicros: available,
     ageMillis: Math.max(0, (now - created) / 1000),
     dueInMillis: (available - now) / 1000,
-    lastError: textOrNull(row[at.lastError]) ?? undefined,
-    rowAddress: textOrNull(row[at.place]) ?? undefined,
+    lastError: textOrNull(row[position.lastError]) ?? undefined,
+    rowAddress: textOrNull(row[position.rowAddress]) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
 }
 
 /** A row that cannot be delivered as it is, and why. */
-export type UndecodableEvent = RowFacts & { readonly envelope: InvalidEnvelope }
+export interface UndecodableEvent extends RowColumns {
+  /** Why decoding failed. */
+  readonly envelope: InvalidEnvelope
+}
 
-/** Events whose headers could be read, and those that cannot be delivered as they are. */
-export const separateUndecodable = (polled: ReadonlyArray<PolledEvent>) => {
+/** Separates rows that can be delivered from rows that could not be decoded. */
+export const separateUndecodable = (
+  polled: ReadonlyArray<PolledEvent>
+): {
+  /** Rows with a decoded envelope, in the given order. */
+  readonly events: ReadonlyArray<OutboxEvent>
+  /** Rows that cannot be delivered, in the given order. */
+  readonly undecodable: ReadonlyArray<UndecodableEvent>
+} => {
   const events: Array<OutboxEvent> = []
   const undecodable: Array<UndecodableEvent> = []
   for (const row of polled) {

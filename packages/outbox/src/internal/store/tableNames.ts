@@ -1,23 +1,38 @@
-/** Names that derive from the checked name of the event table, one place for all of them. */
+/** All names that derive from the checked name of the event table. */
 
+/** The default event table (seed §4.1). */
+export const defaultTable = "outbox_event"
+
+/** The names of the outbox's tables, indexes, sequence and channel. */
 export interface TableNames {
+  /** The event table, as configured; it may be qualified by a schema. */
   readonly table: string
+  /** The event table without its schema. */
   readonly unqualified: string
+  /** The table of bucket leases. */
   readonly bucket: string
+  /** The table of nodes that share the buckets. */
   readonly node: string
+  /** PostgreSQL's sequence of insertion numbers. */
   readonly sequence: string
+  /** Pending rows by due time. */
   readonly pendingIndex: string
+  /** Pending rows by bucket. */
   readonly bucketIndex: string
+  /** Terminal rows by terminal time. */
   readonly terminalIndex: string
+  /** Dead rows. */
   readonly deadIndex: string
+  /** MySQL's unique key of insertion numbers. */
   readonly seqIndex: string
   /** The channel of LISTEN and NOTIFY. */
   readonly channel: string
 }
 
+/** Derives all names from the name of the event table. */
 export const tableNames = (table: string): TableNames => {
   const unqualified = table.slice(table.lastIndexOf(".") + 1)
-  // The seed's index name for the seed's table; other tables of the same schema need names of their own.
+  // The default table's indexes have the seed's names (seed §4.1). Another table of the same schema needs names of its own.
   const index = unqualified === "outbox_event" ? "idx" : `idx_${unqualified}`
   return {
     table,

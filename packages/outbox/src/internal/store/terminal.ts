@@ -1,14 +1,14 @@
-/** Rows at the end of their life: dead ones, and what is purged. */
+/** Dead events, purge of terminal rows, and lag. */
 import { Effect } from "effect"
-import * as EventEnvelope from "../../EventEnvelope.ts"
 import { DEAD, DONE, NEW } from "../../EventStatus.ts"
+import { isEventId } from "../base/envelopeChecks.ts"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { DeadFilter, StoreShape } from "./contract.ts"
 import type { Dialect } from "./dialect.ts"
 import { availableAt, limitTo } from "./pending.ts"
 import { eventColumns } from "./rows.ts"
 
-/** DEAD rows, found through their own index: there are few of them among any number of DONE rows. */
+/** The condition of DEAD rows. They have an index of their own: there are few of them among any number of DONE rows. */
 const isDead = (dialect: Dialect): string =>
   dialect.name === "mysql" ? `status = ${DEAD} AND dead_at IS NOT NULL` : `status = ${DEAD}`
 
@@ -31,8 +31,8 @@ export const makeDead = ({ dialect, names, rows, change, events }: StoreContext)
   }
 
   const replayDead: StoreShape["replayDead"] = (eventId) => {
-    // MySQL fails a comparison with a text that its column cannot hold, and takes one with spaces at its end for another.
-    if (dialect.name === "mysql" && !EventEnvelope.isEventId(eventId)) return Effect.succeed(0)
+    // MySQL fails to compare with text that its column cannot hold, and ignores spaces at the end of the text.
+    if (dialect.name === "mysql" && !isEventId(eventId)) return Effect.succeed(0)
     const p = parameters(dialect)
     const set = `status = ${NEW}, attempts = 0, available_at = ${dialect.now}, last_error = NULL, done_at = NULL, locked_by = NULL, locked_at = NULL`
     return change(
@@ -56,7 +56,7 @@ type Purging = Pick<StoreShape, "queryTerminal" | "deleteTerminal" | "purgeTermi
 export const makePurging = ({ dialect, names, change, events }: StoreContext): Purging => {
   const table = names.table
 
-  // A row that something else marked terminal without a time counts from its creation.
+  // The age of a row that other software marked terminal without a time counts from its creation.
   const terminalAt = dialect.name === "mysql" ? "terminal_at" : "COALESCE(done_at, created_at)"
   const purge =
     (operation: string, where: string, order: string): StoreShape["purgeTerminal"] =>
@@ -95,12 +95,12 @@ export const makePurging = ({ dialect, names, change, events }: StoreContext): P
   }
 }
 
-/** Counts through the partial indexes, so that finished rows cost nothing however many they are. */
+/** Measures lag through the partial indexes, so that any number of finished rows costs nothing. */
 export const makeLag = ({ dialect, names, rows }: StoreContext): StoreShape["lag"] => {
   const from = `FROM ${names.table} WHERE`
   const at = availableAt(dialect)
   const waiting = dialect.name === "mysql" ? `${pending} AND ${at} IS NOT NULL` : pending
-  const lag = Effect.map(
+  return Effect.map(
     rows(
       "measure lag",
       `SELECT (SELECT COUNT(*) ${from} ${waiting}) AS pending, (SELECT COUNT(*) ${from} ${isDead(dialect)}) AS dead,
@@ -113,5 +113,4 @@ export const makeLag = ({ dialect, names, rows }: StoreContext): StoreShape["lag
       oldestMillis: Math.max(0, Number(row?.age ?? 0) / 1000)
     })
   )
-  return lag
 }

@@ -1,0 +1,42 @@
+/** One delivery: finds the event's listener and calls it inside the interceptors, under the writer's span. */
+import { type Duration, Effect, Tracer } from "effect"
+import type { EventInterceptor } from "../../EventInterceptor.ts"
+import type { ListenerRegistry } from "../../ListenerRegistry.ts"
+import { UnroutableEvent } from "../../OutboxError.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
+import { inInterceptors } from "./interceptors.ts"
+
+interface CallOptions {
+  readonly registry: ListenerRegistry["Service"]
+  readonly interceptors: ReadonlyArray<EventInterceptor>
+  /** A listener that runs longer is interrupted and has failed. Undefined: no limit. */
+  readonly listenerTimeout: Duration.Input | undefined
+}
+
+/** Delivers one event to its listener. Fails as the listener does, and with `UnroutableEvent` when there is none. */
+export type CallListener = (event: EventEnvelope) => Effect.Effect<unknown, unknown>
+
+export const makeCallListener = (options: CallOptions): CallListener => {
+  const within = inInterceptors(options.interceptors)
+  const limited = (effect: Effect.Effect<unknown, unknown>) =>
+    options.listenerTimeout === undefined ? effect : Effect.timeout(effect, options.listenerTimeout)
+  const listen = (event: EventEnvelope) =>
+    Effect.suspend(() => {
+      const listener = options.registry.listenerFor(event.aggregateType, event.eventType)
+      return listener === undefined
+        ? Effect.fail(new UnroutableEvent({ aggregateType: event.aggregateType, eventType: event.eventType }))
+        : limited(listener(event))
+    })
+  return (event) => underWriterSpan(event, within(event, listen(event)))
+}
+
+/** Continues the trace of the write when the event carries a `traceparent` header (W3C Trace Context). */
+const underWriterSpan = <E>(event: EventEnvelope, delivery: Effect.Effect<unknown, E>): Effect.Effect<unknown, E> => {
+  const traceparent = event.headers.get("traceparent")
+  if (traceparent === undefined) return delivery
+  const trace = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent)
+  if (trace === null) return delivery
+  const [, traceId, spanId, flags] = trace as unknown as [string, string, string, string]
+  const sampled = (Number.parseInt(flags, 16) & 1) === 1
+  return Effect.withParentSpan(delivery, Tracer.externalSpan({ traceId, spanId, sampled }))
+}

@@ -1,0 +1,32 @@
+/** Runs a delivery inside the interceptors (seed §9.5). */
+import { type Cause, Effect } from "effect"
+import type { EventInterceptor } from "../../EventInterceptor.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
+
+/**
+ * `beforeDispatch` runs in registration order, and its failure fails the delivery. `afterDispatch` runs in reverse order, and its
+ * failure is only logged.
+ */
+export const inInterceptors =
+  (interceptors: ReadonlyArray<EventInterceptor>) =>
+  (event: EventEnvelope, delivery: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> => {
+    if (interceptors.length === 0) return delivery
+    const before = Effect.forEach(interceptors, (i) => i.beforeDispatch?.(event) ?? Effect.void, { discard: true })
+    const after = (error: Cause.Cause<unknown> | undefined) =>
+      Effect.forEach(
+        interceptors.toReversed(),
+        (i) =>
+          Effect.suspend(() => i.afterDispatch?.(event, error) ?? Effect.void).pipe(
+            Effect.catchCause((cause) =>
+              Effect.logError("outbox: afterDispatch failed; the delivery is not affected", cause)
+            )
+          ),
+        { discard: true }
+      )
+    return Effect.andThen(before, delivery).pipe(
+      Effect.matchCauseEffect({
+        onSuccess: () => after(undefined),
+        onFailure: (cause) => Effect.andThen(after(cause), Effect.failCause(cause))
+      })
+    )
+  }

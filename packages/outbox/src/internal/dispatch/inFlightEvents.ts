@@ -1,0 +1,95 @@
+/**
+ * The events of a dispatcher from their queue to their mark, by id. An event that arrives by the hot and by the cold path is let in
+ * once (seed §9.9, ruling 65).
+ */
+import type { Duration } from "effect"
+import { Effect } from "effect"
+import { ConditionVariable } from "../base/conditionVariable.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
+import type { Source } from "./fairQueue.ts"
+
+/** The claims of this process. Claims of events in flight are renewed at a third of `lockTimeout`. */
+export interface ClaimLocking {
+  /** Unique per running process, 1 to 128 characters. */
+  readonly owner: string
+  /** After this long without renewal, another process may take the row. Above 0. */
+  readonly lockTimeout: Duration.Input
+}
+
+/** An event in flight. */
+export interface InFlightEvent {
+  readonly envelope: EventEnvelope
+  readonly source: Source
+  /** Failed deliveries before this one. */
+  readonly attempts: number
+  /** The row's address as it was read, if the event was polled: see `PolledEvent`. */
+  readonly rowAddress: string | undefined
+  /** When the claim was taken or last renewed, on the monotonic clock. 0 without claims. */
+  claimedAtNanos: bigint
+}
+
+export class InFlightEvents {
+  /**
+   * Everything queued or being handled. An event that finishes during a poll stays, as undefined, until all polls of that moment
+   * have ended: they may have read its row before the mark.
+   */
+  readonly #events = new Map<string, InFlightEvent | undefined>()
+  readonly #finishedDuringPoll: Array<string> = []
+  readonly #idle = new ConditionVariable()
+  #polls = 0
+
+  /** Waits until nothing is queued or being handled. */
+  readonly awaitIdle: Effect.Effect<void> = this.#idle.await(() => this.size === 0)
+
+  get size(): number {
+    return this.#events.size - this.#finishedDuringPoll.length
+  }
+
+  get isPolling(): boolean {
+    return this.#polls > 0
+  }
+
+  /** The events that have not finished. */
+  get unfinished(): ReadonlyArray<InFlightEvent> {
+    return [...this.#events.values()].filter((event) => event !== undefined)
+  }
+
+  /** `unknown`: not here. `inFlight`: queued or being handled. `finished`: marked since a poll began that may still return its row. */
+  stateOf(eventId: string): "unknown" | "inFlight" | "finished" {
+    if (!this.#events.has(eventId)) return "unknown"
+    return this.#events.get(eventId) === undefined ? "finished" : "inFlight"
+  }
+
+  add(event: InFlightEvent): void {
+    this.#events.set(event.envelope.eventId, event)
+  }
+
+  /** Forgets an event that was marked or given up. */
+  finish(event: InFlightEvent): void {
+    const id = event.envelope.eventId
+    // A user's tracker may have let the same event in once more; then the newer one stays.
+    if (this.#events.get(id) !== event) return
+    if (this.#polls === 0) this.#events.delete(id)
+    else {
+      this.#events.set(id, undefined)
+      this.#finishedDuringPoll.push(id)
+    }
+    if (!this.#idle.isEmpty) this.#idle.notifyReady()
+  }
+
+  /** Runs a read of pending rows. An event that finishes meanwhile may still be in its result, and is not let in again. */
+  whilePolling<A, E, R>(poll: Effect.Effect<A, E, R>, onEnd: () => void): Effect.Effect<A, E, R> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        this.#polls++
+      }),
+      () => poll,
+      () =>
+        Effect.sync(() => {
+          this.#polls--
+          if (this.#polls === 0) for (const id of this.#finishedDuringPoll.splice(0)) this.#events.delete(id)
+          onEnd()
+        })
+    )
+  }
+}
