@@ -41,7 +41,7 @@ const statuses = Effect.gen(function* () {
 const relay = (listener: ListenerRegistry.EventListener, options?: OrderedRelay.OrderedRelayOptions) =>
   OrderedRelay.make(options).pipe(Effect.provide(ListenerRegistry.layerAll(listener)))
 
-/** Time passes in small steps, so that what is due gets its turn before the next step. */
+/** Lets time pass in small steps, so that due work runs before the next step. */
 const pass = (seconds: number) => Effect.repeat(TestClock.adjust("100 millis"), { times: seconds * 10 - 1 })
 
 const noting =

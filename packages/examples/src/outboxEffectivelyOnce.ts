@@ -1,5 +1,5 @@
 /**
- * Outbox, Kafka, handler: each order is billed once, wherever the process is killed. It places its orders unless they are there, waits until
+ * Outbox, Kafka, handler: each order is billed once, wherever the process is killed. It writes its orders unless they are there, waits until
  * all of them are billed, and may be started again at any time.
  *
  *   KAFKA_BROKERS=… DATABASE_URL=postgres://… KILL_AT=published node packages/examples/src/outboxEffectivelyOnce.ts

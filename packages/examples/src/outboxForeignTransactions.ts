@@ -16,7 +16,7 @@ interface Tables {
   readonly orders: { readonly id: string }
 }
 
-/** What an application without Effect holds: it runs an Effect and gets a Promise. */
+/** The bridge of an application without Effect: it runs an Effect and gets a Promise. */
 type Run = <A, E>(effect: Effect.Effect<A, E, OutboxWriter.OutboxWriter>) => Promise<A>
 
 const event = (id: string) =>
@@ -34,7 +34,7 @@ const withPg = async (pool: pg.Pool, run: Run, id: string, ending: "COMMIT" | "R
   } finally {
     client.release()
   }
-  // The hot path. Whoever leaves it out waits for the poller.
+  // This fires the hot path. Without it, the poller delivers later.
   await run(ending === "COMMIT" ? joined.committed : joined.rolledBack)
 }
 

@@ -1,4 +1,4 @@
-/** The places between two effects at which `outboxEffectivelyOnce.ts` can be killed: `KILL_AT` names one. */
+/** The steps at which `outboxEffectivelyOnce.ts` can be killed: each is between two effects. `KILL_AT` names one. */
 import { Effect } from "effect"
 
 export type Step =

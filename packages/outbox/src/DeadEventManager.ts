@@ -1,4 +1,4 @@
-/** The operator's view of dead events (seed §18). When the database fails, the failure is logged, and the answer is empty. */
+/** The operator's view of dead events (outbox seed §18). When the database fails, the failure is logged, and the answer is empty. */
 import { Context, Effect, Layer } from "effect"
 import type { OutboxStoreError } from "./OutboxError.ts"
 import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"

@@ -1,4 +1,4 @@
-/** The hot path: puts committed events straight into the dispatcher's hot queue (seed §7.2, §13.4). */
+/** The hot path: puts committed events straight into the dispatcher's hot queue (outbox seed §7, §13). */
 import { Effect } from "effect"
 import * as MetricsExporter from "./MetricsExporter.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"

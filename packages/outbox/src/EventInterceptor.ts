@@ -1,4 +1,4 @@
-/** Interceptors: cross-cutting work around every delivery, such as audit, logging and metrics (seed §9.5). */
+/** Interceptors: cross-cutting work around every delivery, such as audit, logging and metrics (outbox seed §9). */
 import type { Cause, Effect } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 

@@ -1,4 +1,4 @@
-/** Retry policies: how long a failed event waits before its next delivery (seed §12). */
+/** Retry policies: how long a failed event waits before its next delivery (outbox seed §12). */
 import { Duration } from "effect"
 
 /**
@@ -9,7 +9,7 @@ export type EventRetryPolicy = (attempts: number, random: number) => number
 
 /**
  * Waits `min(max, base · 2^(n-1) · jitter)`, with jitter from 0.5 to below 1.5. The wait is finite and at most `max` for every n
- * (seed §12.2, ruling 44). Defaults: base 200 ms, max 1 minute.
+ * (outbox seed §12, ruling 44). Defaults: base 200 ms, max 1 minute.
  */
 export const exponential = (
   base: Duration.Input = "200 millis",

@@ -1,4 +1,4 @@
-/** The states of a row, as stored in column `status` (seed §4.2). NEW and RETRY rows are pending; DONE and DEAD rows are terminal. */
+/** The states of a row, as stored in column `status` (outbox seed §4.2). NEW and RETRY rows are pending; DONE and DEAD rows are terminal. */
 
 /** 0: written, and not delivered yet. */
 export const NEW = 0

@@ -1,9 +1,9 @@
-/** Names of events and aggregates. A type needs only a name: text, a typed constant, or an object from `of` (seed §6). */
+/** Names of events and aggregates. A type needs only a name: text, a typed constant, or an object from `of` (outbox seed §6). */
 import { anyAggregateTypeName } from "./internal/base/typeName.ts"
 
 export type { AggregateType, EventType, TypeName } from "./internal/base/typeName.ts"
 
-/** A type whose name is known only at run time (the seed's `StringEventType` and `StringAggregateType`). */
+/** A type whose name is known only at run time (`StringEventType` and `StringAggregateType` in outbox seed §6). */
 export const of = <const Name extends string>(name: Name): { readonly name: Name } => Object.freeze({ name })
 
 /** Several types as constants: after `const OrderEvents = EventType.all("OrderPlaced", "OrderPaid")`, use `OrderEvents.OrderPaid`. */
@@ -14,5 +14,5 @@ export const all = <const Names extends ReadonlyArray<string>>(
     readonly [Name in Names[number]]: { readonly name: Name }
   }
 
-/** The aggregate type of events that name none: `__GLOBAL__` (the seed's `AggregateType.GLOBAL`). */
+/** The aggregate type of events that name none: `__GLOBAL__`. */
 export const anyAggregateType: { readonly name: typeof anyAggregateTypeName } = of(anyAggregateTypeName)

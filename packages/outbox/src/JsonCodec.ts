@@ -1,4 +1,4 @@
-/** Codecs of headers: how headers become text in the table (seed §3.4). */
+/** Codecs of headers: how headers become text in the table (outbox seed §3). */
 import { Result } from "effect"
 import { InvalidEnvelope } from "./OutboxError.ts"
 

@@ -44,8 +44,14 @@ export interface KafkaRelayOptions {
   readonly topic?: string | ReadonlyMap<string, string> | ((event: EventEnvelope) => string)
   /** The record's key, which decides the partition. Default: the aggregate's id; without one, the record has no key and is spread. */
   readonly key?: (event: EventEnvelope) => string | null
-  /** `plain`: `headerNames`. `cloudevents`: binary mode of CloudEvents 1.0 (`ce_id` and so on), with this `ce_source`. Default `plain`. */
-  readonly format?: "plain" | { readonly _tag: "cloudevents"; readonly source: string }
+  /** The names of the headers. `plain`: `headerNames`. `cloudevents`: binary mode of CloudEvents 1.0 (`ce_id` and so on). Default `plain`. */
+  readonly format?:
+    | "plain"
+    | {
+        readonly _tag: "cloudevents"
+        /** The value of `ce_source`: a URI of the producing service. */
+        readonly source: string
+      }
   /** Settings of the relay's own producer. Default: those of the broker. */
   readonly producer?: Broker.ProducerOptions
 }
@@ -120,7 +126,7 @@ export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}):
 /** Errors that no retry can mend. */
 const permanentErrors = new Set<BrokerError.BrokerError["_tag"]>(["RecordTooLarge", "RecordRejected", "InvalidTopic"])
 
-/** What a failed publish means for the event. A missing topic counts attempts, because it concerns its own events only. */
+/** Turns a failed publish into the failure of its event. A missing topic counts attempts, because it concerns its own events only. */
 const classify = (error: BrokerError.BrokerError): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent =>
   permanentErrors.has(error._tag)
     ? new PoisonEvent({ reason: error.message, cause: error })

@@ -1,5 +1,5 @@
 /**
- * The listeners of events: exactly one per `aggregateType:eventType` (seed §11). Use an interceptor for cross-cutting work.
+ * The listeners of events: exactly one per `aggregateType:eventType` (outbox seed §11). Use an interceptor for cross-cutting work.
  *
  * The registry is filled at start and only read afterwards.
  */

@@ -1,5 +1,5 @@
 /**
- * The metrics of the outbox (seed §15). `layer` exports them to Effect's `Metric`; an exporter to another system implements
+ * The metrics of the outbox (outbox seed §15). `layer` exports them to Effect's `Metric`; an exporter to another system implements
  * `MetricsExporter`.
  */
 import { Context, Effect, Layer, Metric } from "effect"
@@ -26,7 +26,7 @@ export interface MetricsExporter {
 
 const ignore = () => {}
 
-/** The exporter that exports nothing (the seed's `MetricsExporter.NOOP`). */
+/** The exporter that exports nothing. */
 export const noop: MetricsExporter = Object.freeze({
   incrementHotEnqueued: ignore,
   incrementHotDropped: ignore,
@@ -53,7 +53,7 @@ const counters = {
 } as const
 
 /**
- * An exporter to Effect's `Metric`, with names such as `{prefix}.enqueue.hot` (seed §15.2). Default prefix `outbox`. Two outboxes in
+ * An exporter to Effect's `Metric`, with names such as `{prefix}.enqueue.hot` (outbox seed §15). Default prefix `outbox`. Two outboxes in
  * one process need two prefixes.
  */
 export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>

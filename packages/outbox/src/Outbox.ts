@@ -1,5 +1,5 @@
 /**
- * The outbox as one layer, in five shapes (seed §20). Each shape wires its parts and closes them in order: purge, poller, dispatcher.
+ * The outbox as one layer, in five shapes (outbox seed §20). Each shape wires its parts and closes them in order: purge, poller, dispatcher.
  *
  * | | hot path | cold path | order |
  * |---|---|---|---|
@@ -41,7 +41,7 @@ import * as Purge from "./PurgeScheduler.ts"
 import * as TxContext from "./TxContext.ts"
 import { combine, noop, type WriterHook } from "./WriterHook.ts"
 
-/** Settings of all shapes that deliver; `ordered` has no others (seed §20.2). */
+/** Settings of all shapes that deliver; `ordered` has no others (outbox seed §20). */
 export interface CommonOptions extends Store.StoreOptions {
   /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
@@ -72,7 +72,7 @@ export interface SingleNodeOptions
 
 /** Settings of `multiNode`. */
 export interface MultiNodeOptions extends SingleNodeOptions {
-  /** How nodes share rows. Required (seed §20.2). Claims of events in flight are renewed at a third of `lockTimeout`. */
+  /** How nodes share rows. Required (outbox seed §20). Claims of events in flight are renewed at a third of `lockTimeout`. */
   readonly claimLocking: {
     /** After this long without renewal, another node may take the row. Above 0. */
     readonly lockTimeout: Duration.Input
@@ -248,7 +248,7 @@ const commonKeys = new Set(
 )
 
 /**
- * The seed's ordered mode (seed §19): one relay, one worker, one attempt. A failed event is DEAD at once, its aggregate goes on, and an
+ * The seed's ordered mode (outbox seed §19): one relay, one worker, one attempt. A failed event is DEAD at once, its aggregate goes on, and an
  * operator replays it. `orderedNodes` has more workers, retries and nodes. Any other setting fails with `InvalidOutboxConfig`.
  */
 export const ordered = (

@@ -1,5 +1,5 @@
 /**
- * Delivers events to their listeners (seed §9). The hot path fills one queue after commit, the poller fills the other. Workers take two
+ * Delivers events to their listeners (outbox seed §9). The hot path fills one queue after commit, the poller fills the other. Workers take two
  * hot events for one cold event, handle one event at a time each, and mark it DONE, RETRY or DEAD.
  *
  * The dispatcher owns the two queues and the events in flight. When the database or a listener is slow, the queues fill, `enqueueHot`
@@ -21,7 +21,7 @@ import { OutboxStore } from "./OutboxStore.ts"
 
 export type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 
-/** Settings of a dispatcher (seed §14.1). */
+/** Settings of a dispatcher (outbox seed §14). */
 export interface DispatcherOptions {
   /** Deliveries of one event in all before it is DEAD, 1 to 1,000,000. Default 10. */
   readonly maxAttempts?: number

@@ -1,7 +1,7 @@
 /** All errors of the outbox, as tagged errors with data. `retryable` says whether repeating the same call can help. */
 import { Schema } from "effect"
 
-/** A write or a registration outside a transaction. Nothing was inserted. Call it inside `sql.withTransaction` (seed §3.1). */
+/** A write or a registration outside a transaction. Nothing was inserted. Call it inside `sql.withTransaction` (outbox seed §3). */
 export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("NotInTransaction", {
   /** The call that needs a transaction, such as `currentConnection`. */
   operation: Schema.String
@@ -27,7 +27,7 @@ export class InvalidEnvelope extends Schema.TaggedError<InvalidEnvelope>()("Inva
   }
 }
 
-/** The payload has more bytes than an outbox row may carry (seed §5.2). Store it elsewhere and send a reference. */
+/** The payload has more bytes than an outbox row may carry (outbox seed §5). Store it elsewhere and send a reference. */
 export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()("PayloadTooLarge", {
   /** The kind of the event. */
   eventType: Schema.String,
@@ -45,7 +45,7 @@ export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()("Payl
 
 /** A name of the database that does not pass the identifier check (ruling 48). */
 export class InvalidIdentifier extends Schema.TaggedError<InvalidIdentifier>()("InvalidIdentifier", {
-  /** What is named, such as `table name`. */
+  /** The kind of name, such as `table name`. */
   what: Schema.String,
   /** The name as given. */
   name: Schema.String
@@ -57,9 +57,9 @@ export class InvalidIdentifier extends Schema.TaggedError<InvalidIdentifier>()("
   }
 }
 
-/** The database refused a statement of the outbox, or did not answer it (the seed's `OutboxStoreException`). */
+/** The database refused a statement of the outbox, or did not answer it (`OutboxStoreException` in outbox seed §2). */
 export class OutboxStoreError extends Schema.TaggedError<OutboxStoreError>()("OutboxStoreError", {
-  /** What the statement was for, such as `insert` or `mark done`. */
+  /** The purpose of the statement, such as `insert` or `mark done`. */
   operation: Schema.String,
   /** Whether repeating the same call can help, as the database's driver sees it. */
   retryable: Schema.Boolean,
@@ -80,7 +80,7 @@ const describe = (cause: unknown): string => {
   return causes.join(": ")
 }
 
-/** No listener is registered for the event. The event is DEAD at once (seed §11.4). */
+/** No listener is registered for the event. The event is DEAD at once (outbox seed §11). */
 export class UnroutableEvent extends Schema.TaggedError<UnroutableEvent>()("UnroutableEvent", {
   /** The event's aggregate type. */
   aggregateType: Schema.String,
@@ -94,7 +94,7 @@ export class UnroutableEvent extends Schema.TaggedError<UnroutableEvent>()("Unro
   }
 }
 
-/** A second listener for a key that has one already (seed §11.3). */
+/** A second listener for a key that has one already (outbox seed §11). */
 export class DuplicateListener extends Schema.TaggedError<DuplicateListener>()("DuplicateListener", {
   /** The key, as `aggregateType:eventType`. */
   key: Schema.String
@@ -110,7 +110,7 @@ export class DuplicateListener extends Schema.TaggedError<DuplicateListener>()("
 export class InvalidState extends Schema.TaggedError<InvalidState>()("InvalidState", {
   /** The part of the outbox, such as `OutboxPoller`. */
   component: Schema.String,
-  /** What is not allowed, in words. */
+  /** The call that is not allowed, in words. */
   detail: Schema.String
 }) {
   /** Repeating the same call cannot help. */
@@ -125,7 +125,16 @@ export class InvalidOutboxConfig extends Schema.TaggedError<InvalidOutboxConfig>
   /** The part of the outbox, such as `OutboxDispatcher`. */
   component: Schema.String,
   /** Each wrong setting: its path, the value found, and the values allowed. */
-  issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
+  issues: Schema.Array(
+    Schema.Struct({
+      /** The name of the setting, such as `claimLocking.lockTimeout`. */
+      path: Schema.String,
+      /** The value found, as text. */
+      found: Schema.String,
+      /** The values allowed, in words. */
+      allowed: Schema.String
+    })
+  )
 }) {
   /** Repeating the same call cannot help. */
   readonly retryable = false

@@ -1,6 +1,6 @@
 /**
  * The cold path: reads pending rows and hands them to a handler. It finds every event that the hot path missed, lost or never had
- * (seed §10).
+ * (outbox seed §10).
  *
  * The poller owns the cursor and the rhythm. When idle, it reads once per interval. It reads again at once while batches are full,
  * when it is woken, and when the next retry is due. Cycles never overlap.
@@ -17,7 +17,7 @@ import { OutboxStore } from "./OutboxStore.ts"
 
 export type { PollerHandler } from "./internal/dispatch/pollCycle.ts"
 
-/** Settings of `make` (seed §10.1). */
+/** Settings of `make` (outbox seed §10). */
 export interface PollerOptions {
   /** The receiver of polled events. Required; `toDispatcher` makes one that feeds a dispatcher. */
   readonly handler: PollerHandler
@@ -29,7 +29,7 @@ export interface PollerOptions {
   readonly maxBatchSize?: number
   /** Longest time between two queries, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
-  /** Claims rows, so that several nodes may poll one table (seed §10.4). Default: plain polling. */
+  /** Claims rows, so that several nodes may poll one table (outbox seed §10). Default: plain polling. */
   readonly claimLocking?: ClaimLocking
 }
 

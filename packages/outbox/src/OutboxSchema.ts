@@ -1,7 +1,7 @@
 /**
  * The tables of the outbox: creates them and checks them.
  *
- * The columns are the seed's (seed §4.1), and beside them `seq` (the insertion order), `content_type`, `occurred_at` and `bucket`.
+ * The columns are the seed's (outbox seed §4.1), and beside them `seq` (the insertion order), `content_type`, `occurred_at` and `bucket`.
  * `docs/decisions/outbox-table.md` says why pending rows have partial indexes.
  */
 import { Effect } from "effect"

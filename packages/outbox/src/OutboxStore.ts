@@ -1,6 +1,6 @@
 /**
  * The outbox table as operations. All SQL of the table is behind it. One implementation serves PostgreSQL, MySQL/MariaDB and SQLite
- * (seed §8).
+ * (outbox seed §8).
  *
  * The store keeps no state. A statement joins the transaction of the fiber that runs it. Dispatcher, poller and purge run theirs
  * outside any transaction, each in a short one of its own. No row lock or connection is held between two calls (ruling 47).

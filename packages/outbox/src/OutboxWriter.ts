@@ -1,4 +1,4 @@
-/** Writes events in the caller's transaction: event and data commit together, or neither does (seed §7.1). Keeps no state. */
+/** Writes events in the caller's transaction: event and data commit together, or neither does (outbox seed §7). Keeps no state. */
 import { Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"

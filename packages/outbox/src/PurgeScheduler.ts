@@ -1,5 +1,5 @@
 /**
- * Removes terminal rows after a retention (seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
+ * Removes terminal rows after a retention (outbox seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
  * archive: keep events with a listener, or with `archiving`.
  */
 import { Context, type Duration, Effect, Exit, Layer, Scope } from "effect"
@@ -33,7 +33,7 @@ export const archiving =
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 
-/** Settings of a scheduler (seed §17.4). */
+/** Settings of a scheduler (outbox seed §17). */
 export interface PurgeOptions {
   /** Rows older than this are removed. Above 0. Default 7 days. */
   readonly retention?: Duration.Input

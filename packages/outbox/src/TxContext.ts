@@ -1,5 +1,5 @@
 /**
- * The transaction that a write joins, and the hooks that run when it has ended (seed §3.1).
+ * The transaction that a write joins, and the hooks that run when it has ended (outbox seed §3).
  *
  * There are two kinds of transaction. One is opened by Effect's `sql.withTransaction`. The other is foreign (a plain `pg` client,
  * Drizzle, Kysely), and `join` or `transaction` make it known to the fiber. When a fiber has both, the foreign one is used.

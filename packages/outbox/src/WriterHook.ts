@@ -1,5 +1,5 @@
 /**
- * Hooks around a write (seed §7.2). The order is `beforeWrite`, insert, `afterWrite`, commit or rollback, `afterCommit` or
+ * Hooks around a write (outbox seed §7). The order is `beforeWrite`, insert, `afterWrite`, commit or rollback, `afterCommit` or
  * `afterRollback`. Only `beforeWrite` can fail the write; failures of the other hooks are logged.
  */
 import { Effect, Schema } from "effect"
@@ -37,7 +37,7 @@ export interface WriterHook {
   readonly afterRollback?: (events: Events) => Effect.Effect<void, unknown>
 }
 
-/** The hook that does nothing: the poller or change data capture delivers (the seed's `WriterHook.NOOP`). */
+/** The hook that does nothing: the poller or change data capture delivers. */
 export const noop: WriterHook = Object.freeze({})
 
 /** Both hooks, the first before the second. `second.beforeWrite` gets what `first.beforeWrite` returned. */

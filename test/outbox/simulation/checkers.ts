@@ -1,4 +1,4 @@
-/** What must hold of a finished run. Each returns what it found wrong. */
+/** The rules that a finished run must keep. Each checker returns the violations that it found. */
 
 export interface Delivery {
   readonly eventId: string

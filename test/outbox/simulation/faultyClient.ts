@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import type { Random } from "./random.ts"
 
-/** What happens to a node; its listeners look at it too. */
+/** The state of a node. Its listeners read it too. */
 export interface NodeState {
   readonly name: string
   /** Crashed: nothing of it has an effect any more. */

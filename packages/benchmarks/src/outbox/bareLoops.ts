@@ -1,4 +1,4 @@
-/** What sets the bar: the same work on the same table with no outbox around it, 500 rows at a time. */
+/** The loops to compare with: the same work on the same table without an outbox, 500 rows at a time. */
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { client } from "../harness/kafka.ts"

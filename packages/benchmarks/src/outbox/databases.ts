@@ -22,7 +22,7 @@ const addressOf = (variable: string, port: number) => {
   return { host: host === "" ? "127.0.0.1" : host, port: given === "" ? port : Number(given) }
 }
 
-export const freshName = (): string => `bench_${randomBytes(5).toString("hex")}`
+const freshName = (): string => `bench_${randomBytes(5).toString("hex")}`
 
 /** A PostgreSQL client whose unqualified names are in the schema. */
 export const postgresIn = (schema: string, maxConnections = 10) =>

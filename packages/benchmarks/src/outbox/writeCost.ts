@@ -1,4 +1,4 @@
-/** What a write costs the caller: transactions of one insert and one event, against transactions of two plain inserts. */
+/** The cost of a write to the caller: transactions of one insert and one event, against transactions of two plain inserts. */
 import { Outbox } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -6,10 +6,10 @@ import { checkId, checkText, checkTime, copyHeaders, invalid } from "./envelopeC
 import { anyAggregateTypeName, nameOf, type TypeName } from "./typeName.ts"
 import { ulid } from "./ulid.ts"
 
-/** The largest payload in bytes, inclusive: 1 MiB (seed §5.2, ruling 43). */
+/** The largest payload in bytes, inclusive: 1 MiB (outbox seed §5, ruling 43). */
 export const maxPayloadBytes = 1_048_576
 
-/** The event as it is written, stored and delivered. It is immutable, and built by `make` (seed §5.1). */
+/** The event as it is written, stored and delivered. It is immutable, and built by `make` (outbox seed §5). */
 export interface EventEnvelope {
   /**
    * The event's unique id. Consumers deduplicate by it. 1 to 36 visible ASCII characters, and spaces between them. Default: a
@@ -24,7 +24,7 @@ export interface EventEnvelope {
   readonly aggregateType: string
   /** The thing that the event is about. Ordered delivery keeps the order per aggregate. At most 128 characters. Default: none. */
   readonly aggregateId: string | undefined
-  /** Passed through: nothing is filtered or isolated by it (seed §5.4). At most 64 characters. Default: none. */
+  /** Passed through: nothing is filtered or isolated by it (outbox seed §5). At most 64 characters. Default: none. */
   readonly tenantId: string | undefined
   /** Text headers. Default: empty. */
   readonly headers: ReadonlyMap<string, string>
@@ -34,7 +34,7 @@ export interface EventEnvelope {
   readonly contentType: string
 }
 
-/** The input of `make`. Exactly one of `payload`, `payloadJson` and `payloadBytes` must be set (seed §5.1). */
+/** The input of `make`. Exactly one of `payload`, `payloadJson` and `payloadBytes` must be set (outbox seed §5). */
 export interface Input {
   /** The kind of the event. 1 to 128 characters. Required. */
   readonly eventType: TypeName
@@ -67,7 +67,7 @@ export const make = (input: Input): Effect.Effect<EventEnvelope, InvalidEnvelope
     return "_tag" in built ? Effect.fail(built) : Effect.succeed(built)
   })
 
-/** Builds an envelope from an event type and JSON text (seed §5.3). Fails as `make` does. */
+/** Builds an envelope from an event type and JSON text (outbox seed §5). Fails as `make` does. */
 export const ofJson = (
   eventType: TypeName,
   payloadJson: string

@@ -18,5 +18,5 @@ export type TypeName = string | EventType | AggregateType
 /** The bare name of a type. */
 export const nameOf = (type: TypeName): string => (typeof type === "string" ? type : type.name)
 
-/** The stored aggregate type of events that name none (the seed's `AggregateType.GLOBAL`). */
+/** The stored aggregate type of events that name none. */
 export const anyAggregateTypeName = "__GLOBAL__"

@@ -1,4 +1,4 @@
-/** The outcome of a failed delivery: postponed, retried, or dead (seed §9.3). */
+/** The outcome of a failed delivery: postponed, retried, or dead (outbox seed §9). */
 import { Cause, Option } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 

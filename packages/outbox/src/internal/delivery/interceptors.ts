@@ -1,4 +1,4 @@
-/** Runs a delivery inside the interceptors (seed §9.5). */
+/** Runs a delivery inside the interceptors (outbox seed §9). */
 import { type Cause, Effect } from "effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { EventEnvelope } from "../base/envelope.ts"

@@ -1,4 +1,4 @@
-/** Two bounded queues. While both have entries, two hot events are taken for one cold event, so that neither queue starves (seed §9.6). */
+/** Two bounded queues. While both have entries, two hot events are taken for one cold event, so that neither queue starves (outbox seed §9). */
 import type { Effect } from "effect"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 

@@ -1,6 +1,6 @@
 /**
  * The events of a dispatcher from their queue to their mark, by id. An event that arrives by the hot and by the cold path is let in
- * once (seed §9.9, ruling 65).
+ * once (outbox seed §9, ruling 65).
  */
 import type { Duration } from "effect"
 import { Effect } from "effect"

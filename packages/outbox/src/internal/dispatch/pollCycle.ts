@@ -7,7 +7,7 @@ import { type Fence, openFence, type PollCursor, type StoreShape } from "../stor
 import type { PolledEvent } from "../store/rows.ts"
 import type { ClaimLocking } from "./inFlightEvents.ts"
 
-/** The receiver of polled events (seed §10.5). */
+/** The receiver of polled events (outbox seed §10). */
 export interface PollerHandler {
   /**
    * Takes one event. `attempts` counts its failed deliveries, `rowAddress` is that of its `PolledEvent`. False ends the cycle: the rest

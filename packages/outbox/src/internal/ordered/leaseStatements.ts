@@ -13,7 +13,7 @@ export interface LeasedBucket {
   readonly epoch: number
 }
 
-/** What the statements of one node are built with. */
+/** The input of all statements of one node. */
 interface LeaseContext {
   readonly sql: SqlClient.SqlClient
   readonly store: Pick<StoreShape, "dialect" | "names">

@@ -1,4 +1,4 @@
-/** Claims: one node holds rows for itself until it has finished with them or its lock has expired (seed §10.4). */
+/** Claims: one node holds rows for itself until it has finished with them or its lock has expired (outbox seed §10). */
 import { Effect } from "effect"
 import { millis, type Parameters, parameters, pending, type StoreContext, storeError } from "./context.ts"
 import type { ClaimOptions, StoreShape } from "./contract.ts"

@@ -11,7 +11,7 @@ import type { TableNames } from "./tableNames.ts"
 
 type Row = Record<string, unknown>
 
-/** What a group of statements needs. */
+/** The input of every group of statements. */
 export interface StoreContext {
   readonly sql: SqlClient.SqlClient
   readonly dialect: Dialect

@@ -78,13 +78,13 @@ export interface Lag {
 
 type Stored<A> = Effect.Effect<A, OutboxStoreError>
 
-/** The outbox table as operations (seed §8). Every operation fails with `OutboxStoreError` when the database refuses or does not answer. */
+/** The outbox table as operations (outbox seed §8). Every operation fails with `OutboxStoreError` when the database refuses or does not answer. */
 export interface StoreShape {
   /** SQL that differs between the databases. */
   readonly dialect: Dialect
   /** The names of the table and of everything that derives from it. */
   readonly names: TableNames
-  /** What `markDone` does with a delivered row: `keep` marks it DONE until purge, `delete` removes it. */
+  /** The effect of `markDone` on a delivered row: `keep` marks it DONE until purge, `delete` removes it. */
   readonly onDone: "keep" | "delete"
   /** The insert of rows with status NEW as text and parameters, for a transaction that Effect does not own. */
   readonly insertStatements: (

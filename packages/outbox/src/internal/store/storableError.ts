@@ -1,6 +1,6 @@
 /** Error text that every database can store (ruling 43). */
 
-/** The limit of `last_error` in characters (seed §8.3). */
+/** The limit of `last_error` in characters (outbox seed §8). */
 const maxLength = 4000
 
 /** Cuts the text to 4000 characters, and replaces NUL characters and lone surrogates. */

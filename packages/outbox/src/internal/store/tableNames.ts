@@ -1,6 +1,6 @@
 /** All names that derive from the checked name of the event table. */
 
-/** The default event table (seed §4.1). */
+/** The default event table (outbox seed §4.1). */
 export const defaultTable = "outbox_event"
 
 /** The names of the outbox's tables, indexes, sequence and channel. */
@@ -32,7 +32,7 @@ export interface TableNames {
 /** Derives all names from the name of the event table. */
 export const tableNames = (table: string): TableNames => {
   const unqualified = table.slice(table.lastIndexOf(".") + 1)
-  // The default table's indexes have the seed's names (seed §4.1). Another table of the same schema needs names of its own.
+  // The default table's indexes have the seed's names (outbox seed §4.1). Another table of the same schema needs names of its own.
   const index = unqualified === "outbox_event" ? "idx" : `idx_${unqualified}`
   return {
     table,
