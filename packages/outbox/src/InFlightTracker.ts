@@ -1,6 +1,6 @@
 /**
- * Tracks the events that this process handles, so that an event that arrives by the hot and by the cold path is handled once (outbox seed
- * §9). The mark is taken when the event enters a queue (ruling 65).
+ * Tracks the events that this process handles, so that an event that arrives by the hot and by the cold path is handled once. The mark
+ * is taken when the event enters a queue (outbox seed §9, ruling 65).
  */
 import { type Clock, Duration } from "effect"
 
