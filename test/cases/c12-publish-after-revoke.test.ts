@@ -85,7 +85,7 @@ describe("C12 a retry publish after the partition was revoked", () => {
         })
         assert.strictEqual(yield* copies("orders.retry-1"), 2)
         assert.strictEqual(yield* copies("orders.DLT"), 2)
-        // What was given up in the middle of its attempts has all of them with the new owner.
+        // The new owner gives a record that was given up between its attempts all attempts again.
         for (const { attempts } of [...settledOf(old), ...settledOf(fresh)]) assert.strictEqual(attempts, 3)
         for (const app of [old, fresh]) assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
       })

@@ -105,7 +105,7 @@ describe("C29 a failing hook, a full queue or a closed dispatcher never makes a 
       assert.isTrue(Exit.isSuccess(written))
       assert.deepStrictEqual(seen, [])
       assert.strictEqual(rows, 5)
-      // Whoever comes next delivers them.
+      // The next dispatcher delivers them.
       const later: Array<string> = []
       const next = Outbox.singleNode().pipe(
         Layer.provide(ListenerRegistry.layerAll((event) => Effect.sync(() => later.push(event.eventId))))

@@ -84,7 +84,7 @@ describe("C30 clocks that disagree", () => {
         yield* store.insertNew([yield* EventEnvelope.make({ eventType: "E", eventId: "new", payload: 1 })])
         const due = Effect.map(store.pollPending({ limit: 20 }), (rows) => rows.map((row) => row.eventId))
         assert.deepStrictEqual(yield* due, ["new"])
-        // What was written before waits until that clock has caught up.
+        // Earlier events wait until that clock has caught up.
         yield* Effect.sleep("1 hour")
         assert.deepStrictEqual((yield* due).toSorted(), [...ids, "new"].toSorted())
       }).pipe(

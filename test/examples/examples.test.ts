@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { start } from "./program.ts"
 
-/** What Effect's runMain exits with after a signal. */
+/** Exit code of Effect's runMain after a signal. */
 const interrupted = 130
 
 /** Starting a process takes its time on a busy machine. */

@@ -21,7 +21,7 @@ interface ClientModule {
 
 const client: ClientModule = createRequire(new URL("../../packages/kafkajs/package.json", import.meta.url))("kafkajs")
 
-/** What the user `app` may do. */
+/** The ACLs of the user `app`. */
 export interface Acl {
   readonly resource: "TOPIC" | "GROUP"
   readonly name: string

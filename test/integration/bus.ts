@@ -1,7 +1,7 @@
 /**
- * What every story here starts from: a connector on a real Kafka, everything that happened in it, and what the cluster itself says.
+ * Every test here starts from this: a connector on a real Kafka, a journal of its events, and questions to the cluster itself.
  *
- * Time is real: whatever a test waits for has a deadline, and nothing sleeps for a fixed time.
+ * Time is real: every wait has a deadline, and nothing sleeps for a fixed time.
  */
 import { it } from "@effect/vitest"
 import {

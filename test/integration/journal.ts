@@ -1,4 +1,4 @@
-/** What a consumer program is told to do, and what it wrote down while it did it. */
+/** Instructions for a consumer program, and the journal that it writes. */
 import { closeSync, openSync, readSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"

@@ -135,7 +135,7 @@ KafkaSuite.shared("logs", (bootstrap) => {
         yield* Bus.lagIsZero(name, name)
         const gone = app.of("RecordsGone").map(({ from, to, gone, cause }) => ({ from, to, gone, cause }))
         const seenBefore = handled.length - 40
-        // What had been fetched when the pause came is handled all the same.
+        // Records that were fetched before the pause are still handled.
         assert.deepStrictEqual(gone, [
           { from: BigInt(seenBefore + 10), to: 70n, gone: BigInt(60 - seenBefore), cause: "retention" }
         ])

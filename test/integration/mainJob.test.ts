@@ -95,7 +95,7 @@ KafkaSuite.shared("the main job", (bootstrap) => {
           ) => [...all].sort((a, b) => byTrace(a).localeCompare(byTrace(b))).map(content)
           assert.deepStrictEqual(inOrder(letters), inOrder(lost))
 
-          // What is handled after the restart is what came after it, and nothing else.
+          // After the restart only later records are handled.
           handled.length = 0
           const second = yield* Bus.start(binding)
           yield* Bus.publish(

@@ -31,7 +31,7 @@ KafkaSuite.shared("processes killed with -9", (bootstrap) => {
             settings: { ...settings, sessionTimeout: 3_000, heartbeatInterval: 500 }
           })
           const programs = [yield* launch, yield* launch]
-          // What is committed is read first: everything below it must be in the journal by then.
+          // The committed offset is read first: everything below it must be in the journal by then.
           const check = Effect.gen(function* () {
             const committed = yield* Bus.committed(name, name)
             assert.deepStrictEqual(Journal.committedUnhandled(committed, journal.done()), [])

@@ -17,7 +17,7 @@ export interface Program {
   readonly exit: Effect.Effect<Exit>
 }
 
-/** Starts `programs/{file}`. What still runs when the Scope closes is killed. */
+/** Starts `programs/{file}`. Closing the Scope kills the process if it still runs. */
 export const run = (file: string, task: Task): Effect.Effect<Program, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

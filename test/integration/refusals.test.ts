@@ -1,5 +1,5 @@
 /**
- * What a cluster refuses: told by type, logged once however often it is tried again, no harm to the neighbours, and mended by mending the cluster.
+ * Refusals of a cluster have typed errors, are logged once however often they repeat, harm no neighbour, and end when the cluster is repaired.
  */
 import { assert } from "@effect/vitest"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
@@ -227,13 +227,13 @@ KafkaSuite.own("a secured cluster that refuses", { security: "sasl_ssl", acls: t
         const refusals = () => app.of("PublishFailed")
         yield* Bus.until("it is refused repeatedly", () => refusals().length >= 3, { otherwise: () => app.log })
         assert.deepInclude(refusals()[0]?.error, { _tag: "AuthorizationFailed", resource: "topic", name: letters })
-        // What will be denied is said when the binding starts, what is denied when it is: each once.
+        // The start reports each missing ACL once, and a denied operation is reported once.
         const said = app.log.filter(({ message }) => message.includes(letters))
         assert.deepStrictEqual(
           said.map(({ level }) => level),
           ["Warn", "Error"]
         )
-        // What is behind it is handled, and nothing is committed.
+        // Records behind it are handled, and nothing is committed.
         assert.deepStrictEqual(handled, ["hello"])
         assert.isAtMost(Number((yield* Bus.committed(name, name)).get(0) ?? 0n), 0)
         yield* neighbourWorks

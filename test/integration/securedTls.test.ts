@@ -30,7 +30,7 @@ const elsewhere = (address: string) =>
   ).pipe(Effect.map((server) => `127.0.0.2:${(server.address() as net.AddressInfo).port}`))
 
 KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificates: true }, (it) => {
-  /** What the client may know of the cluster. */
+  /** The part of the cluster's data that a client may know. */
   const given = Effect.map(RealKafka.RealKafka, (cluster) => {
     const { bootstrap, ca = "", client = ClientCertificate.make("none") } = cluster
     const identity = { cert: client.cert, key: Redacted.make(client.key) }

@@ -1,4 +1,4 @@
-/** What a `TestBus` says and does on a real Kafka, on the real clock. */
+/** `TestBus` on a real Kafka, with the real clock. */
 import { assert } from "@effect/vitest"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"

@@ -110,7 +110,7 @@ const story = (
         assert.strictEqual(Bus.text(attempts?.value), "3")
       }
 
-      // What is repeated was begun and not committed in a life that ended, or is the copy of such a one.
+      // A repeated record was begun and not committed by a process that ended, or is a copy of such a record.
       const begunAgain = read.map((topic) => {
         const begun = journal.started().filter((entry) => entry.topic === topic)
         return begun.length - new Set(begun.map(({ partition, offset }) => `${partition}/${offset}`)).size

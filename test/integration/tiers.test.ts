@@ -22,7 +22,7 @@ const deliveries = ["0/1", "1/1", "1/2", "2/1", "3/1"]
 const headerText = ({ headers }: ConsumerRecord.ConsumerRecord, name: string): string | null =>
   Bus.text(headers.findLast(({ key }) => key === name)?.value)
 
-/** What the user wrote: nothing of it may change on the way. */
+/** The user's headers, none of which may change on the way. */
 const ofUser = (record: { readonly headers?: ReadonlyArray<ConsumerRecord.Header> }) =>
   (record.headers ?? []).filter(({ key }) => !key.startsWith("x-eventbus-"))
 
@@ -58,7 +58,7 @@ const mixed = (topic: string): ReadonlyArray<ConsumerRecord.ProducerRecord> =>
 
 interface Call {
   readonly id: string
-  readonly place: string
+  readonly delivery: string
   /** How long after it was due; undefined on the main topic. */
   readonly lateMillis: number | undefined
 }
@@ -75,9 +75,9 @@ const failing = (name: string, calls: Array<Call>) =>
     retry: RetryPolicy.tiered({ blocking, tiers }),
     handler: ({ record, tier, attempt }) => {
       const id = idOf(record)
-      const place = `${tier}/${attempt}`
-      calls.push({ id, place, lateMillis: tier === 0 ? undefined : Date.now() - dueMillis(record, tier) })
-      return deliveries.indexOf(place) < passesAt(id) ? Effect.fail(new Down({ message: `no ${id}` })) : Effect.void
+      const delivery = `${tier}/${attempt}`
+      calls.push({ id, delivery, lateMillis: tier === 0 ? undefined : Date.now() - dueMillis(record, tier) })
+      return deliveries.indexOf(delivery) < passesAt(id) ? Effect.fail(new Down({ message: `no ${id}` })) : Effect.void
     },
     onError: { Down: Route.retry }
   })
@@ -90,10 +90,10 @@ const checkCalls = (calls: ReadonlyArray<Call>, ids: ReadonlyArray<string>) => {
   assert.sameMembers(Array.from(callsOf.keys()), [...ids])
   for (const [id, mine] of callsOf) {
     const passing = passesAt(id)
-    const expected = deliveries.slice(0, passing).flatMap((place) => [place, place])
+    const expected = deliveries.slice(0, passing).flatMap((delivery) => [delivery, delivery])
     expected.push(...deliveries.slice(passing, passing + 1))
-    const places = mine.map(({ place }) => place)
-    assert.deepStrictEqual(places, expected, id)
+    const actual = mine.map(({ delivery }) => delivery)
+    assert.deepStrictEqual(actual, expected, id)
   }
   const late = calls.flatMap(({ lateMillis }) => (lateMillis === undefined ? [] : [lateMillis]))
   late.sort((a, b) => a - b)

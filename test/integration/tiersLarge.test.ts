@@ -9,7 +9,7 @@ class Down extends Data.TaggedError("Down")<{ readonly message: string }> {}
 
 /** Kafka's default. */
 const maxMessageBytes = 1_048_588
-/** What a batch of one record without key and headers takes beside so large a value. */
+/** The bytes of a batch of one record without key and headers, beside so large a value. */
 const overheadBytes = 61 + 11
 
 const value = (size: number, fill: number) => new Uint8Array(size).fill(fill)

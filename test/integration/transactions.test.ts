@@ -80,7 +80,7 @@ KafkaSuite.shared("transactions", (bootstrap) => {
           copier("zombie", Effect.andThen(Deferred.succeed(writing, undefined), Deferred.await(awake)))
         )
         yield* Deferred.await(writing)
-        // What a new owner does first: it takes the transactional id of the partition over, and works on all of it.
+        // A new owner first takes over the transactional id of the partition, and then works on all of it.
         const broker = yield* Broker.Broker
         const successor = yield* broker.transactionalProducer({ transactionalId: `${name}-${name}-0` })
         yield* successor.transaction((transaction) =>

@@ -7,7 +7,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import { bytes } from "../scenarios/bus.ts"
 
-/** What a collector was sent: path, headers and body of each request. */
+/** Requests to a collector: path, headers and body of each. */
 interface Received {
   readonly path: string
   readonly authorization: string | undefined

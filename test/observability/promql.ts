@@ -43,7 +43,7 @@ const same = (one: ReadonlyMap<string, string>, other: ReadonlyMap<string, strin
 
 const words = new Set(["by", "without", "and", "or", "unless", "bool", "offset", "on", "ignoring", "group_left"])
 
-/** What a query names that is not there: a metric, or a label that its metrics do not have. Empty when it can be answered. */
+/** The unknown metrics and labels that a query names. Empty when the query can be answered. */
 export const missing = (query: string, exposed: Exposed): ReadonlyArray<string> => {
   const grouped: Array<string> = []
   const bare = query

@@ -1,4 +1,4 @@
-/** What the connector shows in Effect's metric registry, for tests: each with a registry of its own. */
+/** The connector's series in Effect's metric registry. Each test has its own registry. */
 import type { Broker } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Metric, type Scope } from "effect"

@@ -15,7 +15,7 @@ const publishable = packages.filter(({ manifest }) => manifest.private !== true)
 const sourcesOf = (folder: string) =>
   globSync(`${folder}/**/*.ts`, { cwd: root }).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
 
-/** What an export of the sources becomes in the published package. */
+/** The entry of the published package for an export of the sources. */
 const published = (target: string | null) => {
   if (target === null || !target.endsWith(".ts")) return target
   const compiled = target.replace("./src/", "./dist/").replace(/\.ts$/, "")

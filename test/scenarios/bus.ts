@@ -1,5 +1,5 @@
 /**
- * What every scenario starts from: an in-memory cluster, a connector, and everything that happened in it.
+ * Every scenario starts from this: an in-memory cluster, a connector, and a journal of its events.
  */
 import { it } from "@effect/vitest"
 import { type Binding, type Broker, EventBusConnector, type EventBusEvent, Serde } from "@eventbus/core"
@@ -34,7 +34,7 @@ export const runScenario = <E>(
     )
   )
 
-/** What most bindings of these tests share: topic `orders`, group `billing`, text values. */
+/** Settings that most bindings of these tests share: topic `orders`, group `billing`, text values. */
 export const orders = { topic: "orders", groupId: "billing", value: Serde.string } as const
 
 /** A connector of its own on a cluster: one process of an application. */

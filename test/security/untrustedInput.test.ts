@@ -1,4 +1,4 @@
-/** What comes from outside is data: it makes no objects of its own choosing, runs as no SQL, and a secret among it is not repeated. */
+/** Input from outside is data: it cannot choose the objects that are made, cannot run as SQL, and a secret in it is not shown. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Configuration } from "@eventbus/config"

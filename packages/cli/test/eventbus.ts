@@ -23,7 +23,7 @@ export interface Ended {
 export interface Running {
   readonly process: ChildProcess
   readonly ended: Promise<Ended>
-  /** What it has printed so far. */
+  /** Its output so far. */
   readonly out: () => string
 }
 

@@ -4,7 +4,7 @@ import * as Classification from "../src/internal/failure/classification.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
 import * as Outcome from "../src/Outcome.ts"
 
-/** What becomes of a record whose handler succeeds with this value. */
+/** The route of a record whose handler succeeds with this value. */
 const decisionOf = (answer: unknown, rules: Classification.Rules<never> = {}) => {
   const exit = Effect.runSyncExit(Outcome.toEffect(answer))
   return Exit.isSuccess(exit) ? "done" : Classification.make(rules)(exit.cause, 1)

@@ -35,10 +35,10 @@ describe("TopicName", () => {
     expect(
       TopicName.derive(source, {
         tierSuffixes: [undefined, "slow"],
-        deadLetterSuffix: "parked",
+        deadLetterSuffix: "dead",
         strategy: TopicName.dotted
       })
-    ).toEqual({ retry: ["orders.events.retry.1", "orders.events.slow"], deadLetter: "orders.events.parked" })
+    ).toEqual({ retry: ["orders.events.retry.1", "orders.events.slow"], deadLetter: "orders.events.dead" })
   })
 
   it("NAM-08 legal names are exactly Kafka's", () => {

@@ -1,5 +1,5 @@
 /**
- * What must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
+ * Programs that must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type Broker, type EventBusConnector, IdempotencyStore, Outcome, Route, Serde } from "@eventbus/core"

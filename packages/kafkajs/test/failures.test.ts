@@ -1,4 +1,4 @@
-/** What goes wrong when connecting, and what a broker refuses: told by type, within a bounded time. */
+/** Failures to connect, and refusals of a broker, become typed errors within a bounded time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Broker, type BrokerError } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
@@ -162,27 +162,27 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     () =>
       Effect.gen(function* () {
         const { brokers, ssl, sasl, users } = yield* options
-        const topic = "rights"
+        const topic = "acls"
         yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
           Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 3 }]))
         )
         const rightsOf = (user: typeof users.app) =>
           withBroker({ brokers, ssl, sasl: sasl(user) }, ({ admin }) =>
-            Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "rights-missing"], ["rights-group"]))
+            Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "acls-missing"], ["acls-group"]))
           )
         const admin = yield* rightsOf(users.admin)
         assert.deepStrictEqual([...admin.topics.keys()], [topic])
         assert.includeMembers([...(admin.topics.get(topic) ?? [])], ["Read", "Write", "Create", "Delete", "Describe"])
-        assert.includeMembers([...(admin.groups.get("rights-group") ?? [])], ["Read", "Describe", "Delete"])
+        assert.includeMembers([...(admin.groups.get("acls-group") ?? [])], ["Read", "Describe", "Delete"])
         assert.includeMembers([...(admin.cluster ?? [])], ["Create", "ClusterAction"])
         const app = yield* rightsOf(users.app)
         assert.deepStrictEqual(app, {
           cluster: new Set<never>(),
           topics: new Map([
             [topic, new Set<never>()],
-            ["rights-missing", new Set<never>()]
+            ["acls-missing", new Set<never>()]
           ]),
-          groups: new Map([["rights-group", new Set<never>()]])
+          groups: new Map([["acls-group", new Set<never>()]])
         })
         yield* grantToApp(yield* RealKafka.RealKafka, topic)
         const granted = yield* rightsOf(users.app)

@@ -1,6 +1,6 @@
 /**
- * A consumer as a process of its own, to be killed or told to stop. What it does is one line each in its journal, written before it goes on: a process
- * that dies by kill -9 has said everything that it did.
+ * A consumer in its own process, which a test kills or stops. It writes each step as one line in its journal before it goes on: a process
+ * that dies by kill -9 has written every step that it took.
  */
 import { openSync, writeSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"

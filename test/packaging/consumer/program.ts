@@ -1,4 +1,4 @@
-/** What a user's program sees of the packages: names from the index, names from a module of its own, closed internals. */
+/** A user's view of the packages: names of the index, names of single modules, closed internals. */
 import { Partitioner } from "@eventbus/core"
 import { partitionFor } from "@eventbus/core/Partitioner"
 

@@ -1,5 +1,5 @@
 /**
- * What an open circuit breaker holds back, and whom it must not hold up.
+ * An open circuit breaker holds records back, and must not delay anything else.
  */
 import { assert, describe } from "@effect/vitest"
 import { Binding, Route, Serde } from "@eventbus/core"
@@ -91,12 +91,12 @@ describe("an open circuit breaker", () => {
     }
   }
 
-  // What fails in a transaction opens the breaker later, when the transaction is undone.
+  // A failure in a transaction opens the breaker later, when the transaction is aborted.
   const { transactional, ...atOnce } = Kinds.kinds
   for (const [kind, bindingOf] of Object.entries(atOnce)) {
     for (const [opens, values] of [
-      ["just before its turn", ["slow", "up", "down", "?"]],
-      ["at the moment of its turn, or just after", ["slow", "up", "?", "down"]]
+      ["just before it runs", ["slow", "up", "down", "?"]],
+      ["when it runs, or just after", ["slow", "up", "?", "down"]]
     ] as const) {
       scenario(`ruling 28 ${kind}: a record that cannot be read also waits when the breaker opens ${opens}`, () =>
         Effect.gen(function* () {
@@ -130,7 +130,7 @@ describe("an open circuit breaker", () => {
             (event) => event._tag === "AttemptFailed" && event.record.partition === unreadable
           )
           // Its turn may have been before.
-          assert.isBelow(givenUp, opens === "just before its turn" ? 0 : opened)
+          assert.isBelow(givenUp, opens === "just before it runs" ? 0 : opened)
           isDown = false
           const settledAs = (wanted: string) => app.of("Settled").filter(({ settlement }) => settlement === wanted)
           yield* until(() => settledAs("Handled").length + settledAs("DeadLettered").length === 4, "5 seconds")

@@ -1,4 +1,4 @@
-/** What operators do with dead letters, by the name of the binding. */
+/** Dead letter commands of operators, by the name of the binding. */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, Broker, Clusters, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
@@ -8,15 +8,15 @@ import { append, headersOf, inTime, now, orders, publish, scenario, settle, star
 /** Fails as long as it is told to. */
 const failing = (settings: { readonly cluster?: string; readonly deadLetter?: DeadLetter.DeadLetter } = {}) => {
   const handled: Array<string> = []
-  const trouble = { isOn: true }
+  const failure = { isOn: true }
   const binding = Binding.make("orders", {
     ...orders,
     ...settings,
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"] }),
-    handler: ({ value }) => (trouble.isOn ? Effect.fail("no") : Effect.sync(() => handled.push(value))),
+    handler: ({ value }) => (failure.isOn ? Effect.fail("no") : Effect.sync(() => handled.push(value))),
     onError: () => Route.deadLetter()
   })
-  return { binding, handled, trouble }
+  return { binding, handled, failure }
 }
 
 describe("dead letters of a binding", () => {
@@ -24,13 +24,13 @@ describe("dead letters of a binding", () => {
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
-      const { binding, handled, trouble } = failing()
+      const { binding, handled, failure } = failing()
       const { connector } = yield* start(binding)
       yield* publish("orders", ["a", "b", "c"])
       yield* settle
       const letters = yield* connector.deadLetters("orders")
       assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 3, stored: 3 })
-      trouble.isOn = false
+      failure.isOn = false
       assert.deepStrictEqual(yield* inTime(letters.replay(2)), { replayed: 2, passedOver: 0, refused: 0 })
       yield* settle
       assert.deepStrictEqual(handled, ["a", "b"])
@@ -49,12 +49,12 @@ describe("dead letters of a binding", () => {
       Effect.gen(function* () {
         const { createTopic } = yield* MemoryBroker.MemoryBroker
         yield* createTopic("orders")
-        const { binding, handled, trouble } = failing()
+        const { binding, handled, failure } = failing()
         const { connector } = yield* start(binding)
         yield* publish("orders", ["a", "b", "c", "d"])
         yield* settle
         const letters = yield* connector.deadLetters("default:orders")
-        trouble.isOn = false
+        failure.isOn = false
         assert.strictEqual(yield* inTime(letters.discard([{ partition: 0, offset: 3n }], "a test order")), 1)
         assert.deepStrictEqual(
           (yield* inTime(letters.discarded)).map(({ offset, reason }) => `${offset} ${reason}`),
@@ -79,11 +79,11 @@ describe("dead letters of a binding", () => {
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker
       yield* createTopic("orders")
-      const { binding, handled, trouble } = failing()
+      const { binding, handled, failure } = failing()
       const { connector } = yield* start(binding)
       yield* publish("orders", ["a", "b"])
       yield* settle
-      trouble.isOn = false
+      failure.isOn = false
       const letters = yield* connector.deadLetters("orders")
       const read = yield* inTime(letters.list({ partition: 0, count: 10 }))
       assert.deepStrictEqual(
@@ -156,7 +156,7 @@ describe("dead letters of a binding", () => {
     Effect.gen(function* () {
       const [east, west] = [yield* MemoryBroker.make(), yield* MemoryBroker.make()]
       for (const { createTopic } of [east, west]) yield* createTopic("orders")
-      const { binding, handled, trouble } = failing({ cluster: "west" })
+      const { binding, handled, failure } = failing({ cluster: "west" })
       const clusters = Clusters.layer({
         default: Layer.succeed(Broker.Broker, east.broker),
         west: Layer.succeed(Broker.Broker, west.broker)
@@ -164,7 +164,7 @@ describe("dead letters of a binding", () => {
       const { connector } = yield* Effect.provide(start(binding), clusters)
       yield* west.append("orders", 0, [{ value: new TextEncoder().encode("a") }])
       yield* settle
-      trouble.isOn = false
+      failure.isOn = false
       const { replay } = yield* connector.deadLetters("orders")
       assert.deepInclude(yield* inTime(replay(1)), { replayed: 1 })
       yield* settle

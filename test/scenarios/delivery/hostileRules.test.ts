@@ -11,7 +11,7 @@ const retry = RetryPolicy.tiered({
   tiers: ["1 second", "2 seconds"]
 })
 
-/** What plain JavaScript may answer where a decision, or a route, is expected. */
+/** Values that plain JavaScript may return instead of a decision or a route. */
 const nonsense: ReadonlyArray<unknown> = [
   null,
   undefined,

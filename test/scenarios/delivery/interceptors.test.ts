@@ -1,4 +1,4 @@
-/** What users may put in the place of the defaults, and what of it reaches whom. */
+/** Users may replace the defaults; these tests show where each replacement applies. */
 import { assert, describe } from "@effect/vitest"
 import { Binding, IdempotencyStore, Interceptor, RetryPolicy, Route, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"

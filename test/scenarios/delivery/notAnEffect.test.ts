@@ -4,7 +4,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { type App, advance, append, orders, scenario, start, text } from "../bus.ts"
 
-/** What a handler in JavaScript, or behind an `any`, may return, or meet in its course: no Effect. */
+/** A handler in JavaScript, or behind an `any`, may return or yield a value that is not an Effect. */
 const returned: ReadonlyArray<readonly [name: string, value: unknown, said: string]> = [
   ["nothing", undefined, "the handler returned no Effect: undefined"],
   ["a promise", Promise.resolve(), "the handler returned no Effect: object"],
@@ -59,7 +59,7 @@ describe("a handler that returns no Effect is a defect of its record, and gives 
   }
 })
 
-/** What a call meets that ends its fiber without finalizers. */
+/** A yielded value that ends the fiber of a call without its finalizers. */
 const noEffect = Promise.resolve() as unknown as Effect.Effect<never>
 const retry = RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" })
 

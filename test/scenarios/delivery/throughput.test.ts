@@ -1,4 +1,4 @@
-/** What more consumers bring, and what a retry tier is held to. */
+/** More consumers raise the throughput; a retry tier has its own limit. */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"

@@ -1,6 +1,6 @@
 /**
  * Everything at once, by chance: tiers, breaker, idempotency, results, STRICT with and without halt, a consumer for the tiers, faults of the cluster, rebalances, pauses.
- * Whatever happens, each record ends in one place, in time, with its attempts counted right.
+ * In every run each record has one outcome, in time, with the right number of attempts.
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
@@ -178,13 +178,13 @@ const fault = (chance: Random): FaultPlan.Fault => {
 
 const partitions = [0, 1, 2]
 
-/** What handlers do with a record, by the word at the beginning of its value. */
+/** The first word of a value decides how the handler treats the record. */
 const words = ["fine", "fine", "slow", "flaky", "flaky", "broken", "invalid", "dies", "interrupts"] as const
 
 /** The account of a run. */
 interface Ledger {
   readonly successes: Map<string, number>
-  /** What must not happen, as text. */
+  /** Violations, as text. */
   readonly problems: Array<string>
 }
 

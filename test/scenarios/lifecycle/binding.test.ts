@@ -1,4 +1,4 @@
-/** What a binding is made of: consumers and their settings, what its parts share, and what goes wrong by name. */
+/** The parts of a binding: consumers and their settings, shared state, and errors by name. */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type BindingOptions, Broker, EventBusError, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"

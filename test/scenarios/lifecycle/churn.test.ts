@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 
-interface Held {
+interface Resources {
   readonly fibers: number
   readonly timers: number
   readonly sockets: number
@@ -10,8 +10,8 @@ interface Held {
   readonly heapBytes: number
 }
 
-/** What the program holds after a tenth of the rounds, and at the end. */
-const churn = (rounds: number): readonly [Held, Held] => {
+/** The resources of the program after a tenth of the rounds, and at the end. */
+const churn = (rounds: number): readonly [Resources, Resources] => {
   const program = fileURLToPath(new URL("../programs/churn.ts", import.meta.url))
   const { KAFKA_BROKERS: _, ...env } = process.env
   const arguments_ = ["--no-warnings", "--expose-gc", program, String(rounds)]

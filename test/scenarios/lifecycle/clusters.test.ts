@@ -32,7 +32,7 @@ const write = (cluster: Cluster, topic: string, ...values: ReadonlyArray<string>
 const valuesOf = (cluster: Cluster, topic: string) =>
   Effect.map(cluster.log(topic, 0), (records) => records.map(({ value }) => text(value)))
 
-/** What a binding handles, with a prefix. */
+/** The values that a binding handles, with a prefix. */
 const reader = (handled: Array<string>, cluster?: string, prefix = cluster ?? "default") =>
   Binding.make("orders", {
     ...orders,

@@ -1,4 +1,4 @@
-/** What health says, and how soon: on a virtual clock, with what goes wrong made to go wrong. */
+/** Health names each failure in time. Tests cause the failures, on a virtual clock. */
 import { assert, describe, it } from "@effect/vitest"
 import {
   Binding,
@@ -57,7 +57,7 @@ describe("health", () => {
       assert.deepStrictEqual(reasons[0], {
         ...{ _tag: "Paused", cluster: "default", binding: "orders", sinceMillis: 5_000, by: ["operator"] }
       })
-      // What waits because of a pause is no second trouble.
+      // A record that waits because of a pause is not a second failure.
       yield* append("orders", 0, ["a"])
       yield* advance("1 hour")
       assert.strictEqual(yield* shown(connector), "DEGRADED Paused TierPaused")

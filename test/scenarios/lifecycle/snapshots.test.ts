@@ -1,4 +1,4 @@
-/** What a snapshot says of a binding and its partitions, and that it is right where nothing is fetched. */
+/** A snapshot describes a binding and its partitions, and is right while nothing is fetched. */
 import { assert, describe } from "@effect/vitest"
 import { Binding, type EventBusConnector, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"

@@ -24,7 +24,7 @@ const withCopies = Effect.fnUntraced(function* (config: Readonly<Record<string, 
   yield* settle
 })
 
-/** What a setting is in the topics that were made. */
+/** The value of a setting in each topic that was made. */
 const made = (setting: string) =>
   Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
     Effect.scoped(

@@ -1,4 +1,4 @@
-/** What `eventbus run` is given: charges what is not over the limit, and says so. */
+/** Handlers for `eventbus run`: they charge amounts within the limit, and log it. */
 import { Application } from "@eventbus/cli"
 import { Handler, Handlers } from "@eventbus/config"
 import { Serde } from "@eventbus/core"

@@ -149,7 +149,7 @@ describe("every key", () => {
 
   it.effect("CFG-21 the tree with every key has no mistake in a single value", () =>
     Effect.gen(function* () {
-      // What does not fit together stays: halt without STRICT, say, or dead letters in the topic that is read.
+      // Keys that contradict each other stay, such as halt without STRICT, or dead letters in the source topic.
       const { paths } = yield* issuesOf(root)
       assert.deepStrictEqual(
         paths.filter((path) => !/handler|retry|naming|maxPollRecords|onExhausted|dlt\.topic$/.test(path)),

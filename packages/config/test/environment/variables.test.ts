@@ -19,7 +19,7 @@ describe("variables in texts", () => {
       assert.strictEqual(yield* group("${A:${B:c:d}}-${E}", { E: "e" }), "c:d-e")
       assert.strictEqual(yield* group("${A:${B:c}}", { B: "b" }), "b")
       assert.strictEqual(yield* group("${A:-c}", { A: "" }), "c")
-      // What a variable holds is not looked into.
+      // The content of a variable is not interpolated again.
       assert.strictEqual(yield* group("${A}", { A: "${B}" }), "${B}")
       assert.strictEqual(yield* group("$${A}", { A: "a" }), "${A}")
       assert.strictEqual(yield* group("$$${A:b}c", {}), "$${A:b}c")

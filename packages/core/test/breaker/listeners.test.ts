@@ -17,7 +17,7 @@ const event = {
   reasons: []
 } as const
 
-/** Who calls listeners: how one is added, and how all are told. */
+/** Each source of notifications: how to add a listener, and how to notify all. */
 const tellers = {
   "the stop of a partition": () => {
     const at = partition()

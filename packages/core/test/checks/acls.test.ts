@@ -1,4 +1,4 @@
-/** What a binding needs to be allowed, against what the cluster says. */
+/** The ACLs that a binding requires, compared with those that the cluster reports. */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type Broker, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Data, Effect } from "effect"

@@ -37,7 +37,7 @@ const throwingProxy = () =>
     }
   })
 
-/** What a handler may throw, the class name that it gets, and its message. */
+/** Values that a handler may throw, with the expected class name and message. */
 const thrown: ReadonlyArray<readonly [string, unknown, string, string]> = [
   ["undefined", undefined, "undefined", "undefined"],
   ["null", null, "null", "null"],

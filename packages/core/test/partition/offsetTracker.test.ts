@@ -13,7 +13,7 @@ const record = (offset: bigint): ConsumerRecord => ({
   headers: []
 })
 
-/** What the rulings say, written the slow way: every record ever begun, in a list. */
+/** A naive model of the rulings: a list of every record that was ever begun. */
 const makeModel = (start: bigint) => {
   const begun: Array<{ readonly offset: bigint; finished: boolean }> = []
   let end = start

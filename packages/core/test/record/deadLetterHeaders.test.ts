@@ -93,7 +93,7 @@ describe("deadLetterHeaders", () => {
         expect(headers.filter((h) => !isOurs(h))).toEqual(incoming.filter((h) => !isOurs(h)))
         const ours = keys(headers.filter(isOurs))
         expect(new Set(ours).size).toBe(ours.length)
-        // What incoming headers claim changes nothing in our account (ruling 14).
+        // Claims of incoming headers do not change the connector's headers (ruling 14).
         const account = keys(DeadLetterHeaders.make(letter))
         expect(headers.filter(({ key }) => account.includes(key))).toEqual(DeadLetterHeaders.make(letter))
       })

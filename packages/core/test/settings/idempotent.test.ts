@@ -124,11 +124,11 @@ describe("a handler that runs once per key", () => {
     Effect.gen(function* () {
       const store = yield* memory()
       yield* store.begin("billing:orders-0-1", { lease })
-      const handling = yield* Effect.forkChild(wrap(store, () => Effect.succeed("handled"))(delivery(1)))
+      const running = yield* Effect.forkChild(wrap(store, () => Effect.succeed("handled"))(delivery(1)))
       yield* TestClock.adjust("59 seconds")
-      assert.isUndefined(handling.pollUnsafe())
+      assert.isUndefined(running.pollUnsafe())
       yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* Fiber.join(handling), "handled")
+      assert.strictEqual(yield* Fiber.join(running), "handled")
     })
   )
 

@@ -5,7 +5,7 @@ import * as CircuitBreaker from "../../src/CircuitBreaker.ts"
 import * as BreakerGate from "../../src/internal/slots/breakerGate.ts"
 import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
 
-/** A gate that nothing holds. What happens between the look of a fiber and its wait, since it yielded there, is `meanwhile`. */
+/** An open gate. A fiber yields between its check and its wait; `meanwhile` runs at that point. */
 const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => void = () => {}) => {
   const gate = {
     stopping: false,

@@ -6,7 +6,7 @@ import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
 
 const mostly = fc.constantFrom(true, true, true, false)
 
-/** Who handles records one after the other, each for so many milliseconds: with places of two bounds, or only with the inner one. */
+/** A worker that handles records one after the other, each for some milliseconds, with slots of both limits or only of the inner one. */
 const party = fc.record({
   handlerMillis: fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 4 }),
   isTier: mostly,
@@ -16,7 +16,7 @@ const party = fc.record({
 })
 type Party = typeof party extends fc.Arbitrary<infer A> ? A : never
 
-/** What can be stopped, and tells who waits. */
+/** A stoppable gate that wakes its waiters. */
 const makeGate = () => {
   const listeners = new Set<() => void>()
   return {

@@ -4,7 +4,7 @@ import { Ownership } from "../../src/internal/group/ownership.ts"
 
 const at = (partition: number) => ({ topic: "t", partition })
 
-/** What a fetch of two partitions waits 1,000 ms after partition 0 has begun to be fetched, with 100 ms as the most. */
+/** The wait of a fetch of two partitions 1,000 ms after the first fetch of partition 0, with a limit of 100 ms. */
 const waitAfter = (change: (ownership: Ownership) => void, maxMillis = 100) => {
   const ownership = new Ownership()
   for (const owned of ownership.assign(1, [at(0), at(1)]).added) owned.phase = "waiting"

@@ -34,7 +34,7 @@ const countsOf = ({ orders, payments, proto }: { orders: number; payments: numbe
 const given = (property: (members: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>) => void) =>
   fc.assert(fc.property(group, counts, (members, count) => property(named(members), countsOf(count))))
 
-/** What members have after a round, once they have let go of what they were not given. */
+/** The partitions of each member after a round, once all have released unassigned ones. */
 const next = (members: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>, generation: number) => {
   const { assignments } = assign(members, partitionCounts)
   return members.map((member): Member => ({ ...member, owned: assignments.get(member.memberId) ?? [], generation }))

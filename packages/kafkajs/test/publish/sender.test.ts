@@ -1,4 +1,4 @@
-/** What becomes of records when the cluster's view of their topic changes while they wait: a cluster that is made of its answers. */
+/** Records wait while the cluster's view of their topic changes. The cluster here is a list of answers. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
