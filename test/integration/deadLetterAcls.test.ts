@@ -77,7 +77,7 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
       assert.deepInclude(error, { _tag: "AuthorizationFailed", resource: "topic", name: topic })
       assert.strictEqual(target, topic)
     }
-    assert.strictEqual(app.log.filter(({ message }) => message.includes(`'${topic}', the record waits`)).length, 1)
+    assert.strictEqual(app.log.filter(({ message }) => message.includes(`'${topic}'; retrying`)).length, 1)
   })
 
   it.effect(
@@ -153,7 +153,7 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
           Effect.map(at(name, name, 1), (offset) => offset === 2)
         )
         for (const topic of [`${name}.retry-1`, `${name}.DLT`]) {
-          assert.isAtMost(app.log.filter(({ message }) => message.includes(`'${topic}', the record waits`)).length, 1)
+          assert.isAtMost(app.log.filter(({ message }) => message.includes(`'${topic}'; retrying`)).length, 1)
           yield* Bus.createTopic(topic, 1)
         }
         for (const topic of [name, `${name}.retry-1`]) yield* Bus.lagIsZero(name, topic)

@@ -96,7 +96,7 @@ KafkaSuite.shared("large records", (bootstrap) => {
           ])
           assert.strictEqual(keys.includes("x-eventbus-last-exception-message"), letter.value?.length === 1_000)
         }
-        assert.strictEqual(app.log.filter(({ message }) => message.includes("the record waits")).length, 1)
+        assert.strictEqual(app.log.filter(({ message }) => message.includes("while the record waits")).length, 1)
       })
   )
 })

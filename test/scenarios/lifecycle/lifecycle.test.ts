@@ -67,7 +67,7 @@ describe("transitions (TST-06: lifecycle manager)", () => {
       const { connector } = yield* start(noting([]))
       yield* connector.pause("orders")
       const refused = yield* Effect.flip(connector.pause("orders"))
-      assert.include(refused.message, "it is held by operator")
+      assert.include(refused.message, "it is paused by operator")
     })
   )
 

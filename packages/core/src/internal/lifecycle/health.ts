@@ -1,18 +1,18 @@
 /**
- * What snapshots mean for health: a pure function.
+ * Derives the health of a connector from the snapshots of its bindings: a pure function.
  */
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { type Health, type Reason, severity } from "../../Health.ts"
 import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
 import { isUnreachable } from "./lagPoller.ts"
 
-/** A copy that is refused now and then is published at the next attempt. */
+/** A copy that is refused once is usually published at the next attempt, so a shorter failure does not count. */
 const unpublishedMillis = 5_000
 
-/** A schema that is new to a process takes a request. */
+/** A schema that is new to the process takes a request, so a shorter wait does not count. */
 const preparingMillis = 5_000
 
-/** Quotas may throttle a fetch for some time, and a new leader takes some to be found. */
+/** A quota may throttle a fetch, and finding a new leader takes time, so a shorter pause between fetches does not count. */
 const unfetchedMillis = 60_000
 
 export interface Now {
@@ -37,23 +37,23 @@ export const fromSnapshots = (bindings: ReadonlyArray<BindingSnapshot>, now: Now
   }
 }
 
-/** Since when the cluster of a binding does not answer: as it was asked, or as its consumers found. */
-const awayOf = ({ unreachable, consumers }: BindingSnapshot) =>
+/** Set while the cluster of a binding does not answer, as the lag poller or one of its consumers found. */
+const unreachableOf = ({ unreachable, consumers }: BindingSnapshot) =>
   unreachable ?? consumers.find(({ error }) => error !== undefined && isUnreachable(error))
 
-/** One for each cluster. */
+/** One reason for each cluster that does not answer. */
 const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Reason> =>
   Array.from(
     Map.groupBy(started, ({ cluster }) => cluster),
     ([cluster, bindings]): ReadonlyArray<Reason> => {
-      const away = bindings.flatMap((binding) => {
-        const found = awayOf(binding)
+      const affected = bindings.flatMap((binding) => {
+        const found = unreachableOf(binding)
         return found?.error === undefined ? [] : [{ name: binding.name, ...found, error: found.error }]
       })
-      const [first] = away.toSorted((a, b) => a.sinceMillis - b.sinceMillis)
+      const [first] = affected.toSorted((a, b) => a.sinceMillis - b.sinceMillis)
       if (first === undefined) return []
       const { error, sinceMillis } = first
-      return [{ _tag: "ClusterUnreachable", cluster, bindings: away.map(({ name }) => name), error, sinceMillis }]
+      return [{ _tag: "ClusterUnreachable", cluster, bindings: affected.map(({ name }) => name), error, sinceMillis }]
     }
   ).flat()
 
@@ -66,7 +66,7 @@ const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray
     ...(unpublished === undefined || nowMillis - unpublished.sinceMillis < unpublishedMillis
       ? []
       : [{ _tag: "PublisherFailing", ...of, ...unpublished } as const]),
-    ...(awayOf(snapshot) === undefined
+    ...(unreachableOf(snapshot) === undefined
       ? snapshot.partitions.flatMap((partition) => ofPartition(of, partition, snapshot.maxPollIntervalMillis))
       : []),
     ...(breaker === undefined ? [] : ofBreaker(of, breaker)),
@@ -80,7 +80,7 @@ interface OfBinding {
   readonly binding: string
 }
 
-/** Half-open, too: only a few records come through. */
+/** A half-open breaker counts too: it lets only a few records through. */
 const ofBreaker = (of: OfBinding, breaker: CircuitBreaker.Snapshot): ReadonlyArray<Reason> => {
   const { state, sinceMillis, nextProbeAtMillis } = breaker
   if (state === "CLOSED" || state === "DISABLED") return []
@@ -97,7 +97,7 @@ const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Re
   return status === "connecting" && !hasRun ? [{ _tag: "Starting", ...of, consumer: index, sinceMillis }] : []
 }
 
-/** What holds a partition on purpose is a reason of its own, or the way of retry topics. */
+/** A partition that is paused on purpose is healthy: the pause is a reason of its own, or a delay of a retry topic. */
 const ofPartition = (of: OfBinding, at: PartitionSnapshot, maxPollIntervalMillis: number): ReadonlyArray<Reason> => {
   if (at.pauses.some((reason) => reason !== "backpressure")) return []
   const { topic, partition, consumer, lag } = at

@@ -1,7 +1,7 @@
 /**
- * Looks at every partition now and then, so that a snapshot need not: whether its position moves, and where its log ends when no fetch says so, because it is
- * paused or because nothing comes. What the answers, or their lack, say of the cluster and of the fetches goes into the snapshots, too. One round for all
- * bindings, with one connection for each cluster that is asked.
+ * Polls the log ends of partitions, so that a snapshot needs no I/O. It asks for partitions that no fetch has told about since the last round, because they are paused
+ * or idle, and checks whether every position moves. Snapshots also show whether the cluster answers. One round serves all bindings, with one connection per
+ * cluster.
  */
 import { Clock, Effect, Option, Result } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
@@ -12,7 +12,7 @@ import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
-/** What is watched of a binding. */
+/** The part of a binding that the poller reads, and the status that it writes. */
 export interface PolledBinding {
   readonly definition: Pick<BindingDefinition<unknown>, "isolationLevel" | "topic">
   readonly broker: Broker["Service"]
@@ -21,21 +21,21 @@ export interface PolledBinding {
   readonly clusterStatus: ClusterStatus
 }
 
-/** What the cluster said of a binding when it was asked last. Written here only. */
+/** The last answer of the cluster about a binding. Only the lag poller writes it. */
 export interface ClusterStatus {
-  /** It said nothing. */
+  /** Set while no broker of the cluster answers. */
   unreachable: OngoingFailure | undefined
-  /** Nothing can be read from the main topic. Asked only while no partition of it is ours. */
+  /** Set while the main topic cannot be read. The poller asks only while this process owns no partition of the binding. */
   unreadable: OngoingFailure | undefined
 }
 
-/** How many topics one cluster is asked about at a time. */
+/** Requests to one cluster at the same time. */
 const topicsAtOnce = 8
 
-/** Looks every `roundMillis` until it is interrupted. */
-export const run = (bindings: () => ReadonlyArray<PolledBinding>, roundMillis: number): Effect.Effect<never> => {
+/** Polls every `intervalMillis` until it is interrupted. */
+export const run = (bindings: () => ReadonlyArray<PolledBinding>, intervalMillis: number): Effect.Effect<never> => {
   const chunksSeen = new WeakMap<Partition, number>()
-  /** Whether no fetch has said anything since the last round. A new partition knows its log end from its assignment. */
+  /** Whether no fetch has brought anything since the last round. A new partition knows its log end from its assignment. */
   const hasNoNewChunk = (partition: Partition): boolean => {
     const before = chunksSeen.get(partition)
     chunksSeen.set(partition, partition.chunksTaken)
@@ -53,12 +53,12 @@ export const run = (bindings: () => ReadonlyArray<PolledBinding>, roundMillis: n
   }
   const round = Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
-    // A cluster that is away must not keep the others waiting, nor the next round.
+    // All clusters in parallel: an unreachable one must delay neither the others nor the next round.
     yield* Effect.forEach(
       Map.groupBy(bindings(), ({ broker }) => broker),
       ([broker, served]) => {
         const queries = served.flatMap((binding) => queriesOf(binding, nowMillis))
-        return Effect.map(queryLogEnds(broker, queries, { nowMillis, roundMillis }), (failure) => {
+        return Effect.map(queryLogEnds(broker, queries, { nowMillis, intervalMillis }), (failure) => {
           for (const { clusterStatus } of served)
             clusterStatus.unreachable = ongoing(clusterStatus.unreachable, failure, nowMillis)
         })
@@ -66,23 +66,23 @@ export const run = (bindings: () => ReadonlyArray<PolledBinding>, roundMillis: n
       { concurrency: "unbounded", discard: true }
     )
   })
-  return Effect.forever(Effect.andThen(Effect.sleep(roundMillis), round))
+  return Effect.forever(Effect.andThen(Effect.sleep(intervalMillis), round))
 }
 
 interface LogEndQuery {
   readonly binding: PolledBinding
   readonly topic: string
-  /** Undefined where only the topic is asked about. */
+  /** Undefined when only the topic is queried. */
   readonly partition: Partition | undefined
-  /** Chunks that had been taken when it was asked. */
+  /** Chunks that the partition had taken when the query was made. */
   readonly chunksSeen: number
 }
 
-/** Asks once for each topic; answers why nobody of the cluster did. */
+/** Queries each topic once. Answers the error when no broker of the cluster answered at all. */
 const queryLogEnds = (
   broker: Broker["Service"],
   queries: ReadonlyArray<LogEndQuery>,
-  { nowMillis, roundMillis }: { readonly nowMillis: number; readonly roundMillis: number }
+  { nowMillis, intervalMillis }: { readonly nowMillis: number; readonly intervalMillis: number }
 ): Effect.Effect<BrokerError | undefined> => {
   if (queries.length === 0) return Effect.succeed(undefined)
   let failure: BrokerError | undefined
@@ -108,20 +108,20 @@ const queryLogEnds = (
       )
     )
   )
-  return Effect.timeoutOption(Effect.result(queryAll), roundMillis).pipe(
+  return Effect.timeoutOption(Effect.result(queryAll), intervalMillis).pipe(
     Effect.map((asked) => {
       if (answered) return undefined
-      if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: roundMillis })
+      if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: intervalMillis })
       return Result.isFailure(asked.value) ? asked.value.failure : failure
     })
   )
 }
 
-/** Nobody answered. */
+/** Whether no broker answered. */
 export const isUnreachable = (error: BrokerError): boolean =>
   error._tag === "BrokerUnavailable" || error._tag === "RequestTimedOut"
 
-/** A failure continues, begins or is over. */
+/** A failure continues, begins or ends. */
 const ongoing = (
   before: OngoingFailure | undefined,
   error: BrokerError | undefined,
@@ -136,14 +136,14 @@ const applyLogEnds = (
 ): void => {
   binding.clusterStatus.unreadable = undefined
   const found = ends.find((end) => end.partition === partition?.partition)
-  // What a fetch said meanwhile is newer.
+  // A fetch meanwhile has brought a newer log end.
   if (partition === undefined || found === undefined || partition.chunksTaken !== chunksSeen) return
   partition.logEnd = found.logEnd
   const isStarved = PauseReasons.fetchAllowed(partition.reasons) && partition.held.records === 0 && partition.lag() > 0n
   partition.unfetchedSinceMillis = isStarved ? (partition.unfetchedSinceMillis ?? nowMillis) : undefined
 }
 
-/** A log end that cannot be had stays what it was, and says nothing against the fetches. */
+/** A failed query leaves the last log end, and says nothing about the fetches. */
 const applyFailure = (
   { binding: { clusterStatus }, partition }: LogEndQuery,
   error: BrokerError,

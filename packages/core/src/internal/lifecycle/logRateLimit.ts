@@ -1,16 +1,16 @@
 /**
- * Keeps a flood of alike log lines out: so many of a binding in a second, then only how many there were more.
+ * Limits log lines about single records: 20 lines per binding and second, then one summary line with the number of suppressed lines.
  */
 import type { Clock } from "effect"
 import * as BindingKey from "../settings/bindingKey.ts"
 
-/** Whose lines they are, as its events say it. */
+/** The binding that a line is about, as its events name it. */
 type Source = ReturnType<typeof BindingKey.onEvent>
 
 export interface LogRateLimit {
-  /** Whether one more line is to be written. */
+  /** Whether one more line may be written. Counts the line either way. */
   readonly allows: (source: Source) => boolean
-  /** Says what is still to be said. */
+  /** Writes the summaries that are still due. */
   readonly flush: () => void
 }
 
@@ -20,29 +20,29 @@ interface Second {
   readonly source: Source
   readonly beganMillis: number
   admitted: number
-  held: number
+  suppressed: number
 }
 
-/** `summary` is told how many lines were held back, when the next one is admitted or at the end. */
+/** Calls `summary` with the number of suppressed lines when the second of a binding is over and its next line comes, or at the end. */
 export const make = (summary: (source: Source, count: number) => void, clock: Clock.Clock): LogRateLimit => {
   const seconds = new Map<string, Second>()
   let last: Second | undefined
   const close = (key: string) => {
     const second = seconds.get(key)
     seconds.delete(key)
-    if (second !== undefined && second.held > 0) summary(second.source, second.held)
+    if (second !== undefined && second.suppressed > 0) summary(second.source, second.suppressed)
   }
   const begin = ({ cluster, binding: name }: Source, nowMillis: number): Second => {
     const key = BindingKey.of({ cluster, name })
     close(key)
-    const second = { source: { cluster, binding: name }, beganMillis: nowMillis, admitted: 0, held: 0 }
+    const second = { source: { cluster, binding: name }, beganMillis: nowMillis, admitted: 0, suppressed: 0 }
     seconds.set(key, second)
     return second
   }
   return {
     allows: (source) => {
       const now = clock.currentTimeMillisUnsafe()
-      // Mostly the record before is of the same binding.
+      // Successive records mostly belong to the same binding.
       if (last?.source.binding !== source.binding || last.source.cluster !== source.cluster) {
         last = seconds.get(BindingKey.of({ cluster: source.cluster, name: source.binding }))
       }
@@ -51,7 +51,7 @@ export const make = (summary: (source: Source, count: number) => void, clock: Cl
         last.admitted++
         return true
       }
-      last.held++
+      last.suppressed++
       return false
     },
     flush: () => {

@@ -1,25 +1,25 @@
 /**
- * Retry topics that an operator has paused by themselves, while the binding goes on (ruling 50). Owns which they are.
+ * The retry tiers that an operator has paused while the rest of the binding continues (ruling 50).
  */
 import type { Partition } from "../partition/partition.ts"
 import type { Tiers, TierTopic } from "../retry/tiers.ts"
 
 export interface PausedTiers {
-  /** False when it was held already. */
+  /** False when the tier was paused already. */
   readonly pause: (tier: TierTopic) => boolean
-  /** False when it was not held. */
+  /** False when the tier was not paused. */
   readonly resume: (tier: TierTopic) => boolean
   readonly includes: (partition: Partition) => boolean
-  /** Numbers of the tiers that are held. */
+  /** The numbers of the paused tiers, ascending. */
   readonly list: () => ReadonlyArray<number>
 }
 
 export const make = (tiers: Tiers): PausedTiers => {
-  const held = new Set<TierTopic>()
+  const paused = new Set<TierTopic>()
   return {
-    pause: (tier) => !held.has(tier) && held.add(tier).has(tier),
-    resume: (tier) => held.delete(tier),
-    includes: ({ tier }) => tier !== undefined && held.has(tier),
-    list: () => Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => held.has(tiers.topicOf(n)))
+    pause: (tier) => !paused.has(tier) && paused.add(tier).has(tier),
+    resume: (tier) => paused.delete(tier),
+    includes: ({ tier }) => tier !== undefined && paused.has(tier),
+    list: () => Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => paused.has(tiers.topicOf(n)))
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Why a binding is held, and its commands that hold it and let it go: by an operator, as a whole or tier by tier, by a record that halted its partition, by the
- * circuit breaker. Each lifts only what is its own (rulings 9 and 62).
+ * Why a binding is paused, and its commands that pause and resume it. An operator pauses the whole binding or one tier, a record halts its partition, and the
+ * circuit breaker pauses the binding. Each resumes only its own pause (rulings 9 and 62).
  */
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
@@ -22,14 +22,16 @@ export interface PausingOptions {
   readonly definition: BindingDefinition<unknown>
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly hub: EventHub
-  /** The consumers that run now. */
-  readonly live: () => ReadonlyArray<Consumer>
+  /** The consumers that have a session now. */
+  readonly consumers: () => ReadonlyArray<Consumer>
+  /** Runs an effect for each of them, all at once. */
+  readonly onConsumers: (each: (consumer: Consumer) => Effect.Effect<void>) => Effect.Effect<void>
   readonly isStarted: () => boolean
-  /** What the binding shows. */
+  /** The state that the binding shows. */
   readonly state: () => ContainerState
-  /** Shows the state, in case that it changed. */
+  /** Publishes the state of the binding if it has changed. */
   readonly announce: Effect.Effect<void>
-  /** Runs in the background of the binding. */
+  /** Runs an effect in the background of the binding. */
   readonly fork: (effect: Effect.Effect<void>) => void
 }
 
@@ -39,137 +41,158 @@ export interface Pausing {
   readonly pauseTier: (tier: number) => Command
   readonly resumeTier: (tier: number) => Command
   readonly pausedTiers: () => ReadonlyArray<number>
-  /** Who holds the binding: `operator`, `breaker` or both. */
+  /** Why the binding is paused: `operator`, `breaker` or both. */
   readonly pausedBy: () => ReadonlyArray<PauseReasons.PauseReason>
-  /** What holds a partition that was just assigned. */
+  /** The reasons that pause a partition that was just assigned. */
   readonly reasonsFor: (partition: Partition) => PauseReasons.PauseReasons
-  /** A record halted its partition, which keeps it over rebalances. */
+  /** Halts a partition because of its record. The halt survives rebalances. */
   readonly halt: (partition: Partition) => Effect.Effect<void>
-  /** Adds reason `operator` to the whole binding. */
+  /** Pauses the whole binding with reason `operator`. */
   readonly pauseByOperator: Effect.Effect<void>
-  /** The refusal of a command, which says who holds the binding. */
+  /** Fails a command. The error says why the binding is paused. */
   readonly refuse: (operation: string, required: ReadonlyArray<ContainerState>, detail?: string) => Command
-  /** A fresh start: only an open breaker still holds. */
+  /** The binding starts: only an open breaker still pauses it. */
   readonly begin: () => void
-  /** A partition that is assigned from now on must not start to handle. */
+  /** The binding stops: a partition that is assigned from now on must not start to handle. */
   readonly end: () => void
 }
 
-/** How long a pause waits for its commit: a broker that is down must not hold the command up. */
-const flushBoundMillis = 5_000
+/** The reasons that pause the whole binding. */
+interface BindingReasons {
+  reasons: PauseReasons.PauseReasons
+}
+
+/** Longest time that a pause waits for its commit: a broker that is down must not hold up the command. */
+const flushMillis = 5_000
 
 export const make = (options: PausingOptions): Pausing => {
-  const { definition, breaker, hub, live, announce } = options
+  const { definition, breaker, onConsumers, announce } = options
   const halts = Halts.make()
   const pausedTiers = PausedTiers.make(definition.tiers)
-  let reasons = PauseReasons.empty
-
-  const onLive = (each: (consumer: Consumer) => Effect.Effect<void>) =>
-    Effect.suspend(() => Effect.forEach(live(), each, { concurrency: "unbounded", discard: true }))
+  const binding: BindingReasons = { reasons: PauseReasons.empty }
 
   const pausedBy = () => {
     if (!options.isStarted()) return []
-    const partitions = live().flatMap((consumer) => consumer.partitions().filter((at) => !pausedTiers.includes(at)))
-    const union = partitions.reduce((all, partition) => all | partition.reasons, reasons)
+    const partitions = options
+      .consumers()
+      .flatMap((consumer) => consumer.partitions().filter((at) => !pausedTiers.includes(at)))
+    const union = partitions.reduce((all, partition) => all | partition.reasons, binding.reasons)
     return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
   }
 
   const refuse: Pausing["refuse"] = (operation, required, detail) =>
     Effect.suspend(() => {
-      const heldBy = pausedBy()
-      const held = heldBy.length === 0 ? undefined : `it is held by ${heldBy.join(" and ")}`
+      const by = pausedBy()
+      const why = detail ?? (by.length === 0 ? undefined : `it is paused by ${by.join(" and ")}`)
       const refused = { binding: BindingKey.label(definition), operation, current: options.state(), required }
-      const why = detail ?? held
       return Effect.fail(new InvalidContainerState(why === undefined ? refused : { ...refused, detail: why }))
     })
 
-  const hold = Effect.suspend(() => {
-    reasons = PauseReasons.add(reasons, "operator")
+  const pauseByOperator = Effect.suspend(() => {
+    binding.reasons = PauseReasons.add(binding.reasons, "operator")
     return Effect.andThen(
-      onLive((consumer) => consumer.pause("operator")),
+      onConsumers((consumer) => consumer.pause("operator")),
       announce
     )
   })
 
-  /** Holds or lets go of one tier; refused where there is none, or where it would change nothing. */
+  if (breaker !== undefined) followBreaker(options, breaker, binding)
+
+  return {
+    ...tierCommands(options, pausedTiers, binding, refuse),
+    ...{ pausedBy, pausedTiers: pausedTiers.list, pauseByOperator, refuse },
+    halt: (partition) => Effect.andThen(halts.add(partition), announce),
+    reasonsFor: (partition) => {
+      const isHalted = halts.isStillHalted(partition)
+      if (!isHalted) halts.remove(partition)
+      return isHalted || pausedTiers.includes(partition)
+        ? PauseReasons.add(binding.reasons, "operator")
+        : binding.reasons
+    },
+    begin: () => {
+      binding.reasons = breakerReasons(definition, breaker)
+      halts.clear()
+    },
+    end: () => {
+      binding.reasons = PauseReasons.add(binding.reasons, "shutdown")
+    },
+    pause: Effect.suspend(() => {
+      if (!options.isStarted() || PauseReasons.has(binding.reasons, "operator")) return refuse("pause", ["RUNNING"])
+      const flush = awaitAtMost(
+        onConsumers((consumer) => consumer.flush),
+        flushMillis
+      )
+      return Effect.asVoid(Effect.andThen(pauseByOperator, flush))
+    }),
+    resume: Effect.suspend(() => {
+      if (!pausedBy().includes("operator")) return refuse("resume", ["PAUSED"])
+      binding.reasons = PauseReasons.remove(binding.reasons, "operator")
+      halts.clear()
+      return Effect.andThen(
+        onConsumers((consumer) => consumer.resume("operator", (partition) => !pausedTiers.includes(partition))),
+        announce
+      )
+    })
+  }
+}
+
+/** The commands on one tier. They fail for a tier that does not exist, and when they would change nothing. */
+const tierCommands = (
+  { definition, onConsumers, isStarted }: PausingOptions,
+  pausedTiers: PausedTiers.PausedTiers,
+  binding: BindingReasons,
+  refuse: Pausing["refuse"]
+): Pick<Pausing, "pauseTier" | "resumeTier"> => {
   const onTier =
     (operation: string, change: (tier: TierTopic) => Effect.Effect<void> | undefined) =>
     (tier: number): Command =>
       Effect.suspend(() => {
         const { count, topicOf } = definition.tiers
         const exists = Number.isInteger(tier) && tier >= 1 && tier <= count
-        const changed = exists && options.isStarted() ? change(topicOf(tier)) : undefined
+        const changed = exists && isStarted() ? change(topicOf(tier)) : undefined
         if (changed !== undefined) return changed
-        const held = pausedTiers.list()
-        const detail = exists ? `tiers paused by themselves: ${held.join(", ") || "none"}` : `it has ${count} tiers`
+        const paused = pausedTiers.list().join(", ") || "none"
+        const detail = exists ? `tiers paused by themselves: ${paused}` : `it has ${count} tiers`
         return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], detail)
       })
   const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
 
-  /** It holds at once; it lets go when everybody is told, unless it has opened again by then. */
-  const followBreaker = Effect.suspend(() => {
-    const isHeld = PauseReasons.has(reasons, "breaker")
-    const change = onLive((consumer) => (isHeld ? consumer.pause("breaker") : consumer.resume("breaker")))
-    return Effect.andThen(change, announce)
-  })
-
-  breaker?.onChange(({ from, to, snapshot }) => {
-    hub.emit({ _tag: "BreakerChanged", ...BindingKey.onEvent(definition), from, to, snapshot })
-    const isHeld = PauseReasons.has(reasons, "breaker")
-    if (isHeld === (breakerReasons(definition, breaker) !== PauseReasons.empty)) return
-    reasons = (isHeld ? PauseReasons.remove : PauseReasons.add)(reasons, "breaker")
-    options.fork(isHeld ? Effect.andThen(Effect.yieldNow, followBreaker) : followBreaker)
-  })
-
   return {
-    pausedBy,
-    pausedTiers: pausedTiers.list,
-    pauseByOperator: hold,
-    refuse,
-    halt: (partition) => Effect.andThen(halts.add(partition), announce),
-    reasonsFor: (partition) => {
-      const isHalted = halts.isStillHalted(partition)
-      if (!isHalted) halts.remove(partition)
-      return isHalted || pausedTiers.includes(partition) ? PauseReasons.add(reasons, "operator") : reasons
-    },
-    begin: () => {
-      reasons = breakerReasons(definition, breaker)
-      halts.clear()
-    },
-    end: () => {
-      reasons = PauseReasons.add(reasons, "shutdown")
-    },
-    pause: Effect.suspend(() => {
-      if (!options.isStarted() || PauseReasons.has(reasons, "operator")) return refuse("pause", ["RUNNING"])
-      const flush = awaitAtMost(
-        onLive((consumer) => consumer.flush),
-        flushBoundMillis
-      )
-      return Effect.asVoid(Effect.andThen(hold, flush))
-    }),
-    resume: Effect.suspend(() => {
-      if (!pausedBy().includes("operator")) return refuse("resume", ["PAUSED"])
-      reasons = PauseReasons.remove(reasons, "operator")
-      halts.clear()
-      return Effect.andThen(
-        onLive((consumer) => consumer.resume("operator", (partition) => !pausedTiers.includes(partition))),
-        announce
-      )
-    }),
     pauseTier: onTier("pause", (tier) =>
-      pausedTiers.pause(tier) ? onLive((consumer) => consumer.pause("operator", inTier(tier))) : undefined
+      pausedTiers.pause(tier) ? onConsumers((consumer) => consumer.pause("operator", inTier(tier))) : undefined
     ),
-    resumeTier: onTier("resume", (tier) =>
-      !pausedTiers.resume(tier)
-        ? undefined
-        : PauseReasons.has(reasons, "operator")
-          ? Effect.void
-          : onLive((consumer) => consumer.resume("operator", inTier(tier)))
-    )
+    resumeTier: onTier("resume", (tier) => {
+      if (!pausedTiers.resume(tier)) return undefined
+      if (PauseReasons.has(binding.reasons, "operator")) return Effect.void
+      return onConsumers((consumer) => consumer.resume("operator", inTier(tier)))
+    })
   }
 }
 
-/** An open breaker holds the binding, unless it is told to let records wait where they are (`automaticPauseOnOpen: false`). */
+/**
+ * Pauses the binding at once when its breaker opens. When the breaker closes, the binding resumes after all listeners have seen the change, unless the breaker has
+ * opened again by then.
+ */
+const followBreaker = (
+  { definition, hub, onConsumers, announce, fork }: PausingOptions,
+  breaker: CircuitBreaker.CircuitBreaker,
+  binding: BindingReasons
+): void => {
+  const apply = Effect.suspend(() => {
+    const isPaused = PauseReasons.has(binding.reasons, "breaker")
+    const change = onConsumers((consumer) => (isPaused ? consumer.pause("breaker") : consumer.resume("breaker")))
+    return Effect.andThen(change, announce)
+  })
+  breaker.onChange(({ from, to, snapshot }) => {
+    hub.emit({ _tag: "BreakerChanged", ...BindingKey.onEvent(definition), from, to, snapshot })
+    const wasPaused = PauseReasons.has(binding.reasons, "breaker")
+    if (wasPaused === (breakerReasons(definition, breaker) !== PauseReasons.empty)) return
+    binding.reasons = (wasPaused ? PauseReasons.remove : PauseReasons.add)(binding.reasons, "breaker")
+    fork(wasPaused ? Effect.andThen(Effect.yieldNow, apply) : apply)
+  })
+}
+
+/** An open breaker pauses the binding, unless `automaticPauseOnOpen: false` lets each record wait in front of its handler instead. */
 const breakerReasons = (
   definition: BindingDefinition<unknown>,
   breaker: CircuitBreaker.CircuitBreaker | undefined

@@ -1,5 +1,5 @@
 /**
- * The bindings that are registered, by `{cluster}:{binding}` (connector seed §4.2). Owns who is in it.
+ * The registered bindings, by `{cluster}:{binding}` (connector seed §4.2).
  */
 import type { Deferred, Scope } from "effect"
 import { Effect } from "effect"
@@ -9,15 +9,15 @@ import type { Container } from "./container.ts"
 
 export interface Registered {
   readonly container: Container
-  /** What outlives the consumers: the dead letter producer. */
+  /** The scope of the binding. It outlives the consumers: it holds the producer of copies. */
   readonly scope: Scope.Closeable
-  /** Nothing of it is left. */
+  /** Done once nothing of the binding is left. */
   readonly removed: Deferred.Deferred<void>
 }
 
 export interface Registry {
   readonly get: (key: string) => Registered | undefined
-  /** By key, or by the plain name where that is one binding's. */
+  /** Finds a binding by key, or by its plain name when only one binding has that name. */
   readonly find: (name: string) => Effect.Effect<Registered, BindingNotFound | AmbiguousBinding>
   readonly list: () => ReadonlyArray<Registered>
   readonly add: (registered: Registered) => void

@@ -1,5 +1,5 @@
 /**
- * Puts the snapshot of a binding together from what its parts know.
+ * Takes the snapshot of a binding from the state of its parts.
  */
 import { Clock, Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
@@ -21,7 +21,7 @@ export interface Parts {
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
-  /** By index. */
+  /** By the index of the consumer. */
   readonly statuses: ReadonlyMap<number, ConsumerStatus>
 }
 
@@ -53,7 +53,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
     }
   })
 
-/** A tier is paused with its binding, or by itself. */
+/** A tier is paused together with its binding, or alone. */
 const containersOf = (
   { name, topic, tiers }: BindingDefinition<unknown>,
   state: ContainerState,

@@ -1,0 +1,60 @@
+/**
+ * One run of a binding, from a start until its stop has ended: its supervised consumers and its dead letter strategy.
+ */
+import { type Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
+import type { DeadLetterCommands } from "../deadLetters/commands.ts"
+import * as DeadLetterStrategy from "../deadLetters/strategy.ts"
+import type { OnEvent } from "../deadLetters/strategyEvents.ts"
+import { type ConsumerOptions, subscriptions } from "../group/consumer.ts"
+import * as Supervisor from "../group/supervisor.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+
+export interface Run {
+  readonly scope: Scope.Closeable
+  /** Done once the run has stopped, left the group and closed its sessions. */
+  readonly ended: Deferred.Deferred<void>
+}
+
+export interface RunOptions<R> {
+  /** What all consumers of the binding share. */
+  readonly consumer: Omit<ConsumerOptions<R>, "index" | "subscription" | "onDeadLetter">
+  readonly deadLetters: DeadLetterCommands
+  readonly services: Context.Context<R>
+  readonly onStatus: (index: number, status: Supervisor.ConsumerStatus) => void
+}
+
+/** Longest time that leaving the group and closing the sessions may take after the drain. */
+const closeMillis = 10_000
+
+export const make: Effect.Effect<Run> = Effect.map(Scope.make(), (scope) => ({ scope, ended: Deferred.makeUnsafe() }))
+
+/** Starts the dead letter strategy and one supervised consumer per subscription, in the scope of the run. */
+export const start = Effect.fnUntraced(function* <R>(run: Run, options: RunOptions<R>): Effect.fn.Return<void> {
+  const { consumer, services, onStatus } = options
+  const onDeadLetter = yield* runStrategy(options).pipe(Scope.provide(run.scope), Effect.provideContext(services))
+  for (const [index, subscription] of subscriptions(consumer.definition).entries()) {
+    const supervised = Supervisor.supervise({ ...consumer, index, subscription, onDeadLetter }, (status) =>
+      onStatus(index, status)
+    )
+    yield* Effect.forkIn(Effect.provideContext(supervised, services), run.scope)
+  }
+})
+
+/** Runs the dead letter strategy of the binding. Answers the callback for stored dead letters if the strategy wants them. */
+const runStrategy = <R>({ consumer, deadLetters }: RunOptions<R>) => {
+  const { definition, broker, hub } = consumer
+  const { deadLetter, deadLetterTopic, groupId } = definition
+  if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
+  const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
+  return Effect.map(
+    DeadLetterStrategy.run({ deadLetter, broker, groupId, deadLetterTopic, replays: deadLetters, onEvent }),
+    ({ onStored }) => (deadLetter._tag === "AlertAndStore" ? onStored : undefined)
+  )
+}
+
+/** Leaves the group and closes the sessions. Runs outside of the binding's scope, which may already be closing. */
+export const close = Effect.fnUntraced(function* ({ scope }: Run) {
+  const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true })
+  yield* awaitAtMost(Fiber.await(closing), closeMillis)
+})
