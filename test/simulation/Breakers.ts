@@ -55,7 +55,7 @@ export class Breakers {
     if (cut) breaker.trials.delete(trialOf(partition, offset))
   }
 
-  /** Who was paused between two attempts had given its permit back: it takes another one. */
+  /** A record that was paused between two attempts has returned its permit, so it takes another one. */
   resumed({ process, binding }: { readonly process: string; readonly binding: string }): void {
     this.of(process, binding).trials.clear()
   }
@@ -70,7 +70,7 @@ export class Breakers {
       return
     }
     if (event._tag === "PartitionLost") {
-      // Whoever was between two steps of its delivery gave its permit back.
+      // A record between two steps of its delivery has returned its permit.
       const lost = `${event.topic}/${event.partition} `
       for (const trial of breaker.trials) if (trial.startsWith(lost)) breaker.trials.delete(trial)
       return

@@ -42,7 +42,7 @@ export type Fact =
       readonly call: number
       readonly process: string
       readonly outcome: "done" | "failed" | "interrupted"
-      /** What the handler has done for good: all of it, or the part that a batch verdict calls done. */
+      /** The records that the handler finished: all, or those that its BatchProcessing error calls done. */
       readonly done: ReadonlyArray<bigint>
     }
   | {
@@ -72,7 +72,7 @@ export interface StoredCopy {
   isReadable: boolean
 }
 
-/** What is there at the end, when everything had time to settle. */
+/** The state at the end, when everything had time to settle. */
 export interface Remains {
   /** The groups as they were before everything was stopped: sentences. */
   readonly groups: ReadonlyArray<string>
@@ -86,7 +86,7 @@ export interface Remains {
   }>
   /** Values in dead letter topics, as text. */
   readonly deadLetters: ReadonlyArray<string>
-  /** What transactional handlers published, as far as it was committed: ids of records. */
+  /** Ids of the committed records that transactional handlers published. */
   readonly outputs: ReadonlyArray<string>
   /** Why a stop did not end, and what was left over: sentences. */
   readonly leftovers: ReadonlyArray<string>

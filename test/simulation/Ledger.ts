@@ -1,5 +1,5 @@
 /**
- * What a history amounts to at one moment: records and their fate, assignments as each process sees them, who holds what at the broker, calls that are
+ * The state of a history at one moment: records and their outcomes, assignments as each process and as the broker sees them, calls that are
  * running. Rules compare the next entry with it.
  */
 import { Assignments } from "./Assignments.ts"
@@ -30,7 +30,7 @@ export class Ledger {
   readonly sources = new Sources(this.copiesById, this.assignments)
   readonly calls = new Map<number, Call>()
   readonly breakers = new Breakers()
-  /** What the last event of a binding in a process gave up. */
+  /** The records that the last event of a binding in a process gave up. */
   private lastFailedDelivery: FailedDelivery | undefined
   readonly committed = new Map<PartitionName, bigint>()
   /** When a fault of the cluster struck last. */
@@ -151,7 +151,7 @@ export class Ledger {
     this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
   }
 
-  /** What it says of itself was held against the rules when it was sent. */
+  /** The rules checked its headers when it was sent. */
   private store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
     const [first] = this.copiesById.get(copy.id) ?? []
     const plan = first && this.planOf(first.binding)
@@ -195,7 +195,7 @@ export class Ledger {
 
   private remove(partition: PartitionName, offset: bigint, by: "retention" | "compaction"): void {
     const record = this.record(partition, offset)
-    // What compaction took was not there any more for retention to delete.
+    // Retention cannot delete records that compaction had removed.
     if (record?.removed === "no") record.removed = by
   }
 
@@ -224,7 +224,7 @@ export class Ledger {
   }
 
   private returned(entry: Extract<Entry, { readonly _tag: "Returned" }>): void {
-    // What opens a breaker now is this call.
+    // This call opens the breaker.
     this.lastFailedDelivery = undefined
     const call = this.calls.get(entry.call)
     if (call === undefined) return
@@ -299,7 +299,7 @@ export class Ledger {
     return active ?? newestFirst[0]
   }
 
-  /** What the transaction of an assignment makes of a record. */
+  /** The outcome of a record in the transaction of an assignment. */
   private stateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): RecordState | undefined {
     if (this.planOf(binding).listener !== "transactional") return undefined
     if (assignment.pending.has(offset)) return "done"
@@ -319,7 +319,7 @@ export class Ledger {
   private connector(entry: Extract<Entry, { readonly _tag: "Connector" }>): void {
     const { process, event, atMillis, fiber } = entry
     this.breakers.connector(entry)
-    // Who gave a record up tells the breaker at once, which opens at once.
+    // A given up record is reported to the breaker at once, and the breaker opens at once.
     const given = this.lastFailedDelivery
     if (event._tag === "BreakerChanged" && event.to === "OPEN" && given !== undefined && given.fiber === fiber) {
       given.breaker = "opened the breaker"

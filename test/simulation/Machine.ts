@@ -22,10 +22,10 @@ export interface MachineOptions {
 /** A bug to put between the connector and the world, for proof that the rules see it. */
 export interface Defect {
   readonly sabotage?: Port.Sabotage
-  /** What the connector is told to run, in place of what the rules believe it runs. */
+  /** The definition that the connector runs instead of the one that the rules know. */
   readonly changePlan?: (plan: BindingPlan) => BindingPlan
   readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
-  /** What is told of an event. */
+  /** Receives each event. */
   readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
   readonly pause?: "forgotten"
   readonly stop?: "forgotten"
@@ -64,7 +64,7 @@ export class Machine {
       const process = `${name}.${++this.lives}`
       const scope = yield* Scope.make()
       const listening = yield* Scope.make()
-      // What is added first closes last: the connector is heard while it closes.
+      // Finalizers run in reverse order, so the listener still hears the connector close.
       yield* Scope.addFinalizer(scope, Scope.close(listening, Exit.void))
       const connector = Context.get(
         yield* Layer.buildWithScope(Layer.fresh(EventBusConnector.layer), scope),
@@ -100,7 +100,7 @@ export class Machine {
     })
   }
 
-  /** kill -9: from now on nothing that it does is heard. What is left of it in memory is swept up unseen. */
+  /** kill -9: the history records nothing more of this process, and its remaining fibers end unobserved. */
   kill(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const running = this.takeDown()

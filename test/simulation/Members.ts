@@ -1,5 +1,5 @@
 /**
- * Who has which partition by the broker's account: what it gave to each member of a group, and what it has asked back.
+ * The broker's view of assignments: the partitions of each member of a group, and those that it has asked back.
  */
 import type { Entry, PartitionName } from "./History.ts"
 

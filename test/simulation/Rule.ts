@@ -1,5 +1,5 @@
 /**
- * What must hold, whatever happens.
+ * A rule that must hold in every run.
  */
 import type { Entry } from "./History.ts"
 import type { Ledger } from "./Ledger.ts"

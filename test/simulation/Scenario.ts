@@ -1,5 +1,5 @@
 /**
- * What one seed decides: bindings, records and how their handling goes, processes, what operators and machines do, and what breaks. A value, so that
+ * A seed decides a scenario: bindings, records and how their handling goes, processes, actions of operators and machines, and faults. A value, so that
  * it can be told in words and run again.
  */
 import type { FaultPlan } from "@eventbus/testkit"
@@ -69,7 +69,7 @@ export interface BindingPlan {
   readonly groupId: string
   readonly partitions: number
   readonly listener: "single" | "batch" | "whole-batch" | "transactional"
-  /** What a whole-batch handler says when a record fails. */
+  /** The error of a whole-batch handler when a record fails. */
   readonly verdict: "from" | "these" | "none"
   readonly processingOrder: "partition" | "key" | "unordered"
   readonly ackMode: "MANUAL_IMMEDIATE" | "MANUAL"
@@ -89,7 +89,7 @@ export interface BindingPlan {
   readonly shutdownTimeoutMillis: number
 }
 
-/** What happens from outside, so long after the beginning. */
+/** An action from outside, at a time after the beginning. */
 export type Action = { readonly atMillis: number } & (
   | { readonly _tag: "Publish"; readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }
   /** Offsets without a readable record: transaction markers, or records of an aborted transaction. */

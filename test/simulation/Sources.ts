@@ -1,5 +1,5 @@
 /**
- * Which record a copy is of that is on its way to a retry or dead letter topic. Copies of one id may leave several places at one time.
+ * Finds the source record of a copy that is being published. Copies of one id may be published from several partitions at once.
  */
 
 import type { Assignments } from "./Assignments.ts"
@@ -30,7 +30,7 @@ export class Sources {
         .filter(({ failedDeliveries }) => failedDeliveries.has(record.offset))
         .map((assignment): Source => ({ record, assignment }))
     )
-    // What was given up before its partition was revoked leaves all the same.
+    // The copy of a record that was given up before its partition was revoked is still published.
     const held = sources
       .filter(({ assignment: { state } }) => state === "active" || state === "revoked")
       .sort((a, b) => b.assignment.number - a.assignment.number)

@@ -1,5 +1,5 @@
 /**
- * What a ledger keeps account of: records and their fate, assignments, calls that run.
+ * The entries of a ledger: records and their outcomes, assignments, running calls.
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { PartitionName } from "./History.ts"
@@ -36,7 +36,7 @@ export interface FailedDelivery {
   readonly fiber: number | undefined
   /** The processing budget did not leave time for another attempt. */
   readonly budgetReached: boolean
-  /** What it had to do with the circuit breaker that keeps it in its place. */
+  /** Why the circuit breaker holds it. */
   breaker: "came while the breaker was open" | "opened the breaker" | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * What lies in the cluster of a run, read behind everybody's back.
+ * Reads the cluster of a run directly, past every client.
  */
 import type { Broker, ConsumerRecord } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
@@ -44,7 +44,7 @@ const values = (memory: Memory, topics: ReadonlyArray<string>) =>
 export const deadLetters = (memory: Memory, plans: ReadonlyArray<BindingPlan>) =>
   values(memory, plans.map(deadLetterTopic))
 
-/** What transactional handlers published, as far as it was committed. */
+/** Committed records that transactional handlers published. */
 export const outputs = (memory: Memory, plans: ReadonlyArray<BindingPlan>) => values(memory, plans.map(outputTopic))
 
 export const describeGroup = ({

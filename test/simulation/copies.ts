@@ -9,7 +9,7 @@ export interface Copy {
   /** Of the record that it is a copy of; a value that cannot be read carries a mark in front of it. */
   readonly id: string
   readonly key: string | null
-  /** What the connector says about it, by header name without `x-eventbus-`. */
+  /** The connector's headers, by name without `x-eventbus-`. */
   readonly headers: ReadonlyMap<string, string>
   /** Headers of the connector that occur more than once. */
   readonly repeated: ReadonlyArray<string>

@@ -167,7 +167,7 @@ const behaviour = (random: Random.Random, plan: BindingPlan): Behaviour => {
   return random.weighted<Behaviour>([
     [60, { _tag: "Fine", millis }],
     [6, { _tag: "Flaky", failures: random.between(1, plan.onExhausted === "halt" ? 6 : 3), how, millis }],
-    // What always fails would keep a breaker open for ever.
+    // A record that always fails would keep a breaker open for ever.
     [
       plan.onExhausted === "halt" || plan.breaker !== undefined ? 0 : 3,
       { _tag: "Broken", how: how === "interrupt" ? "die" : how, millis }
@@ -269,7 +269,7 @@ const lifecycle = (
 }
 
 /**
- * `FaultPlan.random`, squeezed into the time of trouble. Chances become numbered requests, so that every fault is spent at some time: what must settle
+ * `FaultPlan.random`, squeezed into the time of faults. Chances become numbered requests, so that every fault is spent at some time: what must settle
  * afterwards then has nothing left against it.
  */
 const faults = (

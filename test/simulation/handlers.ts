@@ -36,7 +36,7 @@ class Busy extends Data.TaggedError("Busy")<{ readonly route: Plan.Route }> {}
 
 type HandlerError = Transient | Unwanted | Harmless | Alarm | Busy
 
-/** What all handlers of a run share. */
+/** State that all handlers of a run share. */
 export interface HandlerContext {
   readonly history: History
   readonly plans: Map<string, RecordPlan>
@@ -196,7 +196,7 @@ const routeOf = (route: Plan.Route): Route.Route => {
   }
 }
 
-/** What a transactional handler publishes for a record. */
+/** The output of a transactional handler for a record. */
 const output = (plan: BindingPlan, { value }: Record) =>
   CurrentTransaction.send({ topic: outputTopic(plan), key: null, value: encoder.encode(value) })
 

@@ -9,7 +9,7 @@ import { generate } from "./generate.ts"
 import { type Extent, report } from "./report.ts"
 import { simulate } from "./simulate.ts"
 
-/** What a worker reports about one seed. */
+/** A worker's report about one seed. */
 interface Report {
   readonly seed: number
   readonly steps: number

@@ -11,7 +11,7 @@ export interface PlantedBug extends Defect {
   readonly title: string
   /** Rules that may be the first to see it. */
   readonly seenBy: ReadonlyArray<string>
-  /** What a scenario needs for the bug to matter; seeds without it are passed over. */
+  /** The property that a scenario needs for the bug to matter; other seeds are skipped. */
   readonly needs?: (scenario: Scenario) => boolean
 }
 
@@ -231,7 +231,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "forgets the bound of a tier",
-    seenBy: ["tier-places", "in-flight"],
+    seenBy: ["tier-slots", "in-flight"],
     needs: some((plan) => plan.partitions > 1 && plan.tiers.some(({ concurrency }) => concurrency === 1)),
     changePlan: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, concurrency: 100 })) })
   },

@@ -6,12 +6,12 @@ import { Effect, Queue, Result } from "effect"
 import * as Copies from "./copies.ts"
 import type { History } from "./History.ts"
 
-/** What a planted bug does to a session. Each part stands alone; what is left out is as it should be. */
+/** Changes that a planted bug makes to a session. Each part is independent; missing parts stay correct. */
 export interface Sabotage {
   readonly commit?: (offsets: ReadonlyArray<Broker.OffsetCommit>) => ReadonlyArray<Broker.OffsetCommit>
   readonly seek?: (offset: bigint) => bigint
   readonly resume?: "ignored"
-  /** What is sent in place of a copy to a retry or dead letter topic; nothing: it only counts as sent. */
+  /** The record that is sent instead of a copy to a retry or dead letter topic; without one the copy only counts as sent. */
   readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
   /** Rewrites what the session reports, event by event. */
   readonly events?: () => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>

@@ -136,7 +136,7 @@ export const describeEntry = (entry: Entry): string => {
     case "Connector":
       return `${entry.process}: ${eventSentence(entry.event)}`
     case "TroubleOver":
-      return "the trouble is over"
+      return "the faults are over"
     case "Ended":
       return ["everything is stopped", ...entry.remains.groups].join("; ")
     case "Closed":

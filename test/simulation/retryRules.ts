@@ -28,7 +28,7 @@ const dueTimes: Rule["check"] = on("Called", ({ partition, offsets, atMillis }, 
 })
 
 /** A tier's `concurrency` bounds its handlers in a process. */
-const tierPlaces: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
+const tierSlots: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
   const plan = ledger.planOf(binding)
   const topic = topicOf(partition)
   if (topic === plan.topic) return undefined
@@ -61,7 +61,7 @@ const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => 
   return `${at} is given up after attempt ${attempt} of ${plan.maxAttempts} (${failure.className})`
 })
 
-/** What a settlement says about attempts is what the handler saw. */
+/** A settlement reports as many attempts as the handler saw. */
 const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "Settled") return undefined
   const plan = ledger.planOf(event.binding)
@@ -85,7 +85,7 @@ const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledge
   const from = `${record.partition}: the copy of ${record.offset} (${copy.id})`
   const { state, endingSinceMillis: sinceMillis } = assignment
   const isOver = state !== "active" && state !== "revoked"
-  // What was given up before that leaves all the same: more may be handled behind it.
+  // Copies of records that were given up earlier are still published: records behind them may be handled.
   const isTooLate = sinceMillis !== undefined && assignment.failedDeliveries.get(record.offset)!.atMillis > sinceMillis
   if (isOver || isTooLate) {
     return `${from} is published by ${process}, whose partition is ${isOver ? state : "being given up"}`
@@ -181,7 +181,7 @@ const origins: Rule["check"] = on("Sent", ({ copy }, ledger) => {
     : `a copy of ${copy.id} says that it was first ${Copies.originOf(copy)}, and it was ${origin ?? "never published"}`
 })
 
-/** What counts as routed lies in its topic. */
+/** A routed record has its copy in its topic. */
 const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled" || event.settlement !== "Routed") return undefined
   const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
@@ -192,7 +192,7 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
   return isThere ? undefined : `${record?.plan.id} counts as routed to ${target?.topic}, and there is no copy`
 })
 
-/** What a transaction publishes is there once for each record that was handled. */
+/** The output of transactions has each handled record once. */
 const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
   const published = Map.groupBy(remains.outputs, (id) => id)
   const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
@@ -211,7 +211,7 @@ const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
 
 export const retryRules: ReadonlyArray<Rule> = [
   { name: "due-times", check: dueTimes },
-  { name: "tier-places", check: tierPlaces },
+  { name: "tier-slots", check: tierSlots },
   { name: "attempts", check: attempts },
   { name: "counts", check: counts },
   { name: "origins", check: origins },

@@ -1,5 +1,5 @@
 /**
- * What must hold, whatever happens. A rule looks at the next entry of a history and at what the entries before it amount to; it answers with a
+ * Rules that must hold in every run. A rule checks the next entry of a history against the state that the earlier entries give; it answers with a
  * sentence when the entry breaks it.
  */
 
@@ -132,9 +132,9 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
 })
 
 /**
- * Who gives a partition up lets its handlers end, and commits what they did, so that the next owner repeats nothing. What explains an exception: the
+ * The owner that gives a partition up waits for its handlers and commits their records, so that the next owner repeats nothing. Exceptions: the
  * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause or the
- * circuit breaker kept one from starting.
+ * circuit breaker kept a record from starting.
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
@@ -171,7 +171,7 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
 }
 
 /**
- * Who is asked for a partition releases it before the group takes it away, at the rebalance timeout. Only a release that cannot be delivered explains an
+ * A member that is asked for a partition releases it before the group takes it away, at the rebalance timeout. Only a release that cannot be delivered explains an
  * exception: the longest isolation lasts two minutes.
  */
 const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
@@ -276,7 +276,7 @@ const needless = (remains: Remains, ledger: Ledger): string | undefined => {
 /** Undecodable values carry a mark in front of their id. */
 const valueOf = (value: string): string => value.replace(/^!/, "")
 
-/** When the trouble is over, everything is read to the end. */
+/** When the faults are over, everything is read to the end. */
 const settling: Rule["check"] = on("Ended", ({ remains }) => {
   const [first] = remains.lagging
   return (

@@ -78,7 +78,7 @@ interface World {
   readonly memory: Cluster.Memory
   readonly machines: ReadonlyArray<Machine>
   readonly workshop: HandlerContext
-  /** What went wrong in the simulation itself. */
+  /** Failures of the simulation itself. */
   readonly failures: Array<string>
   /** Actions that have begun and not ended: a broker that is away takes its time to publish or to grow. */
   acting: number
@@ -209,14 +209,14 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
   }
 })
 
-/** Waits for a partition that a broker in trouble has not made yet. */
+/** Waits for a partition that a failing broker has not made yet. */
 const awaitPartition = (memory: World["memory"], topic: string, partition: number) =>
   Effect.repeat(memory.partitionCount(topic), {
     until: (partitions) => partitions > partition,
     schedule: Schedule.spaced("1 second")
   })
 
-/** What changes a log without a reader noticing at once. */
+/** Actions that change a log without a reader noticing at once. */
 const change = Effect.fnUntraced(function* (
   memory: World["memory"],
   history: History,
@@ -258,7 +258,7 @@ const settle = Effect.fnUntraced(function* (world: World) {
   }
 })
 
-/** What is still there when everything had time to end: sentences. */
+/** Sentences that describe the leftovers when everything had time to end. */
 const quiet = Effect.fnUntraced(function* ({ machines, memory, workshop }: World) {
   const noisy = Effect.gen(function* () {
     if (!machines.every((machine) => machine.isQuiet)) return ["a process did not end"]
@@ -271,7 +271,7 @@ const quiet = Effect.fnUntraced(function* ({ machines, memory, workshop }: World
   })
   for (let waited = 0; waited < quietBoundMillis; waited += 1_000) {
     if ((yield* noisy).length === 0) {
-      // What a killed process left in memory gives up by its own timeouts.
+      // Fibers of a killed process end by their own timeouts.
       yield* Effect.sleep(burialMillis)
       return []
     }

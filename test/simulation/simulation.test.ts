@@ -79,11 +79,11 @@ it("seeds that once broke a rule no longer do", () => {
 })
 
 /** Seeds that a planted bug may take to be seen. */
-const patience = 60
+const maxSeeds = 60
 
 const hunt = (bug: PlantedBug): Outcome | undefined => {
   let tried = 0
-  for (let seed = 1; tried < patience; seed++) {
+  for (let seed = 1; tried < maxSeeds; seed++) {
     const scenario = generate(seed)
     if (bug.needs?.(scenario) === false) continue
     tried++
@@ -97,7 +97,7 @@ describe("a planted bug is found", () => {
   for (const bug of plantedBugs) {
     it(bug.title, () => {
       const outcome = hunt(bug)
-      assert.isDefined(outcome?.violation, `not seen in ${patience} seeds`)
+      assert.isDefined(outcome?.violation, `not seen in ${maxSeeds} seeds`)
       assert.include(bug.seenBy, outcome?.violation?.rule, outcome && report(outcome))
     })
   }
