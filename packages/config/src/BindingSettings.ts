@@ -1,23 +1,28 @@
 /**
- * A binding as a configuration describes it: every key has its value.
+ * The settings of a binding as a configuration gives them: every key has its value.
  */
 import type * as Settings from "./Settings.ts"
 
 type Decoded = typeof Settings.Binding.Type
 
+/** Settings of one retry tier. */
 export type TierSettings = typeof Settings.Tier.Type
 
+/** Settings of retries, with the tiers filled in. */
 export interface RetrySettings extends Omit<Decoded["retry"], "tiers"> {
-  /** Empty with `orderingMode: STRICT`, unless the configuration says otherwise. */
+  /** Retry tiers in order. Empty with `orderingMode: STRICT`, unless the configuration sets them. */
   readonly tiers: ReadonlyArray<TierSettings>
 }
 
-/** One binding, complete and frozen. Times in milliseconds. */
+/** One binding, complete and frozen. Times are in milliseconds. */
 export interface BindingSettings extends Omit<Decoded, "handler" | "maxPollRecords" | "retry"> {
+  /** Name of the binding. */
   readonly name: string
-  /** The handler's name; the binding's own when the configuration names none. */
+  /** Name of the handler. Default: the binding's name. */
   readonly handler: string
+  /** `max.poll.records`: the largest batch. Default 50 for SINGLE, 200 for BATCH. */
   readonly maxPollRecords: number
+  /** Retries in place and in tiers. */
   readonly retry: RetrySettings
 }
 
@@ -25,7 +30,7 @@ const tier = (delayMs: number): TierSettings => ({ delayMs, maxAttempts: 3, conc
 
 const defaultTiers: ReadonlyArray<TierSettings> = [10_000, 60_000, 300_000].map(tier)
 
-/** What depends on more than one key. */
+/** Fills in the defaults that depend on another key. */
 export const complete = (name: string, decoded: Decoded): BindingSettings => {
   const { tiers = decoded.orderingMode === "STRICT" ? [] : defaultTiers } = decoded.retry
   return {

@@ -1,14 +1,16 @@
 /**
- * A cluster as a configuration describes it: what the options of a client adapter, such as `KafkaJs.layer`, take.
+ * The settings of a cluster as a configuration gives them. A client adapter, such as `KafkaJs.layer`, takes them as its options.
  */
 import * as Fs from "node:fs/promises"
 import { Effect, Redacted, Schema } from "effect"
 import * as Addresses from "./internal/schema/addresses.ts"
 import type * as Settings from "./Settings.ts"
 
-/** The file of a secret, which could be read when the configuration was loaded, cannot be read any more. */
+/** The file of a secret was readable when the configuration was loaded and cannot be read any more. */
 export class SecretFileUnreadable extends Schema.TaggedError<SecretFileUnreadable>()("SecretFileUnreadable", {
+  /** Absolute path of the file. */
   path: Schema.String,
+  /** Error code of the operating system, such as `ENOENT`. */
   code: Schema.String
 }) {
   override get message(): string {
@@ -16,53 +18,77 @@ export class SecretFileUnreadable extends Schema.TaggedError<SecretFileUnreadabl
   }
 }
 
-/** A secret of the configuration; one that is in a file is read again whenever it is needed, so that it may be rotated. */
+/** A secret of the configuration. A secret in a file is read again at each use, so that it can be rotated. */
 export type Secret = Redacted.Redacted<string> | Effect.Effect<Redacted.Redacted<string>, SecretFileUnreadable>
 
-/** Certificates are PEM. */
+/** Options of TLS. Certificates and keys are PEM. */
 export interface SslSettings {
+  /** Authorities to trust. Default: those of Node.js. */
   readonly ca?: string | Secret
+  /** Certificate of the client, for mutual TLS. Default none. */
   readonly cert?: string | Secret
+  /** Private key of the client. Default none. */
   readonly key?: Secret
+  /** Passphrase of the private key. Default none. */
   readonly passphrase?: Secret
+  /** Host name that the broker's certificate must have. Default: the broker's host. */
   readonly servername?: string
+  /** Whether an untrusted certificate is refused. Default true. */
   readonly rejectUnauthorized: boolean
 }
 
+/** Authentication by user name and password (SASL PLAIN or SCRAM). */
 export interface PasswordSettings {
+  /** `sasl.mechanism` in lower case. */
   readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
+  /** The user. */
   readonly username: string
+  /** The user's password. */
   readonly password: Secret
 }
 
-/** Tokens by the client credentials grant of OAuth 2. */
+/** Authentication by tokens (SASL OAUTHBEARER), which the client credentials grant of OAuth 2 issues. */
 export interface ClientCredentialsSettings {
+  /** `sasl.mechanism` in lower case. */
   readonly mechanism: "oauthbearer"
+  /** URL of the token endpoint. */
   readonly tokenEndpoint: string
+  /** The client's id at the authorization server. */
   readonly clientId: string
+  /** The client's secret at the authorization server. */
   readonly clientSecret: Secret
+  /** Scope of the tokens. Default: the server's own. */
   readonly scope?: string
+  /** Part of the token request that carries id and secret. Default `header`. */
   readonly credentialsIn?: "header" | "form"
 }
 
-/** One cluster, complete and frozen. Times in milliseconds. */
+/** One cluster, complete and frozen. Times are in milliseconds. */
 export interface ClusterSettings {
+  /** Name of the cluster in the configuration; bindings refer to it. */
   readonly alias: string
-  /** host:port, one or more. */
+  /** `bootstrap.servers`: one or more host:port. */
   readonly brokers: ReadonlyArray<string>
+  /** `client.id`. Default `eventbus`. */
   readonly clientId: string
+  /** TLS; true trusts the authorities of Node.js. Default: no TLS. */
   readonly ssl?: true | SslSettings
+  /** Authentication. Default none. */
   readonly sasl?: PasswordSettings | ClientCredentialsSettings
+  /** Longest time for one connection attempt, in ms. Default 3000. */
   readonly connectionTimeout: number
+  /** `request.timeout.ms`, in ms. Default 30000. */
   readonly requestTimeout: number
+  /** Number of connection retries before connecting fails. Default 3. */
   readonly retries: number
+  /** `metadata.max.age.ms`, in ms. Default 10000. */
   readonly metadataMaxAge: number
 }
 
-/** host:port, several with commas; undefined where one of them is none. */
+/** Parses host:port, several separated by commas. Undefined when one of them is not host:port. */
 export const addresses: (text: string) => ReadonlyArray<string> | undefined = Addresses.parse
 
-/** By alias, from what the schema decoded. */
+/** Settings of one cluster from the decoded configuration. */
 export const complete = (alias: string, decoded: typeof Settings.Cluster.Type): ClusterSettings => {
   const { brokers, ssl, sasl, connectionTimeoutMs, requestTimeoutMs, metadataMaxAgeMs, clientId, retries } = decoded
   return {
@@ -89,7 +115,7 @@ const sslOf = (ssl: typeof Settings.Ssl.Type): SslSettings => {
   }
 }
 
-/** The schema has seen to it that a mechanism has what it needs. */
+/** The schema has checked that each mechanism has its keys. */
 const saslOf = (sasl: typeof Settings.Sasl.Type): PasswordSettings | ClientCredentialsSettings => {
   const { mechanism, username, password, passwordFile, clientSecret, clientSecretFile, ...token } = sasl
   const { tokenEndpoint, clientId, scope, credentialsIn } = token

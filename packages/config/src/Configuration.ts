@@ -6,8 +6,8 @@
  * const Main = Configuration.layer(config, handlers).pipe(Layer.provide(KafkaJs.layer(config.clusters[0]!)))
  * ```
  *
- * Everything is checked before anything is started, and all mistakes are told at once: `ConfigurationValidation` has one issue for each, with path, what
- * was found, what is allowed, and file, line and column.
+ * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
+ * file, line and column.
  */
 import { Binding, type Broker, EventBusConnector, EventBusError } from "@eventbus/core"
 import { Effect, Layer } from "effect"
@@ -15,14 +15,14 @@ import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
-import * as Coherence from "./internal/assemble/coherence.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
+import * as SettingRules from "./internal/assemble/settingRules.ts"
 import * as Overrides from "./internal/environment/environment.ts"
 import * as Variables from "./internal/environment/variables.ts"
 import { canonical } from "./internal/files/canonical.ts"
 import * as Files from "./internal/files/files.ts"
 import * as Texts from "./internal/files/texts.ts"
-import { frozen } from "./internal/schema/frozen.ts"
+import { deepFreeze } from "./internal/schema/deepFreeze.ts"
 import * as Shape from "./internal/schema/shape.ts"
 import * as Issues from "./internal/tree/issues.ts"
 import * as Node from "./internal/tree/node.ts"
@@ -30,35 +30,37 @@ import { overlay } from "./internal/tree/overlay.ts"
 import { toNode } from "./internal/tree/plainData.ts"
 import * as Settings from "./Settings.ts"
 
-/** Complete and immutable. */
+/** A configuration, complete and immutable. */
 export interface Configuration {
-  /** In the order of the file. Empty when it names none: then the program says which clusters there are. */
+  /** Clusters in the order of the file. Empty when the file has none; the program then provides the brokers. */
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
-  /** In the order of the file. */
+  /** Bindings in the order of the file. */
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
 }
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** Options of `load`. */
 export interface LoadOptions {
   /**
-   * `prod` lays `app-prod.yaml` over `app.yaml`; of several, later ones over earlier ones. Default: `EVENTBUS_PROFILE` of the variables, with commas
-   * between several; else none.
+   * Profiles to lay over the file: `prod` reads `app-prod.yaml` over `app.yaml`. Later profiles win over earlier ones. Default: `EVENTBUS_PROFILE`
+   * from `env`, several separated by commas; without it, none.
    */
   readonly profile?: string | ReadonlyArray<string>
-  /** For `${NAME}` and for keys by variable (`EVENTBUS_BINDINGS_ORDERS_CONCURRENCY`), which win over all files. Default `process.env`. */
+  /** Variables for `${NAME}` and for keys (`EVENTBUS_BINDINGS_ORDERS_CONCURRENCY`), which win over all files. Default `process.env`. */
   readonly env?: Environment
-  /** Checks as well whether each binding has a handler that fits, as `bindings` does: for who wants all mistakes at once. Default: not checked. */
+  /** Handlers to check the bindings against, as `bindings` does, so that one failure lists all mistakes. Default: not checked. */
   readonly handlers?: Handlers<unknown>
 }
 
+/** Options of `parse`. */
 export interface ParseOptions {
-  /** Default yaml. */
+  /** Format of the text. Default yaml. */
   readonly format?: "yaml" | "json"
-  /** Names the text in issues, and what `passwordFile` and its like are relative to. Default: the format. */
+  /** Name of the text in issues, and base of relative paths such as `passwordFile`. Default: the format. */
   readonly file?: string
-  /** As for `load`. Default: none. */
+  /** Variables, as for `load`. Default none. */
   readonly env?: Environment
 }
 
@@ -66,7 +68,10 @@ const rootShape = Shape.make(Settings.Root.ast)
 const root = Shape.select(rootShape, "Struct")!
 const bindingShape = Shape.make(Settings.Binding.ast)
 
-/** Reads a file, what it includes, its profiles and the environment. JSON when its name ends with `.json`, else YAML. */
+/**
+ * Reads a file with its includes, its profiles and the environment. The format is JSON when the name ends with `.json`, otherwise YAML. Fails with
+ * `ConfigurationValidation`, which lists all mistakes.
+ */
 export const load = Effect.fnUntraced(function* (
   path: string,
   options: LoadOptions = {}
@@ -89,7 +94,7 @@ export const load = Effect.fnUntraced(function* (
 const profilesOf = (profile: string | ReadonlyArray<string>): ReadonlyArray<string> =>
   (typeof profile === "string" ? profile.split(",") : profile).map((each) => each.trim()).filter((each) => each !== "")
 
-/** Reads a text, which includes nothing. */
+/** Reads a text. It may not include files. Fails with `ConfigurationValidation`, which lists all mistakes. */
 export const parse = Effect.fnUntraced(function* (
   text: string,
   options: ParseOptions = {}
@@ -101,7 +106,10 @@ export const parse = Effect.fnUntraced(function* (
   return yield* finish(refuseInclude(tree, issues), Variables.fromRecord(env), issues)
 })
 
-/** Reads plain data: what a file would hold, as objects and arrays. Texts are taken as they are, without variables. */
+/**
+ * Reads plain data: the contents of a file as objects and arrays. `${NAME}` is not replaced. Fails with `ConfigurationValidation`, which lists all
+ * mistakes.
+ */
 export const decode = (data: unknown): Effect.Effect<Configuration, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
     const issues = Issues.make()
@@ -109,7 +117,7 @@ export const decode = (data: unknown): Effect.Effect<Configuration, EventBusErro
     return complete(refuseInclude(tree, issues), issues)
   })
 
-/** Reads one binding from plain data, such as the body of a request. Paths of issues begin below the binding. */
+/** Reads one binding from plain data, such as the body of a request. Paths of issues begin below the binding. Fails with `ConfigurationValidation`. */
 export const decodeBinding = (
   name: string,
   data: unknown
@@ -120,22 +128,22 @@ export const decodeBinding = (
     const settings = Assemble.one(name, tree, issues)
     const all = issues.all()
     return settings === undefined || all.length > 0
-      ? Effect.fail(new EventBusError.ConfigurationValidation({ binding: name, issues: withoutPlaces(all) }))
-      : Effect.succeed(frozen(settings))
+      ? Effect.fail(new EventBusError.ConfigurationValidation({ binding: name, issues: withoutLocations(all) }))
+      : Effect.succeed(deepFreeze(settings))
   })
 
-/** There is nothing to look at behind a place in data. */
-const withoutPlaces = (issues: ReadonlyArray<EventBusError.ConfigurationIssue>) =>
+/** Data has no file to point into, so its issues have no location. */
+const withoutLocations = (issues: ReadonlyArray<EventBusError.ConfigurationIssue>) =>
   issues.map(({ path, found, allowed }) => ({ path, found, allowed }))
 
 const refuseInclude = (tree: Node.Node | undefined, issues: Issues.Issues): Node.Node | undefined => {
   const include = Node.child(tree, "include")
   if (include !== undefined)
-    issues.add(["include"], "an include", "includes in a file that is loaded", Node.place(include))
+    issues.add(["include"], "an include", "includes in a file that is loaded", Node.sourceLocation(include))
   return tree
 }
 
-/** With the environment: variables in texts, keys by variable, and secrets from files. */
+/** Applies the environment: variables in texts, variables as keys, and secrets from files. */
 const finish = Effect.fnUntraced(function* (
   files: Node.Node | undefined,
   variables: Variables.Variables,
@@ -148,7 +156,7 @@ const finish = Effect.fnUntraced(function* (
   return yield* complete(whole, issues, handlers)
 })
 
-/** From a tree to settings that fit together. */
+/** Decodes a tree and checks the rules between its settings. */
 const complete = Effect.fnUntraced(function* (
   tree: Node.Node | undefined,
   issues: Issues.Issues,
@@ -159,10 +167,10 @@ const complete = Effect.fnUntraced(function* (
   if (configuration === undefined || all.length > 0) {
     return yield* new EventBusError.ConfigurationValidation({ issues: all })
   }
-  return frozen(configuration)
+  return deepFreeze(configuration)
 })
 
-/** `eventbus.defaults` below each binding. */
+/** Lays each binding over `eventbus.defaults`. */
 const withDefaults = (tree: Node.Node): Node.Node => {
   const eventbus = Node.child(tree, "eventbus")
   const defaults = Node.child(eventbus, "defaults")
@@ -186,8 +194,8 @@ const withDefaults = (tree: Node.Node): Node.Node => {
 }
 
 /**
- * The bindings with their handlers. Refused, all at once: a handler that is missing, one that does not fit the settings, and an error name that the
- * handler does not know.
+ * The bindings with their handlers. Fails with `ConfigurationValidation` for missing handlers, for handlers that do not fit the settings, and for
+ * error names that a handler does not declare; it lists all of them.
  */
 export const bindings = <R>(
   configuration: Configuration,
@@ -205,11 +213,11 @@ export const bindings = <R>(
       : Effect.succeed(configuration.bindings.map((settings) => handlers.byName.get(settings.handler)!.bind(settings)))
   })
 
-/** The bindings without code, for plans and checks: a record that one gets is a defect. */
+/** The bindings without handlers, for plans and checks. A record that one of them receives is a defect. */
 export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Binding.Binding<never>> =>
-  configuration.bindings.map(Coherence.withoutHandler)
+  configuration.bindings.map(SettingRules.withoutHandler)
 
-/** Registers and starts all bindings, when each has its handler and all fit together; closing the layer stops them. */
+/** Checks the bindings as `bindings` does, then registers and starts them. Closing the layer stops them. */
 export const layer = <R>(
   configuration: Configuration,
   handlers: Handlers<R>
@@ -225,7 +233,7 @@ export const layer = <R>(
     })
   )
 
-/** `load` and `layer` in one, for a program whose brokers do not come from the file. */
+/** `load` and `layer` in one step, for a program whose brokers do not come from the file. */
 export const layerFile = <R>(
   file: string,
   handlers: Handlers<R>,

@@ -1,5 +1,5 @@
 /**
- * The defaults as a file: `eventbus-defaults.yaml` of this package is it. Nothing needs it; it may be copied, or included and overridden.
+ * The defaults as a YAML file. The package publishes it as `eventbus-defaults.yaml`. It may be copied, or included and overridden; nothing requires it.
  */
 
 import * as Shape from "./internal/schema/shape.ts"
@@ -9,7 +9,7 @@ import * as Settings from "./Settings.ts"
 const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   lines.map((line) => (line === "" ? line : `  ${line}`))
 
-/** Keys with a default; the others as comments. */
+/** A line for each key: keys with a default are set, other keys are comments. */
 const lines = (shape: Shape.Struct): ReadonlyArray<string> =>
   Array.from(shape.keys).flatMap(([key, { shape: inner }]): ReadonlyArray<string> => {
     const name = Names.kebab(key)

@@ -1,5 +1,5 @@
 /**
- * What a program gives to a binding that a file describes: the code. The file names it, `handler: charge`, or the binding's own name does.
+ * The code of a binding that a file describes. The file refers to it by `handler: charge`, or by the binding's own name.
  */
 import {
   type Binding,
@@ -21,57 +21,59 @@ import {
 
 export type { Options }
 
-/** Code of any kind. `R` is what it requires. */
+/** A handler of any kind. `R` is its requirement. */
 export interface Handler<out R> {
+  /** Input of the handler: one record, a batch, or one record in a transaction. */
   readonly kind: "record" | "batch" | "transaction"
-  /** What an error may be called in the file, per tag, when the handler declares it. */
+  /** The handler's error tags, each with the names that a file may use for it. Undefined when the handler does not declare its errors. */
   readonly errors: ReadonlyMap<string, ReadonlyArray<string>> | undefined
+  /** Whether the handler has `onDeadLetter`. */
   readonly hasOnDeadLetter: boolean
-  /** A binding of these settings that runs the code. */
+  /** Makes a binding of these settings that runs the handler. Throws `InvalidRetryPolicy` for tiers that contradict each other. */
   readonly bind: (settings: BindingSettings) => Binding.Binding<R>
 }
 
-/** Gets one record at a time. */
+/** A handler that receives one record at a time. */
 export const make = <V, E = never, R = never, K = Uint8Array | null, P = never>(
   options: Options<K, V, E, P> & {
     readonly handler: (delivery: Delivery.Delivery<K, V>) => Effect.Effect<unknown, E, R>
   }
-): Handler<R | P> => ({ ...facts("record", options), bind: (settings) => perRecord(settings, options) })
+): Handler<R | P> => ({ ...summaryOf("record", options), bind: (settings) => perRecord(settings, options) })
 
-/** Gets one record at a time, and none that was handled before: see `IdempotencyStore`. `{}` takes its defaults. */
+/** A handler that receives each record once: an `IdempotencyStore` remembers handled records. `idempotency: {}` has the store's defaults. */
 export const idempotent = <V, E = never, R = never, K = Uint8Array | null, P = never>(
   options: Options<K, V, E, P> & {
     readonly handler: (delivery: Delivery.Delivery<K, V>) => Effect.Effect<unknown, E, R>
     readonly idempotency: IdempotencyStore.Options<K, V>
   }
 ): Handler<R | P | IdempotencyStore.IdempotencyStore> => ({
-  ...facts("record", options),
+  ...summaryOf("record", options),
   bind: (settings) => idempotentOnce(settings, options)
 })
 
-/** Gets whole batches; for `listenerType: BATCH`. */
+/** A handler that receives whole batches; for `listenerType: BATCH`. */
 export const batch = <V, E = never, R = never, K = Uint8Array | null, P = never>(
   options: Options<K, V, Exclude<E, EventBusError.BatchProcessing>, P> & {
     readonly handleBatch: (batch: Delivery.Batch<K, V>) => Effect.Effect<unknown, E, R>
   }
-): Handler<R | P> => ({ ...facts("batch", options), bind: (settings) => perBatch(settings, options) })
+): Handler<R | P> => ({ ...summaryOf("batch", options), bind: (settings) => perBatch(settings, options) })
 
-/** What it publishes through `CurrentTransaction` and the offset of the record are one Kafka transaction. */
+/** A handler in a Kafka transaction: records that it publishes through `CurrentTransaction`, and the offset of its record, commit together. */
 export const transactional = <V, E = never, R = never, K = Uint8Array | null, P = never>(
   options: Options<K, V, E, P> & {
     readonly handler: (delivery: Delivery.Delivery<K, V>) => Effect.Effect<unknown, E, R>
   }
 ): Handler<Exclude<R, CurrentTransaction.CurrentTransaction> | P> => ({
-  ...facts("transaction", options),
+  ...summaryOf("transaction", options),
   bind: (settings) => perTransaction(settings, options)
 })
 
-/** A plain function: the value is bytes. */
+/** A handler from a plain function that receives keys and values as bytes. */
 export const fromFunction = <E, R>(
   handler: (delivery: Delivery.Delivery<Uint8Array | null, Uint8Array | null>) => Effect.Effect<unknown, E, R>
 ): Handler<R> => make({ value: Serde.bytes, handler })
 
-const facts = (
+const summaryOf = (
   kind: Handler<never>["kind"],
   options: {
     readonly errors?: { readonly [tag: string]: ReadonlyArray<string> } | undefined

@@ -1,27 +1,27 @@
 /**
- * What every kind of handler takes beside the handler itself.
+ * The options that every kind of handler has.
  */
 import type { BindingOptions, CircuitBreaker, Classifier, DeadLetterRecord, Serde } from "@eventbus/core"
 import type { Effect } from "effect"
 
-/** What every kind of handler takes. `P` is what the code beside the handler requires. */
+/** The options that every kind of handler has. `P` is the requirement of `onDeadLetter` and `probe`. */
 export interface Options<K, V, E, P> {
-  /** How to read keys. Default `Serde.bytes`. */
+  /** Serde of keys. Default `Serde.bytes`. */
   readonly key?: Serde.Serde<K>
-  /** How to read values. */
+  /** Serde of values. */
   readonly value: Serde.Serde<V>
-  /** Where errors go, by tag. Default: what the file says (`nonRetryableExceptions` ...); an error that it does not name is retried. */
+  /** Routes of errors by tag. Default: the lists of the file (`nonRetryableExceptions` ...); an error without a rule is retried. */
   readonly onError?: BindingOptions.OnError<E>
-  /** What errors without a rule in `onError` mean; asked before the file's lists. */
+  /** Classifies errors without a rule in `onError`, before the lists of the file. Default none. */
   readonly classifier?: Classifier.ExceptionClassifier
   /**
-   * Every error that the handler fails with, by tag, with the names that a file may use for it beside the tag, such as
-   * `{ GatewayTimeout: ["java.net.SocketTimeoutException"] }`. With it, a name in the file that none of them has is refused. Default: not checked.
+   * Every error tag of the handler, with the names that a file may use for it beside the tag, such as `{ GatewayTimeout:
+   * ["java.net.SocketTimeoutException"] }`. With it, an unknown error name in the file is refused. Default: names are not checked.
    */
   readonly errors?: { readonly [T in Tags<E>]: ReadonlyArray<string> }
-  /** For the strategies ALERT_AND_STORE and CUSTOM. */
+  /** Called with each dead letter under the strategies ALERT_AND_STORE and CUSTOM, which require it. */
   readonly onDeadLetter?: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, P>
-  /** Asked whether the dependency is back, before the breaker half-opens. */
+  /** Asks whether the dependency works again, before the breaker becomes half-open. Default: the breaker becomes half-open without it. */
   readonly probe?: CircuitBreaker.Options<P>["probe"]
 }
 

@@ -12,20 +12,22 @@ import type { Delivery } from "@eventbus/core"
 import { type Effect, Predicate } from "effect"
 import * as Handler from "./Handler.ts"
 
-/** `R` is what they require together. */
+/** Handlers by name. `R` is their common requirement. */
 export interface Handlers<out R> {
+  /** Handler of each name. */
   readonly byName: ReadonlyMap<string, Handler.Handler<R>>
 }
 
 /**
- * A handler, or a plain function that gets keys and values as bytes and returns an Effect. Not `Handler<unknown>`: one that is made in its place would take
- * `unknown` for what it requires.
+ * A handler, or a plain function that receives keys and values as bytes and returns an Effect.
+ *
+ * It is not `Handler<unknown>`: TypeScript would infer `unknown` as the requirement of a handler that is made inline.
  */
 export type Input =
   | Pick<Handler.Handler<never>, "kind" | "errors" | "hasOnDeadLetter">
   | ((delivery: Delivery.Delivery<Uint8Array | null, Uint8Array | null>) => object)
 
-/** Of a function that returns no Effect, something that nobody can provide. */
+/** A function that returns no Effect requires something that nobody can provide, so it does not compile. */
 type Requirements<I> =
   I extends Handler.Handler<infer R>
     ? R
@@ -33,7 +35,7 @@ type Requirements<I> =
       ? R
       : "a handler is a function that returns an Effect"
 
-/** By the names that a configuration uses. */
+/** Makes handlers by the names that a configuration uses. Plain functions become handlers. */
 export const make = <const H extends { readonly [name: string]: Input }>(
   handlers: H
 ): Handlers<Requirements<H[keyof H]>> => {
@@ -42,7 +44,7 @@ export const make = <const H extends { readonly [name: string]: Input }>(
     byName: new Map(
       Object.entries<Input>(handlers).map(([name, input]) => [
         name,
-        // What H says of each, taken together.
+        // The type parameter H holds the requirement of each handler.
         (Predicate.isFunction(input) ? Handler.fromFunction(input as PlainFunction<R>) : input) as Handler.Handler<R>
       ])
     )

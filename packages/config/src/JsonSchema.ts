@@ -1,12 +1,13 @@
 /**
- * The schema as JSON Schema (draft 7), for completion and checks in editors: `eventbus.schema.json` of this package is it.
+ * The schema as JSON Schema (draft 7), for completion and checks in editors. The package publishes it as `eventbus.schema.json`.
  *
- * It knows every spelling of every key, and takes `${NAME}` for any value. It asks for no key, since a profile need not repeat what it is laid over; the
- * loader has the last word.
+ * It knows every spelling of every key and accepts `${NAME}` for any value. It requires no key, since a profile need not repeat the keys of the file
+ * below it. The loader has the last word.
  */
 import type * as Leaves from "./internal/schema/leaves.ts"
 import * as Shape from "./internal/schema/shape.ts"
 import * as Settings from "./Settings.ts"
+/** A JSON value. */
 
 export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
@@ -16,8 +17,8 @@ interface Section {
 
 const variable: Section = { type: "string", pattern: "\\$\\{.+\\}" }
 
-const leaf = (facts: Leaves.Facts): Section => {
-  const { allowed, json, description, fallback } = facts
+const leaf = (info: Leaves.SettingInfo): Section => {
+  const { allowed, json, description, fallback } = info
   const isText = json["type"] === "string"
   return {
     description: `${description} Allowed: ${allowed}.`,
@@ -42,7 +43,7 @@ const struct = ({ keys, spellings, description }: Shape.Struct): Section => ({
 const describe = (shape: Shape.Shape): Section => {
   switch (shape._tag) {
     case "Leaf":
-      return leaf(shape.facts)
+      return leaf(shape.info)
     case "Struct":
       return struct(shape)
     case "Dictionary":
@@ -54,11 +55,11 @@ const describe = (shape: Shape.Shape): Section => {
   }
 }
 
-/** The whole document. */
+/** The whole schema document. */
 export const document: Section = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Event Bus Connector",
   ...describe(Shape.make(Settings.Root.ast)),
-  // A place for anchors.
+  // Keys that begin with `x-` hold anchors.
   patternProperties: { "^x-": {} }
 }

@@ -5,7 +5,7 @@
  * const Main = ResilientConsumer.layerFile("appsettings.json", Handler.make({ value: Serde.json(Order), handler }))
  * ```
  *
- * Topics are called `{TopicName}.retry.{n}` and `{TopicName}.error`. All mistakes are told at once, by the keys of the file.
+ * The topics have the names `{TopicName}.retry.{n}` and `{TopicName}.error`. `ConfigurationValidation` lists all mistakes by the keys of the file.
  */
 import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
 import { Effect, Layer, Predicate, Schema, type Scope } from "effect"
@@ -15,7 +15,7 @@ import { canonical } from "./internal/files/canonical.ts"
 import * as Files from "./internal/files/files.ts"
 import * as Texts from "./internal/files/texts.ts"
 import { decoder } from "./internal/schema/decoding.ts"
-import { frozen } from "./internal/schema/frozen.ts"
+import { deepFreeze } from "./internal/schema/deepFreeze.ts"
 import { duration, text, topicName, whole, withDefault } from "./internal/schema/leaves.ts"
 import * as Shape from "./internal/schema/shape.ts"
 import * as Issues from "./internal/tree/issues.ts"
@@ -25,7 +25,7 @@ import { toNode } from "./internal/tree/plainData.ts"
 const section = <F extends Schema.Struct.Fields>(description: string, fields: F) =>
   Schema.Struct(fields).annotate({ description })
 
-/** The keys below `KafkaConsumer`. */
+/** The schema of the keys below `KafkaConsumer`. */
 export const KafkaConsumer = section("A result-based consumer.", {
   TopicName: topicName("The Kafka topic to read, and the binding's name."),
   ConsumerNumber: whole("Consumers (group members) in this process. Default 1.").pipe(withDefault(1)),
@@ -49,23 +49,32 @@ export const KafkaConsumer = section("A result-based consumer.", {
 
 type Decoded = typeof KafkaConsumer.Type
 
-/** What code sets: the keys below `KafkaConsumer`. */
+/** The keys below `KafkaConsumer`, as code sets them. */
 export interface Values {
+  /** Topic to read, and name of the binding. */
   readonly TopicName: string
+  /** Consumer group. */
   readonly GroupId: string
+  /** `bootstrap.servers`: host:port, several separated by commas. */
   readonly BootstrapServers: string
-  /** Consumers in this process, 1 or more. Default 1. */
+  /** Number of consumers in this process, 1 or more. Default 1. */
   readonly ConsumerNumber?: number
+  /** URL of the schema registry; values are then Avro. Default none: values are JSON. */
   readonly SchemaRegistryUrl?: string
-  /** Default `{TopicName}.error`. */
+  /** Topic of dead letters. Default `{TopicName}.error`. */
   readonly Error?: { readonly TopicName?: string }
-  /** Delay in ms, 0 or more; RetryAttempts 0 to 100. Default: no retries. */
-  readonly RetryPolicy?: { readonly Delay: number | string; readonly RetryAttempts: number }
+  /** Retries. Default: none. */
+  readonly RetryPolicy?: {
+    /** Wait before each attempt: a number of ms, or text such as `10s`; 0 or more. */
+    readonly Delay: number | string
+    /** Attempts after the first one, 0 to 100; each has its own topic. */
+    readonly RetryAttempts: number
+  }
 }
 
 /** One binding, named like its topic, and one cluster, `default`. */
 export interface ResilientConsumer extends Configuration.Configuration {
-  /** Set when values are Avro. */
+  /** URL of the schema registry when values are Avro; otherwise undefined. */
   readonly schemaRegistryUrl: string | undefined
 }
 
@@ -75,7 +84,7 @@ const root = "KafkaConsumer"
 const shape = Shape.make(KafkaConsumer.ast)
 const decodeKeys = decoder(KafkaConsumer)
 
-/** Reads a file: JSON when its name ends with `.json`, else YAML. Sections beside `KafkaConsumer` are not looked at. */
+/** Reads a file: JSON when its name ends with `.json`, otherwise YAML. Sections beside `KafkaConsumer` are ignored. Fails with `ConfigurationValidation`. */
 export const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<ResilientConsumer, EventBusError.ConfigurationValidation> {
@@ -93,7 +102,10 @@ export const load = Effect.fnUntraced(function* (
     : parse(content, { file: path, format: path.endsWith(".json") ? "json" : "yaml" })
 })
 
-/** Reads a text with the root `KafkaConsumer`. `file` names it in issues; by default, the format does. Default json. */
+/**
+ * Reads a text with the root `KafkaConsumer`. `format` defaults to json; `file` names the text in issues and defaults to the format. Fails with
+ * `ConfigurationValidation`.
+ */
 export const parse = (
   content: string,
   options: { readonly format?: Texts.Format; readonly file?: string } = {}
@@ -104,12 +116,12 @@ export const parse = (
     const tree = Texts.parse(content, file, format, issues)
     const below = Node.child(tree, root)
     if (tree !== undefined && below === undefined) {
-      issues.add([root], "nothing", `a section ${root} at the top of the file`, Node.place(tree))
+      issues.add([root], "nothing", `a section ${root} at the top of the file`, Node.sourceLocation(tree))
     }
     return below === undefined ? refuse(issues) : read(below, [root], issues)
   })
 
-/** Reads plain data, such as `Values`: what is below `KafkaConsumer`. */
+/** Reads plain data, such as `Values`: the keys below `KafkaConsumer`. Fails with `ConfigurationValidation`. */
 export const decode = (values: unknown): Read =>
   Effect.suspend(() => read(toNode(values, { name: "data" }), [], Issues.make()))
 
@@ -121,23 +133,23 @@ const read = Effect.fnUntraced(function* (
   path: Node.Path,
   issues: Issues.Issues
 ): Effect.fn.Return<ResilientConsumer, EventBusError.ConfigurationValidation> {
-  const trail = path.reduce<Node.Trail | undefined>((above, key) => ({ above, key }), undefined)
-  const keys = decodeKeys(canonical(node, shape, issues, trail), path, issues)
+  const keyPath = path.reduce<Node.KeyPath | undefined>((above, key) => ({ parent: above, key }), undefined)
+  const keys = decodeKeys(canonical(node, shape, issues, keyPath), path, issues)
   if (!("value" in keys) || issues.all().length > 0) return yield* refuse(issues)
   const configuration = yield* Effect.catchTag(
     Configuration.decode(dataOf(keys.value)),
     "ConfigurationValidation",
     (error) => {
       for (const { path: inside, found, allowed } of error.issues) {
-        issues.add([...path, ...keyOf(inside, keys.value.TopicName)], found, allowed, Node.place(node))
+        issues.add([...path, ...keyOf(inside, keys.value.TopicName)], found, allowed, Node.sourceLocation(node))
       }
       return refuse(issues)
     }
   )
-  return frozen({ ...configuration, schemaRegistryUrl: keys.value.SchemaRegistryUrl })
+  return deepFreeze({ ...configuration, schemaRegistryUrl: keys.value.SchemaRegistryUrl })
 })
 
-/** The same as the connector's own configuration says it. */
+/** The same settings in the connector's own configuration. */
 const dataOf = (keys: Decoded) => {
   const { Delay = 0, RetryAttempts = 0 } = keys.RetryPolicy ?? {}
   return {
@@ -154,7 +166,8 @@ const dataOf = (keys: Decoded) => {
             dlt: { topic: keys.Error?.TopicName },
             retry: {
               tier0: { maxAttempts: 1 },
-              // Tiers of one delay would share a topic; the names of the seed are one for each attempt.
+              // Tiers with equal delays would share a topic, but the seed names one topic for each attempt. Delays that differ by a millisecond keep
+              // them apart.
               tiers: Array.from({ length: RetryAttempts }, (_, index) => ({ delayMs: Delay + index, maxAttempts: 1 }))
             }
           }
@@ -173,7 +186,7 @@ const keysOf = new Map<string, Node.Path>([
   ["retry", ["RetryPolicy"]]
 ])
 
-/** The key that a path inside the connector's configuration comes from. */
+/** Maps a path of the connector's configuration to the key of this file. */
 const keyOf = (path: string, topic: string): Node.Path => {
   const binding = Node.formatPath(["eventbus", "bindings", topic])
   const [key] = path.startsWith(binding) ? (/\w+/.exec(path.slice(binding.length)) ?? []) : []
@@ -181,8 +194,8 @@ const keyOf = (path: string, topic: string): Node.Path => {
 }
 
 /**
- * A handler; or a function that makes one for the registry's URL (undefined: JSON), such as
- * `(url) => Effect.map(Avro.orJson(url, Order), (value) => Handler.make({ value, handler }))` with `Avro` of `@eventbus/avro`.
+ * A handler, or a function that makes one from the registry's URL (undefined: JSON), such as `(url) => Effect.map(Avro.orJson(url, Order), (value) =>
+ * Handler.make({ value, handler }))` with `Avro` of `@eventbus/avro`.
  */
 export type Input<R, E = never, RX = never> =
   | Handler<R>
@@ -194,7 +207,10 @@ type Registered<R, E, RX> = Layer.Layer<
   R | Exclude<RX, Scope.Scope> | Broker.Broker
 >
 
-/** Registers and starts the consumer with its handler; closing the layer stops it. Avro without a function that brings the decoder is refused. */
+/**
+ * Registers and starts the consumer with its handler. Closing the layer stops it. Fails with `ConfigurationValidation` when values are Avro and
+ * `input` is a plain handler, which has no Avro decoder.
+ */
 export const layer = <R, E = never, RX = never>(
   consumer: ResilientConsumer,
   input: Input<R, E, RX>
@@ -216,7 +232,7 @@ const handlerOf = <R, E, RX>(
   if (url === undefined) return Effect.succeed(input)
   const issues = Issues.make()
   const allowed = "no such key, for JSON: Avro needs a decoder of its own, given as (schemaRegistryUrl) => handler"
-  // A URL may hold a password.
+  // The message does not show the URL, since it may hold a password.
   issues.add([root, "SchemaRegistryUrl"], "a URL (not shown)", allowed)
   return refuse(issues)
 }

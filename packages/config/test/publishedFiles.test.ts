@@ -36,8 +36,8 @@ const compare = (shape: Shape.Shape, described: Described, path: string): number
       assert.strictEqual(property!.title, key)
       assert.include(property!.description!, Shape.description(below))
       const leaf = Shape.select(below, "Leaf")
-      if (leaf?.facts.fallback !== undefined && below._tag === "Leaf") {
-        assert.deepStrictEqual(property!.default, leaf.facts.fallback)
+      if (leaf?.info.fallback !== undefined && below._tag === "Leaf") {
+        assert.deepStrictEqual(property!.default, leaf.info.fallback)
       }
       count += 1 + compare(below, property!, `${path}.${spelling}`)
     }

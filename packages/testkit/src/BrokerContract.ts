@@ -30,7 +30,7 @@ export interface Options<E> {
   readonly layer: Layer.Layer<Broker.Broker, E>
   /** `virtual` runs each test on a `VirtualClock`; `live` runs on the real clock, with 60 seconds for each test. */
   readonly clock: "virtual" | "live"
-  /** What the client can do. Default: `fullCapabilities`. */
+  /** Capabilities of the client. Default: `fullCapabilities`. */
   readonly capabilities?: Partial<Capabilities>
 }
 

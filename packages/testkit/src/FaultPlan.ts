@@ -33,15 +33,27 @@ export interface Match {
 /** The effect of a fault on one request. */
 export type RequestEffect =
   /** The request takes longer. A delay beyond the request timeout is a lost response. */
-  | { readonly _tag: "Delay"; readonly duration: Duration.Input }
+  | {
+      readonly _tag: "Delay"
+      /** Added to the duration of the request. */
+      readonly duration: Duration.Input
+    }
   /** The request never arrives and the client times out. Producers retry. */
   | { readonly _tag: "LoseRequest" }
   /** The request takes effect, but its answer gets lost. Producers retry; a non-idempotent producer writes twice. */
   | { readonly _tag: "LoseResponse" }
   /** The request has no effect, and the caller gets this error unchanged. */
-  | { readonly _tag: "Refuse"; readonly error: BrokerError.BrokerError }
+  | {
+      readonly _tag: "Refuse"
+      /** The failure of the caller. */
+      readonly error: BrokerError.BrokerError
+    }
   /** The request takes effect, and the caller gets this error all the same: the caller cannot know whether it happened. */
-  | { readonly _tag: "ApplyThenFail"; readonly error: BrokerError.BrokerError }
+  | {
+      readonly _tag: "ApplyThenFail"
+      /** The failure of the caller. */
+      readonly error: BrokerError.BrokerError
+    }
   /** `produce` only: the broker writes the records twice, as after a retry that nothing deduplicates. */
   | { readonly _tag: "Duplicate" }
   /** `produce` only: the broker flips one byte of each value before it writes. */
@@ -50,32 +62,90 @@ export type RequestEffect =
 /** The effect of a fault on the cluster or on one client. An absent target is chosen at random. */
 export type ClusterEffect =
   /** No broker answers for this long. Group members do not expire in that time. */
-  | { readonly _tag: "BrokerDown"; readonly duration: Duration.Input }
+  | {
+      readonly _tag: "BrokerDown"
+      /** Length of the outage. */
+      readonly duration: Duration.Input
+    }
   /** Group requests fail with `CoordinatorUnavailable` for this long. */
-  | { readonly _tag: "CoordinatorMoved"; readonly duration: Duration.Input }
+  | {
+      readonly _tag: "CoordinatorMoved"
+      /** Length of the outage. */
+      readonly duration: Duration.Input
+    }
   /** The coordinator removes a member as after a session timeout. The member learns it at its next heartbeat. */
-  | { readonly _tag: "SessionExpired"; readonly groupId?: string; readonly clientId?: string }
+  | {
+      readonly _tag: "SessionExpired"
+      /** Group of the member. Default: any. */
+      readonly groupId?: string
+      /** `client.id` of the member. Default: any. */
+      readonly clientId?: string
+    }
   /** The coordinator takes one partition from its owner without a revocation, and assigns it again. */
-  | { readonly _tag: "PartitionLost"; readonly topic?: string; readonly partition?: number }
+  | {
+      readonly _tag: "PartitionLost"
+      /** Topic of the partition. Default: any. */
+      readonly topic?: string
+      /** Number of the partition. Default: any. */
+      readonly partition?: number
+    }
   /** A consumer's connection fails: its events end with `BrokerUnavailable`, and no LeaveGroup is sent. */
-  | { readonly _tag: "ConnectionDropped"; readonly clientId?: string }
+  | {
+      readonly _tag: "ConnectionDropped"
+      /** `client.id` of the consumer. Default: any. */
+      readonly clientId?: string
+    }
   /** A network partition: nothing passes between a client and the broker for this long, and neither is told. */
-  | { readonly _tag: "Isolated"; readonly clientId?: string; readonly duration: Duration.Input }
+  | {
+      readonly _tag: "Isolated"
+      /** `client.id` of the client. Default: any. */
+      readonly clientId?: string
+      /** Length of the isolation. */
+      readonly duration: Duration.Input
+    }
   /** kill -9: nothing that this client sends arrives from now on, and no LeaveGroup is sent. */
-  | { readonly _tag: "Kill"; readonly clientId: string }
+  | {
+      readonly _tag: "Kill"
+      /** `client.id` of the client. */
+      readonly clientId: string
+    }
 
 /** When a fault on a request applies. */
 export type RequestTrigger =
   /** The nth matching request, counted from 1. */
-  | { readonly _tag: "Nth"; readonly match: Match; readonly nth: number }
+  | {
+      readonly _tag: "Nth"
+      /** The requests that count. */
+      readonly match: Match
+      /** Number of the request, from 1. */
+      readonly nth: number
+    }
   /** Each matching request with this probability, 0 to 1. */
-  | { readonly _tag: "Chance"; readonly match: Match; readonly probability: number }
+  | {
+      readonly _tag: "Chance"
+      /** The requests that the fault may affect. */
+      readonly match: Match
+      /** 0 to 1. */
+      readonly probability: number
+    }
 
 /** A trigger and its effect. */
 export type Fault =
-  | { readonly _tag: "OnRequest"; readonly trigger: RequestTrigger; readonly effect: RequestEffect | ClusterEffect }
+  | {
+      readonly _tag: "OnRequest"
+      /** When the fault applies. */
+      readonly trigger: RequestTrigger
+      /** The effect on the request, the cluster or a client. */
+      readonly effect: RequestEffect | ClusterEffect
+    }
   /** Once, this long after the broker started. */
-  | { readonly _tag: "At"; readonly after: Duration.Input; readonly effect: ClusterEffect }
+  | {
+      readonly _tag: "At"
+      /** Time since the broker started. */
+      readonly after: Duration.Input
+      /** The effect on the cluster or a client. */
+      readonly effect: ClusterEffect
+    }
 
 /** A seed and its faults. */
 export interface FaultPlan {

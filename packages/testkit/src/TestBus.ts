@@ -131,7 +131,14 @@ export interface AnyBinding {
   /** Name of the binding. */
   readonly name: string
   /** The settings that tell a binding from other objects. */
-  readonly definition: { readonly topic: string; readonly groupId: string; readonly handler: object }
+  readonly definition: {
+    /** The topic that the binding reads. */
+    readonly topic: string
+    /** The group of the binding. */
+    readonly groupId: string
+    /** The handler of the binding. */
+    readonly handler: object
+  }
 }
 
 /** The services that the handlers of some bindings require. */

@@ -2,7 +2,7 @@
  * A clock that jumps to the next sleep as soon as every fiber is idle, so that waiting costs no real time.
  *
  * A test moves a `TestClock` by hand. On this clock a program runs as it would on a real clock, timeouts and waits included, always in the same
- * order. It serves simulations and programs that wait in many places.
+ * order. It serves simulations and programs with many waits.
  */
 import { Clock, Context, type Duration, Effect, Layer, Scheduler } from "effect"
 import { toMillis } from "effect/Duration"

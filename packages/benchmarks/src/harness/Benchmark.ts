@@ -14,13 +14,13 @@ export type Samples = typeof Samples.Type
 export type Parameters = Readonly<Record<string, number>>
 
 /** Where a process finds what it needs. Serialisable. */
-export const Place = Schema.Struct({
+export const ProcessInput = Schema.Struct({
   brokers: Schema.Array(Schema.String),
   topic: Schema.String,
   groupId: Schema.String,
   overrides: Schema.Record(Schema.String, Schema.Number)
 })
-export type Place = typeof Place.Type
+export type ProcessInput = typeof ProcessInput.Type
 
 /** A process that a participant has started. */
 export interface Helper {
@@ -32,7 +32,7 @@ export interface Helper {
 }
 
 /** One turn of one participant. */
-export interface Round<P extends Parameters> extends Place {
+export interface Round<P extends Parameters> extends ProcessInput {
   readonly parameters: P
   /** Starts another process of this benchmark; it does not outlive the round. */
   readonly start: (helper: string) => Effect.Effect<Helper>

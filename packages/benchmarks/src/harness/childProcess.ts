@@ -1,7 +1,7 @@
 /** The process side of `processes.ts`. */
 import { Cause, Deferred, Effect, References, Schema, Scope } from "effect"
 import { benchmarks } from "../benchmarks.ts"
-import type { Place } from "./Benchmark.ts"
+import type { ProcessInput } from "./Benchmark.ts"
 import { type Answer, Order, start } from "./processes.ts"
 
 const [benchmarkName = "", roleName = ""] = process.argv.slice(2)
@@ -13,17 +13,17 @@ const answer = (value: Answer): Promise<void> =>
     process.send?.(value, () => resolve())
   })
 
-const run = (place: Place) =>
+const run = (input: ProcessInput) =>
   Effect.gen(function* () {
     const benchmark = yield* Effect.promise(benchmarks[benchmarkName] ?? (() => Promise.reject(benchmarkName)))
     const role = benchmark.role(roleName)
     if (role === undefined) return yield* Effect.die(`no process is called ${roleName}`)
     const scope = yield* Effect.scope
     return yield* role({
-      ...place,
+      ...input,
       stopped: Deferred.await(stopped),
       begin: () => void answer({ _tag: "Begun" }),
-      start: (helper) => Effect.provideService(start(benchmarkName, helper, place, undefined), Scope.Scope, scope)
+      start: (helper) => Effect.provideService(start(benchmarkName, helper, input, undefined), Scope.Scope, scope)
     })
   }).pipe(
     Effect.scoped,
@@ -39,7 +39,7 @@ process.on("message", (message) => {
   const order = decodeOrder(message)
   if (order._tag === "Stop") Deferred.doneUnsafe(stopped, Effect.void)
   else
-    Effect.runPromise(run(order.place))
+    Effect.runPromise(run(order.input))
       .then(answer)
       .then(() => process.exit())
 })

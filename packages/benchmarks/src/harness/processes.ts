@@ -4,10 +4,13 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Schema, type Scope } from "effect"
-import { type Helper, Place, ProcessFailed, Samples } from "./Benchmark.ts"
+import { type Helper, ProcessFailed, ProcessInput, Samples } from "./Benchmark.ts"
 
 /** What a process is told. */
-export const Order = Schema.Union([Schema.TaggedStruct("Begin", { place: Place }), Schema.TaggedStruct("Stop", {})])
+export const Order = Schema.Union([
+  Schema.TaggedStruct("Begin", { input: ProcessInput }),
+  Schema.TaggedStruct("Stop", {})
+])
 export type Order = typeof Order.Type
 
 /** What a process answers: that it has begun (at most once, and not all do), and how it ended. */
@@ -25,7 +28,7 @@ const entry = fileURLToPath(new URL("./childProcess.ts", import.meta.url))
 export const start = (
   benchmark: string,
   role: string,
-  place: Place,
+  input: ProcessInput,
   profileFolder: string | undefined
 ): Effect.Effect<Helper, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -49,7 +52,7 @@ export const start = (
       Deferred.doneUnsafe(samples, answer._tag === "Measured" ? Effect.succeed(answer.samples) : failed(answer.detail))
     })
     const tell = (order: Order) => child.connected && child.send(order)
-    tell({ _tag: "Begin", place })
+    tell({ _tag: "Begin", input })
     return {
       begun: Deferred.await(begun),
       stop: Effect.sync(() => void tell({ _tag: "Stop" })),

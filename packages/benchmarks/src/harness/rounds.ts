@@ -75,8 +75,8 @@ export const run: (
     Effect.gen(function* () {
       const topic = yield* topicOf(plan)
       const groupId = `${runName}-${name.replaceAll(" ", "-")}-${round}`
-      const place = { brokers, topic, groupId, overrides: options.overrides }
-      const { samples } = yield* Processes.start(benchmark.name, name, place, options.profileFolder)
+      const input = { brokers, topic, groupId, overrides: options.overrides }
+      const { samples } = yield* Processes.start(benchmark.name, name, input, options.profileFolder)
       return yield* samples
     }).pipe(Effect.scoped)
 

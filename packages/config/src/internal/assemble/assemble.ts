@@ -1,6 +1,5 @@
 /**
- * From a tree to settings: the schema, and the rules for settings that belong together. A binding with a mistake does not hide those of others, nor other
- * mistakes of its own.
+ * Decodes a tree into settings and checks the rules between settings. One mistake hides neither other mistakes of its binding nor those of other bindings.
  */
 import * as BindingSettings from "../../BindingSettings.ts"
 import * as ClusterSettings from "../../ClusterSettings.ts"
@@ -12,9 +11,9 @@ import * as Issues from "../tree/issues.ts"
 import * as Names from "../tree/names.ts"
 import * as Node from "../tree/node.ts"
 import { assign, without } from "../tree/overlay.ts"
-import * as Causes from "./causes.ts"
-import * as Coherence from "./coherence.ts"
 import * as HandlerChecks from "./handlerChecks.ts"
+import * as RuleInputs from "./ruleInputs.ts"
+import * as SettingRules from "./settingRules.ts"
 
 interface Assembled {
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
@@ -24,7 +23,7 @@ interface Assembled {
 const decodeRoot = decoder(Settings.Root)
 const decodeBinding = decoder(Settings.Binding)
 
-/** Undefined when the schema refuses a part of it. */
+/** Decodes a whole configuration. Undefined when the schema refuses a part of it. */
 export const all = (
   tree: Node.Node,
   issues: Issues.Issues,
@@ -42,7 +41,7 @@ export const all = (
   }
   checkAliases(tree, issues)
   checkRules(
-    settings.bindings.map((binding) => ({ binding, unknown: [] })),
+    settings.bindings.map((binding) => ({ binding, refused: [] })),
     tree,
     issues,
     handlers
@@ -50,7 +49,7 @@ export const all = (
   return settings
 }
 
-/** Undefined when the schema refuses a part of it. Paths begin below the binding. */
+/** Decodes one binding. Undefined when the schema refuses a part of it. Paths begin below the binding. */
 export const one = (
   name: string,
   tree: Node.Node,
@@ -58,7 +57,7 @@ export const one = (
 ): BindingSettings.BindingSettings | undefined => {
   const readable = withoutRefused(name, tree, [], issues)
   if (readable !== undefined) report([readable], tree, () => [], issues)
-  return readable === undefined || readable.unknown.length > 0 ? undefined : readable.binding
+  return readable === undefined || readable.refused.length > 0 ? undefined : readable.binding
 }
 
 const bindingsPath = ["eventbus", "bindings"]
@@ -73,30 +72,30 @@ const partial = (tree: Node.Node, issues: Issues.Issues, handlers: Handlers<unkn
   checkRules(readable, tree, issues, handlers)
 }
 
-/** What can be read of a binding; undefined when it is no section. */
+/** Decodes a binding without its refused parts; undefined when it is not a section. */
 const withoutRefused = (
   name: string,
   node: Node.Node,
   path: Node.Path,
   issues: Issues.Issues
-): Coherence.Readable | undefined => {
+): SettingRules.PartialBinding | undefined => {
   const decoded = decodeBinding(node, path, issues)
-  if ("value" in decoded) return { binding: BindingSettings.complete(name, decoded.value), unknown: [] }
+  if ("value" in decoded) return { binding: BindingSettings.complete(name, decoded.value), refused: [] }
   if (node._tag !== "Section") return undefined
-  const unknown = decoded.refused.map((each) => Shape.optionalPart(bindingShape, each))
-  const readable = unknown.reduce(
+  const refused = decoded.refused.map((each) => Shape.optionalPart(bindingShape, each))
+  const readable = refused.reduce(
     (rest, part) => (isRequired(part) ? assign(rest, part, placeholder(node)) : without(rest, part)),
     node as Node.Node
   )
   const again = decodeBinding(readable, [], Issues.make())
-  return "value" in again ? { binding: BindingSettings.complete(name, again.value), unknown } : undefined
+  return "value" in again ? { binding: BindingSettings.complete(name, again.value), refused } : undefined
 }
 
 const bindingShape = Shape.make(Settings.Binding.ast)
 
 const isRequired = ([key]: Node.Path): boolean => key === "topic" || key === "groupId"
 
-/** Stands for what has no default and was refused. */
+/** Stands for a refused value of a required key. */
 const placeholder = ({ source, offset }: Node.Node): Node.Scalar => ({
   _tag: "Scalar",
   source,
@@ -105,32 +104,33 @@ const placeholder = ({ source, offset }: Node.Node): Node.Scalar => ({
 })
 
 const checkRules = (
-  readable: ReadonlyArray<Coherence.Readable>,
+  readable: ReadonlyArray<SettingRules.PartialBinding>,
   tree: Node.Node,
   issues: Issues.Issues,
   handlers: Handlers<unknown> | undefined
 ): void => {
   report(readable, tree, (name) => [...bindingsPath, name], issues)
   if (handlers === undefined) return
-  for (const { binding, unknown } of readable) {
+  for (const { binding, refused } of readable) {
     for (const { path, found, allowed } of HandlerChecks.problems(binding, handlers)) {
-      if (!Causes.areUnknown(path, unknown)) add([...bindingsPath, binding.name, ...path], found, allowed, tree, issues)
+      if (!RuleInputs.dependsOnRefused(path, refused))
+        add([...bindingsPath, binding.name, ...path], found, allowed, tree, issues)
     }
   }
 }
 
 const report = (
-  readable: ReadonlyArray<Coherence.Readable>,
+  readable: ReadonlyArray<SettingRules.PartialBinding>,
   tree: Node.Node,
   prefix: (name: string) => Node.Path,
   issues: Issues.Issues
 ): void => {
-  for (const { index, path, found, allowed } of Coherence.problems(readable)) {
+  for (const { index, path, found, allowed } of SettingRules.problems(readable)) {
     add([...prefix(readable[index]!.binding.name), ...path], found, allowed, tree, issues)
   }
 }
 
-/** Where the file has clusters, bindings name one of them. */
+/** In a file with clusters, every binding must name one of them. */
 const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
   const eventbus = Node.child(tree, "eventbus")
   const clusters = Node.child(eventbus, "clusters")
@@ -149,7 +149,7 @@ const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
   }
 }
 
-/** At the place of the path, or of what is nearest above it. */
+/** Adds an issue with the location of its path, or of the nearest node above it. */
 const add = (path: Node.Path, found: string, allowed: string, tree: Node.Node, issues: Issues.Issues): void => {
   let node: Node.Node | undefined = tree
   let nearest = tree
@@ -157,7 +157,7 @@ const add = (path: Node.Path, found: string, allowed: string, tree: Node.Node, i
     node = Node.child(node, key)
     nearest = node ?? nearest
   }
-  // What a variable holds is not told.
+  // The message does not show the content of a variable.
   const isVariable = node?._tag === "Scalar" && node.template !== undefined
-  issues.add(path, isVariable ? Node.show(node!) : found, allowed, Node.place(nearest))
+  issues.add(path, isVariable ? Node.show(node!) : found, allowed, Node.sourceLocation(nearest))
 }

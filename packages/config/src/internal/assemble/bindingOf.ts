@@ -1,5 +1,5 @@
 /**
- * From settings and code to a binding of core.
+ * Makes a core binding from settings and code.
  */
 import {
   Binding,
@@ -42,28 +42,28 @@ export const perBatch = <K, V, E, R, P>(
   settings: BindingSettings,
   code: PerBatch<K, V, E, R, P>
 ): Binding.Binding<R | P> =>
-  Binding.makeBatch(settings.name, { ...optionsOf(settings, code), handleBatch: ruledByFile(code.handleBatch) })
+  Binding.makeBatch(settings.name, { ...optionsOf(settings, code), handleBatch: withoutErrorType(code.handleBatch) })
 
 export const transactional = <K, V, E, R, P>(
   settings: BindingSettings,
   code: PerRecord<K, V, E, R, P>
 ): Binding.Binding<Exclude<R, CurrentTransaction.CurrentTransaction> | P> => {
   const { ackMode: _, commitInterval: __, processingOrder: ___, ...options } = optionsOf(settings, code)
-  return Binding.makeTransactional(settings.name, { ...options, handler: ruledByFile(code.handler) })
+  return Binding.makeTransactional(settings.name, { ...options, handler: withoutErrorType(code.handler) })
 }
 
 const recordOptions = <K, V, E, R, P>(settings: BindingSettings, code: PerRecord<K, V, E, R, P>) => ({
   ...optionsOf(settings, code),
   listenerType: settings.listenerType,
   batchFailureStrategy: settings.batchFailureStrategy,
-  handler: ruledByFile(code.handler)
+  handler: withoutErrorType(code.handler)
 })
 
-/** Core demands a rule for each error of a handler. Here the file may have them instead, so that as far as types go there are no errors. */
-const ruledByFile = <A, R>(handler: (input: A) => Effect.Effect<unknown, unknown, R>) =>
+/** Core's types demand a rule for each error of a handler. Here the file may hold the rules, so the handler's error type is removed. */
+const withoutErrorType = <A, R>(handler: (input: A) => Effect.Effect<unknown, unknown, R>) =>
   handler as (input: A) => Effect.Effect<unknown, never, R>
 
-/** Everything but the handler itself. */
+/** All options except for the handler. */
 const optionsOf = <K, V, E, P>(settings: BindingSettings, code: Options<K, V, E, P>) => ({
   ...plainOptions(settings),
   retry: retryPolicyOf(settings),
@@ -111,7 +111,7 @@ const plainOptions = (settings: BindingSettings) => ({
 const namingOf = ({ naming, dlt: { topic } }: BindingSettings): TopicName.NamingStrategy =>
   topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
 
-/** Throws `InvalidRetryPolicy` for tiers that do not fit together. */
+/** Throws `InvalidRetryPolicy` for tiers that contradict each other. */
 const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
   const { tier0, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
   const blocking = {
@@ -153,7 +153,7 @@ const breakerOf = <R>(
   }
 }
 
-/** A strategy whose handler is missing was refused before; to look at settings alone, it stores. */
+/** `handlerChecks` refuses a strategy without its `onDeadLetter`. A binding without code, for rules and plans, stores its dead letters. */
 const deadLetterOf = <R>(
   { dlt }: BindingSettings,
   onDeadLetter: ((letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>) | undefined

@@ -1,5 +1,5 @@
 /**
- * Whether a binding's settings and its handler fit together.
+ * Checks whether a binding's settings and its handler fit together.
  */
 import type { BindingSettings } from "../../BindingSettings.ts"
 import type { Handlers } from "../../Handlers.ts"
@@ -8,7 +8,7 @@ import * as Names from "../tree/names.ts"
 import type * as Node from "../tree/node.ts"
 
 export interface Problem {
-  /** Below the binding. */
+  /** Path below the binding. */
   readonly path: Node.Path
   readonly found: string
   readonly allowed: string

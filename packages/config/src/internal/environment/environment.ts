@@ -1,8 +1,9 @@
 /**
- * Environment variables as the top layer: `EVENTBUS_BINDINGS_ORDERS_GROUP_ID=billing` is `eventbus.bindings.orders.groupId`.
+ * Environment variables as the top layer: `EVENTBUS_BINDINGS_ORDERS_GROUP_ID=billing` sets `eventbus.bindings.orders.groupId`.
  *
- * A name of the user's (a binding, a cluster) is written like a key: upper case, everything but letters and digits as `_`. Names that exist are found by
- * that; another one is a new entry, in kebab case. A list takes its entries with commas, or one at a time by index: `..._RETRY_TIERS_0_DELAY_MS`.
+ * Names of bindings and clusters are written like keys: in upper case, with `_` for every character that is not a letter or a digit. A name that
+ * exists in the tree is matched that way; any other name creates a new entry in kebab case. A list takes its entries separated by commas, or one by
+ * one by index: `..._RETRY_TIERS_0_DELAY_MS`.
  */
 
 import * as Shape from "../schema/shape.ts"
@@ -14,7 +15,7 @@ import type { Variables } from "./variables.ts"
 
 const prefix = "EVENTBUS_"
 
-/** The root with what the variables say, whatever their order. */
+/** Lays the variables over the root. Their order does not matter. */
 export const override = (
   root: Node.Node | undefined,
   shape: Shape.Struct,
@@ -26,7 +27,7 @@ export const override = (
   let result = root
   for (const name of Array.from(variables.keys()).sort(inOrder)) {
     const rest = name.slice(prefix.length)
-    // Others may begin so, too.
+    // Other programs' variables may have the same prefix.
     if (!name.startsWith(prefix) || !sections.some((section) => rest === section || rest.startsWith(`${section}_`))) {
       continue
     }
@@ -55,7 +56,7 @@ export const override = (
   return result
 }
 
-/** Indices by their number: entry 10 of a list is behind entry 9. */
+/** Sorts by number, so that entry 10 of a list comes after entry 9. */
 const inOrder = new Intl.Collator("en", { numeric: true }).compare
 
 const suggest = (name: string): string =>
@@ -81,10 +82,10 @@ const currentSpellings: Spellings = ({ spellings }) => spellings
 
 const withFormerSpellings: Spellings = ({ spellings, formerSpellings }) => [...spellings, ...formerSpellings]
 
-/** The variable that stands for a key below `eventbus`. */
+/** The name of the variable for a key below `eventbus`. */
 const nameOf = (keys: Node.Path): string => `${prefix}${keys.map((key) => Names.constant(String(key))).join("_")}`
 
-/** The key that the rest of a variable's name stands for. */
+/** The key behind the rest of a variable's name. */
 const find = (
   rest: string,
   shape: Shape.Shape,
@@ -112,7 +113,7 @@ const find = (
   return dictionary && findByName(rest, dictionary, node, within)
 }
 
-/** Of several names that fit, the longest that leads to a key. */
+/** The longest matching name that leads to a key. */
 const findByName = (
   rest: string,
   { value }: Shape.Dictionary,

@@ -1,5 +1,6 @@
 /**
- * `${NAME}` and `${NAME:default}` in texts. Defaults may have variables of their own; `$${` is a literal `${`. What a variable holds is not looked into.
+ * Replaces `${NAME}` and `${NAME:default}` in texts. A default may contain variables, and `$${` is a literal `${`. The content of a variable is not
+ * replaced again.
  */
 import type { Issues } from "../tree/issues.ts"
 import * as Node from "../tree/node.ts"
@@ -10,17 +11,22 @@ export type Variables = ReadonlyMap<string, string>
 export const fromRecord = (record: Readonly<Record<string, string | undefined>>): Variables =>
   new Map(Object.entries(record).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
-/** The node with all texts filled in; itself, when there is nothing to fill in. */
-export const interpolate = (node: Node.Node, variables: Variables, issues: Issues, trail?: Node.Trail): Node.Node => {
+/** The node with all variables replaced. A node without variables is returned unchanged. */
+export const interpolate = (
+  node: Node.Node,
+  variables: Variables,
+  issues: Issues,
+  keyPath?: Node.KeyPath
+): Node.Node => {
   switch (node._tag) {
     case "List": {
-      const items = node.items.map((item, key) => interpolate(item, variables, issues, { above: trail, key }))
+      const items = node.items.map((item, key) => interpolate(item, variables, issues, { parent: keyPath, key }))
       return items.some((item, index) => item !== node.items[index]) ? { ...node, items } : node
     }
     case "Section": {
       let isChanged = false
       const entries = node.entries.map((entry) => {
-        const value = interpolate(entry.value, variables, issues, { above: trail, key: entry.key })
+        const value = interpolate(entry.value, variables, issues, { parent: keyPath, key: entry.key })
         if (value === entry.value) return entry
         isChanged = true
         return { ...entry, value }
@@ -29,7 +35,7 @@ export const interpolate = (node: Node.Node, variables: Variables, issues: Issue
     }
     case "Scalar":
       return typeof node.value === "string" && node.template === undefined && node.value.includes("${")
-        ? filled(node, node.value, variables, issues, trail)
+        ? filled(node, node.value, variables, issues, keyPath)
         : node
   }
 }
@@ -39,14 +45,14 @@ const filled = (
   template: string,
   variables: Variables,
   issues: Issues,
-  trail: Node.Trail | undefined
+  keyPath: Node.KeyPath | undefined
 ): Node.Scalar => {
   const result = fill(template, variables)
   if ("problem" in result) {
-    issues.add(Node.pathOf(trail), result.problem, result.allowed, Node.place(node))
+    issues.add(Node.pathOf(keyPath), result.problem, result.allowed, Node.sourceLocation(node))
     return { ...node, value: undefined }
   }
-  // Without a variable in it, it is a text like any other.
+  // A text without a variable needs no template.
   return result.isFilled ? { ...node, value: result.text, template } : { ...node, value: result.text }
 }
 
@@ -82,7 +88,7 @@ const fill = (template: string, variables: Variables, depth = 0): Filled => {
   return { text: text + template.slice(position), isFilled }
 }
 
-/** Of the variable that begins in front of `from`: those in its default come first. */
+/** The end of the variable that begins in front of `from`, after the ends of the variables in its default. */
 const closing = (template: string, from: number): number => {
   let open = 1
   for (let index = from; index < template.length; index++) {
@@ -100,7 +106,7 @@ const resolve = (text: string, variables: Variables, depth: number): Filled => {
     return { problem: "a variable without a name", allowed: form }
   }
   const value = variables.get(name)
-  // ":-" is the shell's: its default also stands for an empty variable.
+  // As in a shell, the default of ":-" also replaces an empty variable.
   if (value !== undefined && !(mark === ":-" && value === "")) return { text: value, isFilled: true }
   if (fallback !== undefined) return fill(fallback, variables, depth + 1)
   return {

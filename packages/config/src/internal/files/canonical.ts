@@ -1,5 +1,6 @@
 /**
- * Brings keys into their one spelling: files that say `group-id` and `groupId` can be laid over each other then. Unknown and repeated keys end here.
+ * Brings every key into its canonical spelling, so that files with `group-id` and with `groupId` can be merged. Unknown and duplicate keys are
+ * refused here.
  */
 
 import * as Shape from "../schema/shape.ts"
@@ -7,14 +8,14 @@ import type { Issues } from "../tree/issues.ts"
 import * as Names from "../tree/names.ts"
 import * as Node from "../tree/node.ts"
 
-export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, trail?: Node.Trail): Node.Node => {
+export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, keyPath?: Node.KeyPath): Node.Node => {
   if (node._tag === "Scalar") return node
   if (node._tag === "List") {
     const list = Shape.select(shape, "List")
     if (list === undefined) return node
     return {
       ...node,
-      items: node.items.map((item, key) => canonical(item, list.item, issues, { above: trail, key }))
+      items: node.items.map((item, key) => canonical(item, list.item, issues, { parent: keyPath, key }))
     }
   }
   const struct = Shape.select(shape, "Struct")
@@ -24,35 +25,36 @@ export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, t
   const entries: Array<Node.Entry> = []
   for (const entry of node.entries) {
     const key = struct === undefined ? entry.key : struct.spellings.get(entry.key)
-    // A place for anchors, at the top of a file.
-    if (trail === undefined && key === undefined && entry.key.startsWith("x-")) continue
+    // Keys that begin with `x-`, at the top of a file, hold anchors.
+    if (keyPath === undefined && key === undefined && entry.key.startsWith("x-")) continue
     const inner = key === undefined ? undefined : (struct?.keys.get(key)?.shape ?? dictionary?.value)
     if (key === undefined || inner === undefined) {
-      const path = [...Node.pathOf(trail), entry.key]
+      const path = [...Node.pathOf(keyPath), entry.key]
       const newName = struct?.formerSpellings.get(entry.key)
       if (newName === undefined) {
-        issues.add(path, "an unknown key", known(entry.key, struct?.keys.keys() ?? []), placeOf(node, entry))
+        issues.add(path, "an unknown key", known(entry.key, struct?.keys.keys() ?? []), locationOf(node, entry))
       } else {
-        issues.add(path, "a key that was renamed", `${newName}, its new name`, placeOf(node, entry))
+        issues.add(path, "a key that was renamed", `${newName}, its new name`, locationOf(node, entry))
       }
       continue
     }
     const before = seen.get(key)
     if (before !== undefined) {
       if (entry.merged) continue
-      const { line } = placeOf(node, before)
+      const { line } = locationOf(node, before)
       const found = `"${entry.key}" beside "${before.key}"${line === undefined ? "" : `, in line ${line},`} a duplicate`
-      issues.add([...Node.pathOf(trail), key], found, "each key once", placeOf(node, entry))
+      issues.add([...Node.pathOf(keyPath), key], found, "each key once", locationOf(node, entry))
       continue
     }
     seen.set(key, entry)
-    const value = canonical(entry.value, inner, issues, { above: trail, key })
+    const value = canonical(entry.value, inner, issues, { parent: keyPath, key })
     entries.push(key === entry.key && value === entry.value ? entry : { key, offset: entry.offset, value })
   }
   return { ...node, entries }
 }
 
-const placeOf = ({ source }: Node.Section, { offset }: Node.Entry): Node.Place => Node.place({ source, offset })
+const locationOf = ({ source }: Node.Section, { offset }: Node.Entry): Node.SourceLocation =>
+  Node.sourceLocation({ source, offset })
 
 const known = (name: string, keys: Iterable<string>): string => {
   const all = Array.from(keys)

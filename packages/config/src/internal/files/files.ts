@@ -1,5 +1,5 @@
 /**
- * Reads a configuration's files: what it includes, itself, and its profiles, each over the one before.
+ * Reads the files of a configuration: its includes, the file itself and its profiles, each over the one before.
  */
 import * as Fs from "node:fs/promises"
 import * as Path from "node:path"
@@ -11,7 +11,7 @@ import { assign, overlay } from "../tree/overlay.ts"
 import { canonical } from "./canonical.ts"
 import * as Texts from "./texts.ts"
 
-/** The bytes of a regular file; another one, or one that is too large, is not read. */
+/** Reads the bytes of a regular file. Other kinds of files and files over the limit are refused. */
 export const readBytes = Effect.fnUntraced(function* (path: string) {
   return yield* Effect.tryPromise({
     try: async () => {
@@ -36,9 +36,9 @@ export const readBytes = Effect.fnUntraced(function* (path: string) {
 
 const formatOf = (path: string): Texts.Format => (path.endsWith(".json") ? "json" : "yaml")
 
-/** Reads files of one shape. Undefined where a file cannot be read, which is an issue. */
+/** A reader for files of one shape. Its result is undefined for a file that cannot be read, which is also an issue. */
 export const reader = (shape: Shape, issues: Issues) => {
-  /** A file is read once, however often it is included. */
+  /** Each file is read once, however often it is included. */
   const known = new Map<string, Node.Node | undefined>()
 
   const read = Effect.fnUntraced(function* (
@@ -59,7 +59,7 @@ export const reader = (shape: Shape, issues: Issues) => {
     return tree
   })
 
-  /** The tree over the files that it includes. */
+  /** Lays the tree over the files that it includes. */
   const including = Effect.fnUntraced(function* (
     tree: Node.Node,
     file: string,
@@ -70,7 +70,7 @@ export const reader = (shape: Shape, issues: Issues) => {
     for (const include of includesOf(tree)) {
       const path = Path.join(Path.dirname(file), String(include.value))
       if (here.some((each) => Path.resolve(each) === Path.resolve(path))) {
-        issues.add(["include"], [...here, path].join(" -> "), "includes without a cycle", Node.place(include))
+        issues.add(["include"], [...here, path].join(" -> "), "includes without a cycle", Node.sourceLocation(include))
         continue
       }
       const included = yield* read(path, here)
@@ -93,19 +93,22 @@ const includesOf = (tree: Node.Node): ReadonlyArray<Node.Scalar> => {
 const isFiles = (node: Node.Node): boolean =>
   node._tag === "Scalar" ? typeof node.value === "string" : node._tag === "List" && node.items.every(isFiles)
 
-/** What is no list of files stays, for the schema to refuse. */
+/** An `include` that is not a list of files stays, so that the schema refuses it. */
 const withoutIncludes = (tree: Node.Node): Node.Node =>
   tree._tag === "Section"
     ? { ...tree, entries: tree.entries.filter(({ key, value }) => !(key === "include" && isFiles(value))) }
     : tree
 
-/** `conf/app.yaml` and `prod` to `conf/app-prod.yaml`. */
+/** Maps `conf/app.yaml` and `prod` to `conf/app-prod.yaml`. */
 export const profileFile = (file: string, profile: string): string => {
   const { dir, name, ext } = Path.parse(file)
   return Path.join(dir, `${name}-${profile}${ext}`)
 }
 
-/** Puts the content of `passwordFile` where `password` is, and so for every key of the clusters with such a twin, which gets its full path. */
+/**
+ * Reads the secrets of the clusters from files: the content of `passwordFile` becomes `password`, and so for every key with a `File` key. The `File`
+ * key gets its absolute path.
+ */
 export const readSecrets = Effect.fnUntraced(function* (
   root: Node.Node,
   shape: Shape,
@@ -127,38 +130,38 @@ const withSecrets = Effect.fnUntraced(function* (
   const entries: Array<Node.Entry> = []
   for (const entry of node.entries) {
     const here = [...path, entry.key]
-    const twin = twinOf(entry.key, shape)
-    if (twin === undefined || entry.value._tag !== "Scalar" || typeof entry.value.value !== "string") {
+    const valueKey = valueKeyOf(entry.key, shape)
+    if (valueKey === undefined || entry.value._tag !== "Scalar" || typeof entry.value.value !== "string") {
       entries.push({ ...entry, value: yield* withSecrets(entry.value, inside(shape, entry.key), here, issues) })
       continue
     }
-    if (Node.child(node, twin) !== undefined) {
-      issues.add(here, `${entry.key} beside ${twin}`, "one of the two", Node.place(entry.value))
+    if (Node.child(node, valueKey) !== undefined) {
+      issues.add(here, `${entry.key} beside ${valueKey}`, "one of the two", Node.sourceLocation(entry.value))
       continue
     }
     const file = pathOf(entry.value)
-    entries.push({ key: twin, offset: entry.offset, value: yield* readSecret(entry.value, file, here, issues) })
+    entries.push({ key: valueKey, offset: entry.offset, value: yield* readSecret(entry.value, file, here, issues) })
     entries.push({ ...entry, value: { ...entry.value, value: file, template: Node.show(entry.value) } })
   }
   return { ...node, entries }
 })
 
-/** `passwordFile` to `password`, where both are keys. */
-const twinOf = (key: string, shape: Shape): string | undefined => {
-  const twin = key.endsWith("File") ? key.slice(0, -"File".length) : undefined
-  return twin !== undefined && select(shape, "Struct")?.keys.has(twin) ? twin : undefined
+/** Maps `passwordFile` to `password` where both are keys. */
+const valueKeyOf = (key: string, shape: Shape): string | undefined => {
+  const valueKey = key.endsWith("File") ? key.slice(0, -"File".length) : undefined
+  return valueKey !== undefined && select(shape, "Struct")?.keys.has(valueKey) ? valueKey : undefined
 }
 
-/** Relative to the file that says it. */
+/** The path relative to the file that contains it. */
 const pathOf = ({ source, value }: Node.Scalar): string =>
   Path.resolve(source.text === undefined ? "." : Path.dirname(source.name), String(value))
 
 const readSecret = Effect.fnUntraced(function* (node: Node.Scalar, file: string, path: Node.Path, issues: Issues) {
-  const place = Node.place(node)
+  const location = Node.sourceLocation(node)
   const result = yield* readBytes(file)
   const shown = Node.show(node)
   if (!("bytes" in result)) {
-    issues.add(path, `${shown}: ${result.problem}`, "a file that can be read", place)
+    issues.add(path, `${shown}: ${result.problem}`, "a file that can be read", location)
     return { ...node, value: undefined }
   }
   const value = new TextDecoder().decode(result.bytes).replace(/\r?\n$/, "")

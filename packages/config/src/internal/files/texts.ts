@@ -1,5 +1,5 @@
 /**
- * From the bytes of a file to nodes: what is no text, too large or not well-formed is refused, with the place.
+ * Parses the bytes of a file into nodes. Binary, oversized and malformed content is refused with its location.
  */
 import type { Issues } from "../tree/issues.ts"
 import * as Node from "../tree/node.ts"
@@ -7,12 +7,12 @@ import * as Yaml from "./yaml.ts"
 
 export type Format = "yaml" | "json"
 
-/** More than a thousand bindings with every key. */
+/** Size limit of a file in bytes: more than a thousand bindings with every key. */
 export const maxBytes = 4 * 1024 * 1024
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The text of a file; undefined when it is none. */
+/** Decodes a file as UTF-8; undefined when it is not text. */
 export const decode = (bytes: Uint8Array, file: string, issues: Issues): string | undefined => {
   if (bytes.length > maxBytes) {
     issues.unreadable(`a file of ${bytes.length} bytes`, `at most ${maxBytes} bytes`, { file })
@@ -31,9 +31,9 @@ export const decode = (bytes: Uint8Array, file: string, issues: Issues): string 
   }
 }
 
-/** The nodes of a text; undefined when it is not well-formed. */
+/** Parses a text; undefined when it is malformed. */
 export const parse = (text: string, file: string, format: Format, issues: Issues): Node.Node | undefined => {
-  // A byte order mark is no part of the text.
+  // The byte order mark is not a part of the text.
   const source = { name: file, text: text.startsWith("\uFEFF") ? text.slice(1) : text }
   if (text.length > maxBytes) {
     issues.unreadable(`a text of ${text.length} characters`, `at most ${maxBytes}`, { file })
@@ -42,18 +42,21 @@ export const parse = (text: string, file: string, format: Format, issues: Issues
   const mistake = format === "json" ? jsonMistake(source.text) : undefined
   if (mistake !== undefined) {
     const { offset } = mistake
-    const at = offset === undefined ? { file } : Node.place({ source, offset })
-    issues.unreadable("something that is not JSON", "JSON (RFC 8259)", at)
+    const location = offset === undefined ? { file } : Node.sourceLocation({ source, offset })
+    issues.unreadable("something that is not JSON", "JSON (RFC 8259)", location)
     return undefined
   }
   const parsed = Yaml.parse(source)
   if ("node" in parsed) return parsed.node
   const { found, allowed, offset } = parsed.refused
-  issues.unreadable(found, allowed, Node.place({ source, offset }))
+  issues.unreadable(found, allowed, Node.sourceLocation({ source, offset }))
   return undefined
 }
 
-/** Where a text stops being JSON, as far as the engine says it. Its own message quotes the text, which may hold a secret. */
+/**
+ * The offset at which a text stops being JSON, as far as the engine says it. The engine's message is not used, since it quotes the text, which may
+ * hold a secret.
+ */
 const jsonMistake = (text: string): { readonly offset: number | undefined } | undefined => {
   try {
     JSON.parse(text)

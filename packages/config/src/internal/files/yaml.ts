@@ -1,5 +1,5 @@
 /**
- * YAML 1.2 and JSON to nodes. Bounded in time and memory, whatever the text: nesting is limited, and aliases are not copied.
+ * Parses YAML 1.2 and JSON into nodes. Time and memory are bounded for any text: nesting is limited, and aliases are not copied.
  */
 import {
   type AliasEvent,
@@ -16,11 +16,11 @@ import {
 } from "js-yaml"
 import type * as Node from "../tree/node.ts"
 
-/** Values that aliases may stand for together. A file has less; a bomb of aliases has millions. */
-export const maxValues = 200_000
+/** Limit of the values in a file, those behind aliases included. It stops a file whose aliases expand to millions of values. */
+const maxValues = 200_000
 const maxDepth = 64
 
-/** Why a text is no configuration, and where. */
+/** The reason why a text is not a configuration, with its offset. */
 export interface Refused {
   readonly found: string
   readonly allowed: string
@@ -43,14 +43,14 @@ export const parse = (source: Node.Source & { readonly text: string }): Parsed =
   } catch (thrown) {
     if (thrown instanceof Refusal) return thrown
     if (!(thrown instanceof YAMLException)) throw thrown
-    // What is behind a colon or in quotes is taken from the file, and may be a secret.
+    // The text behind a colon or in quotes comes from the file and may be a secret.
     const found = thrown.reason.replace(/: .*$|"[^"]*"/s, "")
     return { refused: { found, allowed: "well-formed YAML", offset: thrown.mark?.position ?? 0 } }
   }
 }
 
-/** A collection whose end has not come. */
-interface Open {
+/** A list or section whose end has not come yet. */
+interface OpenCollection {
   readonly tag: "List" | "Section"
   readonly offset: number
   readonly anchor: string | undefined
@@ -58,7 +58,7 @@ interface Open {
   /** Set while a key waits for its value. */
   key: { readonly name: string; readonly offset: number } | undefined
   readonly entries: Array<Node.Entry>
-  /** Values inside, those behind aliases included. */
+  /** Number of values inside, those behind aliases included. */
   size: number
 }
 
@@ -72,8 +72,8 @@ const build = (events: ReadonlyArray<Event>, source: Node.Source & { readonly te
 class Builder {
   root: Node.Node | undefined
   readonly #source: Node.Source & { readonly text: string }
-  readonly #open: Array<Open> = []
-  /** Undefined while the anchored node is not complete. */
+  readonly #open: Array<OpenCollection> = []
+  /** Undefined while the anchored node is incomplete. */
   readonly #anchors = new Map<string, Node.Node | undefined>()
   readonly #sizes = new Map<Node.Node, number>()
   #documents = 0
@@ -112,7 +112,7 @@ class Builder {
 
   #end(): void {
     const open = this.#open.pop()
-    // The end of the document.
+    // This is the end of the document.
     if (open === undefined) return
     const { offset, items, size, anchor } = open
     const source = this.#source
@@ -130,7 +130,7 @@ class Builder {
   #scalar(event: ScalarEvent): void {
     const anchor = this.#anchorOf(event)
     const text = getScalarValue(this.#source.text, event)
-    // An absent value is where its key is.
+    // An absent value has the location of its key.
     const quote = event.style === SCALAR_STYLE.SINGLE_QUOTED || event.style === SCALAR_STYLE.DOUBLE_QUOTED ? 1 : 0
     const offset = event.valueStart >= 0 ? event.valueStart - quote : (this.#open.at(-1)?.key?.offset ?? 0)
     const isPlain = event.style === SCALAR_STYLE.PLAIN && event.tagStart < 0
@@ -188,7 +188,7 @@ class Builder {
   }
 }
 
-/** As it is written: `1`, `true` and `null` are names, too. */
+/** The key as it is written: `1`, `true` and `null` are names, too. */
 const keyOf = (node: Node.Node, text: string | undefined): string => {
   if (node._tag !== "Scalar") throw new Refusal("a key that is a collection", "a text as key", node.offset)
   const key = text ?? String(node.value)
@@ -196,7 +196,7 @@ const keyOf = (node: Node.Node, text: string | undefined): string => {
   return key
 }
 
-/** `<<: *anchor`, or a list of them: what they have, and the section has not. */
+/** Applies `<<: *anchor`, or a list of anchors: adds the keys that the section does not have. */
 const mergeKeys = (entries: ReadonlyArray<Node.Entry>): ReadonlyArray<Node.Entry> => {
   if (!entries.some(({ key }) => key === "<<")) return entries
   const own = entries.filter(({ key }) => key !== "<<")

@@ -1,10 +1,10 @@
 /**
- * `bootstrap.servers` as text: host:port, several with commas.
+ * Parses `bootstrap.servers`: host:port, several separated by commas.
  */
 
 const address = /^(\[[0-9a-fA-F:.%]+\]|[^\s,:/[\]]+):(\d{1,5})$/
 
-/** Undefined where one of them is no host:port, or there is none. */
+/** Undefined when the text is empty or one of its parts is not host:port. */
 export const parse = (text: string): ReadonlyArray<string> | undefined => {
   const all = text
     .split(",")

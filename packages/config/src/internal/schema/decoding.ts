@@ -1,5 +1,5 @@
 /**
- * From nodes to values: the schema decides, and what it refuses is told by path and place.
+ * Decodes nodes by a schema. Refused values become issues with path and location.
  */
 import { Result, Schema, type SchemaIssue } from "effect"
 import type { Issues } from "../tree/issues.ts"
@@ -7,10 +7,10 @@ import * as Names from "../tree/names.ts"
 import * as Node from "../tree/node.ts"
 import * as Shape from "./shape.ts"
 
-/** A value, or where the ones are that the schema refuses. */
+/** A value, or the paths of the values that the schema refuses. */
 export type Decoded<A> = { readonly value: A } | { readonly refused: ReadonlyArray<Node.Path> }
 
-/** Decodes by a schema, whose keys are in their one spelling. What it refuses is added to the issues. */
+/** Decodes by a schema, with keys in their canonical spelling. Refused values are added to the issues. */
 export const decoder = <S extends Schema.Decoder<unknown>>(schema: S) => {
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   const shape = Shape.make(schema.ast)
@@ -25,7 +25,7 @@ export const decoder = <S extends Schema.Decoder<unknown>>(schema: S) => {
 
 const number = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i
 
-/** Plain data for the schema. The text of a variable may stand for a number, true or false, or several entries. */
+/** Plain data for the schema. The content of a variable may stand for a number, a boolean or a list. */
 const plain = (node: Node.Node, shape: Shape.Shape): unknown => {
   switch (node._tag) {
     case "List": {
@@ -56,7 +56,7 @@ const plain = (node: Node.Node, shape: Shape.Shape): unknown => {
 interface Problem {
   readonly path: Node.Path
   readonly isMissing: boolean
-  /** Where a rule over several keys says it, and not the shape. */
+  /** Set when a rule over several keys refuses the value. */
   readonly allowed?: unknown
 }
 
@@ -70,7 +70,7 @@ const problemsOf = (issue: SchemaIssue.Issue, path: Node.Path): ReadonlyArray<Pr
     case "Composite":
       return issue.issues.flatMap((each) => problemsOf(each, path))
     case "AnyOf": {
-      // A section is no duration; what is wrong with it is wrong with the section.
+      // A section is never a duration, so its problems are those of the section's keys.
       const deeper = issue.issues
         .flatMap((each) => problemsOf(each, path))
         .filter((each) => each.path.length > path.length)
@@ -92,19 +92,19 @@ const report = (
 ): void => {
   let node: Node.Node | undefined = root
   let last: Node.Node = root
-  let at = shape
+  let current = shape
   for (const key of path) {
     node = Node.child(node, key)
     last = node ?? last
-    at = Shape.inside(at, key)
+    current = Shape.inside(current, key)
   }
-  const leaf = Shape.select(at, "Leaf")
-  const found = isMissing || node === undefined ? "nothing" : Node.show(node, leaf?.facts.secret)
-  const expected = typeof allowed === "string" ? allowed : `${Shape.allowed(at)}${hint(node, leaf)}`
-  issues.add([...prefix, ...path], found, expected, Node.place(last))
+  const leaf = Shape.select(current, "Leaf")
+  const found = isMissing || node === undefined ? "nothing" : Node.show(node, leaf?.info.secret)
+  const expected = typeof allowed === "string" ? allowed : `${Shape.allowed(current)}${hint(node, leaf)}`
+  issues.add([...prefix, ...path], found, expected, Node.sourceLocation(last))
 }
 
-/** A text that is nearly one of those that are allowed, and what to do about a number in quotes. */
+/** A suggestion for a text that is close to an allowed one, or for a number in quotes. */
 const hint = (node: Node.Node | undefined, leaf: Shape.Leaf | undefined): string => {
   if (node?._tag !== "Scalar" || node.template !== undefined || typeof node.value !== "string") return ""
   if (leaf?.takesNumber && number.test(node.value.trim())) return ", without quotes"

@@ -1,5 +1,5 @@
 /**
- * Durations as a configuration writes them: `10s`, `1m 30s`, `10 seconds`, `PT10S`.
+ * Parses durations of a configuration: `10s`, `1m 30s`, `10 seconds`, `PT10S`.
  */
 
 const unitMillis = new Map(
@@ -19,10 +19,10 @@ const iso =
   /^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$/i
 const isoMillis = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000]
 
-/** More than any duration needs, and what keeps the expressions quick. */
+/** Longest text. No duration needs more, and it keeps the regular expressions quick. */
 const maxLength = 64
 
-/** The milliseconds of a text; NaN when it is none, or no whole number of them. */
+/** The milliseconds of a text; NaN when it is not a duration, or not a whole number of milliseconds. */
 export const parse = (text: string): number => {
   const trimmed = text.trim()
   if (trimmed.length > maxLength) return Number.NaN
@@ -36,7 +36,7 @@ const parseIso = (text: string): number => {
   return sum(amounts.map((amount, index) => Number(amount ?? 0) * isoMillis[index]!))
 }
 
-/** Each unit once, from large to small. */
+/** Each unit may occur once, from large to small. */
 const parseParts = (text: string): number => {
   const parts = Array.from(text.matchAll(part))
   if (parts.length === 0 || parts.reduce((length, [whole]) => length + whole.length, 0) !== text.length) {
@@ -47,7 +47,7 @@ const parseParts = (text: string): number => {
   return sum(parts.map(([, amount], index) => Number(amount) * units[index]!))
 }
 
-/** Sums of decimals such as 1.1 s are off by less than a thousandth of a millisecond. */
+/** Rounds away the error of decimals such as 1.1 s, which is below a thousandth of a millisecond. */
 const sum = (millis: ReadonlyArray<number>): number => {
   const total = millis.reduce((left, right) => left + right, 0)
   const rounded = Math.round(total)

@@ -1,18 +1,18 @@
 /**
- * The names of errors in a file, such as `java.net.SocketTimeoutException`, and the tags of a handler's errors that they stand for.
+ * Maps the names of errors in a file, such as `java.net.SocketTimeoutException`, to the error tags of a handler.
  */
 import type { Classifier } from "@eventbus/core"
 import type { RetrySettings } from "../../BindingSettings.ts"
 
-/** The tags of a handler's errors, each with the names that it goes by beside. */
+/** The tags of a handler's errors, each with its other names. */
 export type Names = ReadonlyMap<string, ReadonlyArray<string>>
 
 const simpleNameOf = (name: string): string => name.slice(name.lastIndexOf(".") + 1)
 
 const isExpression = (pattern: string): boolean => pattern.trim().startsWith("/")
 
-/** The tags that a name stands for: those that are called so, in full or by its last part. */
-export const tagsOf = (pattern: string, names: Names): ReadonlyArray<string> => {
+/** The tags with this name, in full or by its last part. */
+const tagsOf = (pattern: string, names: Names): ReadonlyArray<string> => {
   const name = pattern.trim()
   const simple = simpleNameOf(name)
   return Array.from(names).flatMap(([tag, others]) =>
@@ -24,7 +24,7 @@ export const tagsOf = (pattern: string, names: Names): ReadonlyArray<string> => 
   )
 }
 
-/** Errors that any handler may die with, and the connector's own. */
+/** Errors of the language and of the connector, which every handler may have. */
 const general = new Set([
   "Error",
   "AggregateError",
@@ -42,11 +42,11 @@ const general = new Set([
   "TimeoutError"
 ])
 
-/** Whether a pattern names no error that the handler declares, nor one that any may have. */
+/** Whether a pattern names neither an error of the handler nor one that every handler may have. */
 export const isUnknown = (pattern: string, names: Names): boolean =>
   !isExpression(pattern) && !general.has(pattern.trim()) && tagsOf(pattern, names).length === 0
 
-/** The lists for core's classifier, with the handler's tags in place of the names that stand for them. */
+/** The lists for core's classifier, with the handler's tags in place of the names in the file. */
 export const exceptionsOf = (retry: RetrySettings, names: Names | undefined): Classifier.ExceptionLists => {
   const translate = (pattern: string): ReadonlyArray<string> => {
     const tags = names === undefined || isExpression(pattern) ? [] : tagsOf(pattern, names)

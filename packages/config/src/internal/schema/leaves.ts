@@ -1,22 +1,22 @@
 /**
- * The kinds of values that a configuration has, as schemas. Each carries what a message, an editor and the documentation say about it.
+ * The kinds of single values in a configuration, as schemas. Each carries its text for messages, editors and documentation.
  */
 import { TopicName } from "@eventbus/core"
 import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
 import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
 
-/** What is known of a setting beside its type; annotations of its schema. */
-export interface Facts {
-  /** For messages: "allowed is ...". */
+/** Annotations of a setting's schema. */
+export interface SettingInfo {
+  /** Allowed values, for messages: "allowed is ...". */
   readonly allowed: string
-  /** The constraint for editors (JSON Schema). */
+  /** The constraint for editors, as JSON Schema. */
   readonly json: Readonly<Record<string, unknown>>
-  /** What it does, with unit and default. */
+  /** Meaning, unit and default. */
   readonly description: string
-  /** Never shown. */
+  /** True for a value that no message may show. */
   readonly secret?: boolean
-  /** The value when the key is absent, as a file would write it. */
+  /** The default as a file would write it. */
   readonly fallback?: unknown
 }
 
@@ -94,7 +94,7 @@ export const text = (description: string) =>
     description
   })
 
-/** Where brokers are. */
+/** Addresses of brokers. */
 export const addresses = (description: string) =>
   Schema.String.check(check((value) => Addresses.parse(value) !== undefined)).annotate({
     allowed: 'host:port, such as "kafka-1:9092", several with commas',
@@ -102,7 +102,7 @@ export const addresses = (description: string) =>
     description
   })
 
-/** A topic's name, or a part of one. */
+/** The name of a topic, or a part of one. */
 export const topicName = (description: string) =>
   Schema.String.check(check((value) => TopicName.illegal(value) === undefined)).annotate({
     allowed: "a topic name: 1 to 249 characters out of a-z A-Z 0-9 . _ -",
@@ -110,7 +110,7 @@ export const topicName = (description: string) =>
     description
   })
 
-/** Text that nobody may see. */
+/** A secret text, which no message shows. */
 export const secret = (description: string) =>
   Schema.RedactedFromValue(Schema.String.check(check((value) => value.length > 0))).annotate({
     allowed: "a text that is not empty",
@@ -120,9 +120,10 @@ export const secret = (description: string) =>
   })
 
 /**
- * With the value that an absent key means, as a file would write it.
+ * Adds the default of an absent key, as a file would write it.
  *
- * Unlike `Schema.withDecodingDefaultKey`, the schema itself looks at what is there, once, and reads the default a single time: most keys of most bindings are absent.
+ * Unlike `Schema.withDecodingDefaultKey`, this decodes a present value once and decodes the default only one time, since most bindings leave most
+ * keys out.
  */
 export const withDefault =
   <S extends Schema.Top>(fallback: S["Encoded"]) =>

@@ -1,14 +1,14 @@
 /**
- * What a schema expects where, as far as reading a file needs it: which keys, which spellings of them, and what a value may be.
+ * The structure of a schema as far as reading a file needs it: keys, their spellings, and the kinds of values.
  */
 import { SchemaAST } from "effect"
 import * as Names from "../tree/names.ts"
-import type { Facts } from "./leaves.ts"
+import type { SettingInfo } from "./leaves.ts"
 import * as OtherNames from "./otherNames.ts"
 
 export interface Leaf {
   readonly _tag: "Leaf"
-  readonly facts: Facts
+  readonly info: SettingInfo
   readonly takesNumber: boolean
   readonly takesBoolean: boolean
   /** The texts of an enumeration. */
@@ -19,9 +19,9 @@ export interface Struct {
   readonly _tag: "Struct"
   readonly description: string
   readonly keys: ReadonlyMap<string, Key>
-  /** Every way to write a key, its aliases included, to the key. */
+  /** Maps every spelling of a key, its aliases included, to the key. */
   readonly spellings: ReadonlyMap<string, string>
-  /** Every way to write a former name of a key, to the key. */
+  /** Maps every spelling of a former name to the key. */
   readonly formerSpellings: ReadonlyMap<string, string>
 }
 
@@ -30,7 +30,7 @@ export interface Key {
   readonly required: boolean
 }
 
-/** A map whose keys are the user's. */
+/** A section whose keys are names of the user's choice. */
 export interface Dictionary {
   readonly _tag: "Dictionary"
   readonly description: string
@@ -45,7 +45,7 @@ export interface List {
   readonly item: Shape
 }
 
-/** A value of one kind or another: at most one of each. */
+/** A value of one of several kinds, at most one option for each kind. */
 export interface Either {
   readonly _tag: "Either"
   readonly description: string
@@ -55,22 +55,22 @@ export interface Either {
 export type Shape = Leaf | Struct | Dictionary | List | Either
 
 export const make = (ast: SchemaAST.AST): Shape => {
-  const facts = (SchemaAST.resolve(ast) ?? {}) as Partial<Facts> & { readonly texts?: ReadonlyArray<string> }
-  const { description = "", fallback } = facts
-  if (facts.allowed !== undefined) {
-    const types = [facts.json?.["type"]].flat()
+  const info = (SchemaAST.resolve(ast) ?? {}) as Partial<SettingInfo> & { readonly texts?: ReadonlyArray<string> }
+  const { description = "", fallback } = info
+  if (info.allowed !== undefined) {
+    const types = [info.json?.["type"]].flat()
     return {
       _tag: "Leaf",
-      facts: facts as Facts,
+      info: info as SettingInfo,
       takesNumber: types.includes("integer") || types.includes("number"),
       takesBoolean: types.includes("boolean"),
-      texts: facts.texts
+      texts: info.texts
     }
   }
   return collection(ast._tag === "Declaration" ? behindDefault(ast) : ast, description, fallback)
 }
 
-/** A default is a type that takes anything in front of the schema. */
+/** The schema behind a default: `withDefault` puts a declaration that accepts anything in front of it. */
 const behindDefault = (ast: SchemaAST.Declaration): SchemaAST.AST => ast.encoding?.[0]?.to ?? ast
 
 const collection = (ast: SchemaAST.AST, description: string, fallback: unknown): Exclude<Shape, Leaf> => {
@@ -103,7 +103,7 @@ const collection = (ast: SchemaAST.AST, description: string, fallback: unknown):
   }
 }
 
-/** The one of several that a value of this kind is read as. */
+/** The shape of one kind: the shape itself, or the option of that kind. */
 export const select = <T extends Shape["_tag"]>(
   shape: Shape,
   tag: T
@@ -113,37 +113,37 @@ export const select = <T extends Shape["_tag"]>(
 }
 
 export const description = (shape: Shape): string =>
-  shape._tag === "Leaf" ? shape.facts.description : shape.description
+  shape._tag === "Leaf" ? shape.info.description : shape.description
 
-/** The shape of what is below a key. */
+/** The shape below a key. */
 export const inside = (shape: Shape, key: string | number): Shape =>
   typeof key === "number"
     ? (select(shape, "List")?.item ?? shape)
     : (select(shape, "Struct")?.keys.get(key)?.shape ?? select(shape, "Dictionary")?.value ?? shape)
 
-/** The smallest part that holds what is at the path and may be absent; the first key of the path when there is none. */
+/** The smallest optional part that contains the path; the first key of the path when every part is required. */
 export const optionalPart = (shape: Shape, path: ReadonlyArray<string | number>): ReadonlyArray<string | number> => {
-  let at = shape
+  let current = shape
   let length = 1
   for (const [index, key] of path.entries()) {
-    const isOptional = typeof key === "string" && !select(at, "Struct")?.keys.get(key)?.required
+    const isOptional = typeof key === "string" && !select(current, "Struct")?.keys.get(key)?.required
     if (isOptional) length = index + 1
-    at = inside(at, key)
+    current = inside(current, key)
   }
   return path.slice(0, length)
 }
 
-/** What an absent key means, where it is a single value, a list or a map. */
+/** The default of a single value, a list or a map. */
 export const fallback = (shape: Shape): unknown => {
-  if (shape._tag === "Leaf") return shape.facts.fallback
+  if (shape._tag === "Leaf") return shape.info.fallback
   return shape._tag === "List" || shape._tag === "Dictionary" ? shape.fallback : undefined
 }
 
-/** What is allowed here, for a message. */
+/** The allowed values, for a message. */
 export const allowed = (shape: Shape): string => {
   switch (shape._tag) {
     case "Leaf":
-      return shape.facts.allowed
+      return shape.info.allowed
     case "Struct":
       return `a section with keys out of ${Array.from(shape.keys.keys()).join(", ")}`
     case "Dictionary":

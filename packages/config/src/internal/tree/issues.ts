@@ -1,35 +1,35 @@
 /**
- * The mistakes that are found while a configuration is read; one at each path, the first.
+ * Collects the mistakes of a configuration, at most one for each path: the first.
  */
 import type { EventBusError } from "@eventbus/core"
 import * as Node from "./node.ts"
 
 export interface Issues {
-  readonly add: (path: Node.Path, found: string, allowed: string, at?: Node.Place) => void
-  /** A file that could not be read at all: what is missing on its account is no further mistake. */
-  readonly unreadable: (found: string, allowed: string, at: Node.Place) => void
+  readonly add: (path: Node.Path, found: string, allowed: string, location?: Node.SourceLocation) => void
+  /** A file cannot be read at all. Keys that are missing because of it are no further mistakes. */
+  readonly unreadable: (found: string, allowed: string, location: Node.SourceLocation) => void
   readonly isReadable: () => boolean
-  /** By file, line and column. */
+  /** Issues sorted by file, line and column. */
   readonly all: () => ReadonlyArray<EventBusError.ConfigurationIssue>
 }
 
 export const make = (): Issues => {
   const found: Array<EventBusError.ConfigurationIssue> = []
-  const told = new Set<string>()
+  const reported = new Set<string>()
   let readable = true
   const put = (issue: EventBusError.ConfigurationIssue) => {
     const { path, allowed, at } = issue
-    // What many bindings share, such as a default, is told once.
-    const place = at?.line === undefined ? path : `${at.file}:${at.line}:${at.column} ${allowed}`
-    if (!told.has(path) && !told.has(place)) found.push(issue)
-    told.add(path).add(place)
+    // A mistake that many bindings share, such as one in the defaults, is reported once.
+    const location = at?.line === undefined ? path : `${at.file}:${at.line}:${at.column} ${allowed}`
+    if (!reported.has(path) && !reported.has(location)) found.push(issue)
+    reported.add(path).add(location)
   }
   return {
-    add: (path, found, allowed, at) =>
-      put({ path: Node.formatPath(path), found, allowed, ...(at === undefined ? {} : { at }) }),
-    unreadable: (what, allowed, at) => {
+    add: (path, found, allowed, location) =>
+      put({ path: Node.formatPath(path), found, allowed, ...(location === undefined ? {} : { at: location }) }),
+    unreadable: (what, allowed, location) => {
       readable = false
-      found.push({ path: "", found: what, allowed, at })
+      found.push({ path: "", found: what, allowed, at: location })
     },
     isReadable: () => readable,
     all: () => {

@@ -1,28 +1,28 @@
 /**
- * Ways to write a key, and which known name a wrong one may have been meant to be.
+ * Spellings of keys, and suggestions for unknown names.
  */
 
-/** `maxPollIntervalMs` to `max-poll-interval-ms`. */
+/** Maps `maxPollIntervalMs` to `max-poll-interval-ms`. */
 export const kebab = (camel: string): string => camel.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** `maxPollIntervalMs`, or `order-events`, to `MAX_POLL_INTERVAL_MS` and `ORDER_EVENTS`. */
+/** Maps `maxPollIntervalMs` and `order-events` to `MAX_POLL_INTERVAL_MS` and `ORDER_EVENTS`. */
 export const constant = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
     .replace(/[^A-Za-z0-9]/g, "_")
     .toUpperCase()
 
-/** How a file may write a key: in camel and kebab case, a duration also without its unit. */
+/** The spellings of a key in a file: camel case and kebab case, for a duration also without its unit. */
 export const spellings = (key: string): ReadonlyArray<string> => {
   const names = key.endsWith("Ms") ? [key, key.slice(0, -2)] : [key]
   return Array.from(new Set(names.flatMap((name) => [name, kebab(name)])))
 }
 
-/** The known name that is closest, if one is close. */
+/** The closest known name, if one is close. */
 export const closest = (name: string, known: Iterable<string>): string | undefined => {
   const plain = simplify(name)
   let best: string | undefined
-  // A third of the letters may be wrong.
+  // Up to a third of the letters may be wrong.
   let least = Math.floor(Math.max(2, plain.length / 3)) + 1
   for (const candidate of known) {
     const steps = distance(plain, simplify(candidate), least)
@@ -34,7 +34,7 @@ export const closest = (name: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** For the end of a message that lists what is known; empty where nothing is near. */
+/** A suggestion for the end of a message; empty when no known name is close. */
 export const hint = (name: string, known: Iterable<string>): string => {
   const found = closest(name, known)
   return found === undefined ? "" : `; did you mean ${found}?`
@@ -46,7 +46,7 @@ const simplify = (name: string): string =>
     .replace(/[^A-Za-z0-9]/g, "")
     .toLowerCase()
 
-/** How many letters are to be put in, left out, changed or swapped with their neighbour; `bound` stands for everything that is not less. */
+/** Number of letters to insert, delete, change or swap with their neighbour; at most `bound`. */
 const distance = (left: string, right: string, bound: number): number => {
   if (Math.abs(left.length - right.length) >= bound) return bound
   let before: ReadonlyArray<number> = []

@@ -1,29 +1,29 @@
 /**
- * A configuration as it was written: values with the place that they come from.
+ * A configuration as it is written: values with their location.
  */
 
-/** Where values come from: a file, a variable or code. */
+/** Origin of values: a file, a variable or code. */
 export interface Source {
-  /** The file's path, or another name of it. */
+  /** Path of the file, or another name of the source. */
   readonly name: string
-  /** Set when places have a line and a column. */
+  /** Content of the source; set when locations have a line and a column. */
   readonly text?: string
 }
 
-interface Placed {
+interface Sourced {
   readonly source: Source
-  /** Into the source's text. */
+  /** Offset into the source's text. */
   readonly offset: number
 }
 
-export interface Scalar extends Placed {
+export interface Scalar extends Sourced {
   readonly _tag: "Scalar"
   readonly value: unknown
-  /** As it was written, when the value came from variables: what a message may show of it. Such text may also stand for a number or true and false. */
+  /** The text before variables were replaced: only this may appear in a message. Such a text may also stand for a number or a boolean. */
   readonly template?: string
 }
 
-export interface List extends Placed {
+export interface List extends Sourced {
   readonly _tag: "List"
   readonly items: ReadonlyArray<Node>
 }
@@ -32,19 +32,20 @@ export interface Entry {
   readonly key: string
   readonly offset: number
   readonly value: Node
-  /** It came in by `<<` and gives way to a key that was written here. */
+  /** True for an entry from `<<`, which a key of the section itself overrides. */
   readonly merged?: boolean
 }
 
-/** Keys with values, in order; a key may occur twice. */
-export interface Section extends Placed {
+/** Keys with values, in order. A key may occur twice. */
+export interface Section extends Sourced {
   readonly _tag: "Section"
   readonly entries: ReadonlyArray<Entry>
 }
 
 export type Node = Scalar | List | Section
 
-export interface Place {
+/** A file with line and column. */
+export interface SourceLocation {
   readonly file: string
   readonly line?: number
   readonly column?: number
@@ -52,8 +53,8 @@ export interface Place {
 
 const lineStarts = new WeakMap<Source, ReadonlyArray<number>>()
 
-/** Line and column count from 1. */
-export const place = ({ source, offset }: Placed): Place => {
+/** The location of a value. Line and column count from 1. */
+export const sourceLocation = ({ source, offset }: Sourced): SourceLocation => {
   if (source.text === undefined) return { file: source.name }
   let starts = lineStarts.get(source)
   if (starts === undefined) {
@@ -72,18 +73,18 @@ export const place = ({ source, offset }: Placed): Place => {
 
 export type Path = ReadonlyArray<string | number>
 
-/** A path as it is walked: nothing is copied on the way down. */
-export interface Trail {
-  readonly above: Trail | undefined
+/** A path as a linked list, so that nothing is copied on the way down the tree. */
+export interface KeyPath {
+  readonly parent: KeyPath | undefined
   readonly key: string | number
 }
 
-export const pathOf = (trail: Trail | undefined): Path =>
-  trail === undefined ? [] : [...pathOf(trail.above), trail.key]
+export const pathOf = (keyPath: KeyPath | undefined): Path =>
+  keyPath === undefined ? [] : [...pathOf(keyPath.parent), keyPath.key]
 
 const plain = /^[A-Za-z_][\w-]*$/
 
-/** `eventbus.bindings.orders.retry.tiers[0].delayMs`; a name that is not plain is quoted: `bindings["a.b"]`. */
+/** Formats a path as `eventbus.bindings.orders.retry.tiers[0].delayMs`. A name with special characters is quoted: `bindings["a.b"]`. */
 export const formatPath = (path: Path): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`
@@ -91,7 +92,7 @@ export const formatPath = (path: Path): string =>
     return text === "" ? key : `${text}.${key}`
   }, "")
 
-/** The value of a key; the last one written wins. */
+/** The value of a key. Of duplicate keys, the last one counts. */
 export const child = (node: Node | undefined, key: string | number): Node | undefined => {
   if (node?._tag === "List") return typeof key === "number" ? node.items[key] : undefined
   if (node?._tag === "Section") return node.entries.findLast((entry) => entry.key === key)?.value
@@ -100,7 +101,7 @@ export const child = (node: Node | undefined, key: string | number): Node | unde
 
 const maxShown = 60
 
-/** What was found, for a message. Never the text of a variable. */
+/** A value as text for a message, without the content of variables. */
 export const show = (node: Node, secret = false): string => {
   if (node._tag === "List") return node.items.length === 0 ? "an empty list" : "a list"
   if (node._tag === "Section") return "a section"

@@ -1,5 +1,5 @@
 /**
- * One configuration over another: sections are merged key by key, everything else is replaced. Keys are in their one spelling here.
+ * Lays one configuration over another: sections are merged key by key, other values are replaced. Keys have their canonical spelling here.
  */
 import type * as Node from "./node.ts"
 
@@ -12,7 +12,7 @@ export const overlay = (base: Node.Node | undefined, top: Node.Node): Node.Node 
   return { ...top, entries: Array.from(merged.values()) }
 }
 
-/** The node with `value` at `path`, whose sections are made where they are missing. An index of a list may be one behind its end. */
+/** The node with `value` at `path`; missing sections are created. An index of a list may be one past its end. */
 export const assign = (node: Node.Node | undefined, path: Node.Path, value: Node.Node): Node.Node => {
   const [key, ...rest] = path
   if (key === undefined) return value
@@ -32,7 +32,7 @@ export const assign = (node: Node.Node | undefined, path: Node.Path, value: Node
   }
 }
 
-/** The node without what is at `path`, a key of a section. */
+/** The node without the value at `path`, which ends with a key of a section. */
 export const without = (node: Node.Node, path: Node.Path): Node.Node => {
   const [key, ...rest] = path
   if (node._tag === "List") {

@@ -1,12 +1,12 @@
 /**
- * Data from code or from a request as nodes.
+ * Converts data from code or from a request into nodes.
  */
 import { Duration, Predicate, Redacted } from "effect"
 import type * as Node from "./node.ts"
 
 const maxDepth = 32
 
-/** `undefined` is an absent key. A value of no kind that a configuration has stays what it is, and the schema refuses it. */
+/** `undefined` is an absent key. A value of a kind that no configuration has stays unchanged, so that the schema refuses it. */
 export const toNode = (value: unknown, source: Node.Source, depth = 0): Node.Node => {
   const placed = { source, offset: 0 }
   if (Redacted.isRedacted(value)) {
@@ -22,7 +22,7 @@ export const toNode = (value: unknown, source: Node.Source, depth = 0): Node.Nod
     _tag: "Section",
     ...placed,
     entries: entries
-      // As a key of the result it would be its prototype.
+      // A key `__proto__` would become the prototype of the result.
       .filter(([key, each]) => each !== undefined && key !== "__proto__")
       .map(([key, each]) => ({ key: String(key), offset: 0, value: toNode(each, source, depth + 1) }))
   }

@@ -83,7 +83,7 @@ export interface Inspection {
   readonly commits: (groupId: string) => Effect.Effect<ReadonlyArray<AcceptedCommit>>
   /** State, members and generation of a group. */
   readonly group: (groupId: string) => Effect.Effect<Broker.GroupDescription & { readonly generation: number }>
-  /** What is alive on the cluster now. */
+  /** The clients, members and timers that are alive now. */
   readonly usage: Effect.Effect<Usage>
   /** Applies a cluster effect now. */
   readonly inject: (effect: FaultPlan.ClusterEffect) => Effect.Effect<void>

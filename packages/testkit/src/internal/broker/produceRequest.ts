@@ -28,7 +28,7 @@ export interface ProduceSource {
   readonly epoch: ProducerEpoch | undefined
 }
 
-/** What Kafka adds to a single record: the batch header (61 bytes) and the record's own lengths. */
+/** Bytes that Kafka adds to a single record: the batch header (61 bytes) and the record's own lengths. */
 const batchOverheadBytes = 70
 
 export const appendBatch = (

@@ -1,5 +1,5 @@
 /**
- * What a `TestBus` needs of a cluster beside the connector: it writes records and reads logs and committed offsets.
+ * The operations of a `TestBus` on a cluster beside the connector: it writes records and reads logs and committed offsets.
  */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import type { Effect } from "effect"

@@ -164,8 +164,8 @@ const ofSettled = (
     default: {
       const refused = recorder.of("CommitFailed").findLast((entry) => entry.atMillis >= atMillis)
       const commits = ackMode === "MANUAL" ? `: commits go out every ${durationText(commitIntervalMillis)}` : ""
-      const trouble = refused === undefined ? commits : `: ${refused.event.error.message}`
-      return `it was ${done[settlement]} at ${durationText(atMillis)} and is not committed${trouble}`
+      const failure = refused === undefined ? commits : `: ${refused.event.error.message}`
+      return `it was ${done[settlement]} at ${durationText(atMillis)} and is not committed${failure}`
     }
   }
 }
@@ -203,7 +203,7 @@ const ofOwner = (
 ): string | undefined => {
   if (recorder.owner(name, { topic, partition })?._tag === "PartitionAssigned") return undefined
   const crash = recorder.of("SessionCrashed").findLast(({ event }) => event.binding === name)
-  const trouble =
+  const failure =
     crash === undefined ? "" : `; its consumer crashed at ${durationText(crash.atMillis)}: ${crash.event.error.message}`
-  return `no consumer has partition ${topic}-${partition}${trouble}`
+  return `no consumer has partition ${topic}-${partition}${failure}`
 }

@@ -1,5 +1,6 @@
 /**
- * What settings must be to each other, of one binding and of several: core's own rules, told by the keys of the configuration.
+ * The rules for settings that belong together, of one binding and of several. They are core's own rules, with the keys of the configuration in the
+ * messages.
  */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
@@ -8,58 +9,58 @@ import * as Settings from "../../Settings.ts"
 import * as Shape from "../schema/shape.ts"
 import type { Path } from "../tree/node.ts"
 import { perRecord } from "./bindingOf.ts"
-import * as Causes from "./causes.ts"
+import * as RuleInputs from "./ruleInputs.ts"
 
 export interface Problem {
-  /** Of the binding. */
+  /** Index of the binding. */
   readonly index: number
-  /** Below the binding. */
+  /** Path below the binding. */
   readonly path: Path
   readonly found: string
   readonly allowed: string
 }
 
-/** A binding of these settings whose handler is never called: for rules and plans. */
+/** A binding of these settings whose handler is never called, for rules and plans. */
 export const withoutHandler = (settings: BindingSettings): Binding.Binding<never> =>
   perRecord(settings, { value: Serde.bytes, handler: () => Effect.die("This binding has no handler.") })
 
-/** What can be judged of a binding. */
-export interface Readable {
+/** A binding as far as it could be decoded. */
+export interface PartialBinding {
   readonly binding: BindingSettings
-  /** Parts that the schema refused, which have their defaults, or a placeholder, here. */
-  readonly unknown: ReadonlyArray<Path>
+  /** Parts that the schema refused. In `binding` they have their defaults, or a placeholder. */
+  readonly refused: ReadonlyArray<Path>
 }
 
-/** Problems of each, and of what they have in common, as far as they come from what is known. */
-export const problems = (all: ReadonlyArray<Readable>): ReadonlyArray<Problem> => {
-  const judged = all.map(judge)
-  const ofCore = problemsOfCore(judged)
-  return all.flatMap(({ binding: settings, unknown }, index) => {
-    const { binding, tierProblems, unknownToCore } = judged[index]!
+/** The problems of each binding and of all together, except those that depend on a refused key. */
+export const problems = (all: ReadonlyArray<PartialBinding>): ReadonlyArray<Problem> => {
+  const checked = all.map(checkTiers)
+  const ofCore = problemsOfCore(checked)
+  return all.flatMap(({ binding: settings, refused }, index) => {
+    const { binding, tierProblems, refusedForCore } = checked[index]!
     const others = (ofCore.get(binding) ?? []).map((issue) => ({ ...issue, path: pathOf(issue.path, settings) }))
     return [
-      ...tierProblems.filter(({ path }) => !Causes.areUnknown(path, unknown)),
-      ...others.filter(({ path }) => !Causes.areUnknown(path, unknownToCore))
+      ...tierProblems.filter(({ path }) => !RuleInputs.dependsOnRefused(path, refused)),
+      ...others.filter(({ path }) => !RuleInputs.dependsOnRefused(path, refusedForCore))
     ].map(({ path, found, allowed }) => ({ index, path, found, allowed }))
   })
 }
 
-interface Judged {
+interface CheckedBinding {
   readonly binding: Binding.Binding<never>
   readonly tierProblems: ReadonlyArray<Omit<Problem, "index">>
-  readonly unknownToCore: ReadonlyArray<Path>
+  readonly refusedForCore: ReadonlyArray<Path>
 }
 
-/** Tiers that are refused, or do not fit together, make no policy: the rest is looked at without them. */
-const judge = ({ binding: settings, unknown }: Readable): Judged => {
-  const withoutTiers = (tierProblems: Judged["tierProblems"]): Judged => ({
+/** Refused or contradicting tiers make no retry policy, so the other settings are checked without tiers. */
+const checkTiers = ({ binding: settings, refused }: PartialBinding): CheckedBinding => {
+  const withoutTiers = (tierProblems: CheckedBinding["tierProblems"]): CheckedBinding => ({
     binding: withoutHandler({ ...settings, retry: { ...settings.retry, tiers: [] } }),
     tierProblems,
-    unknownToCore: [...unknown, ["retry", "tiers"]]
+    refusedForCore: [...refused, ["retry", "tiers"]]
   })
-  if (!Causes.knowsTiers(unknown)) return withoutTiers([])
+  if (!RuleInputs.knowsTiers(refused)) return withoutTiers([])
   try {
-    return { binding: withoutHandler(settings), tierProblems: [], unknownToCore: unknown }
+    return { binding: withoutHandler(settings), tierProblems: [], refusedForCore: refused }
   } catch (thrown) {
     if (!(thrown instanceof RetryPolicy.InvalidRetryPolicy)) throw thrown
     return withoutTiers(
@@ -68,10 +69,10 @@ const judge = ({ binding: settings, unknown }: Readable): Judged => {
   }
 }
 
-/** A binding whose names are not known is looked at alone. */
-const problemsOfCore = (judged: ReadonlyArray<Judged>) => {
-  const { true: known = [], false: unknown = [] } = Object.groupBy(judged, (each) =>
-    Causes.knowsNames(each.unknownToCore) ? "true" : "false"
+/** A binding with unknown topic names is checked alone, since names are compared between bindings. */
+const problemsOfCore = (checked: ReadonlyArray<CheckedBinding>) => {
+  const { true: known = [], false: unknown = [] } = Object.groupBy(checked, (each) =>
+    RuleInputs.knowsNames(each.refusedForCore) ? "true" : "false"
   )
   const groups = [known, ...unknown.map((each) => [each])].map((group) => group.map(({ binding }) => binding))
   return new Map(
@@ -89,7 +90,7 @@ const lists = new Map([
   ["nonRetryable", "nonRetryableExceptions"]
 ])
 
-/** Core's name of a setting to the key that it is in a configuration. */
+/** Maps core's name of a setting to the key of the configuration. */
 const pathOf = (path: string, { dlt }: BindingSettings): Path => {
   const skip = "exceptions.skipToTier."
   if (path.startsWith(skip)) return ["retry", "skipToTierMapping", path.slice(skip.length)]
@@ -109,18 +110,18 @@ const pathOf = (path: string, { dlt }: BindingSettings): Path => {
   }
 }
 
-/** `tiers[1].delay` to `tiers`, 1, `delayMs`. */
+/** Maps `tiers[1].delay` to `tiers`, 1, `delayMs`. */
 const pathBelow = (path: string, from: Shape.Shape): Path => {
-  let at: Shape.Shape | undefined = from
+  let location: Shape.Shape | undefined = from
   return path.split(/\.|(?=\[)/).map((part) => {
     const index = /^\[(\d+)\]$/.exec(part)?.[1]
     if (index !== undefined) {
-      at = at && Shape.select(at, "List")?.item
+      location = location && Shape.select(location, "List")?.item
       return Number(index)
     }
-    const struct: Shape.Struct | undefined = at && Shape.select(at, "Struct")
+    const struct: Shape.Struct | undefined = location && Shape.select(location, "Struct")
     const key = struct?.spellings.get(part) ?? part
-    at = struct?.keys.get(key)?.shape
+    location = struct?.keys.get(key)?.shape
     return key
   })
 }
