@@ -25,10 +25,10 @@ const render = (written: Written): string => {
   }
 }
 
-const valid = ({ facts, texts, takesNumber, takesBoolean }: Shape.Leaf): unknown => {
+const valid = ({ info, texts, takesNumber, takesBoolean }: Shape.Leaf): unknown => {
   if (texts !== undefined) return texts[0]
-  if (takesNumber) return facts.fallback ?? (facts.allowed.startsWith("a duration") ? 3_600_000 : 1)
-  return takesBoolean ? true : (facts.fallback ?? (facts.allowed.startsWith("host:port") ? "a:1" : "a-name"))
+  if (takesNumber) return info.fallback ?? (info.allowed.startsWith("a duration") ? 3_600_000 : 1)
+  return takesBoolean ? true : (info.fallback ?? (info.allowed.startsWith("host:port") ? "a:1" : "a-name"))
 }
 
 /** Keys of the other mechanism, of files, and those that only a file has: tests of their own look at them. */
@@ -125,10 +125,10 @@ const isRefused = Effect.fnUntraced(function* (written: Written, path: Node.Path
 
 const wrong = ({ leaf }: Setting): ReadonlyArray<string> => {
   if (leaf === undefined) return ["7", "true", '"text"', "null"]
-  const { minimum, maximum, exclusiveMinimum } = leaf.facts.json as Readonly<Record<string, number | undefined>>
+  const { minimum, maximum, exclusiveMinimum } = leaf.info.json as Readonly<Record<string, number | undefined>>
   const types = ["{}", "[]", "null", leaf.takesBoolean ? '"true"' : "true"]
   if (leaf.takesNumber) {
-    const isWhole = JSON.stringify(leaf.facts.json["type"]).includes("integer")
+    const isWhole = JSON.stringify(leaf.info.json["type"]).includes("integer")
     return [
       ...types,
       ...['"12"', ".nan", ".inf", "-.inf", '"soon"', '""'],
