@@ -3,36 +3,34 @@
  * running. Rules compare the next entry with it.
  */
 import { Assignments } from "./Assignments.ts"
-import type { Assignment, Call, FailedDelivery, LedgerRecord, RecordState } from "./accounts.ts"
+import type { Assignment, Call, FailedDelivery, RecordState } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
-import type { Copy } from "./copies.ts"
-import * as Copies from "./copies.ts"
 import type { Entry, PartitionName } from "./History.ts"
+import { Logs } from "./Logs.ts"
 import { Members } from "./Members.ts"
-import { deadLetterTopic } from "./retries.ts"
-import type { BindingPlan, Scenario } from "./Scenario.ts"
+import type { Scenario } from "./Scenario.ts"
 import { Sources } from "./Sources.ts"
-import { beginMillis } from "./Timeline.ts"
+import * as Transactions from "./transactions.ts"
 
 interface CommitTraffic {
   inFlight: number
   lastFailureMillis: number
 }
 
+type ConnectorEntry = Extract<Entry, { readonly _tag: "Connector" }>
+/** An event that names a partition. */
+type PartitionEvent = Extract<ConnectorEntry["event"], { readonly partition: number }>
+
 export class Ledger {
   readonly scenario: Scenario
-  readonly records = new Map<PartitionName, Map<bigint, LedgerRecord>>()
-  readonly logEnds = new Map<PartitionName, bigint>()
-  /** Every record that there is of an id: the first one, and its copies in retry topics. */
-  readonly copiesById = new Map<string, Array<LedgerRecord>>()
+  readonly logs: Logs
   readonly assignments = new Assignments()
   readonly members = new Members()
-  readonly sources = new Sources(this.copiesById, this.assignments)
+  readonly sources: Sources
   readonly calls = new Map<number, Call>()
   readonly breakers = new Breakers()
   /** The records that the last event of a binding in a process gave up. */
   private lastFailedDelivery: FailedDelivery | undefined
-  readonly committed = new Map<PartitionName, bigint>()
   /** When a fault of the cluster struck last. */
   lastFaultMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
@@ -45,10 +43,8 @@ export class Ledger {
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
-  }
-
-  record(partition: PartitionName, offset: bigint): LedgerRecord | undefined {
-    return this.records.get(partition)?.get(offset)
+    this.logs = new Logs(scenario)
+    this.sources = new Sources(this.logs.copiesById, this.assignments)
   }
 
   openCalls(process: string, partition: PartitionName): ReadonlyArray<Call> {
@@ -67,18 +63,16 @@ export class Ledger {
   apply(entry: Entry): void {
     switch (entry._tag) {
       case "Published":
-        this.publish(entry)
+        this.logs.publish(entry)
         return
       case "LogEnd":
-        this.logEnds.set(entry.partition, entry.logEnd)
+        this.logs.logEnds.set(entry.partition, entry.logEnd)
         return
       case "Compacted":
-        for (const offset of entry.offsets) this.remove(entry.partition, offset, "compaction")
+        for (const offset of entry.offsets) this.logs.remove(entry.partition, offset, "compaction")
         return
       case "Truncated":
-        for (const offset of this.records.get(entry.partition)?.keys() ?? []) {
-          if (offset < entry.before) this.remove(entry.partition, offset, "retention")
-        }
+        this.logs.truncate(entry.partition, entry.before)
         return
       case "ProcessStarted":
         this.members.started(entry.process)
@@ -123,7 +117,7 @@ export class Ledger {
         return
       case "Stored":
         for (const { offset, copy, isReadable } of entry.copies) {
-          if (isReadable) this.store(entry.partition, offset, copy, entry.atMillis)
+          if (isReadable) this.logs.store(entry.partition, offset, copy, entry.atMillis)
         }
         return
       case "Broker":
@@ -133,70 +127,6 @@ export class Ledger {
         this.connector(entry)
         return
     }
-  }
-
-  private publish(entry: Extract<Entry, { readonly _tag: "Published" }>): void {
-    const { binding, partition } = entry
-    for (const [index, plan] of entry.records.entries()) {
-      const offset = entry.firstOffset + BigInt(index)
-      const fresh = {
-        tierAttempt: { tier: 0, attempt: 1 },
-        totalAttempts: 0,
-        firstFailureMillis: undefined,
-        storedMillis: 0,
-        dueMillis: 0
-      }
-      this.add({ ...fresh, plan, binding, partition, offset, state: "open", removed: "no", reportedGone: false })
-    }
-    this.logEnds.set(partition, entry.firstOffset + BigInt(entry.records.length))
-  }
-
-  /** The rules checked its headers when it was sent. */
-  private store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
-    const [first] = this.copiesById.get(copy.id) ?? []
-    const plan = first && this.planOf(first.binding)
-    if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
-    const tier = Copies.numberOf(copy, "retry-tier")
-    const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
-    this.add({
-      ...{ plan: first.plan, binding: first.binding, partition, offset },
-      tierAttempt: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
-      totalAttempts: Copies.numberOf(copy, "total-attempts"),
-      firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
-      storedMillis,
-      dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
-      ...{ state: "open", removed: "no", reportedGone: false }
-    })
-    const end = this.logEnds.get(partition) ?? 0n
-    if (offset >= end) this.logEnds.set(partition, offset + 1n)
-  }
-
-  private add(record: LedgerRecord): void {
-    const log = this.records.get(record.partition) ?? new Map<bigint, LedgerRecord>()
-    this.records.set(record.partition, log.set(record.offset, record))
-    const copies = this.copiesById.get(record.plan.id)
-    if (copies === undefined) this.copiesById.set(record.plan.id, [record])
-    else copies.push(record)
-  }
-
-  /** Whether transactions write there: their markers take offsets. */
-  hasMarkers(partition: PartitionName): boolean {
-    const [record] = this.records.get(partition)?.values() ?? []
-    return (
-      record !== undefined && record.tierAttempt.tier > 0 && this.planOf(record.binding).listener === "transactional"
-    )
-  }
-
-  planOf(binding: string): BindingPlan {
-    const plan = this.scenario.bindings.find((candidate) => candidate.name === binding)
-    if (plan === undefined) throw new Error(`There is no binding '${binding}' in this scenario.`)
-    return plan
-  }
-
-  private remove(partition: PartitionName, offset: bigint, by: "retention" | "compaction"): void {
-    const record = this.record(partition, offset)
-    // Retention cannot delete records that compaction had removed.
-    if (record?.removed === "no") record.removed = by
   }
 
   private stop(process: string, atMillis: number): void {
@@ -231,7 +161,7 @@ export class Ledger {
     this.calls.delete(entry.call)
     const cut = entry.outcome === "interrupted"
     this.breakers.returned(entry.process, call.binding, call.call, call.partition, call.offsets[0], cut)
-    const isTransactional = this.planOf(call.binding).listener === "transactional"
+    const isTransactional = this.logs.planOf(call.binding).listener === "transactional"
     // A transaction counts when it is committed, and one that fails takes along what was done in it.
     if (isTransactional && entry.outcome !== "done") call.assignment?.pending.clear()
     for (const offset of entry.done) {
@@ -251,7 +181,7 @@ export class Ledger {
     state: RecordState,
     assignment: Assignment | undefined
   ): void {
-    const record = this.record(partition, offset)
+    const record = this.logs.record(partition, offset)
     if (record && record.state !== "done") record.state = state
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
@@ -260,52 +190,14 @@ export class Ledger {
     if (state === "dead-lettered" || state === "routed" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
-  /**
-   * A group without a committed offset begins at the first record that there is (`auto.offset.reset: earliest`). Nothing tells it what was there before.
-   */
-  private markDeletedBeforeStart(partition: PartitionName, position: bigint): void {
-    for (const record of this.records.get(partition)?.values() ?? []) {
-      if (record.offset < position && record.removed !== "no") record.reportedGone = true
-    }
-  }
-
   private commit(partition: PartitionName, offset: bigint): void {
-    const open = this.openUpTo(partition, offset)
-    const assignment = this.assignmentOfTransaction(partition, open)
-    this.committed.set(partition, offset)
+    const open = this.logs.openUpTo(partition, offset)
+    const assignment = Transactions.assignmentOf(this, partition, open)
+    this.logs.committed.set(partition, offset)
     for (const record of open) {
-      const state = assignment && this.stateInTransaction(record, assignment)
+      const state = assignment && Transactions.stateIn(this, record, assignment)
       if (state !== undefined) this.finish(partition, record.offset, state, assignment)
     }
-  }
-
-  /** Records without a fate that a commit up to an offset is about. */
-  openUpTo(partition: PartitionName, offset: bigint): ReadonlyArray<LedgerRecord> {
-    const from = this.committed.get(partition) ?? 0n
-    return [...(this.records.get(partition)?.values() ?? [])].filter(
-      (record) => record.state === "open" && record.offset >= from && record.offset < offset
-    )
-  }
-
-  /** Whose transaction it is that commits these records: what an assignment did before it came to nothing unless it did all that are still there. */
-  assignmentOfTransaction(partition: PartitionName, open: ReadonlyArray<LedgerRecord>): Assignment | undefined {
-    const stillThere = open.filter(({ removed }) => removed === "no")
-    const newestFirst = this.assignments.newestFirst(partition)
-    const hasFate = (assignment: Assignment) => (record: LedgerRecord) =>
-      this.stateInTransaction(record, assignment) !== undefined
-    if (stillThere.length > 0) return newestFirst.find((assignment) => stillThere.every(hasFate(assignment)))
-    // Every record of it was deleted since it was read.
-    const active = newestFirst.find((assignment) => assignment.state === "active" && open.some(hasFate(assignment)))
-    return active ?? newestFirst[0]
-  }
-
-  /** The outcome of a record in the transaction of an assignment. */
-  private stateInTransaction({ offset, binding, plan }: LedgerRecord, assignment: Assignment): RecordState | undefined {
-    if (this.planOf(binding).listener !== "transactional") return undefined
-    if (assignment.pending.has(offset)) return "done"
-    if (!assignment.failedDeliveries.has(offset)) return undefined
-    if (assignment.sent.has(offset)) return "routed"
-    return plan.behaviour._tag === "Ignorable" ? "skipped" : undefined
   }
 
   private broker(entry: Extract<Entry, { readonly _tag: "Broker" }>): void {
@@ -316,7 +208,7 @@ export class Ledger {
     for (const { topic, partition, offset } of what.offsets) this.commit(`${topic}/${partition}`, offset)
   }
 
-  private connector(entry: Extract<Entry, { readonly _tag: "Connector" }>): void {
+  private connector(entry: ConnectorEntry): void {
     const { process, event, atMillis, fiber } = entry
     this.breakers.connector(entry)
     // A given up record is reported to the breaker at once, and the breaker opens at once.
@@ -341,12 +233,20 @@ export class Ledger {
     if (!("partition" in event)) return
     const partition: PartitionName = `${event.topic}/${event.partition}`
     if (event._tag === "PartitionAssigned") {
-      if (!this.committed.has(partition)) this.markDeletedBeforeStart(partition, event.position)
+      if (!this.logs.committed.has(partition)) this.logs.markDeletedBeforeStart(partition, event.position)
       this.assignments.begin(process, event, this.stopping.get(process))
       return
     }
     const assignment = this.assignments.current(process, event.consumer, partition)
-    if (assignment === undefined) return
+    if (assignment !== undefined) this.ofAssignment(entry, event, assignment)
+  }
+
+  private ofAssignment(
+    { process, atMillis, fiber }: ConnectorEntry,
+    event: PartitionEvent,
+    assignment: Assignment
+  ): void {
+    const partition: PartitionName = `${event.topic}/${event.partition}`
     switch (event._tag) {
       case "PartitionRevoked":
         assignment.state = "revoked"
@@ -380,12 +280,11 @@ export class Ledger {
         assignment.publishFailed = true
         return
       case "RecordsGone":
-        for (const [offset, record] of this.records.get(partition) ?? []) {
-          if (offset >= event.from && offset < event.to) record.reportedGone = true
-        }
+        this.logs.markReportedGone(partition, event.from, event.to)
         return
       case "Settled":
-        if (event.target !== undefined) this.sources.reassign(assignment, this.record(partition, event.record.offset))
+        if (event.target !== undefined)
+          this.sources.reassign(assignment, this.logs.record(partition, event.record.offset))
         assignment.failedDeliveries.delete(event.record.offset)
         assignment.attempts.delete(event.record.offset)
         if (event.settlement === "Routed") this.finish(partition, event.record.offset, "routed", assignment)

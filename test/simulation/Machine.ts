@@ -22,10 +22,10 @@ export interface MachineOptions {
 /** A bug to put between the connector and the world, for proof that the rules see it. */
 export interface Defect {
   readonly sabotage?: Port.Sabotage
-  /** The definition that the connector runs instead of the one that the rules know. */
+  /** The binding that the connector runs, instead of the one that the rules believe it runs. */
   readonly changePlan?: (plan: BindingPlan) => BindingPlan
   readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
-  /** Receives each event. */
+  /** The event that the history gets for an event. */
   readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
   readonly pause?: "forgotten"
   readonly stop?: "forgotten"

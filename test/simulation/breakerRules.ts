@@ -14,7 +14,7 @@ const open: Rule["check"] = on("Called", ({ process, binding, partition, offsets
 
 /** Ruling 27: the permits of a half-open breaker are a hard cap, over the main topic and all tiers. */
 const permits: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
-  const plan = ledger.planOf(binding)
+  const plan = ledger.logs.planOf(binding)
   const breaker = ledger.breakers.of(process, binding)
   if (plan.breaker === undefined || breaker.state !== "HALF_OPEN") return undefined
   const { permits } = plan.breaker
@@ -37,7 +37,7 @@ const hasNoBound = ({ maxInFlight, processingOrder, tiers }: BindingPlan): boole
 /** With `automaticPauseOnOpen: false` records wait where they are, and the binding shows nothing. */
 const shown: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "StateChanged" || !event.reasons.includes("breaker")) return undefined
-  const { breaker } = ledger.planOf(event.binding)
+  const { breaker } = ledger.logs.planOf(event.binding)
   if (breaker === undefined || !breaker.automaticPauseOnOpen) return `${process}: ${event.binding} shows a breaker`
   const { state } = ledger.breakers.of(process, event.binding)
   return state === "OPEN" ? undefined : `${process}: ${event.binding} is paused by a breaker that is ${state}`
@@ -54,7 +54,7 @@ const staying: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
 /** Ruling 35: a drain waits for handlers and for copies on their way, for nothing else. */
 const drains: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "DrainTimedOut") return undefined
-  const plan = ledger.planOf(event.binding)
+  const plan = ledger.logs.planOf(event.binding)
   // The broker may hold a transaction up.
   if (plan.listener === "transactional") return undefined
   const isBusy = [...ledger.calls.values()].some((call) => call.process === process && call.binding === event.binding)

@@ -5,38 +5,27 @@ import {
   Binding,
   type BrokerError,
   type CircuitBreaker,
-  type ConsumerRecord,
   CurrentTransaction,
   type Delivery,
   EventBusError,
   RetryPolicy,
-  Route,
-  Serde
+  Route
 } from "@eventbus/core"
-import { Cause, Data, Effect, Exit, Schema } from "effect"
+import { Cause, Effect, Exit } from "effect"
+import { type Busy, behave, type HandlerError, Transient } from "./behaviours.ts"
 import type { History } from "./History.ts"
+import { decoder, encoder, recordId } from "./recordValues.ts"
 import type * as Plan from "./Scenario.ts"
 import {
-  type Behaviour,
   type BindingPlan,
   type BreakerPlan,
-  type Failing,
   maxPollIntervalMillis,
   type RecordPlan,
   rebalanceTimeoutMillis,
   sessionTimeoutMillis
 } from "./Scenario.ts"
 
-class Transient extends Schema.TaggedError<Transient>()("Transient", {}) {}
-class Unwanted extends Schema.TaggedError<Unwanted>()("Unwanted", {}) {}
-class Harmless extends Schema.TaggedError<Harmless>()("Harmless", {}) {}
-class Alarm extends Schema.TaggedError<Alarm>()("Alarm", {}) {}
-
-class Busy extends Data.TaggedError("Busy")<{ readonly route: Plan.Route }> {}
-
-type HandlerError = Transient | Unwanted | Harmless | Alarm | Busy
-
-/** State that all handlers of a run share. */
+/** The state that all handlers of a run share. */
 export interface HandlerContext {
   readonly history: History
   readonly plans: Map<string, RecordPlan>
@@ -56,45 +45,6 @@ export const makeHandlerContext = (history: History, isDown: HandlerContext["isD
   failures: new Map(),
   calls: 0,
   running: 0
-})
-
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-
-export const encode = (plan: RecordPlan): Uint8Array =>
-  encoder.encode(plan.behaviour._tag === "Undecodable" ? `!${plan.id}` : plan.id)
-
-/** The user's own headers, and lies in the connector's name where the plan says so. */
-export const headersOf = ({ id, forged }: RecordPlan): ReadonlyArray<ConsumerRecord.Header> =>
-  Object.entries(forged ? { ...ownHeaders(id), ...lies } : ownHeaders(id)).map(([key, value]) => ({
-    key,
-    value: encoder.encode(value)
-  }))
-
-export const ownHeaders = (id: string) => ({ "trace-id": `trace of ${id}`, "content-type": "text/plain" })
-
-const lies = {
-  "x-eventbus-original-topic": "elsewhere",
-  "x-eventbus-original-partition": "7",
-  "x-eventbus-original-offset": "77",
-  "x-eventbus-original-timestamp": "-1",
-  "x-eventbus-retry-tier": "2",
-  "x-eventbus-retry-attempt": "99",
-  "x-eventbus-retry-timestamp": "99999999999999",
-  "x-eventbus-total-attempts": "1000",
-  "x-eventbus-first-failure-timestamp": "NaN",
-  "x-eventbus-tier0-attempts": "500",
-  "x-eventbus-tier3-exception": "Lie"
-}
-
-const recordId = Serde.make<string>({
-  name: "record id",
-  encode: (id) => encoder.encode(id),
-  decode: (bytes) => {
-    const id = decoder.decode(bytes)
-    if (id.startsWith("!")) throw new Error("this value was made to be unreadable")
-    return id
-  }
 })
 
 type Record = Delivery.Delivery<Uint8Array | null, string>
@@ -298,52 +248,4 @@ const work = (handlerContext: HandlerContext, binding: BindingPlan, id: string):
     worked,
     Effect.suspend(() => (handlerContext.isDown(binding.name) ? Effect.fail(new Transient()) : Effect.void))
   )
-}
-
-/** `failure` counts one more failed call and answers how many there were before. */
-const behave = (behaviour: Behaviour, failure: () => number): Effect.Effect<void, HandlerError> => {
-  const failing = (times: number, failed: Effect.Effect<void, HandlerError>) =>
-    Effect.suspend(() => (failure() < times ? failed : Effect.void))
-  switch (behaviour._tag) {
-    case "Fine":
-      return pause(behaviour.millis)
-    case "Flaky":
-      return Effect.andThen(pause(behaviour.millis), failing(behaviour.failures, fail(behaviour.how)))
-    case "Busy":
-      return Effect.andThen(
-        pause(behaviour.millis),
-        failing(behaviour.failures, Effect.fail(new Busy({ route: behaviour.route })))
-      )
-    case "Broken":
-      return Effect.andThen(pause(behaviour.millis), fail(behaviour.how))
-    case "Rejected":
-      return Effect.fail(new Unwanted())
-    case "Ignorable":
-      return Effect.fail(new Harmless())
-    case "Alarming":
-      return failing(1, Effect.fail(new Alarm()))
-    case "Undecodable":
-      return Effect.die(new Error("a handler was called with a value that cannot be read"))
-    case "Stuck":
-      return failing(behaviour.calls, Effect.never)
-    case "Stubborn":
-      return Effect.uninterruptible(Effect.sleep(behaviour.millis))
-  }
-}
-
-const pause = (millis: number): Effect.Effect<void> => (millis === 0 ? Effect.void : Effect.sleep(millis))
-
-const fail = (how: Failing): Effect.Effect<never, Transient> => {
-  switch (how) {
-    case "fail":
-      return Effect.fail(new Transient())
-    case "die":
-      return Effect.die("a handler died")
-    case "throw":
-      return Effect.sync(() => {
-        throw "a handler threw a string"
-      })
-    case "interrupt":
-      return Effect.interrupt
-  }
 }

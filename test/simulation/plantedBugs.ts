@@ -2,10 +2,10 @@
  * Bugs put in on purpose, between the connector and the world: each stands for a way in which a connector could lose, repeat or mix up records. The rules
  * must see every one of them, or they prove nothing.
  */
-import type { Binding, Broker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Defect } from "./Machine.ts"
-import type { BindingPlan, BreakerPlan, Scenario } from "./Scenario.ts"
+import type { Scenario } from "./Scenario.ts"
+import { chunks, opened, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
 
 export interface PlantedBug extends Defect {
   readonly title: string
@@ -14,59 +14,6 @@ export interface PlantedBug extends Defect {
   /** The property that a scenario needs for the bug to matter; other seeds are skipped. */
   readonly needs?: (scenario: Scenario) => boolean
 }
-
-type Event = Broker.ConsumerEvent
-
-/** Rewrites chunks that hold records; everything else passes. `odd` changes with every chunk. */
-const chunks = (rewrite: (chunk: Broker.RecordChunk, odd: boolean) => ReadonlyArray<Broker.RecordChunk>) => () => {
-  let odd = false
-  return (event: Event): Effect.Effect<ReadonlyArray<Event>> => {
-    if (event._tag !== "Fetched" || event.chunk.records.length === 0) return Effect.succeed([event])
-    odd = !odd
-    return Effect.succeed(rewrite(event.chunk, odd).map((chunk): Event => ({ _tag: "Fetched", chunk })))
-  }
-}
-
-/** Handlers that are called in the background: the connector believes that they are done. */
-const withoutWaiting = <R>(binding: Binding.Binding<R>): Binding.Binding<R> => {
-  const { handler } = binding.definition
-  if (handler._tag !== "PerRecord") return binding
-  const invoke: typeof handler.invoke = (...args) => {
-    const invoked = handler.invoke(...args)
-    return Effect.isEffect(invoked) ? Effect.forkDetach(Effect.ignore(Effect.delay(invoked, 1))) : invoked
-  }
-  return { ...binding, definition: { ...binding.definition, handler: { ...handler, invoke } } }
-}
-
-const withHeader = (
-  record: ConsumerRecord.ProducerRecord,
-  key: string,
-  value: string
-): ConsumerRecord.ProducerRecord => ({
-  ...record,
-  headers: (record.headers ?? []).map((header) =>
-    header.key === key ? { key, value: new TextEncoder().encode(value) } : header
-  )
-})
-
-const withBreaker =
-  (change: (breaker: BreakerPlan) => BreakerPlan) =>
-  (plan: BindingPlan): BindingPlan => ({
-    ...plan,
-    breaker: plan.breaker === undefined ? undefined : change(plan.breaker)
-  })
-
-const opened = ({ cluster, binding }: EventBusEvent.EventBusEvent): EventBusEvent.EventBusEvent => ({
-  _tag: "BreakerChanged",
-  ...{ cluster, binding, from: "CLOSED", to: "OPEN" },
-  snapshot: {
-    ...{ state: "OPEN", generation: 1, calls: 1, failures: 1, slowCalls: 0, failureRate: 100, slowCallRate: 0 },
-    ...{ sinceMillis: 0, nextProbeAtMillis: undefined }
-  }
-})
-
-const some = (wanted: (plan: Scenario["bindings"][number]) => boolean) => (scenario: Scenario) =>
-  scenario.bindings.some(wanted)
 
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {

@@ -5,9 +5,9 @@
 import type { Assignment, FailedDelivery, LedgerRecord } from "./accounts.ts"
 import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
-import { ownHeaders } from "./handlers.ts"
 import type { Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
+import { ownHeaders } from "./recordValues.ts"
 import { concurrencyOf, deadLetterTopic, nextTierAttempt, topicOf, topicOfTier } from "./retries.ts"
 import type { BindingPlan } from "./Scenario.ts"
 import { beginMillis } from "./Timeline.ts"
@@ -19,7 +19,7 @@ const isTriedInPlace = ({ failure }: Pick<FailedDelivery, "failure">): boolean =
 /** Ruling 13: never early. */
 const dueTimes: Rule["check"] = on("Called", ({ partition, offsets, atMillis }, ledger) => {
   for (const offset of offsets) {
-    const record = ledger.record(partition, offset)
+    const record = ledger.logs.record(partition, offset)
     if (record !== undefined && atMillis < record.dueMillis) {
       return `${partition}: ${offset} (${record.plan.id}) is handled ${record.dueMillis - atMillis} ms before it is due`
     }
@@ -29,7 +29,7 @@ const dueTimes: Rule["check"] = on("Called", ({ partition, offsets, atMillis }, 
 
 /** A tier's `concurrency` bounds its handlers in a process. */
 const tierSlots: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
-  const plan = ledger.planOf(binding)
+  const plan = ledger.logs.planOf(binding)
   const topic = topicOf(partition)
   if (topic === plan.topic) return undefined
   const bound = concurrencyOf(plan, topic)
@@ -45,14 +45,14 @@ const tierSlots: Rule["check"] = on("Called", ({ process, binding, partition, of
 const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "AttemptFailed") return undefined
   const { attempt, failure, retryInMillis } = event
-  const plan = ledger.planOf(event.binding)
+  const plan = ledger.logs.planOf(event.binding)
   const at = `${event.topic}/${event.partition} at ${event.record.offset}`
   if (attempt > plan.maxAttempts) return `${at} failed attempt ${attempt}, and there are ${plan.maxAttempts}`
   if (retryInMillis !== undefined) {
     if (attempt < plan.maxAttempts && isTriedInPlace(event)) return undefined
     return `${at} is tried again after attempt ${attempt} (${failure.className})`
   }
-  const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
+  const record = ledger.logs.record(`${event.topic}/${event.partition}`, event.record.offset)
   if (record?.plan.behaviour._tag === "Undecodable")
     return attempt === 0 ? undefined : `${at} cannot be read, and was tried`
   const assignment = ledger.assignments.current(process, event.consumer, `${event.topic}/${event.partition}`)
@@ -64,7 +64,7 @@ const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => 
 /** A settlement reports as many attempts as the handler saw. */
 const counts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "Settled") return undefined
-  const plan = ledger.planOf(event.binding)
+  const plan = ledger.logs.planOf(event.binding)
   // A batch shares its calls, and a transaction that is undone repeats some.
   if (plan.listener === "whole-batch" || plan.listener === "transactional") return undefined
   if (event.settlement === "Abandoned" || event.settlement === "HeldByBreaker") return undefined
@@ -97,7 +97,7 @@ const publishing: Rule["check"] = on("Sent", ({ process, copy, atMillis }, ledge
 
 /** Rulings 13, 15 and 56: it goes where its error and its place say. */
 const misdirected = (ledger: Ledger, record: LedgerRecord, assignment: Assignment, copy: Copy): string | undefined => {
-  const plan = ledger.planOf(record.binding)
+  const plan = ledger.logs.planOf(record.binding)
   const given = assignment.failedDeliveries.get(record.offset)!
   const { topic, place, reason } = destination(plan, record, given)
   if (copy.topic !== topic) return `went to ${copy.topic}, and belongs into ${topic}`
@@ -174,7 +174,7 @@ const untrueTrail = (record: LedgerRecord, copy: Copy, total: number): string | 
 
 /** The first record of an id says where all of its copies are from. */
 const origins: Rule["check"] = on("Sent", ({ copy }, ledger) => {
-  const [first] = ledger.copiesById.get(copy.id) ?? []
+  const [first] = ledger.logs.copiesById.get(copy.id) ?? []
   const origin = first && `${first.partition} at ${first.offset}`
   return origin === Copies.originOf(copy)
     ? undefined
@@ -184,9 +184,9 @@ const origins: Rule["check"] = on("Sent", ({ copy }, ledger) => {
 /** A routed record has its copy in its topic. */
 const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled" || event.settlement !== "Routed") return undefined
-  const record = ledger.record(`${event.topic}/${event.partition}`, event.record.offset)
+  const record = ledger.logs.record(`${event.topic}/${event.partition}`, event.record.offset)
   const { target } = event
-  const isThere = (ledger.copiesById.get(record?.plan.id ?? "") ?? []).some(
+  const isThere = (ledger.logs.copiesById.get(record?.plan.id ?? "") ?? []).some(
     ({ tierAttempt }) => tierAttempt.tier === target?.tier && tierAttempt.attempt === target?.attempt
   )
   return isThere ? undefined : `${record?.plan.id} counts as routed to ${target?.topic}, and there is no copy`
@@ -196,11 +196,11 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
 const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
   const published = Map.groupBy(remains.outputs, (id) => id)
   const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
-  for (const [id, way] of ledger.copiesById) {
+  for (const [id, way] of ledger.logs.copiesById) {
     const [first] = way
     // Of one that compaction removed it is not known whether it was handled before.
     if (first === undefined || first.removed !== "no") continue
-    if (ledger.planOf(first.binding).listener !== "transactional") continue
+    if (ledger.logs.planOf(first.binding).listener !== "transactional") continue
     const handled = way.filter(({ state }) => state === "done").length
     const found = published.get(id)?.length ?? 0
     if (found !== handled && !(repeats && found > handled))

@@ -3,29 +3,31 @@
  * sentence when the entry breaks it.
  */
 
-import type { Assignment, Call } from "./accounts.ts"
+import type { Call } from "./accounts.ts"
 import { breakerRules } from "./breakerRules.ts"
-import type { PartitionName, Remains } from "./History.ts"
+import { groupRules } from "./groupRules.ts"
+import type { Remains } from "./History.ts"
 import type { Ledger } from "./Ledger.ts"
 import { on, type Rule } from "./Rule.ts"
-import { callsInAll, groupOf, nextTierAttempt, type TierAttempt, topicOf } from "./retries.ts"
+import { callsInAll, nextTierAttempt, type TierAttempt } from "./retries.ts"
 import { retryRules } from "./retryRules.ts"
-import { type RecordPlan, rebalanceTimeoutMillis, type Scenario } from "./Scenario.ts"
+import type { RecordPlan, Scenario } from "./Scenario.ts"
+import { assignmentOf } from "./transactions.ts"
 
 /** Rulings 3 to 5: a commit covers finished records only, lies inside the log and never goes back. */
 const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Committed") return undefined
   for (const { topic, partition: number, offset } of entry.offsets) {
     const partition = `${topic}/${number}`
-    const before = ledger.committed.get(partition)
+    const before = ledger.logs.committed.get(partition)
     if (before !== undefined && offset < before) return `${partition} went back from ${before} to ${offset}`
-    const end = ledger.logEnds.get(partition)
+    const end = ledger.logs.logEnds.get(partition)
     // Markers of transactions stand behind the last record of a retry topic.
-    if (end !== undefined && offset > end && !ledger.hasMarkers(partition))
+    if (end !== undefined && offset > end && !ledger.logs.hasMarkers(partition))
       return `${partition} was committed to ${offset}, and its log ends at ${end}`
-    const open = ledger.openUpTo(partition, offset)
+    const open = ledger.logs.openUpTo(partition, offset)
     const first = open.find(({ removed }) => removed === "no")
-    if (first !== undefined && ledger.assignmentOfTransaction(partition, open) === undefined)
+    if (first !== undefined && assignmentOf(ledger, partition, open) === undefined)
       return `${partition} was committed to ${offset} while ${first.offset} (${first.plan.id}) is not finished`
   }
   return undefined
@@ -39,7 +41,7 @@ const calls: Rule["check"] = on("Called", ({ process, consumer, partition, offse
     return `${process} handles ${partition}, which is not its own (${assignment?.state ?? "never assigned"})`
   }
   for (const offset of offsets) {
-    const record = ledger.record(partition, offset)
+    const record = ledger.logs.record(partition, offset)
     if (record === undefined) return `${partition} has no readable record at ${offset}`
     if (record.binding !== binding) return `${partition} belongs to ${record.binding}, not to ${binding}`
     if (offset < assignment.position)
@@ -59,8 +61,8 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
   const assignment = ledger.assignments.current(process, consumer, partition)
   const first = offsets[0]
   if (assignment === undefined || first === undefined) return undefined
-  const plan = ledger.planOf(binding)
-  const name = (offset: bigint) => `${offset} (${ledger.record(partition, offset)?.plan.id ?? "?"})`
+  const plan = ledger.logs.planOf(binding)
+  const name = (offset: bigint) => `${offset} (${ledger.logs.record(partition, offset)?.plan.id ?? "?"})`
   const isTransactional = plan.listener === "transactional"
   const gone = (offset: bigint) => assignment.failedDeliveries.has(offset) && plan.onExhausted === "dead-letter"
   // A transaction that failed runs again without what failed in it.
@@ -74,9 +76,9 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
     return `${partition}: a batch from ${name(first)} began before ${name(unfinished[0]!)} was finished`
   }
   if (plan.processingOrder === "unordered") return undefined
-  const key = ledger.record(partition, first)?.plan.key
+  const key = ledger.logs.record(partition, first)?.plan.key
   const sameLane = (offset: bigint): boolean =>
-    plan.processingOrder === "partition" || ledger.record(partition, offset)?.plan.key === key
+    plan.processingOrder === "partition" || ledger.logs.record(partition, offset)?.plan.key === key
   const overtaken = unfinished.find(sameLane)
   if (overtaken !== undefined) return `${partition}: ${name(first)} began before ${name(overtaken)} was finished`
   const later = [...assignment.finished].find((offset) => offset > first && sameLane(offset))
@@ -85,7 +87,7 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
 
 /** Ruling 51: `maxInFlight` bounds handlers of a binding in a process. */
 const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
-  const { maxInFlight, processingOrder } = ledger.planOf(binding)
+  const { maxInFlight, processingOrder } = ledger.logs.planOf(binding)
   const bound = maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16)
   const running = [...ledger.calls.values()].filter(
     (call) => call.process === process && call.binding === binding
@@ -95,13 +97,13 @@ const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
 
 /** Ruling 7: under `MANUAL_IMMEDIATE` a record starts when the one that was handled before it is committed. */
 const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
-  const plan = ledger.planOf(binding)
+  const plan = ledger.logs.planOf(binding)
   const first = offsets[0]
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
   if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
   const assignment = ledger.assignments.current(process, consumer, partition)
   const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
-  if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
+  if (before === undefined || (ledger.logs.committed.get(partition) ?? -1n) > before) return undefined
   if (assignment?.notAwaited.has(before)) return undefined
   return `${partition}: ${first} began before ${before} was committed`
 })
@@ -117,12 +119,12 @@ const pauses: Rule["check"] = on("Called", ({ process, binding, partition, offse
 const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "PartitionAssigned") return undefined
   // It looks again when the transactions of the owner before it are decided.
-  if (ledger.planOf(event.binding).listener === "transactional") return undefined
+  if (ledger.logs.planOf(event.binding).listener === "transactional") return undefined
   const partition = `${event.topic}/${event.partition}`
-  const committed = ledger.committed.get(partition) ?? 0n
+  const committed = ledger.logs.committed.get(partition) ?? 0n
   if (event.position < committed)
     return `${partition} starts at ${event.position}, before ${committed}, which is committed`
-  for (const record of ledger.records.get(partition)?.values() ?? []) {
+  for (const record of ledger.logs.records.get(partition)?.values() ?? []) {
     if (record.offset >= event.position) return undefined
     if (record.offset >= committed && record.removed === "no") {
       return `${partition} starts at ${event.position} and jumps over ${record.offset} (${record.plan.id})`
@@ -131,65 +133,11 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
   return undefined
 })
 
-/**
- * The owner that gives a partition up waits for its handlers and commits their records, so that the next owner repeats nothing. Exceptions: the
- * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause or the
- * circuit breaker kept a record from starting.
- */
-const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
-  if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
-  const partitions = entry._tag === "Released" ? entry.partitions : [...ledger.members.ownedBy(entry)]
-  const process = ledger.members.processOf(entry.memberId)
-  for (const partition of partitions) {
-    const assignments = ledger.assignments.ofPartition(process, partition)
-    // A process says that it releases a partition before it does: another assignment of it is of a member that was not told yet that it is out.
-    const assignment =
-      (entry._tag === "Released" ? assignments.findLast(({ state }) => state === "released") : undefined) ??
-      assignments.findLast(({ state }) => state === "closed" || state === "revoked" || state === "active")
-    const problem = assignment && handover(assignment, partition, ledger)
-    if (problem !== undefined) return `${process} gave ${partition} up ${problem}`
-  }
-  return undefined
-})
-
-const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledger): string | undefined => {
-  const { process, binding } = assignment
-  if (assignment.drainTimedOut) return undefined
-  const running = ledger.openCalls(process, partition).find((call) => call.assignment === assignment)
-  if (running !== undefined) return `while ${running.offsets[0]} is being handled`
-  const committed = ledger.committed.get(partition) ?? assignment.position
-  const repeated = [...assignment.finished].find((offset) => offset >= committed)
-  if (repeated === undefined) return undefined
-  const { inFlight, lastFailureMillis } = ledger.trafficOf(process, groupOf(ledger.planOf(binding), topicOf(partition)))
-  const since = assignment.endingSinceMillis
-  if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
-  if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
-  const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
-  const { notClosedUntilMillis: troubledUntilMillis } = ledger.breakers.of(process, binding)
-  if (Math.max(pausedUntilMillis, troubledUntilMillis) >= (since ?? Number.POSITIVE_INFINITY)) return undefined
-  return `with ${repeated} finished and only ${committed} committed: it will be handled again`
-}
-
-/**
- * A member that is asked for a partition releases it before the group takes it away, at the rebalance timeout. Only a release that cannot be delivered explains an
- * exception: the longest isolation lasts two minutes.
- */
-const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
-  if (entry._tag !== "Lost") return undefined
-  for (const partition of entry.partitions) {
-    const since = ledger.members.revokedSince(entry, partition)
-    if (since === undefined || atMillis - since < rebalanceTimeoutMillis) continue
-    if (ledger.lastFaultMillis >= since - 120_000) continue
-    return `${ledger.members.processOf(entry.memberId)} was asked for ${partition} and kept it for ${atMillis - since} ms`
-  }
-  return undefined
-})
-
 /** Rulings 16 and 17: nothing is dead-lettered or dropped that was going to succeed. */
 const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled") return undefined
   const partition = `${event.topic}/${event.partition}`
-  const record = ledger.record(partition, event.record.offset)
+  const record = ledger.logs.record(partition, event.record.offset)
   if (record === undefined) return `${partition} has no readable record at ${event.record.offset}`
   const { behaviour, id } = record.plan
   if (event.settlement === "DeadLettered" && !mayBeDeadLettered(record.plan, event.binding, ledger.scenario)) {
@@ -236,7 +184,7 @@ const stops: Rule["check"] = on("ProcessStopped", ({ process, atMillis }, ledger
  * never committed there: see `accountedFor`).
  */
 const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
-  for (const log of ledger.records.values()) {
+  for (const log of ledger.logs.records.values()) {
     for (const record of log.values()) {
       const { id } = record.plan
       const at = `${id} (${record.partition} at ${record.offset})`
@@ -246,7 +194,7 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
       if (record.state === "open" && record.removed === "retention" && !record.reportedGone) {
         return `${at} was deleted before it was read, and nobody said so`
       }
-      const isFurther = ledger.copiesById.get(id)!.some(({ tierAttempt: { tier, attempt } }) => {
+      const isFurther = ledger.logs.copiesById.get(id)!.some(({ tierAttempt: { tier, attempt } }) => {
         const { tierAttempt } = record
         return tier > tierAttempt.tier || (tier === tierAttempt.tier && attempt > tierAttempt.attempt)
       })
@@ -264,7 +212,7 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
 /** Every copy in a dead letter topic is of a record that belongs there. */
 const needless = (remains: Remains, ledger: Ledger): string | undefined => {
   for (const value of remains.deadLetters) {
-    const [record] = ledger.copiesById.get(valueOf(value)) ?? []
+    const [record] = ledger.logs.copiesById.get(valueOf(value)) ?? []
     if (record === undefined) return `a dead letter topic has '${value}', which nobody published`
     if (!mayBeDeadLettered(record.plan, record.binding, ledger.scenario)) {
       return `${record.plan.id} is in the dead letter topic, and would have been handled`
@@ -300,13 +248,12 @@ export const rules: ReadonlyArray<Rule> = [
   { name: "immediate", check: immediate },
   { name: "pauses", check: pauses },
   { name: "start-positions", check: startPositions },
-  { name: "handovers", check: handovers },
-  { name: "releases", check: releases },
   { name: "routes", check: routes },
   { name: "stops", check: stops },
   { name: "losses", check: losses },
   { name: "settling", check: settling },
   { name: "leftovers", check: leftovers },
+  ...groupRules,
   ...retryRules,
   ...breakerRules
 ]

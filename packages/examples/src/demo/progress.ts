@@ -1,5 +1,5 @@
 /**
- * What the screen shows while the demo runs: kept from the connector's events. The account at the end does not use it, except for what
+ * The figures on the screen while the demo runs, counted from the connector's events. The account at the end does not use it, except for what
  * cut work off.
  */
 import type { CircuitBreaker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
@@ -15,7 +15,7 @@ export interface PartitionProgress {
   /** Orders in the log. */
   end: number
   inHand: InHand | undefined
-  /** What cut work off before its commit, when anything did: at-least-once delivery repeats it. */
+  /** The cause that cut work off before its commit, if any: at-least-once delivery repeats that work. */
   cutOffBy: Event["_tag"] | undefined
 }
 
@@ -23,7 +23,7 @@ export interface PartitionProgress {
 export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
-  /** What its last attempt failed with, and what comes next. */
+  /** The failure of its last attempt, and what comes next. */
   readonly trouble: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
 }
 

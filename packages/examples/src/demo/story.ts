@@ -1,5 +1,5 @@
 /**
- * What happens in the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
+ * The plot of the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
  * back, a deployment comes in the middle of the work, and the end.
  */
 import { Binding, EventBusConnector } from "@eventbus/core"

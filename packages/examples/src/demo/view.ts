@@ -45,7 +45,7 @@ export const heading = (title: string): string => `${bold("Event Bus Connector")
 export const announcement = ({ atMillis, text }: Announcement): string =>
   `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
 
-/** What the checkout has done, and what of it is on its way. */
+/** The checkout's events: committed, and on their way. */
 const placed = (progress: Progress): string => {
   const { placed, rolledBack } = progress.counts
   return `${placed} orders committed · ${rolledBack} rolled back · ${inOutbox(progress)} in the outbox`

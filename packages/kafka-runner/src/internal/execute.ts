@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process"
 import { Effect } from "effect"
 
-/** What a command printed when it failed, or the reason why it could not run. */
+/** The output of a command that failed, or the reason why it could not run. */
 export interface ExecuteFailure {
   readonly command: string
   readonly output: string

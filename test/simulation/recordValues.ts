@@ -1,0 +1,44 @@
+/**
+ * Values and headers of the records that a scenario publishes.
+ */
+import { type ConsumerRecord, Serde } from "@eventbus/core"
+import type { RecordPlan } from "./Scenario.ts"
+
+export const encoder = new TextEncoder()
+export const decoder = new TextDecoder()
+
+export const encode = (plan: RecordPlan): Uint8Array =>
+  encoder.encode(plan.behaviour._tag === "Undecodable" ? `!${plan.id}` : plan.id)
+
+/** The user's own headers, and lies in the connector's name where the plan says so. */
+export const headersOf = ({ id, forged }: RecordPlan): ReadonlyArray<ConsumerRecord.Header> =>
+  Object.entries(forged ? { ...ownHeaders(id), ...lies } : ownHeaders(id)).map(([key, value]) => ({
+    key,
+    value: encoder.encode(value)
+  }))
+
+export const ownHeaders = (id: string) => ({ "trace-id": `trace of ${id}`, "content-type": "text/plain" })
+
+const lies = {
+  "x-eventbus-original-topic": "elsewhere",
+  "x-eventbus-original-partition": "7",
+  "x-eventbus-original-offset": "77",
+  "x-eventbus-original-timestamp": "-1",
+  "x-eventbus-retry-tier": "2",
+  "x-eventbus-retry-attempt": "99",
+  "x-eventbus-retry-timestamp": "99999999999999",
+  "x-eventbus-total-attempts": "1000",
+  "x-eventbus-first-failure-timestamp": "NaN",
+  "x-eventbus-tier0-attempts": "500",
+  "x-eventbus-tier3-exception": "Lie"
+}
+
+export const recordId = Serde.make<string>({
+  name: "record id",
+  encode: (id) => encoder.encode(id),
+  decode: (bytes) => {
+    const id = decoder.decode(bytes)
+    if (id.startsWith("!")) throw new Error("this value was made to be unreadable")
+    return id
+  }
+})
