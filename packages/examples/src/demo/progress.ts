@@ -24,7 +24,7 @@ export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
   /** The failure of its last attempt, and what comes next. */
-  readonly trouble: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
+  readonly failure: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
 }
 
 /** One retry topic. */
@@ -55,7 +55,7 @@ export interface Progress {
   readonly counts: Counts
   readonly announce: (text: string) => void
   /** Where each order is in its topic. */
-  readonly places: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
+  readonly positions: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
   readonly published: (id: string, metadata: ConsumerRecord.RecordMetadata) => void
   readonly observe: (instance: string, event: Event) => void
 }
@@ -75,7 +75,7 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
   const breakers = new Map<string, BreakerProgress>()
   const announcements: Array<Announcement> = []
   const counts: Counts = { placed: 0, rolledBack: 0, handled: 0, retries: 0, routed: 0, deadLettered: 0 }
-  const places = new Map<string, ConsumerRecord.RecordMetadata>()
+  const positions = new Map<string, ConsumerRecord.RecordMetadata>()
   const startedMillis = nowMillis()
   return {
     partitions,
@@ -84,9 +84,9 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
     announcements,
     counts,
     announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
-    places,
+    positions,
     published: (id, metadata) => {
-      places.set(id, metadata)
+      positions.set(id, metadata)
       const log = partitions[metadata.partition]
       if (log !== undefined) log.end = Math.max(log.end, Number(metadata.offset) + 1)
     },
@@ -168,13 +168,13 @@ const follow = (partition: PartitionProgress, instance: string, event: Event, no
       cutOff(partition, event)
       break
     case "Started":
-      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, trouble: undefined }
+      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, failure: undefined }
       break
     case "AttemptFailed": {
       const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
       const next = event.retryInMillis === undefined ? "elsewhere" : "retry"
-      const trouble = { exception: event.failure.className, next } as const
-      partition.inHand = { offset: event.record.offset, sinceMillis, trouble }
+      const failure = { exception: event.failure.className, next } as const
+      partition.inHand = { offset: event.record.offset, sinceMillis, failure }
       break
     }
     case "Settled":
