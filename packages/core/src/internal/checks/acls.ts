@@ -17,7 +17,7 @@ export interface TopicAccess {
   readonly topic: string
   readonly operations: ReadonlyArray<AclOperation>
   /** Whether the connector creates the topic when it is missing. */
-  readonly isMade: boolean
+  readonly createIfMissing: boolean
 }
 
 const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>> = {
@@ -27,10 +27,10 @@ const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>
   "replay-journal": ["Read", "Write"]
 }
 
-export const ofPlanned = ({ topic, role, isMade }: PlannedTopic): TopicAccess => ({
+export const ofPlanned = ({ topic, role, createIfMissing }: PlannedTopic): TopicAccess => ({
   topic,
   operations: byRole[role],
-  isMade
+  createIfMissing
 })
 
 /** The ACLs that are missing, in the order of topics and groups. What the cluster does not report is not missing. */
@@ -39,11 +39,11 @@ export const missing = (
   groupIds: ReadonlyArray<string>,
   granted: AuthorizedOperations
 ): ReadonlyArray<RequiredAcl> => {
-  const ofTopic = ({ topic, operations, isMade }: TopicAccess): ReadonlyArray<AclOperation> => {
+  const ofTopic = ({ topic, operations, createIfMissing }: TopicAccess): ReadonlyArray<AclOperation> => {
     const allowed = granted.topics.get(topic)
     if (allowed !== undefined) return operations.filter((operation) => !allowed.has(operation))
     // The topic does not exist, so the cluster reports only whether the client may create any topic.
-    return isMade && granted.cluster?.has("Create") === false ? ["Create"] : []
+    return createIfMissing && granted.cluster?.has("Create") === false ? ["Create"] : []
   }
   return [
     ...topics.flatMap((each) =>
@@ -81,14 +81,14 @@ export const findMissing = (
 /** The access that a binding requires to its topics. Some dead letter strategies also read the dead letter topic. */
 export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
   const { topic, tiers, deadLetter, deadLetterTopic } = definition
-  const isMade = definition.missingTopics === "create"
+  const createIfMissing = definition.missingTopics === "create"
   const ofDeadLetters = readsDeadLetters(definition) ? (["Read", "Write"] as const) : byRole["dead-letter"]
   return [
-    { topic, operations: byRole.source, isMade: false },
-    ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, isMade })),
-    { topic: deadLetterTopic, operations: ofDeadLetters, isMade },
+    { topic, operations: byRole.source, createIfMissing: false },
+    ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, createIfMissing })),
+    { topic: deadLetterTopic, operations: ofDeadLetters, createIfMissing },
     ...(deadLetter._tag === "ScheduledReplay"
-      ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], isMade: true }]
+      ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], createIfMissing: true }]
       : [])
   ]
 }

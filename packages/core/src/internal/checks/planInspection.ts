@@ -59,7 +59,7 @@ const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArra
     const message = `Topic '${topic}' does not exist. The binding waits until it is created.`
     return [{ severity: "error", code: "source-missing", subject: topic, message }]
   }
-  if (!planned.isMade) {
+  if (!planned.createIfMissing) {
     const message = `Topic '${topic}' does not exist, and the binding may not create it (missingTopics: "wait"). Records stay unfinished until it is created.`
     return [{ severity: "error", code: "topic-missing", subject: topic, message }]
   }
@@ -72,7 +72,7 @@ const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArra
   return [
     {
       severity: "info",
-      code: "topic-is-made",
+      code: "topic-to-create",
       subject: topic,
       message: `The connector will create topic '${topic}' ${size}.`
     }
@@ -89,8 +89,8 @@ const misfits = (
   const warn = (code: Finding["code"], message: string) =>
     findings.push({ severity: "warning", code, subject: topic, message })
   if (source !== undefined && there.partitions < source.partitions) {
-    const narrower = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
-    warn("narrower", `${narrower}: copies are partitioned by key, and fewer records are handled at the same time.`)
+    const fewer = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
+    warn("fewer-partitions", `${fewer}: copies are partitioned by key, and fewer records are handled at the same time.`)
   }
   const [most, mostOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
   if (most !== undefined && mostOfSource !== undefined && most < mostOfSource) {

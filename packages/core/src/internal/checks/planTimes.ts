@@ -4,7 +4,7 @@
 
 import * as Backoff from "../retry/backoff.ts"
 import type { Tiers } from "../retry/tiers.ts"
-import type { PlannedDelivery, RetryTimes, Span } from "./planTypes.ts"
+import type { PlannedDelivery, RetryTimes, TimeRange } from "./planTypes.ts"
 
 /** A plan lists this many deliveries. More tell a reader nothing new. */
 const maxListed = 100
@@ -15,7 +15,7 @@ export const retryTimes = (
   tiers: Tiers,
   budgetMillis: number
 ): RetryTimes => {
-  const inPlace: Span = {
+  const inPlace: TimeRange = {
     earliestMillis: Backoff.totalMillis(blocking, 0),
     latestMillis: Backoff.worstCaseTotalMillis(blocking)
   }
@@ -23,7 +23,7 @@ export const retryTimes = (
   let deliveriesInAll = 0
   let waits = 0
   /** When delivery number `done` (from 0) starts, after `waited` milliseconds in retry topics. */
-  const startOf = (done: number, waited: number): Span => ({
+  const startOf = (done: number, waited: number): TimeRange => ({
     earliestMillis: waited + done * inPlace.earliestMillis,
     latestMillis: waited + done * inPlace.latestMillis
   })
@@ -49,7 +49,7 @@ export const retryTimes = (
   }
 }
 
-const plus = (a: Span, b: Span): Span => ({
+const plus = (a: TimeRange, b: TimeRange): TimeRange => ({
   earliestMillis: a.earliestMillis + b.earliestMillis,
   latestMillis: a.latestMillis + b.latestMillis
 })

@@ -25,7 +25,7 @@ export interface PlannedTopic {
   /** Replication factor when the connector creates the topic; undefined: the source's. */
   readonly replicationFactor: number | undefined
   /** Whether the connector creates the topic when it is missing. */
-  readonly isMade: boolean
+  readonly createIfMissing: boolean
 }
 
 /** The members of one group in one process. */
@@ -36,7 +36,7 @@ export interface PlannedConsumers {
 }
 
 /** The earliest and latest time of an attempt, milliseconds since the record's first attempt. The time that handlers take is not included. */
-export interface Span {
+export interface TimeRange {
   /** When every wait is as short as its jitter allows. */
   readonly earliestMillis: number
   /** When every wait is as long as its jitter allows. */
@@ -52,8 +52,8 @@ export interface PlannedDelivery {
   readonly delivery: number
   /** Handler calls in this delivery. */
   readonly attempts: number
-  readonly first: Span
-  readonly last: Span
+  readonly first: TimeRange
+  readonly last: TimeRange
 }
 
 export interface RetryTimes {
@@ -63,7 +63,7 @@ export interface RetryTimes {
   /** Handler calls in total. */
   readonly attempts: number
   /** When the last attempt fails. */
-  readonly exhausted: Span
+  readonly exhausted: TimeRange
   /** The longest time until then, when each delivery also takes the longest time that a handler may take: 70 % of `maxPollInterval`. A queue in front of a tier comes on top. */
   readonly longestMillis: number
 }
@@ -74,8 +74,8 @@ export interface Finding {
   readonly code:
     | "source-missing"
     | "topic-missing"
-    | "topic-is-made"
-    | "narrower"
+    | "topic-to-create"
+    | "fewer-partitions"
     | "idle-consumers"
     | "smaller-messages"
     | "compacted"
