@@ -10,7 +10,6 @@ import { citations } from "./house/citations.ts"
 import { docstrings } from "./house/docstrings.ts"
 import { limits } from "./house/limits.ts"
 import { links } from "./house/links.ts"
-import { passingOn } from "./house/passingOn.ts"
 import { reference } from "./house/reference.ts"
 import { type Check, violationText } from "./house/report.ts"
 import { sentences } from "./house/sentences.ts"
@@ -21,7 +20,6 @@ const checks: Readonly<Record<string, Check>> = {
   limits,
   docstrings,
   "unused-exports": unusedExports,
-  "passing-on": passingOn,
   citations,
   words: privateWords,
   sentences,

@@ -1,20 +1,20 @@
 /**
- * `pnpm sim --seeds N [--from S] [--workers W] [--history]`: simulates N seeds from S on (default: a fresh one, which is printed), on all cores. Ends with 1
- * and the story of the first seed that broke a rule; with `--history` from its beginning.
+ * `pnpm sim --seeds N [--from S] [--workers W] [--history]` simulates N seeds from S on (default: a fresh seed, which is printed) on all cores. It
+ * exits with 1 and a report of the first seed that broke a rule; with `--history` the report begins at the first step.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
-import { generate } from "./generate.ts"
-import { type Extent, report } from "./report.ts"
-import { simulate } from "./simulate.ts"
+import { describeRun, type Extent } from "./report.ts"
+import { simulate } from "./run/simulate.ts"
+import { generate } from "./scenario/generate.ts"
 
 /** A worker's report about one seed. */
 interface Report {
   readonly seed: number
   readonly steps: number
-  /** undefined: no rule was broken. */
-  readonly story: string | undefined
+  /** Undefined when no rule was broken. */
+  readonly text: string | undefined
 }
 
 interface Share {
@@ -25,12 +25,12 @@ interface Share {
 }
 
 const work = ({ from, seeds, step, extent }: Share): void => {
-  // Stack traces of errors that are thrown on purpose cost more than all the rest.
+  // Stack traces of planned errors would cost more than all the rest.
   Error.stackTraceLimit = 0
   for (let seed = from; seed < from + seeds; seed += step) {
     const outcome = simulate(generate(seed))
-    const story = outcome.violation === undefined ? undefined : report(outcome, extent)
-    parentPort?.postMessage({ seed, steps: outcome.history.length, story } satisfies Report)
+    const text = outcome.violation === undefined ? undefined : describeRun(outcome, extent)
+    parentPort?.postMessage({ seed, steps: outcome.history.length, text } satisfies Report)
   }
 }
 
@@ -59,7 +59,7 @@ const readOptions = () => {
   }
 }
 
-const headline = (story: string): string => story.slice(0, story.indexOf("\n"))
+const headline = (text: string): string => text.slice(0, text.indexOf("\n"))
 
 const main = async (): Promise<void> => {
   const { seeds, from, workers, extent } = readOptions()
@@ -72,9 +72,9 @@ const main = async (): Promise<void> => {
   const note = (report: Report): void => {
     done++
     steps += report.steps
-    if (report.story !== undefined) {
+    if (report.text !== undefined) {
       failed.push(report)
-      console.log(headline(report.story))
+      console.log(headline(report.text))
     }
     if (done % 500 === 0) console.log(`${done} seeds, ${failed.length} failed, ${perMinute()} per minute`)
   }
@@ -93,7 +93,7 @@ const main = async (): Promise<void> => {
   failed.sort((a, b) => a.seed - b.seed)
   const [first] = failed
   if (first === undefined) return
-  console.log(`\n${first.story}`)
+  console.log(`\n${first.text}`)
   process.exitCode = 1
 }
 

@@ -1,17 +1,17 @@
 /**
- * A failed run, told so that somebody can start to think: the scenario in words, what happened around the violation, and how to see it again.
+ * The report of a failed run: the scenario in words, the steps around the violation, and the command that repeats the run.
  */
 import type { EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
-import type { Copy } from "./copies.ts"
-import type { Entry } from "./History.ts"
-import type { Action, BindingPlan, Scenario } from "./Scenario.ts"
-import type { Outcome } from "./simulate.ts"
+import type { Copy } from "./history/copies.ts"
+import type { Entry } from "./history/History.ts"
+import type { Outcome } from "./run/simulate.ts"
+import type { Action, BindingPlan, Scenario } from "./scenario/Scenario.ts"
 
-/** `recent`: the last 40 steps before the violation. `whole`: all of them. Both leave out what happened to other partitions. */
+/** `recent`: the last 40 steps before the violation. `whole`: all of them. Both leave out steps of other partitions. */
 export type Extent = "recent" | "whole"
 
-export const report = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
+export const describeRun = ({ scenario, history, violation }: Outcome, extent: Extent = "recent"): string => {
   if (violation === undefined) return `Seed ${scenario.seed}: nothing went wrong in ${history.length} steps.`
   const partition = /\b[a-z][\w.-]*\/\d+\b/.exec(violation.message)?.[0]
   const until = history.slice(0, violation.at + 1)
@@ -68,7 +68,7 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
   }
 }
 
-/** Everything of a partition, and what moves all of them. */
+/** Steps of the partition, and steps that concern all partitions. */
 const concerns = (entry: Entry, partition: string | undefined): boolean => {
   switch (entry._tag) {
     case "Published":
@@ -135,7 +135,7 @@ export const describeEntry = (entry: Entry): string => {
       return `broker: ${brokerSentence(entry.entry)}`
     case "Connector":
       return `${entry.process}: ${eventSentence(entry.event)}`
-    case "TroubleOver":
+    case "FaultsOver":
       return "the faults are over"
     case "Ended":
       return ["everything is stopped", ...entry.remains.groups].join("; ")
@@ -156,7 +156,7 @@ const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
     case "Committed":
       return `${entry.memberId} (${entry.generation}) committed ${entry.offsets.map((at) => `${at.topic}/${at.partition} to ${at.offset}`).join(", ")}`
     case "FaultInjected":
-      return `${entry.effect} strikes`
+      return `${entry.effect} is injected`
     case "Assigned":
     case "Revoked":
     case "Lost":

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "vitest"
-import { generate } from "./generate.ts"
-import { type PlantedBug, plantedBugs } from "./plantedBugs.ts"
-import { describeEntry, report } from "./report.ts"
-import { type Outcome, simulate } from "./simulate.ts"
+import { describeEntry, describeRun } from "./report.ts"
+import { type PlantedBug, plantedBugs } from "./run/plantedBugs.ts"
+import { type Outcome, simulate } from "./run/simulate.ts"
+import { generate } from "./scenario/generate.ts"
 
 const transcript = ({ history }: Outcome): ReadonlyArray<string> =>
   history.map((entry) => `${entry.atMillis} ${describeEntry(entry)}`)
@@ -59,13 +59,13 @@ describe("simulation", () => {
   it("a clean seed breaks no rule, and every process handled records", () => {
     for (let seed = 100; seed < 140; seed++) {
       const outcome = simulate(generate(seed))
-      assert.isUndefined(outcome.violation, report(outcome))
+      assert.isUndefined(outcome.violation, describeRun(outcome))
       assert.isAbove(outcome.history.filter(({ _tag }) => _tag === "Called").length, 0)
     }
   })
 })
 
-/** Seeds that showed a fault, of the core or of a rule. */
+/** Seeds that once showed a bug of the core or of a rule. */
 const onceBroken = [
   866_396_029, 866_493_586, 866_493_600, 700_000_072, 700_000_580, 700_002_034, 910_000_657, 911_002_567, 912_000_123,
   912_000_705, 920_003_391
@@ -74,11 +74,11 @@ const onceBroken = [
 it("seeds that once broke a rule no longer do", () => {
   for (const seed of onceBroken) {
     const outcome = simulate(generate(seed))
-    assert.isUndefined(outcome.violation, report(outcome))
+    assert.isUndefined(outcome.violation, describeRun(outcome))
   }
 })
 
-/** Seeds that a planted bug may take to be seen. */
+/** Number of seeds in which a planted bug must be seen. */
 const maxSeeds = 60
 
 const hunt = (bug: PlantedBug): Outcome | undefined => {
@@ -98,7 +98,7 @@ describe("a planted bug is found", () => {
     it(bug.title, () => {
       const outcome = hunt(bug)
       assert.isDefined(outcome?.violation, `not seen in ${maxSeeds} seeds`)
-      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && report(outcome))
+      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && describeRun(outcome))
     })
   }
 })

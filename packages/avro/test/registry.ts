@@ -23,7 +23,7 @@ export class TestRegistry extends Context.Service<
     readonly versions: Map<string, Entry>
     /** `METHOD url authorization body`, one for each request. */
     readonly requests: Array<string>
-    /** Overrides every answer; with `"silent"` the registry never answers. */
+    /** The answer that it gives instead; `"silent"` gives none. */
     instead: Answer | "silent" | undefined
   }
 >()("TestRegistry") {}

@@ -1,5 +1,5 @@
 /**
- * The export of a module for `eventbus run --handlers`: handlers for the bindings of a file, and the services that they require.
+ * What a module gives to `eventbus run --handlers`: handlers for the bindings of a file, and what they require.
  *
  * ```ts
  * export default Application.make({ handlers: Handlers.make({ charge }), layer: Billing.layer })
@@ -20,11 +20,11 @@ export interface Application {
 /** A requirement of a handler that the layer does not give is a compile error. */
 export const make = <R = never>(options: {
   readonly handlers: Handlers.Handlers<R>
-  /** The services that the handlers require. Default: none. */
+  /** What the handlers require. Default: nothing. */
   readonly layer?: Layer.Layer<NoInfer<R>, unknown>
 }): Application => ({
   [TypeId]: TypeId,
-  // The layer gives what the handlers require, and only with the layer can they run.
+  // What they require is what the layer gives, which is the only way to run them.
   handlers: options.handlers as Handlers.Handlers<never>,
   layer: options.layer ?? Layer.empty
 })

@@ -21,13 +21,13 @@ import type {
   PlannedDelivery,
   PlannedTopic,
   RetryTimes,
-  TimeRange
+  Span
 } from "./internal/checks/planTypes.ts"
 import * as ReplayJournal from "./internal/deadLetters/replayJournal.ts"
 import { subscriptions } from "./internal/group/consumer.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
 
-export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, TimeRange }
+export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, Span }
 
 /** Computes the plan from the settings alone: no cluster is asked. */
 export const make = (binding: Binding<unknown>): Plan => {
@@ -55,19 +55,19 @@ export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerE
 
 const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {
   const { topic, tiers, retry, deadLetter, deadLetterTopic } = definition
-  const createIfMissing = definition.missingTopics === "create"
+  const isMade = definition.missingTopics === "create"
   const asSource = { delayMillis: undefined, partitions: undefined, replicationFactor: undefined }
   return [
-    { topic, role: "source", ...asSource, createIfMissing: false },
+    { topic, role: "source", ...asSource, isMade: false },
     ...tiers.topics.map((tier) => ({
       topic: tier.topic,
       role: "retry" as const,
       delayMillis: tier.delayMillis,
       partitions: retry.partitions,
       replicationFactor: retry.replicationFactor,
-      createIfMissing
+      isMade
     })),
-    { topic: deadLetterTopic, role: "dead-letter", ...asSource, createIfMissing },
+    { topic: deadLetterTopic, role: "dead-letter", ...asSource, isMade },
     ...(deadLetter._tag === "ScheduledReplay"
       ? [
           {
@@ -75,7 +75,7 @@ const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<Pl
             role: "replay-journal" as const,
             ...asSource,
             partitions: 1,
-            createIfMissing: true
+            isMade: true
           }
         ]
       : [])

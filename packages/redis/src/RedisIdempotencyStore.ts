@@ -1,50 +1,45 @@
 /**
- * The `IdempotencyStore` of `@eventbus/core` in Redis 6 or later, or in a compatible store such as Valkey.
+ * The `IdempotencyStore` of `@eventbus/core` in Redis 6 or later, or what is compatible with it, such as Valkey.
  *
- * An idempotency key is one Redis key with a time to live. Its value is the token of the claim during the lease, and `done` during the retention. Every call
- * is one script on that key, so it is atomic, in a cluster too. Redis's own clock decides what has expired.
+ * A key is one Redis key with a time to live: the token of the claim while it lasts, then `done` for the retention. Every call is one script
+ * on that key, so it is atomic, in a cluster too. Redis' own time decides what has run out.
  *
- * When Redis loses a key, its record is handled again if it is delivered again. Redis loses keys that it evicts (use `maxmemory-policy noeviction`), and the
- * last writes before a failover or, without `appendfsync always`, before a crash.
+ * What Redis loses is handled again if it is delivered again: keys that it evicts (use `maxmemory-policy noeviction`), and the last writes
+ * before a failover or, without `appendfsync always`, a crash.
  */
 import { IdempotencyStore } from "@eventbus/core"
 import { createClient, type RedisClientOptions } from "@redis/client"
 import { Cause, Clock, Duration, Effect, Layer, Redacted } from "effect"
 
-/** How keys are named in Redis. */
 export interface KeyOptions {
-  /** Put before every key. Default `eventbus:idempotency:`. Programs that share a Redis and consume different Kafka clusters need different prefixes. */
+  /** In front of every key. Default `eventbus:idempotency:`. Programs that consume different Kafka clusters and share a Redis need different ones. */
   readonly prefix?: string
 }
 
-/** How to reach Redis. */
 export interface Options extends KeyOptions {
-  /** Host name or address. Default `127.0.0.1`. */
+  /** Default `127.0.0.1`. */
   readonly host?: string
-  /** TCP port. Default 6379. */
+  /** Default 6379. */
   readonly port?: number
-  /** `true` uses TLS and trusts the certificate authorities of Node.js. Default `false`. */
+  /** Default off. On: with the certificates that Node trusts. */
   readonly tls?: boolean
-  /** Number of the database, 0 or more. Default 0. */
+  /** Number of the database. Default 0. */
   readonly database?: number
-  /** User of Redis's ACLs. Default: Redis's user `default`. */
   readonly username?: string
-  /** Password of the user. Default none. */
   readonly password?: Redacted.Redacted
-  /** Longest time that opening the layer waits for Redis. Default 10 seconds. Later the client reconnects by itself, and calls fail at once meanwhile. */
+  /** How long opening the layer waits for Redis. Default 10 seconds. Afterwards the client reconnects by itself, and calls fail at once until it has. */
   readonly connectTimeout?: Duration.Input
 }
 
-/** The part of a Redis client that the store uses. A connected client of `@redis/client` has it, also one for a cluster, a pool or sentinels. */
+/** What the store needs of a client: a connected one of `@redis/client`, also for a cluster, a pool or sentinels. */
 export interface Scripting {
-  /** Runs a Lua script. */
   readonly eval: (
     script: string,
     options: { readonly keys: Array<string>; readonly arguments: Array<string> }
   ) => Promise<unknown>
 }
 
-/** The store on the caller's client. A client that queues calls while it is offline answers late; with `disableOfflineQueue` it fails at once. */
+/** The store on a client of the caller's. One that queues while it is offline answers late; `disableOfflineQueue` makes it fail at once. */
 export const make = (client: Scripting, options: KeyOptions = {}): IdempotencyStore.IdempotencyStore["Service"] => {
   const prefix = options.prefix ?? "eventbus:idempotency:"
   const run = (
@@ -57,7 +52,7 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
       try: () => client.eval(script, { keys: [prefix + key], arguments: [...values] }),
       catch: failed(operation)
     })
-  const isHeld = (...call: Parameters<typeof run>) => Effect.map(run(...call), (reply) => reply === 1)
+  const held = (...call: Parameters<typeof run>) => Effect.map(run(...call), (reply) => reply === 1)
 
   return IdempotencyStore.IdempotencyStore.of({
     name: "redis",
@@ -68,13 +63,13 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
       if (reply === done) return { _tag: "Done" }
       return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + Number(reply) }
     }),
-    complete: ({ key, id }, { retention }) => isHeld("complete", scripts.complete, key, id, millis(retention)),
-    abandon: ({ key, id }) => isHeld("abandon", scripts.abandon, key, id),
-    renew: ({ key, id }, { lease }) => isHeld("renew", scripts.renew, key, id, millis(lease))
+    complete: ({ key, id }, { retention }) => held("complete", scripts.complete, key, id, millis(retention)),
+    abandon: ({ key, id }) => held("abandon", scripts.abandon, key, id),
+    renew: ({ key, id }, { lease }) => held("renew", scripts.renew, key, id, millis(lease))
   })
 }
 
-/** The store on a connection of its own, closed with the layer. Fails with `IdempotencyStoreError` (`operation: "open"`) when Redis does not answer in time. */
+/** The store on a connection of its own, closed with the layer. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<IdempotencyStore.IdempotencyStore, IdempotencyStore.IdempotencyStoreError> =>
@@ -84,18 +79,18 @@ export const layer = (
   )
 
 const connect = Effect.fnUntraced(function* (options: Options) {
-  const timeout = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
+  const patience = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
   const client = yield* Effect.acquireRelease(
-    Effect.sync(() => createClient(clientOptions(options, timeout))),
+    Effect.sync(() => createClient(clientOptions(options, patience))),
     (client) => Effect.sync(() => client.destroy())
   )
-  // Without a listener Node.js would throw errors that every call of the store reports anyway.
+  // Without a listener Node throws what every call of the store reports anyway.
   client.on("error", () => {})
   yield* Effect.tryPromise({ try: () => client.connect(), catch: failed("open") }).pipe(
     Effect.timeoutOrElse({
-      duration: timeout,
+      duration: patience,
       orElse: () =>
-        Effect.fail(failed("open")(new Cause.TimeoutError(`no connection within ${Duration.format(timeout)}`)))
+        Effect.fail(failed("open")(new Cause.TimeoutError(`no connection within ${Duration.format(patience)}`)))
     })
   )
   return client
@@ -112,15 +107,15 @@ const clientOptions = (options: Options, connectTimeout: Duration.Duration) =>
     database: options.database ?? 0,
     ...(options.username === undefined ? {} : { username: options.username }),
     ...(options.password === undefined ? {} : { password: Redacted.value(options.password) }),
-    // A queued claim would be made after a reconnection, when its caller has given up, and block its key.
+    // A claim that is made only after a reconnection, when nobody waits for it any more, would block its key.
     disableOfflineQueue: true
   }) satisfies RedisClientOptions
 
-/** Replies of `begin`. Any other reply is the number of milliseconds that another claim still lasts. */
+/** Replies of `begin`; any other number is how many milliseconds somebody else's claim still lasts. */
 const started = -1
 const done = -2
 
-/** KEYS[1] is the key, ARGV[1] the token, ARGV[2] a time to live in milliseconds. */
+/** KEYS[1] is the key, ARGV[1] the token, ARGV[2] milliseconds. */
 const scripts = {
   begin: `
     if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return ${started} end
@@ -138,7 +133,7 @@ const scripts = {
     return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 }
 
-/** Redis accepts whole milliseconds from 1 on. */
+/** Redis counts in whole milliseconds, from 1. */
 const millis = (duration: Duration.Duration): string => String(Math.max(1, Math.ceil(Duration.toMillis(duration))))
 
 const failed = (operation: IdempotencyStore.IdempotencyStoreError["operation"]) => (cause: unknown) =>

@@ -19,7 +19,7 @@ import {
 } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Clock, Effect, Exit, Result } from "effect"
-import { make as chanceOf, type Random } from "../../simulation/random.ts"
+import { make as chanceOf, type Random } from "../../simulation/scenario/random.ts"
 import {
   type App,
   advance,

@@ -7,7 +7,7 @@ import { KafkaJs } from "@eventbus/kafkajs"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Config, Context, Effect, Layer, Option } from "effect"
 
-/** The topics, groups and records of this run. */
+/** What belongs to this run. */
 export interface Names {
   readonly orders: string
   readonly payments: string
@@ -24,7 +24,7 @@ export const partitions = 6
 export class Cluster extends Context.Service<
   Cluster,
   {
-    /** A remark for the reader of the screen. */
+    /** What a reader of the screen should know about it. */
     readonly title: string
     readonly names: Names
   }

@@ -9,7 +9,7 @@ export interface Certificate {
   readonly pem: string
 }
 
-/** Makes the certificate with the JDK's keytool. */
+/** By the JDK's own keytool: nothing more to install. */
 export const makeCertificate = Effect.fnUntraced(function* (
   keytool: string,
   folder: string

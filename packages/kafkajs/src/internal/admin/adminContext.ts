@@ -1,4 +1,4 @@
-/** Shared by all administrative functions: retries, metadata, offsets. */
+/** What all administrative functions share. */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"

@@ -1,4 +1,4 @@
-/** The request of one fetch from one node. */
+/** What one fetch of a node requests. */
 import type { OwnedPartition, Ownership } from "../group/ownership.ts"
 import { type IsolationLevel, isolationCode } from "../offsets/logOffsets.ts"
 import type { Apis } from "../wire/apis.ts"

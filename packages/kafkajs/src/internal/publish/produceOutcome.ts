@@ -1,4 +1,4 @@
-/** The consequence of a failed batch, by the name of its failure. */
+/** What an answer to a batch means for the batch. */
 import { Local } from "../wire/clientFailure.ts"
 
 /**

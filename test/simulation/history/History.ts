@@ -1,0 +1,124 @@
+/**
+ * Everything that happens in a run, in order: the steps of the broker, the connectors, the handlers, the operators and the machines. Rules read it,
+ * reports quote it, and equal seeds give equal histories.
+ */
+import type { EventBusEvent } from "@eventbus/core"
+import type { MemoryBroker } from "@eventbus/testkit"
+import { Fiber } from "effect"
+import type { RecordPlan } from "../scenario/Scenario.ts"
+import type { Copy } from "./copies.ts"
+
+/** A partition of a topic, as text: `orders/0`. */
+export type PartitionName = string
+
+export type Fact =
+  | {
+      readonly _tag: "Published"
+      readonly binding: string
+      readonly partition: PartitionName
+      readonly firstOffset: bigint
+      readonly records: ReadonlyArray<RecordPlan>
+    }
+  | { readonly _tag: "LogEnd"; readonly partition: PartitionName; readonly logEnd: bigint; readonly why: string }
+  | { readonly _tag: "Compacted"; readonly partition: PartitionName; readonly offsets: ReadonlyArray<bigint> }
+  | { readonly _tag: "Truncated"; readonly partition: PartitionName; readonly before: bigint }
+  | {
+      readonly _tag: "ProcessStarted" | "ProcessStopping" | "ProcessStopped" | "ProcessKilled"
+      readonly process: string
+    }
+  /** The operator's command has returned. */
+  | { readonly _tag: "Paused" | "Resumed"; readonly process: string; readonly binding: string }
+  | {
+      readonly _tag: "Called"
+      readonly process: string
+      readonly binding: string
+      readonly consumer: number
+      readonly call: number
+      readonly partition: PartitionName
+      readonly offsets: ReadonlyArray<bigint>
+    }
+  | {
+      readonly _tag: "Returned"
+      readonly call: number
+      readonly process: string
+      readonly outcome: "done" | "failed" | "interrupted"
+      /** The records that the handler finished: all, or those that its BatchProcessing error calls done. */
+      readonly done: ReadonlyArray<bigint>
+    }
+  | {
+      readonly _tag: "CommitSent" | "CommitAccepted" | "CommitFailed"
+      readonly process: string
+      readonly groupId: string
+    }
+  /** A process begins to publish a copy to a retry or dead letter topic. */
+  | { readonly _tag: "Sent"; readonly process: string; readonly number: number; readonly copy: Copy }
+  /** The publish ended without an acknowledgement. */
+  | { readonly _tag: "SendFailed"; readonly process: string; readonly number: number }
+  /** A partition of a retry or dead letter topic holds new copies. */
+  | { readonly _tag: "Stored"; readonly partition: PartitionName; readonly copies: ReadonlyArray<StoredCopy> }
+  | { readonly _tag: "Broker"; readonly entry: MemoryBroker.JournalEntry }
+  | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
+  /** The last fault is over. From here on everything must settle. */
+  | { readonly _tag: "FaultsOver" }
+  /** Every process is stopped. */
+  | { readonly _tag: "Ended"; readonly remains: Remains }
+  /** The broker is closed, too. No fiber may be left. */
+  | { readonly _tag: "Closed"; readonly fibers: number }
+
+export interface StoredCopy {
+  readonly offset: bigint
+  readonly copy: Copy
+  /** False when its transaction was aborted, so that nobody reads it. Known at the end of the run. */
+  isReadable: boolean
+}
+
+/** The state at the end, when everything had time to settle. */
+export interface Remains {
+  /** A sentence for each group, from before the processes stopped. */
+  readonly groups: ReadonlyArray<string>
+  /** Time at which the topics were checked for unread records. */
+  readonly readMillis: number
+  /** Partitions whose committed offset is not the log end. */
+  readonly lagging: ReadonlyArray<{
+    readonly partition: PartitionName
+    readonly committed: bigint | undefined
+    readonly logEnd: bigint
+  }>
+  /** Values in dead letter topics, as text. */
+  readonly deadLetters: ReadonlyArray<string>
+  /** Ids of the committed records that transactional handlers published. */
+  readonly outputs: ReadonlyArray<string>
+  /** Sentences about a stop that did not end, and about leftovers. */
+  readonly leftovers: ReadonlyArray<string>
+}
+
+export type Entry = Fact & {
+  readonly atMillis: number
+  /** The fiber of the step. Two consecutive steps of one fiber may be cause and effect. */
+  readonly fiber: number | undefined
+}
+
+/** The process of a fact. Facts of a killed process are not recorded. */
+const processOf = (fact: Fact): string | undefined => ("process" in fact ? fact.process : undefined)
+
+export class History {
+  readonly entries: Array<Entry> = []
+  private readonly killed = new Set<string>()
+  /** Milliseconds since the run began. */
+  readonly nowMillis: () => number
+
+  constructor(nowMillis: () => number) {
+    this.nowMillis = nowMillis
+  }
+
+  add(fact: Fact): void {
+    const process = processOf(fact)
+    if (process !== undefined && this.killed.has(process)) return
+    this.entries.push({ ...fact, atMillis: this.nowMillis(), fiber: Fiber.getCurrent()?.id })
+    if (fact._tag === "ProcessKilled") this.killed.add(fact.process)
+  }
+
+  isKilled(process: string): boolean {
+    return this.killed.has(process)
+  }
+}

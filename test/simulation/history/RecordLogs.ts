@@ -1,0 +1,94 @@
+/**
+ * The records of all partitions with their states: records of main topics, and copies in retry topics.
+ */
+
+import { deadLetterTopic } from "../scenario/retries.ts"
+import { beginMillis, planOf, type Scenario } from "../scenario/Scenario.ts"
+import type { LedgerRecord } from "./accounts.ts"
+import type { Copy } from "./copies.ts"
+import * as Copies from "./copies.ts"
+import type { Entry, PartitionName } from "./History.ts"
+
+export class RecordLogs {
+  readonly byPartition = new Map<PartitionName, Map<bigint, LedgerRecord>>()
+  /** Every record with an id: the first one, and its copies in retry topics. */
+  readonly copiesById = new Map<string, Array<LedgerRecord>>()
+  /** Log ends by partition. */
+  readonly ends = new Map<PartitionName, bigint>()
+  private readonly scenario: Scenario
+
+  constructor(scenario: Scenario) {
+    this.scenario = scenario
+  }
+
+  record(partition: PartitionName, offset: bigint): LedgerRecord | undefined {
+    return this.byPartition.get(partition)?.get(offset)
+  }
+
+  publish(entry: Extract<Entry, { readonly _tag: "Published" }>): void {
+    const { binding, partition } = entry
+    for (const [index, plan] of entry.records.entries()) {
+      const offset = entry.firstOffset + BigInt(index)
+      const fresh = {
+        tierAttempt: { tier: 0, attempt: 1 },
+        totalAttempts: 0,
+        firstFailureMillis: undefined,
+        storedMillis: 0,
+        dueMillis: 0
+      }
+      this.add({ ...fresh, plan, binding, partition, offset, state: "open", removed: "no", reportedGone: false })
+    }
+    this.ends.set(partition, entry.firstOffset + BigInt(entry.records.length))
+  }
+
+  /** The rules checked its headers when it was sent. */
+  store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
+    const [first] = this.copiesById.get(copy.id) ?? []
+    const plan = first && planOf(this.scenario, first.binding)
+    if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
+    const tier = Copies.numberOf(copy, "retry-tier")
+    const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
+    this.add({
+      ...{ plan: first.plan, binding: first.binding, partition, offset },
+      tierAttempt: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
+      totalAttempts: Copies.numberOf(copy, "total-attempts"),
+      firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
+      storedMillis,
+      dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
+      ...{ state: "open", removed: "no", reportedGone: false }
+    })
+    const end = this.ends.get(partition) ?? 0n
+    if (offset >= end) this.ends.set(partition, offset + 1n)
+  }
+
+  remove(partition: PartitionName, offset: bigint, by: "retention" | "compaction"): void {
+    const record = this.record(partition, offset)
+    // Retention cannot delete records that compaction had removed.
+    if (record?.removed === "no") record.removed = by
+  }
+
+  /** A group without a committed offset begins at the log start (`auto.offset.reset: earliest`) and cannot know of records that were deleted before. */
+  markDeletedBeforeStart(partition: PartitionName, position: bigint): void {
+    for (const record of this.byPartition.get(partition)?.values() ?? []) {
+      if (record.offset < position && record.removed !== "no") record.reportedGone = true
+    }
+  }
+
+  /** Whether transactions write to the partition: their markers take offsets. */
+  hasMarkers(partition: PartitionName): boolean {
+    const [record] = this.byPartition.get(partition)?.values() ?? []
+    return (
+      record !== undefined &&
+      record.tierAttempt.tier > 0 &&
+      planOf(this.scenario, record.binding).listener === "transactional"
+    )
+  }
+
+  private add(record: LedgerRecord): void {
+    const log = this.byPartition.get(record.partition) ?? new Map<bigint, LedgerRecord>()
+    this.byPartition.set(record.partition, log.set(record.offset, record))
+    const copies = this.copiesById.get(record.plan.id)
+    if (copies === undefined) this.copiesById.set(record.plan.id, [record])
+    else copies.push(record)
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Applies one entry of a history to a ledger.
+ */
+import { applyConnectorEvent } from "./connectorEvents.ts"
+import type { Entry } from "./History.ts"
+import type { Ledger } from "./Ledger.ts"
+
+export const applyEntry = (ledger: Ledger, entry: Entry): void => {
+  switch (entry._tag) {
+    case "Published":
+      ledger.logs.publish(entry)
+      return
+    case "LogEnd":
+      ledger.logs.ends.set(entry.partition, entry.logEnd)
+      return
+    case "Compacted":
+      for (const offset of entry.offsets) ledger.logs.remove(entry.partition, offset, "compaction")
+      return
+    case "Truncated":
+      for (const offset of ledger.logs.byPartition.get(entry.partition)?.keys() ?? []) {
+        if (offset < entry.before) ledger.logs.remove(entry.partition, offset, "retention")
+      }
+      return
+    case "ProcessStarted":
+      ledger.members.started(entry.process)
+      return
+    case "ProcessStopping":
+      ledger.stop(entry.process, entry.atMillis)
+      return
+    case "ProcessStopped":
+      ledger.stopped.add(entry.process)
+      return
+    case "ProcessKilled":
+      ledger.kill(entry.process)
+      return
+    case "Paused":
+      ledger.paused.add(`${entry.process} ${entry.binding}`)
+      return
+    case "Resumed":
+      ledger.paused.delete(`${entry.process} ${entry.binding}`)
+      ledger.breakers.resumed(entry)
+      return
+    case "Called":
+      ledger.call(entry)
+      return
+    case "Returned":
+      ledger.returned(entry)
+      return
+    case "CommitSent":
+      ledger.trafficOf(entry.process, entry.groupId).inFlight++
+      return
+    case "CommitAccepted":
+    case "CommitFailed": {
+      const traffic = ledger.trafficOf(entry.process, entry.groupId)
+      traffic.inFlight--
+      if (entry._tag === "CommitFailed") traffic.lastFailureMillis = entry.atMillis
+      return
+    }
+    case "Sent":
+      ledger.sources.sent(entry.process, entry.copy, entry.number)
+      return
+    case "SendFailed":
+      ledger.sources.failed(entry.process, entry.number)
+      return
+    case "Stored":
+      for (const { offset, copy, isReadable } of entry.copies) {
+        if (isReadable) ledger.logs.store(entry.partition, offset, copy, entry.atMillis)
+      }
+      return
+    case "Broker":
+      ledger.broker(entry)
+      return
+    case "Connector":
+      applyConnectorEvent(ledger, entry)
+      return
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * A copy in a retry or dead letter topic, read by its headers.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import { beginMillis } from "../scenario/Scenario.ts"
+
+export interface Copy {
+  readonly topic: string
+  /** Id of the source record. An undecodable value has a mark in front of its id. */
+  readonly id: string
+  readonly key: string | null
+  /** The connector's headers, by name without `x-eventbus-`. */
+  readonly headers: ReadonlyMap<string, string>
+  /** Headers of the connector that occur more than once. */
+  readonly repeated: ReadonlyArray<string>
+  /** All other headers, in order. */
+  readonly userHeaders: ReadonlyArray<string>
+}
+
+const prefix = "x-eventbus-"
+const decoder = new TextDecoder()
+
+type Record = Pick<ConsumerRecord.ProducerRecord, "topic" | "key" | "value" | "headers">
+
+/** Undefined for a record that is not a copy: it has no header about its origin. */
+export const read = (record: Record): Copy | undefined => {
+  const { topic, key, value } = record
+  const headers = new Map<string, string>()
+  const repeated: Array<string> = []
+  const userHeaders: Array<string> = []
+  for (const header of record.headers ?? []) {
+    const text = decoder.decode(header.value ?? undefined)
+    if (!header.key.startsWith(prefix)) {
+      userHeaders.push(`${header.key}=${text}`)
+      continue
+    }
+    const name = header.key.slice(prefix.length)
+    if (headers.has(name)) repeated.push(name)
+    headers.set(name, text)
+  }
+  if (!headers.has("original-topic")) return undefined
+  const id = decoder.decode(value ?? undefined).replace(/^!/, "")
+  return { topic, id, key: key == null ? null : decoder.decode(key), headers, repeated, userHeaders }
+}
+
+export const numberOf = ({ headers }: Copy, name: string): number => Number(headers.get(name) ?? Number.NaN)
+
+/** Time of the copy according to its headers, in milliseconds since the scenario began. */
+export const publishedMillis = (copy: Copy): number =>
+  numberOf(copy, copy.headers.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
+
+/** Partition and offset of the original record. */
+export const originOf = ({ headers }: Copy): string =>
+  `${headers.get("original-topic")}/${headers.get("original-partition")} at ${headers.get("original-offset")}`

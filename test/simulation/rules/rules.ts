@@ -1,0 +1,11 @@
+/**
+ * All rules of the simulator, in the order in which they are checked.
+ */
+import { breakerRules } from "./breakerRules.ts"
+import { callRules } from "./callRules.ts"
+import { groupRules } from "./groupRules.ts"
+import { outcomeRules } from "./outcomeRules.ts"
+import type { Rule } from "./Rule.ts"
+import { retryRules } from "./retryRules.ts"
+
+export const rules: ReadonlyArray<Rule> = [...callRules, ...groupRules, ...outcomeRules, ...retryRules, ...breakerRules]

@@ -1,0 +1,149 @@
+/**
+ * A machine that runs the application: one process at a time, each with its own connector. Processes start, stop gracefully, or are killed.
+ */
+import { type Binding, Broker, EventBusConnector, type EventBusEvent } from "@eventbus/core"
+import type { MemoryBroker } from "@eventbus/testkit"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import type { History } from "../history/History.ts"
+import type { BindingPlan } from "../scenario/Scenario.ts"
+import { makeBinding } from "./bindings.ts"
+import type { HandlerContext } from "./handlers.ts"
+import * as Port from "./port.ts"
+
+export interface MachineOptions {
+  readonly name: string
+  readonly concurrency: number
+  readonly plans: ReadonlyArray<BindingPlan>
+  readonly memory: MemoryBroker.MemoryBroker["Service"]
+  readonly history: History
+  readonly handlerContext: HandlerContext
+  readonly defect: Defect | undefined
+}
+
+/** A bug that is planted between the connector and the world, to prove that the rules see it. */
+export interface Defect {
+  readonly sabotage?: Port.Sabotage
+  /** Changes the plan that the connector runs, but not the plan that the rules know. */
+  readonly changePlan?: (plan: BindingPlan) => BindingPlan
+  readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
+  /** Rewrites the events of the connector. */
+  readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
+  readonly pause?: "forgotten"
+  readonly stop?: "forgotten"
+}
+
+interface Running {
+  readonly process: string
+  readonly connector: EventBusConnector.EventBusConnector["Service"]
+  readonly scope: Scope.Closeable
+}
+
+export class Machine {
+  private readonly options: MachineOptions
+  private lives = 0
+  private running: Running | undefined
+  /** Number of stops and kills that have not ended. */
+  private ending = 0
+  private resumes = 0
+
+  constructor(options: MachineOptions) {
+    this.options = options
+  }
+
+  get isUp(): boolean {
+    return this.running !== undefined
+  }
+
+  get isIdle(): boolean {
+    return this.running === undefined && this.ending === 0
+  }
+
+  start(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.running !== undefined) return
+      const { name, history, memory, plans, concurrency, handlerContext, defect } = this.options
+      const process = `${name}.${++this.lives}`
+      const scope = yield* Scope.make()
+      const listening = yield* Scope.make()
+      // Finalizers run in reverse order, so the listener still hears the connector close.
+      yield* Scope.addFinalizer(scope, Scope.close(listening, Exit.void))
+      const connector = Context.get(
+        yield* Layer.buildWithScope(Layer.fresh(EventBusConnector.layer), scope),
+        EventBusConnector.EventBusConnector
+      )
+      this.running = { process, connector, scope }
+      history.add({ _tag: "ProcessStarted", process })
+      const listen = connector.subscribe((event) => {
+        for (const reported of defect?.rewriteEvent?.(event) ?? [event])
+          history.add({ _tag: "Connector", process, event: reported })
+      })
+      yield* Scope.provide(listen, listening)
+      const port = Port.ofProcess(memory.broker, history, process, defect?.sabotage)
+      for (const plan of plans) {
+        const binding = makeBinding(defect?.changePlan?.(plan) ?? plan, concurrency, process, handlerContext)
+        const register = connector.register(defect?.wrapBinding?.(binding) ?? binding)
+        yield* Effect.orDie(Effect.provideService(register, Broker.Broker, port))
+      }
+    })
+  }
+
+  /** A graceful shutdown. */
+  stop(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const running = this.takeDown()
+      if (running === undefined) return Effect.void
+      const { history, defect } = this.options
+      const { process, scope } = running
+      history.add({ _tag: "ProcessStopping", process })
+      const stopped = Effect.sync(() => history.add({ _tag: "ProcessStopped", process }))
+      if (defect?.stop === "forgotten") return Effect.andThen(stopped, this.ended)
+      return Effect.andThen(Effect.andThen(Scope.close(scope, Exit.void), stopped), this.ended)
+    })
+  }
+
+  /** kill -9: the history records nothing more of this process, and its remaining fibers end unobserved. */
+  kill(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const running = this.takeDown()
+      if (running === undefined) return Effect.void
+      this.options.history.add({ _tag: "ProcessKilled", process: running.process })
+      const sweep = Effect.andThen(Scope.close(running.scope, Exit.void), this.ended)
+      return Effect.andThen(this.options.memory.kill(running.process), sweep)
+    })
+  }
+
+  pause(binding: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      const command = this.options.defect?.pause === "forgotten" ? Effect.void : connector.pause(binding)
+      const resumesBefore = this.resumes
+      // A resume during the commit of a pause counts more than the pause.
+      const note = Effect.sync(() => {
+        if (resumesBefore === this.resumes) this.options.history.add({ _tag: "Paused", process, binding })
+      })
+      return Effect.ignore(Effect.andThen(command, note))
+    })
+  }
+
+  resume(binding: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      this.resumes++
+      this.options.history.add({ _tag: "Resumed", process, binding })
+      return Effect.ignore(connector.resume(binding))
+    })
+  }
+
+  private readonly ended: Effect.Effect<void> = Effect.sync(() => {
+    this.ending--
+  })
+
+  private takeDown(): Running | undefined {
+    const running = this.running
+    this.running = undefined
+    if (running !== undefined) this.ending++
+    return running
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Bindings from their plans.
+ */
+import { Binding, type CircuitBreaker, CurrentTransaction, RetryPolicy, Route } from "@eventbus/core"
+import { Effect } from "effect"
+import { encoder, type Record, recordId } from "../scenario/plannedRecords.ts"
+import { outputTopic } from "../scenario/retries.ts"
+import type * as Plan from "../scenario/Scenario.ts"
+import {
+  type BindingPlan,
+  type BreakerPlan,
+  maxPollIntervalMillis,
+  rebalanceTimeoutMillis,
+  sessionTimeoutMillis
+} from "../scenario/Scenario.ts"
+import type { Busy } from "./behaviour.ts"
+import { type HandlerContext, handleBatch, handleOne } from "./handlers.ts"
+
+export const makeBinding = (
+  plan: BindingPlan,
+  concurrency: number,
+  process: string,
+  handlerContext: HandlerContext
+) => {
+  const settings = {
+    topic: plan.topic,
+    groupId: plan.groupId,
+    value: recordId,
+    concurrency,
+    ackMode: plan.ackMode,
+    commitInterval: plan.commitIntervalMillis,
+    processingOrder: plan.processingOrder,
+    membership: plan.membership,
+    maxPollRecords: plan.maxPollRecords,
+    maxBufferedRecords: plan.maxBufferedRecords,
+    ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
+    retry: retryPolicy(plan),
+    ...(plan.breaker === undefined ? {} : { circuitBreaker: circuitBreaker(plan, plan.breaker, handlerContext) }),
+    sessionTimeout: sessionTimeoutMillis,
+    heartbeatInterval: sessionTimeoutMillis / 4,
+    rebalanceTimeout: rebalanceTimeoutMillis,
+    maxPollInterval: maxPollIntervalMillis,
+    fetchMaxWait: plan.maxWaitMillis,
+    shutdownTimeout: plan.shutdownTimeoutMillis,
+    ...(plan.onExhausted === "halt" ? ({ orderingMode: "STRICT", onExhausted: "halt" } as const) : {}),
+    onError: {
+      Transient: Route.retry,
+      Busy: ({ route }: Busy) => routeOf(route),
+      Unwanted: Route.deadLetter("unwanted"),
+      Harmless: Route.skip,
+      Alarm: Route.pause
+    }
+  } as const
+  if (plan.listener === "whole-batch") {
+    return Binding.makeBatch(plan.name, {
+      ...settings,
+      handleBatch: ({ deliveries }) => handleBatch(plan, process, handlerContext, deliveries)
+    })
+  }
+  if (plan.listener === "transactional") {
+    const { ackMode, commitInterval, processingOrder, ...others } = settings
+    return Binding.makeTransactional(plan.name, {
+      ...others,
+      handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery, output(plan, delivery))
+    })
+  }
+  return Binding.make(plan.name, {
+    ...settings,
+    listenerType: plan.listener === "batch" ? "BATCH" : "SINGLE",
+    batchFailureStrategy: plan.batchFailureStrategy,
+    handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery)
+  })
+}
+
+const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPolicy.RetryPolicy => {
+  const blocking = { maxAttempts, initialInterval: 50, maxInterval: 500 }
+  if (tiers.length === 0) return RetryPolicy.blocking(blocking)
+  return RetryPolicy.tiered({
+    blocking,
+    tiers: tiers.map(({ delayMillis, ...tier }) => ({ ...tier, delay: delayMillis })),
+    equalDelays: "share",
+    consumer: tierConsumer
+  })
+}
+
+const circuitBreaker = (
+  binding: BindingPlan,
+  plan: BreakerPlan,
+  { isDown }: HandlerContext
+): CircuitBreaker.Options => ({
+  slidingWindowType: plan.windowType,
+  slidingWindowSize: plan.windowSize,
+  minimumNumberOfCalls: plan.minimumCalls,
+  failureRateThreshold: plan.failureRate,
+  permittedNumberOfCallsInHalfOpenState: plan.permits,
+  waitDurationInOpenState: plan.waitMillis,
+  slowCallDuration: plan.slowMillis,
+  automaticPauseOnOpen: plan.automaticPauseOnOpen,
+  ...(plan.backsOff ? { openBackoff: { multiplier: 2, maxWaitDuration: plan.waitMillis * 4 } } : {}),
+  ...(plan.probes
+    ? { probe: Effect.suspend(() => (isDown(binding.name) ? Effect.fail("it is down") : Effect.void)) }
+    : {})
+})
+
+const routeOf = (route: Plan.Route): Route.Route => {
+  switch (route._tag) {
+    case "Next":
+      return Route.nextTier
+    case "Tier":
+      return Route.tier(route.tier)
+    case "After":
+      return Route.after(route.millis)
+  }
+}
+
+/** The output of a transactional handler for a record. */
+const output = (plan: BindingPlan, { value }: Record) =>
+  CurrentTransaction.send({ topic: outputTopic(plan), key: null, value: encoder.encode(value) })

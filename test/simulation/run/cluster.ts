@@ -1,0 +1,92 @@
+/**
+ * Reads the cluster of a run directly, past every client.
+ */
+import type { Broker, ConsumerRecord } from "@eventbus/core"
+import type { MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
+import * as Copies from "../history/copies.ts"
+import type { Entry, Fact, Remains, StoredCopy } from "../history/History.ts"
+import { deadLetterTopic, groupOf, outputTopic, retryTopics } from "../scenario/retries.ts"
+import type { BindingPlan } from "../scenario/Scenario.ts"
+
+export type Memory = MemoryBroker.MemoryBroker["Service"]
+
+/** Partitions of main and retry topics that are not read to their end. */
+export const lag = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
+  const lagging: Array<Remains["lagging"][number]> = []
+  for (const plan of plans) {
+    for (const topic of [plan.topic, ...retryTopics(plan)]) {
+      const partitions = yield* memory.partitionCount(topic)
+      for (let partition = 0; partition < partitions; partition++) {
+        const { logEnd } = yield* memory.offsets(topic, partition)
+        const committed = yield* memory.committed(groupOf(plan, topic), topic, partition)
+        if (logEnd !== (committed ?? 0n)) lagging.push({ partition: `${topic}/${partition}`, committed, logEnd })
+      }
+    }
+  }
+  return lagging
+})
+
+const everything = Effect.fnUntraced(function* (memory: Memory, topic: string) {
+  const records: Array<ConsumerRecord.ConsumerRecord> = []
+  const partitions = yield* memory.partitionCount(topic)
+  for (let partition = 0; partition < partitions; partition++) records.push(...(yield* memory.log(topic, partition)))
+  return records
+})
+
+const values = (memory: Memory, topics: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.forEach(topics, (topic) => everything(memory, topic)),
+    (logs) => logs.flat().map(({ value }) => new TextDecoder().decode(value ?? undefined))
+  )
+
+export const deadLetters = (memory: Memory, plans: ReadonlyArray<BindingPlan>) =>
+  values(memory, plans.map(deadLetterTopic))
+
+/** Committed records that transactional handlers published. */
+export const outputs = (memory: Memory, plans: ReadonlyArray<BindingPlan>) => values(memory, plans.map(outputTopic))
+
+export const describeGroup = ({
+  groupId,
+  generation,
+  state,
+  members
+}: Broker.GroupDescription & { generation: number }): string => {
+  const held = members.map(
+    ({ memberId, assignment }) =>
+      `${memberId} [${assignment.map(({ topic, partition }) => `${topic}/${partition}`).join(" ")}]`
+  )
+  return `${groupId} in generation ${generation} was ${state}: ${held.join(", ") || "nobody"}`
+}
+
+/** Finds the copies behind an append: the broker may have written a batch twice, or deduplicated it. */
+export const storedCopies = () => {
+  const seen = new Map<string, bigint>()
+  return (memory: Memory, { topic, partition }: ConsumerRecord.TopicPartition): Fact | undefined => {
+    const name = `${topic}/${partition}`
+    const from = seen.get(name) ?? 0n
+    const log = Effect.runSync(memory.log(topic, partition, "read_uncommitted"))
+    const copies = log.flatMap((record): ReadonlyArray<StoredCopy> => {
+      const copy = record.offset < from ? undefined : Copies.read(record)
+      return copy === undefined ? [] : [{ offset: record.offset, copy, isReadable: true }]
+    })
+    const last = copies.at(-1)
+    if (last === undefined) return undefined
+    seen.set(name, last.offset + 1n)
+    return { _tag: "Stored", partition: name, copies }
+  }
+}
+
+/** Marks the copies of aborted transactions, at the end of a run. */
+export const markAborted = (memory: Memory, entries: ReadonlyArray<Entry>): void => {
+  const readable = new Map<string, ReadonlySet<bigint>>()
+  for (const entry of entries) {
+    if (entry._tag !== "Stored") continue
+    const slash = entry.partition.lastIndexOf("/")
+    const [topic, partition] = [entry.partition.slice(0, slash), Number(entry.partition.slice(slash + 1))]
+    const offsets =
+      readable.get(entry.partition) ?? new Set(Effect.runSync(memory.log(topic, partition)).map(({ offset }) => offset))
+    readable.set(entry.partition, offsets)
+    for (const copy of entry.copies) copy.isReadable = offsets.has(copy.offset)
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * A seed decides a scenario: bindings, records and how their handling goes, processes, actions of operators and machines, and faults. A value, so that
+ * it can be told in words and run again.
+ */
+import type { FaultPlan } from "@eventbus/testkit"
+
+/** The course of handling one record. Failures count over the whole group, so a record that failed in another process goes on from there. */
+export type Behaviour =
+  | { readonly _tag: "Fine"; readonly millis: number }
+  /** Fails this number of calls, then succeeds. */
+  | { readonly _tag: "Flaky"; readonly failures: number; readonly how: Failing; readonly millis: number }
+  | { readonly _tag: "Broken"; readonly how: Failing; readonly millis: number }
+  /** Fails with an error that goes to the dead letter topic at once, or is dropped at once. */
+  | { readonly _tag: "Rejected" | "Ignorable" }
+  /** Fails this number of calls with an error that goes to a tier at once, then succeeds. */
+  | { readonly _tag: "Busy"; readonly failures: number; readonly route: Route; readonly millis: number }
+  /** Its first failure pauses the binding. */
+  | { readonly _tag: "Alarming" }
+  /** Its bytes cannot be decoded. */
+  | { readonly _tag: "Undecodable" }
+  /** This number of calls never returns, then it succeeds. */
+  | { readonly _tag: "Stuck"; readonly calls: number }
+  /** The handler cannot be interrupted for this long. */
+  | { readonly _tag: "Stubborn"; readonly millis: number }
+
+/** The route of an error: the next tier, a tier by its number, or the first tier with at least this delay. */
+export type Route =
+  | { readonly _tag: "Next" }
+  | { readonly _tag: "Tier"; readonly tier: number }
+  | { readonly _tag: "After"; readonly millis: number }
+
+export type Failing = "fail" | "die" | "throw" | "interrupt"
+
+export interface RecordPlan {
+  readonly id: string
+  readonly partition: number
+  readonly key: string | null
+  readonly behaviour: Behaviour
+  /** The producer set headers of the connector on it, all of them false. */
+  readonly forged: boolean
+}
+
+/** One retry tier. Neighbours with equal delays share a topic. */
+export interface TierPlan {
+  readonly delayMillis: number
+  readonly maxAttempts: number
+  readonly concurrency: number
+}
+
+export interface BreakerPlan {
+  readonly windowType: "count" | "time"
+  /** Calls, or seconds. */
+  readonly windowSize: number
+  readonly minimumCalls: number
+  readonly failureRate: number
+  readonly permits: number
+  readonly waitMillis: number
+  readonly slowMillis: number
+  readonly automaticPauseOnOpen: boolean
+  /** Each reopening waits longer. */
+  readonly backsOff: boolean
+  /** A probe asks the dependency before a record is tried. */
+  readonly probes: boolean
+}
+
+export interface BindingPlan {
+  readonly name: string
+  readonly topic: string
+  readonly groupId: string
+  readonly partitions: number
+  readonly listener: "single" | "batch" | "whole-batch" | "transactional"
+  /** The error of a whole-batch handler when a record fails. */
+  readonly verdict: "from" | "these" | "none"
+  readonly processingOrder: "partition" | "key" | "unordered"
+  readonly ackMode: "MANUAL_IMMEDIATE" | "MANUAL"
+  readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  readonly onExhausted: "dead-letter" | "halt"
+  readonly membership: "dynamic" | "static"
+  readonly maxAttempts: number
+  readonly tiers: ReadonlyArray<TierPlan>
+  readonly tierConsumer: "shared" | "separate"
+  readonly breaker: BreakerPlan | undefined
+  readonly maxPollRecords: number
+  readonly maxInFlight: number | undefined
+  readonly maxBufferedRecords: number
+  readonly commitIntervalMillis: number
+  /** Longest time of a fetch without records: long, so that idle time costs little. */
+  readonly maxWaitMillis: number
+  readonly shutdownTimeoutMillis: number
+}
+
+/** An action from outside, at a time after the beginning. */
+export type Action = { readonly atMillis: number } & (
+  | { readonly _tag: "Publish"; readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }
+  /** Offsets without a readable record: transaction markers, or records of an aborted transaction. */
+  | {
+      readonly _tag: "Hole"
+      readonly binding: number
+      readonly partition: number
+      readonly kind: "control" | "aborted"
+    }
+  | { readonly _tag: "Compact" | "Truncate"; readonly binding: number; readonly partition: number }
+  | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }
+  | { readonly _tag: "Start" | "Stop" | "Kill"; readonly process: number }
+  | { readonly _tag: "Pause" | "Resume"; readonly process: number; readonly binding: number }
+)
+
+export interface Scenario {
+  readonly seed: number
+  readonly interleaving: "first-come" | "shuffled"
+  readonly assignment: "cooperative-sticky" | "eager"
+  readonly latencyMillis: number
+  readonly maxRecordsPerChunk: number
+  readonly bindings: ReadonlyArray<BindingPlan>
+  /** Number of consumers of each binding in each process. */
+  readonly processes: ReadonlyArray<{ readonly concurrency: number }>
+  readonly actions: ReadonlyArray<Action>
+  readonly faults: FaultPlan.FaultPlan
+  /** Number of faults in the plan: none, some or many. */
+  readonly intensity: number
+  readonly faultPeriodMillis: number
+  /** Time in which a dependency is down: a handler that would succeed fails. */
+  readonly outage: Outage | undefined
+}
+
+export interface Outage {
+  readonly binding: number
+  readonly fromMillis: number
+  readonly toMillis: number
+}
+
+/** Epoch milliseconds at which every run begins. */
+export const beginMillis = 1_700_000_000_000
+
+export const sessionTimeoutMillis = 12_000
+export const rebalanceTimeoutMillis = 20_000
+export const maxPollIntervalMillis = 60_000
+
+export const isDown = ({ outage, bindings }: Scenario, binding: string, atMillis: number): boolean =>
+  outage !== undefined &&
+  bindings[outage.binding]?.name === binding &&
+  atMillis >= outage.fromMillis &&
+  atMillis < outage.toMillis
+
+export const planOf = ({ bindings }: Scenario, binding: string): BindingPlan => {
+  const plan = bindings.find((candidate) => candidate.name === binding)
+  if (plan === undefined) throw new Error(`There is no binding '${binding}' in this scenario.`)
+  return plan
+}

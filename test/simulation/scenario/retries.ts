@@ -1,0 +1,67 @@
+/**
+ * The retry topics of a binding according to its plan: the topic of each tier, and the destination of a failed record. Written independently of the
+ * connector, so that the connector is not checked against itself.
+ */
+import type { BindingPlan, Route } from "./Scenario.ts"
+
+/** The next delivery of a record. Tier 0 is the main topic. */
+export interface TierAttempt {
+  readonly tier: number
+  readonly attempt: number
+}
+
+export const topicOfTier = (plan: BindingPlan, tier: number): string => {
+  let first = tier
+  // Neighbours with equal delays share a topic, which has the name of the first of them.
+  while (first > 1 && plan.tiers[first - 2]!.delayMillis === plan.tiers[first - 1]!.delayMillis) first--
+  return `${plan.topic}.retry-${first}`
+}
+
+/** Retry topics of a plan, each once. */
+export const retryTopics = (plan: BindingPlan): ReadonlyArray<string> => [
+  ...new Set(plan.tiers.map((_, index) => topicOfTier(plan, index + 1)))
+]
+
+/** Largest number of concurrent handlers of a retry topic: the most that one of its tiers allows. */
+export const concurrencyOf = (plan: BindingPlan, topic: string): number =>
+  Math.max(...plan.tiers.filter((_, index) => topicOfTier(plan, index + 1) === topic).map((tier) => tier.concurrency))
+
+/** The topic in the name of a partition. */
+export const topicOf = (partition: string): string => partition.slice(0, partition.lastIndexOf("/"))
+
+export const deadLetterTopic = (plan: BindingPlan): string => `${plan.topic}.DLT`
+
+/** The topic that transactional handlers publish to. */
+export const outputTopic = (plan: BindingPlan): string => `${plan.topic}.out`
+
+export const groupOf = (plan: BindingPlan, topic: string): string =>
+  plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
+
+/** The next delivery of a record that failed in a tier; undefined after the last tier. */
+export const nextTierAttempt = (
+  plan: BindingPlan,
+  { tier, attempt }: TierAttempt,
+  route: Route
+): TierAttempt | undefined => {
+  // A batch with DLQ_AND_CONTINUE has no tiers, since a record would come back alone (ruling 53).
+  if (plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE") return undefined
+  const target = targetOf(plan, tier, route)
+  if (target !== undefined && target > tier)
+    return target <= plan.tiers.length ? { tier: target, attempt: 1 } : undefined
+  const { maxAttempts = 0 } = plan.tiers[tier - 1] ?? {}
+  if (attempt < maxAttempts) return { tier, attempt: attempt + 1 }
+  return tier < plan.tiers.length ? { tier: tier + 1, attempt: 1 } : undefined
+}
+
+const targetOf = (plan: BindingPlan, tier: number, route: Route): number | undefined => {
+  if (route._tag !== "After") return route._tag === "Tier" ? route.tier : undefined
+  const index = plan.tiers.findIndex(({ delayMillis }, at) => at + 1 >= tier && delayMillis >= route.millis)
+  return index < 0 ? plan.tiers.length : index + 1
+}
+
+/** Smallest number of handler calls until a record that always fails is in the dead letter topic. */
+export const callsInAll = (plan: BindingPlan): number => {
+  const skipsTiers = plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE"
+  const deliveries = skipsTiers ? 0 : plan.tiers.reduce((sum, { maxAttempts }) => sum + maxAttempts, 0)
+  return plan.maxAttempts * (1 + deliveries)
+}
