@@ -2,12 +2,12 @@ import { readFile, rm, writeFile } from "node:fs/promises"
 import { Data, Effect, Schedule } from "effect"
 import { isAlive } from "./isAlive.ts"
 
-class Held extends Data.TaggedError("Held") {}
+class LockIsHeld extends Data.TaggedError("LockIsHeld") {}
 
 const acquire = (file: string) =>
   Effect.tryPromise({
     try: () => writeFile(file, String(process.pid), { flag: "wx" }),
-    catch: () => new Held()
+    catch: () => new LockIsHeld()
   }).pipe(
     Effect.catch((held) =>
       Effect.promise(async () => {
