@@ -4,14 +4,18 @@
  * A binding takes it as an option: it is paused then, instead of using up its records' retries. It can also be used alone:
  * `breaker.protect(effect)`.
  */
-import { type Cause, Clock, Duration, Effect, MutableRef, Option, Queue, Ref, Schema, type Scope, Stream } from "effect"
+import { type Cause, Clock, Duration, Effect, MutableRef, Option, Ref, Schema, type Scope, type Stream } from "effect"
 import type { ConfigurationIssue } from "./EventBusError.ts"
 import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import * as BreakerState from "./internal/breaker/breakerState.ts"
 import * as CallWindow from "./internal/breaker/callWindow.ts"
 import * as Listeners from "./internal/breaker/listeners.ts"
 import * as OpenWait from "./internal/breaker/openWait.ts"
+import * as Permits from "./internal/breaker/permits.ts"
 import * as Protect from "./internal/breaker/protect.ts"
+import { type Change, countsBehind, countsOf, type Snapshot, snapshotOf } from "./internal/breaker/snapshot.ts"
+
+export type { Change, Snapshot } from "./internal/breaker/snapshot.ts"
 
 /**
  * - `CLOSED`: everything passes. `OPEN`: nothing does, for a time. `HALF_OPEN`: a few calls find out how things are.
@@ -25,6 +29,7 @@ export interface Options<out R = never> {
   readonly name?: string
   /** Calls, or with `slidingWindowType: "time"` seconds, that the rates are taken over. A whole number, 1 to 1 000 000. Default 100. */
   readonly slidingWindowSize?: number
+  /** `count`: the last calls. `time`: the calls of the last seconds. Default `count`. */
   readonly slidingWindowType?: "count" | "time"
   /** No rate is judged before so many calls; with them it is, whatever the last one came to. 1 to 1 000 000, at most a count window's size. Default 10. */
   readonly minimumNumberOfCalls?: number
@@ -44,7 +49,12 @@ export interface Options<out R = never> {
    * Each reopening without a closing in between, and each failed probe, waits `multiplier` times longer, up to `maxWaitDuration`. A multiplier of 1 or more,
    * a limit of at least `waitDurationInOpenState`. Default: no.
    */
-  readonly openBackoff?: { readonly multiplier: number; readonly maxWaitDuration: Duration.Input }
+  readonly openBackoff?: {
+    /** Factor from one wait to the next. A finite number, 1 or more. */
+    readonly multiplier: number
+    /** Longest wait. At least `waitDurationInOpenState`. */
+    readonly maxWaitDuration: Duration.Input
+  }
   /** Asked when the wait is over, before any call is: only when it succeeds, within `probeTimeout`, the breaker half-opens; else it waits again. */
   readonly probe?: Effect.Effect<unknown, unknown, R>
   /** 1 ms or more. Default 10 seconds. */
@@ -53,7 +63,17 @@ export interface Options<out R = never> {
 
 /** Settings outside of what is allowed; all of them at once. */
 export class InvalidCircuitBreaker extends Schema.TaggedError<InvalidCircuitBreaker>()("InvalidCircuitBreaker", {
-  issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
+  /** Every setting that is not allowed. */
+  issues: Schema.Array(
+    Schema.Struct({
+      /** The setting, such as `openBackoff.multiplier`. */
+      path: Schema.String,
+      /** The value that was given, as text. */
+      found: Schema.String,
+      /** The values that are allowed. */
+      allowed: Schema.String
+    })
+  )
 }) {
   override get message(): string {
     return this.issues.map(({ path, found, allowed }) => `${path} is ${found}; allowed: ${allowed}`).join("\n")
@@ -62,7 +82,9 @@ export class InvalidCircuitBreaker extends Schema.TaggedError<InvalidCircuitBrea
 
 /** The breaker let no call through; nothing was called. */
 export class CallNotPermitted extends Schema.TaggedError<CallNotPermitted>()("CallNotPermitted", {
+  /** The `name` of the breaker's options. */
   name: Schema.optionalKey(Schema.String),
+  /** The state that let no call through. */
   state: Schema.Literals(["CLOSED", "OPEN", "HALF_OPEN", "FORCED_OPEN", "DISABLED"]),
   /** Until the next look at the dependency, 0 while a probe looks; undefined when that is up to somebody. */
   retryInMillis: Schema.UndefinedOr(Schema.Number)
@@ -72,46 +94,27 @@ export class CallNotPermitted extends Schema.TaggedError<CallNotPermitted>()("Ca
   }
 }
 
-export interface Snapshot {
-  readonly state: State
-  readonly generation: number
-  /** Of the window, or of the half-open calls. */
-  readonly calls: number
-  readonly failures: number
-  readonly slowCalls: number
-  /** Percent; 0 without calls. */
-  readonly failureRate: number
-  readonly slowCallRate: number
-  /** When this state began, epoch milliseconds. */
-  readonly sinceMillis: number
-  /** Set while it is `OPEN`. */
-  readonly nextProbeAtMillis: number | undefined
-}
-
-export interface Change {
-  readonly from: State
-  readonly to: State
-  /** Of the new state, with the counts of the old one: those that led to the change. */
-  readonly snapshot: Snapshot
-}
-
 /** A call's right to begin: the generation of the state that gave it. */
 export type Permit = number
 
+/** How `protect` counts a call. */
 export interface ProtectOptions<E> {
   /** Which failed calls count against the dependency. Default: all, also when it throws. An interrupted call counts as nothing. */
   readonly isFailure?: (cause: Cause.Cause<E>) => boolean
 }
 
+/** A circuit breaker. Everything that shares it shares its state. */
 export interface CircuitBreaker {
   /** Runs a call, or fails with `CallNotPermitted`. */
   readonly protect: <A, E, R>(
     call: Effect.Effect<A, E, R>,
     options?: ProtectOptions<E>
   ) => Effect.Effect<A, E | CallNotPermitted, R>
+  /** The state now. */
   readonly state: Effect.Effect<State>
+  /** The state now, with its figures. */
   readonly snapshot: Effect.Effect<Snapshot>
-  /** From now on; a reader that falls behind misses the oldest. */
+  /** The changes from now on. A reader that falls 256 changes behind misses the oldest. */
   readonly changes: Stream.Stream<Change>
   /** Lets nothing through until `reset`. */
   readonly forceOpen: Effect.Effect<void>
@@ -121,13 +124,16 @@ export interface CircuitBreaker {
   readonly reset: Effect.Effect<void>
   /** For callers that cannot afford an effect per call. Every permit is given back once: by `recordUnsafe` or `releaseUnsafe`; of a state that is over, that changes nothing. */
   readonly tryAcquireUnsafe: (nowMillis: number) => Permit | undefined
+  /** Gives a permit back without an outcome, such as of an interrupted call. */
   readonly releaseUnsafe: (permit: Permit) => void
+  /** Gives a permit back with the outcome of its call. `ignored` counts as nothing. Times are milliseconds. */
   readonly recordUnsafe: (
     permit: Permit,
     outcome: "success" | "failure" | "ignored",
     durationMillis: number,
     nowMillis: number
   ) => void
+  /** The state now. */
   readonly stateUnsafe: () => State
   /** False once the breaker has opened since the permit was given. */
   readonly isCurrentUnsafe: (permit: Permit) => boolean
@@ -240,38 +246,13 @@ export const make = Effect.fnUntraced(function* <R = never>(
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())
   })
 
-  const tryAcquireUnsafe = (nowMillis: number): Permit | undefined => {
-    const state = current()
-    if (state._tag === "CLOSED") return state.generation
-    if (!BreakerState.permits(settings, state)) return undefined
-    apply({ _tag: "Acquired" }, nowMillis)
-    return current().generation
-  }
-  const releaseUnsafe = (permit: Permit) => {
-    const state = current()
-    if (permit === state.generation && state._tag === "HALF_OPEN") apply({ _tag: "Released" }, state.sinceMillis)
-  }
-  const recordUnsafe: CircuitBreaker["recordUnsafe"] = (permit, outcome, durationMillis, nowMillis) => {
-    const state = current()
-    if (permit !== state.generation || state._tag === "DISABLED") return
-    if (outcome === "ignored") return releaseUnsafe(permit)
-    const failed = outcome === "failure"
-    const slow = durationMillis > slowMillis
-    if (state._tag === "CLOSED") {
-      window.add(failed, slow, nowMillis)
-      // Nothing is allocated for a call that changes nothing.
-      if (!BreakerState.opens(settings, window.counts(nowMillis))) return
-    }
-    apply({ _tag: "Outcome", failed, slow, window: window.counts(nowMillis) }, nowMillis)
-  }
-
-  const calls = { tryAcquireUnsafe, releaseUnsafe, recordUnsafe }
+  const calls = Permits.make(settings, slowMillis, window, current, apply)
   const command = (event: BreakerState.BreakerEvent) => Effect.sync(() => apply(event, now()))
   return {
     protect: Protect.make(calls, now, () => refusal(current(), options.name, now())),
     state: Effect.map(Ref.get(stateRef), ({ _tag }) => _tag),
     snapshot: Effect.map(Ref.get(stateRef), (state) => snapshotOf(state, countsOf(state, window, now()))),
-    changes: changesOf(onChange),
+    changes: Listeners.stream(onChange),
     forceOpen: command({ _tag: "ForceOpen" }),
     disable: command({ _tag: "Disable" }),
     reset: command({ _tag: "Close" }),
@@ -289,16 +270,6 @@ const refusal = (state: BreakerState.BreakerState, name: string | undefined, now
     retryInMillis: state._tag === "OPEN" ? Math.max(0, state.untilMillis - nowMillis) : undefined
   })
 
-const changesOf = (onChange: CircuitBreaker["onChange"]): Stream.Stream<Change> =>
-  Stream.callback<Change>(
-    (queue) =>
-      Effect.acquireRelease(
-        Effect.sync(() => onChange((change) => Queue.offerUnsafe(queue, change))),
-        (unsubscribe) => Effect.sync(unsubscribe)
-      ),
-    { bufferSize: 256, strategy: "sliding" }
-  )
-
 const windowOf = ({ slidingWindowSize: size = 100, slidingWindowType }: Options<unknown>): CallWindow.CallWindow =>
   slidingWindowType === "time" ? CallWindow.ofSeconds(size) : CallWindow.ofCalls(size)
 
@@ -314,31 +285,3 @@ const settingsOf = (options: Options<unknown>): BreakerState.BreakerSettings => 
     maxWaitMillis: options.openBackoff === undefined ? waitMillis : toMillis(options.openBackoff.maxWaitDuration)
   }
 }
-
-const countsOf = (state: BreakerState.BreakerState, window: CallWindow.CallWindow, nowMillis: number) =>
-  state._tag === "HALF_OPEN" ? state.outcomes : window.counts(nowMillis)
-
-/** What an event was judged by: the half-open calls do not count the one yet that it is about. */
-const countsBehind = (
-  from: BreakerState.BreakerState,
-  event: BreakerState.BreakerEvent,
-  window: CallWindow.CallWindow,
-  nowMillis: number
-): CallWindow.Counts =>
-  from._tag === "HALF_OPEN" && event._tag === "Outcome"
-    ? BreakerState.withOutcome(from.outcomes, event)
-    : countsOf(from, window, nowMillis)
-
-const rate = (part: number, calls: number): number => (calls === 0 ? 0 : (part * 100) / calls)
-
-const snapshotOf = (state: BreakerState.BreakerState, { calls, failures, slow }: CallWindow.Counts): Snapshot => ({
-  state: state._tag,
-  generation: state.generation,
-  calls,
-  failures,
-  slowCalls: slow,
-  failureRate: rate(failures, calls),
-  slowCallRate: rate(slow, calls),
-  sinceMillis: state.sinceMillis,
-  nextProbeAtMillis: state._tag === "OPEN" ? state.untilMillis : undefined
-})

@@ -2,6 +2,7 @@
  * Calls listeners synchronously when a circuit breaker changes. Every listener sees the changes in the order in which they happened, also when a listener causes
  * the next change.
  */
+import { Effect, Queue, Stream } from "effect"
 
 export interface Listeners<Change> {
   /** Adds a listener and answers the function that removes it. */
@@ -39,3 +40,14 @@ const call = <Change>(listener: (change: Change) => void, change: Change): void 
     // A listener that throws must not stop the others, nor the breaker.
   }
 }
+
+/** The changes from now on. A reader that falls 256 changes behind misses the oldest. */
+export const stream = <Change>(add: Listeners<Change>["add"]): Stream.Stream<Change> =>
+  Stream.callback<Change>(
+    (queue) =>
+      Effect.acquireRelease(
+        Effect.sync(() => add((change) => Queue.offerUnsafe(queue, change))),
+        (unsubscribe) => Effect.sync(unsubscribe)
+      ),
+    { bufferSize: 256, strategy: "sliding" }
+  )

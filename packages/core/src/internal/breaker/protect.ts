@@ -2,18 +2,7 @@
  * Runs a call under a circuit breaker's permit and gives the permit back on every exit (ruling 27).
  */
 import { Cause, Effect, Exit } from "effect"
-
-/** The part of a breaker that issues permits and takes them back. */
-export interface Permits {
-  readonly tryAcquireUnsafe: (nowMillis: number) => number | undefined
-  readonly releaseUnsafe: (permit: number) => void
-  readonly recordUnsafe: (
-    permit: number,
-    outcome: "success" | "failure" | "ignored",
-    durationMillis: number,
-    nowMillis: number
-  ) => void
-}
+import type { Permits } from "./permits.ts"
 
 export const make =
   <Refusal>(permits: Permits, now: () => number, refusal: () => Refusal) =>
