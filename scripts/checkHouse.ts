@@ -10,6 +10,7 @@ import { citations } from "./house/citations.ts"
 import { docstrings } from "./house/docstrings.ts"
 import { limits } from "./house/limits.ts"
 import { links } from "./house/links.ts"
+import { passingOn } from "./house/passingOn.ts"
 import { reference } from "./house/reference.ts"
 import { type Check, violationText } from "./house/report.ts"
 import { sentences } from "./house/sentences.ts"
@@ -20,6 +21,7 @@ const checks: Readonly<Record<string, Check>> = {
   limits,
   docstrings,
   "unused-exports": unusedExports,
+  "passing-on": passingOn,
   citations,
   words: privateWords,
   sentences,

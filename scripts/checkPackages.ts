@@ -69,7 +69,7 @@ const isData = (path: string): boolean => path.endsWith(".json")
 const exportTargets = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(exportTargets)
 
-/** What is wrong with the content of a tarball. */
+/** The faults in the content of a tarball. */
 const faults = ({ manifest, source, folder }: Packed): ReadonlyArray<string> => {
   const present = new Set(globSync("**/*", { cwd: folder, withFileTypes: false }))
   const compiled = modules(join(source, "src")).flatMap((name) =>

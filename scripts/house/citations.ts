@@ -59,7 +59,7 @@ const numbersOf = (list: string): ReadonlyArray<number> =>
   })
 
 /** Standards that are written like a test row. */
-const standards = new Set(["UTF", "SHA", "ISO", "RFC", "AES"])
+const standards = new Set(["UTF", "SHA", "ISO", "RFC", "AES", "KIP"])
 
 const rows = ({ content }: Text): ReadonlyArray<Citation> =>
   [...content.matchAll(/(?<![\w-])([A-Z]{2,4})(?:-[A-Z])?-\d{2}(?![\w-])/g)]

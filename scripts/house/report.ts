@@ -1,5 +1,5 @@
 /**
- * What a check of the house returns, and how it is printed.
+ * The result of a check of the house, and how it is printed.
  */
 
 /** One place that breaks a rule. */

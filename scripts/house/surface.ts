@@ -37,7 +37,7 @@ export interface Declaration {
   readonly file: SourceFile
   /** The statement, with `export`. */
   readonly statement: Node
-  /** What is declared: a class, an interface, a type, a function, or one variable of the statement. */
+  /** The declared thing: a class, an interface, a type, a function, or one variable of the statement. */
   readonly node: Node
 }
 
@@ -107,7 +107,7 @@ interface Named {
   readonly declaration: Declaration
 }
 
-/** What a file exports, wherever it is declared. */
+/** The exports of a file, wherever they are declared. */
 const declarationsOf = (root: string, file: SourceFile): ReadonlyArray<Named> =>
   file.body.flatMap((statement): ReadonlyArray<Named> => {
     if (statement.type === "ExportAllDeclaration" && statement.exported === null) return fromFile(root, file, statement)

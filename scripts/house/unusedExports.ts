@@ -98,7 +98,7 @@ const namedPaths = (root: string, file: SourceFile): ReadonlyArray<string> => {
 }
 
 /**
- * What a file reads of each of its namespaces. A namespace that is used in any other way than `Name.member` has no entry: all of it is used.
+ * The members that a file reads of each of its namespaces. A namespace that is used in any other way than `Name.member` has no entry: all of it is used.
  */
 const membersByNamespace = (file: SourceFile): ReadonlyMap<string, ReadonlySet<string>> => {
   const namespaces = new Set(

@@ -16,7 +16,7 @@ interface Word {
 const words: ReadonlyArray<Word> = [
   { pattern: /\bPlaces?\b/, instead: "ConcurrencySlots, RecordPosition or SourceLocation" },
   {
-    pattern: /\bplaces\b|\b(?:a|its|their|the) place (?:back|is free|of)\b|\bplaces\.ts\b/,
+    pattern: /\bplaces\b|\b(?:a|its|their|the) place (?:back|is free|of `?maxInFlight)\b/,
     instead: "concurrency slot"
   },
   { pattern: /\bTurn\b|\b(?:its|a|one's) turn\b/, instead: "concurrency slot, or what happens in order" },
@@ -25,7 +25,7 @@ const words: ReadonlyArray<Word> = [
   { pattern: /\b(?:[Pp]ark(?:s|ed|ing)?|isParked)\b/, instead: "copy publisher, awaitsPublish, published as a copy" },
   { pattern: /\b[Oo]utstanding\b|\b[Bb]oarding\b/, instead: "pending copies" },
   { pattern: /(?<!\b(?:in|mid)[ -]|In|in)\b[Ff]lights?\b/, instead: "batch, or in flight" },
-  { pattern: /(?:: |<|type |interface )Handling\b|\bhandling\./, instead: "ConsumerContext, reportSettled" },
+  { pattern: /(?:: |<|type |interface )Handling\b|\bhandling\.\w/, instead: "ConsumerContext, reportSettled" },
   { pattern: /\b(?:type|interface) Settled\b/, instead: "DeliveryResult" },
   { pattern: /\bStory\b/, instead: "DeliveryResult", within: /^packages\/(?!examples\/)/ },
   { pattern: /\b[Bb]ookkeeping\b/, instead: "retry state, or plain variables" },

@@ -32,7 +32,10 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         yield* Bus.createTopic(topic, 3)
         const planned = yield* eventbus(folder, "plan", "app.yaml", "--check")
         assert.strictEqual(planned.code, 0)
-        assert.include(planned.out, `info     Topic '${topic}.retry-1' will be made with 3 partitions, replication 1.`)
+        assert.include(
+          planned.out,
+          `info     The connector will create topic '${topic}.retry-1' with 3 partitions, replication 1.`
+        )
         assert.include(planned.out, "concurrency is 4")
 
         yield* Bus.publish([

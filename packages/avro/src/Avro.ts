@@ -1,8 +1,8 @@
 /**
- * Serdes for Avro in the wire format of a schema registry: each record names the schema that it was written with.
+ * Serdes for Avro in the wire format of a schema registry, in which each record names the schema that it was written with.
  *
- * The schema of an id that is new is fetched before the record is handed over, and its partition waits for it, however long the registry is away. An id that
- * the registry does not know, and bytes that do not fit their schema, are a `DecodeFailure`: dead-lettered with their bytes.
+ * The schema of a new id is fetched before the record is handed over. The record's partition waits for it, however long the registry is unavailable. An
+ * unknown id, and bytes that do not fit their schema, are a `DecodeFailure`: the record is dead-lettered with its bytes.
  */
 import { type EventBusError, Serde } from "@eventbus/core"
 import { Effect, Result, type Schema, type Scope } from "effect"
@@ -12,23 +12,25 @@ import * as WireFormat from "./internal/wireFormat.ts"
 import * as SchemaRegistry from "./SchemaRegistry.ts"
 import { UnusableSchema } from "./UnusableSchema.ts"
 
+/** How to read and write values. */
 export interface Options {
   /**
-   * The program's own Avro schema, as JSON text or data: what was written with another version is read as this one says, and values are written with it.
-   * Default: each value is read as it was written.
+   * The program's Avro schema (the reader's schema), as JSON text or data. Values of other versions are resolved to it, and values are written with it.
+   * Default none: each value is read with the schema that it was written with, and nothing can be written.
    */
   readonly schema?: string | object
-  /** The subject of `schema`, such as `orders-value`: needed for writing, and asked for its id when the serde is made. */
+  /** The subject of `schema`, such as `orders-value`. Writing needs it; its id is requested when the serde is made. Default none. */
   readonly subject?: string
-  /** Registers `schema` under `subject` where it is missing. Default false: that is an error. */
+  /** Registers `schema` under `subject` when it is missing there. Default `false`: a missing schema is an error. Confluent: `auto.register.schemas`. */
   readonly register?: boolean
-  /** What 64-bit integers become. With `"number"`, one beyond 2^53 is a failure. Default `"number"`. */
+  /** The type of 64-bit integers. With `"number"`, an integer beyond 2^53 is a failure. Default `"number"`. */
   readonly longs?: AvroTypes.Longs
 }
 
 /**
- * A serde whose values a schema checks. Its encoded side is what Avro gives: records as objects, enums as text, bytes and fixed as `Uint8Array`, the value itself for a
- * union (`{ "name.of.the.Branch": value }` where several branches look alike), and the plain value for logical types.
+ * A serde whose values `schema` checks. The encoded side of `schema` holds what Avro reads: objects for records, text for enums, `Uint8Array` for bytes and
+ * fixed, the value itself for a union (`{ "name.of.the.Branch": value }` where branches cannot be told apart), and the plain value for logical types. Fails
+ * with `UnusableSchema` when `options.schema` is no Avro schema, or when the registry does not have it under `subject`.
  */
 export const serde = Effect.fnUntraced(function* <A, I>(
   schema: Schema.Codec<A, I>,
@@ -64,7 +66,10 @@ export const serde = Effect.fnUntraced(function* <A, I>(
   }
 })
 
-/** Avro by the registry at the URL; JSON where there is no URL (resilient consumer seed "Message Formats"). */
+/**
+ * Avro with the registry at `url`, or JSON when `url` is undefined (resilient consumer seed "Message Formats"). Fails as `serde` and `SchemaRegistry.make`
+ * do.
+ */
 export const orJson = <A, I>(
   url: string | undefined,
   schema: Schema.Codec<A, I>,
@@ -84,7 +89,7 @@ export const orJson = <A, I>(
 
 type Reader = (body: Uint8Array) => unknown
 
-/** A schema that cannot be read makes a reader that says so for each record. */
+/** The reader of an unusable schema fails for each record. */
 const readerOf = (
   registered: SchemaRegistry.RegisteredSchema,
   own: AvroTypes.Type | undefined,

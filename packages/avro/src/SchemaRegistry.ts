@@ -1,9 +1,9 @@
 /**
- * A schema registry with the REST interface of Confluent's, as Karapace, Redpanda and Apicurio (`/apis/ccompat/v7`) have it, too.
+ * A schema registry with Confluent's REST interface, which Karapace, Redpanda and Apicurio (`/apis/ccompat/v7`) offer too.
  *
- * A schema is fetched once: it never changes under its id. Who needs it at the same time shares the request. While the registry cannot be reached, answers with
- * an error of its own or refuses the credentials, a request is repeated, 100 ms doubling up to 10 s apart, until it is interrupted; the log says so once for
- * each reason. Only an answer about the schema itself ends in `UnusableSchema`.
+ * A schema is fetched once, because it never changes under its id; concurrent callers share the request. While the registry is unreachable, answers with an
+ * error of its own or refuses the credentials, a request is repeated until it is interrupted, after 100 ms doubling up to 10 s. The log names each reason
+ * once. Only an answer about the schema itself fails, with `UnusableSchema`.
  */
 import { EventBusError } from "@eventbus/core"
 import { Clock, Context, type Duration, Effect, Layer, RcMap, Redacted, Schema, type Scope } from "effect"
@@ -11,44 +11,57 @@ import { HttpClient } from "effect/http"
 import * as Requests from "./internal/requests.ts"
 import { UnusableSchema } from "./UnusableSchema.ts"
 
+/** How to reach a schema registry. */
 export interface Options {
-  /** `http://host:8081`; several with commas are tried in turn. `http://user:password@host:8081` is the same as `username` and `password`. */
+  /**
+   * `http://host:8081` or `https://...`. Several, separated by commas, are tried in turn. `http://user:password@host:8081` sets `username` and `password`.
+   * Confluent: `schema.registry.url`.
+   */
   readonly url: string
+  /** User of HTTP Basic authentication. Default: the one in `url`, or else none. */
   readonly username?: string
+  /** Password of that user. Default: the one in `url`, or else none. */
   readonly password?: Redacted.Redacted
-  /** A bearer token, in the place of user and password. */
+  /** A bearer token. When it is set, user and password are not sent. Default none. */
   readonly token?: Redacted.Redacted
-  /** For one attempt. Default 10 seconds. */
+  /** Longest time for one attempt. Default 10 seconds. */
   readonly requestTimeout?: Duration.Input
 }
 
+/** A schema as the registry stores it. */
 export interface RegisteredSchema {
+  /** The id in the registry, 0 or more. */
   readonly id: number
-  /** An Avro schema as JSON text. */
+  /** The Avro schema as JSON text. */
   readonly schema: string
-  /** The schemas that it refers to, each behind those that it refers to itself. */
+  /** The schemas that it refers to, as JSON text. Each comes after the schemas that it refers to itself. */
   readonly references: ReadonlyArray<string>
 }
 
+/** A request for the id of a schema under a subject. */
 export interface SchemaRequest {
+  /** The subject, such as `orders-value`. */
   readonly subject: string
-  /** An Avro schema as JSON text. */
+  /** The Avro schema as JSON text. */
   readonly schema: string
-  /** Registers it where it is missing; else that is an error. */
+  /** `true` registers the schema when it is missing; `false` makes a missing schema an error. Confluent: `auto.register.schemas`. */
   readonly register: boolean
 }
 
+/** The registry that serdes get their schemas from. */
 export class SchemaRegistry extends Context.Service<
   SchemaRegistry,
   {
+    /** The schema of an id. Waits while the registry is unavailable. Fails when there is no such schema, or when it is not Avro. */
     readonly byId: (id: number) => Effect.Effect<RegisteredSchema, UnusableSchema>
-    /** With what the last `byId` of this id failed, if it did. Asks nobody. */
+    /** The failure of the last `byId` of this id; undefined when it did not fail. Sends no request. */
     readonly refusal: (id: number) => UnusableSchema | undefined
-    /** The id that a schema has under a subject. */
-    readonly idOf: (wanted: SchemaRequest) => Effect.Effect<number, UnusableSchema>
+    /** The id of a schema under a subject. Waits while the registry is unavailable. Fails when the registry refuses the schema or does not have it. */
+    readonly idOf: (request: SchemaRequest) => Effect.Effect<number, UnusableSchema>
   }
 >()("@eventbus/avro/SchemaRegistry") {}
 
+/** Makes the service, with the `HttpClient` of the context. Fails with `ConfigurationValidation` when `url` is none. Sends no request. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<
@@ -56,19 +69,19 @@ export const make = Effect.fnUntraced(function* (
   EventBusError.ConfigurationValidation,
   HttpClient.HttpClient | Scope.Scope
 > {
-  const ask = Requests.make(yield* HttpClient.HttpClient, yield* addressOf(options))
+  const send = Requests.make(yield* HttpClient.HttpClient, yield* addressOf(options))
   const known = new Map<number, RegisteredSchema>()
   const refused = new Map<number, { readonly error: UnusableSchema; readonly untilMillis: number }>()
   const remember = Effect.fnUntraced(function* (id: number, error: UnusableSchema) {
-    // Ids come with records: whoever makes them up must not fill the memory.
-    if (refused.size >= mostRefused) refused.clear()
+    // Ids come with records, so a producer of made-up ids must not fill the memory.
+    if (refused.size >= maxRefused) refused.clear()
     refused.set(id, { error, untilMillis: (yield* Clock.currentTimeMillis) + refusedMillis })
   })
   const inFlight = yield* RcMap.make({
     lookup: Effect.fnUntraced(function* (id: number) {
       const before = refused.get(id)
       if (before !== undefined && before.untilMillis > (yield* Clock.currentTimeMillis)) return yield* before.error
-      const schema = yield* Effect.tapError(fetch(ask, id), (error) => remember(id, error))
+      const schema = yield* Effect.tapError(fetchSchema(send, id), (error) => remember(id, error))
       known.set(id, schema)
       refused.delete(id)
       return schema
@@ -84,7 +97,7 @@ export const make = Effect.fnUntraced(function* (
     idOf: ({ subject, schema, register }) => {
       const path = `subjects/${encodeURIComponent(subject)}`
       return Effect.map(
-        ask({
+        send({
           schema: `the schema of subject ${subject}`,
           path: register ? `${path}/versions` : path,
           body: { schema },
@@ -96,14 +109,15 @@ export const make = Effect.fnUntraced(function* (
   })
 })
 
+/** `make` as a layer. */
 export const layer = (
   options: Options
 ): Layer.Layer<SchemaRegistry, EventBusError.ConfigurationValidation, HttpClient.HttpClient> =>
   Layer.effect(SchemaRegistry, make(options))
 
-/** So long "there is no such schema" holds: it may be registered yet. */
+/** How long a refusal is remembered. The schema may be registered later. */
 const refusedMillis = 30_000
-const mostRefused = 1_000
+const maxRefused = 1_000
 
 const Registered = Schema.Struct({ id: Schema.Int })
 
@@ -115,18 +129,18 @@ const Answer = Schema.Struct({
   )
 })
 
-const fetch = Effect.fnUntraced(function* (ask: Requests.SendRequest, id: number) {
+const fetchSchema = Effect.fnUntraced(function* (send: Requests.SendRequest, id: number) {
   const schema = `schema ${id}`
-  const answer = yield* ask({ schema, path: `schemas/ids/${id}`, answer: Answer })
+  const answer = yield* send({ schema, path: `schemas/ids/${id}`, answer: Answer })
   const { schemaType = "AVRO" } = answer
   if (schemaType !== "AVRO") return yield* new UnusableSchema({ schema, detail: `it is ${schemaType}, not Avro` })
   const references: Array<string> = []
-  yield* addReferences(ask, answer, references, new Set())
+  yield* addReferences(send, answer, references, new Set())
   return { id, schema: answer.schema, references }
 })
 
 const addReferences = Effect.fnUntraced(function* (
-  ask: Requests.SendRequest,
+  send: Requests.SendRequest,
   { references }: typeof Answer.Type,
   into: Array<string>,
   seen: Set<string>
@@ -135,8 +149,8 @@ const addReferences = Effect.fnUntraced(function* (
     const path = `subjects/${encodeURIComponent(subject)}/versions/${version}`
     if (seen.has(path)) continue
     seen.add(path)
-    const referred = yield* ask({ schema: `version ${version} of subject ${subject}`, path, answer: Answer })
-    yield* addReferences(ask, referred, into, seen)
+    const referred = yield* send({ schema: `version ${version} of subject ${subject}`, path, answer: Answer })
+    yield* addReferences(send, referred, into, seen)
     into.push(referred.schema)
   }
 })
@@ -146,7 +160,7 @@ const addressOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Requests.Address, EventBusError.ConfigurationValidation> {
   const urls = options.url.split(",").map((text) => URL.parse(text.trim()))
   if (!urls.every((url) => url !== null && /^https?:$/.test(url.protocol))) {
-    // It may hold a password.
+    // The text may hold a password.
     const issue = {
       path: "url",
       found: "(not shown)",

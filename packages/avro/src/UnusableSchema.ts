@@ -1,14 +1,14 @@
-/**
- * What fails for good about schemas, in contrast to an outage of the registry, which is waited out.
- */
+/** The permanent failure of a schema. An outage of the registry is not one: requests wait until it ends. */
 import { Schema } from "effect"
 
-/** A schema that does not exist, or that cannot be used: asking again does not help. */
+/** A schema does not exist or cannot be used. Repeating the request does not help. */
 export class UnusableSchema extends Schema.TaggedError<UnusableSchema>()("UnusableSchema", {
-  /** Which: `schema 7`, or `the schema of subject orders-value`. */
+  /** The schema: `schema 7`, or `the schema of subject orders-value`. */
   schema: Schema.String,
+  /** The reason. */
   detail: Schema.String
 }) {
+  /** Always false: repeating the request does not help. */
   readonly retryable = false
   override get message(): string {
     return `${this.schema} cannot be used: ${this.detail}`

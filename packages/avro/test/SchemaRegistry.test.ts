@@ -49,8 +49,8 @@ describe("the schema registry", () => {
         yield* after("10 seconds")
         assert.strictEqual((yield* Fiber.join(waiting)).id, 7)
         assert.deepStrictEqual(lines, [
-          "The schema registry is asked for schema 7 until it answers: it answers with status 503",
-          "The schema registry is asked for schema 7 until it answers: it answers with status 401, code 401: who?",
+          "The schema registry does not return schema 7; the request is repeated: it answers with status 503",
+          "The schema registry does not return schema 7; the request is repeated: it answers with status 401, code 401: who?",
           "The schema registry answers again"
         ])
       }).pipe(Effect.provide(Layer.merge(layer(), logger)))

@@ -23,7 +23,7 @@ export class TestRegistry extends Context.Service<
     readonly versions: Map<string, Entry>
     /** `METHOD url authorization body`, one for each request. */
     readonly requests: Array<string>
-    /** The answer that it gives instead; `"silent"` gives none. */
+    /** Overrides every answer; with `"silent"` the registry never answers. */
     instead: Answer | "silent" | undefined
   }
 >()("TestRegistry") {}

@@ -1,5 +1,5 @@
 /**
- * What a module gives to `eventbus run --handlers`: handlers for the bindings of a file, and what they require.
+ * The export of a module for `eventbus run --handlers`: handlers for the bindings of a file, and the services that they require.
  *
  * ```ts
  * export default Application.make({ handlers: Handlers.make({ charge }), layer: Billing.layer })
@@ -20,11 +20,11 @@ export interface Application {
 /** A requirement of a handler that the layer does not give is a compile error. */
 export const make = <R = never>(options: {
   readonly handlers: Handlers.Handlers<R>
-  /** What the handlers require. Default: nothing. */
+  /** The services that the handlers require. Default: none. */
   readonly layer?: Layer.Layer<NoInfer<R>, unknown>
 }): Application => ({
   [TypeId]: TypeId,
-  // What they require is what the layer gives, which is the only way to run them.
+  // The layer gives what the handlers require, and only with the layer can they run.
   handlers: options.handlers as Handlers.Handlers<never>,
   layer: options.layer ?? Layer.empty
 })

@@ -17,7 +17,7 @@ export const command = Command.make("eventbus").pipe(
   Command.withSubcommands([validate, plan, runCommand, trail])
 )
 
-/** Runs it with the arguments of the process. What goes wrong is told in one message. */
+/** Runs it with the arguments of the process. A failure is reported in one message. */
 export const run = (version: string) =>
   Command.run(command, { version }).pipe(
     Effect.provideService(CliOutput.Presenter, presenter),

@@ -132,9 +132,9 @@ describe("eventbus plan", () => {
         `orders on cluster default
   topics
     orders          source
-    orders.retry-1  retry        1m  made when missing
-    orders.retry-2  retry        5m  made when missing
-    orders.DLT      dead-letter      made when missing
+    orders.retry-1  retry        1m  created when missing
+    orders.retry-2  retry        5m  created when missing
+    orders.DLT      dead-letter      created when missing
   consumers of a process
     billing  1 member  orders, orders.retry-1, orders.retry-2
     2 Kafka clients, consumers and producer

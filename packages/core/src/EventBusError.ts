@@ -10,9 +10,13 @@ export type ContainerState = typeof ContainerState.Type
 
 /** A lifecycle command that the binding's current state does not allow. */
 export class InvalidContainerState extends Schema.TaggedError<InvalidContainerState>()("InvalidContainerState", {
+  /** The name of the binding. */
   binding: Schema.String,
+  /** The command, such as `pause`. */
   operation: Schema.String,
+  /** The state of the binding. */
   current: ContainerState,
+  /** The states in which the command is allowed. */
   required: Schema.Array(ContainerState),
   /** What else the caller should know, such as who holds a pause. */
   detail: Schema.optionalKey(Schema.String)
@@ -25,6 +29,7 @@ export class InvalidContainerState extends Schema.TaggedError<InvalidContainerSt
 
 /** A binding of this name is registered already. */
 export class BindingAlreadyExists extends Schema.TaggedError<BindingAlreadyExists>()("BindingAlreadyExists", {
+  /** The name that is taken. */
   binding: Schema.String
 }) {
   override get message(): string {
@@ -34,6 +39,7 @@ export class BindingAlreadyExists extends Schema.TaggedError<BindingAlreadyExist
 
 /** Bindings of several clusters have this name. Nothing was done. */
 export class AmbiguousBinding extends Schema.TaggedError<AmbiguousBinding>()("AmbiguousBinding", {
+  /** The name that several bindings have. */
   binding: Schema.String,
   /** `{cluster}:{binding}` of each. */
   keys: Schema.Array(Schema.String)
@@ -45,7 +51,9 @@ export class AmbiguousBinding extends Schema.TaggedError<AmbiguousBinding>()("Am
 
 /** No cluster has this alias. */
 export class UnknownCluster extends Schema.TaggedError<UnknownCluster>()("UnknownCluster", {
+  /** The alias that no cluster has. */
   cluster: Schema.String,
+  /** The aliases that exist. */
   known: Schema.Array(Schema.String)
 }) {
   override get message(): string {
@@ -55,7 +63,9 @@ export class UnknownCluster extends Schema.TaggedError<UnknownCluster>()("Unknow
 
 /** No binding of this name is registered. */
 export class BindingNotFound extends Schema.TaggedError<BindingNotFound>()("BindingNotFound", {
+  /** The name that no binding has. */
   binding: Schema.String,
+  /** The names that are registered. */
   known: Schema.Array(Schema.String)
 }) {
   override get message(): string {
@@ -65,8 +75,11 @@ export class BindingNotFound extends Schema.TaggedError<BindingNotFound>()("Bind
 
 /** One setting that cannot be. */
 export const ConfigurationIssue = Schema.Struct({
+  /** The setting, such as `retry.maxAttempts`. */
   path: Schema.String,
+  /** The value that was found, as text. */
   found: Schema.String,
+  /** The values that are allowed. */
   allowed: Schema.String,
   /** Where it was written, when it comes from a file or a variable: its name, and line and column from 1. */
   at: Schema.optionalKey(
@@ -83,6 +96,7 @@ export type ConfigurationIssue = typeof ConfigurationIssue.Type
 export class ConfigurationValidation extends Schema.TaggedError<ConfigurationValidation>()("ConfigurationValidation", {
   /** Undefined when it is about a configuration of several bindings, whose paths name the binding. */
   binding: Schema.optionalKey(Schema.String),
+  /** Every setting that is refused. */
   issues: Schema.Array(ConfigurationIssue)
 }) {
   override get message(): string {
@@ -101,6 +115,7 @@ const describe = ({ path, found, allowed, at }: ConfigurationIssue): string => {
 
 /** The connector is shutting down and takes no new bindings. */
 export class ConnectorClosed extends Schema.TaggedError<ConnectorClosed>()("ConnectorClosed", {
+  /** The name of the refused binding. */
   binding: Schema.String
 }) {
   override get message(): string {
@@ -112,6 +127,7 @@ export class ConnectorClosed extends Schema.TaggedError<ConnectorClosed>()("Conn
 export class ProcessingBudgetExceeded extends Schema.TaggedError<ProcessingBudgetExceeded>()(
   "ProcessingBudgetExceeded",
   {
+    /** The budget, in milliseconds. */
     budgetMillis: Schema.Number
   }
 ) {
@@ -127,7 +143,9 @@ export class ProcessingBudgetExceeded extends Schema.TaggedError<ProcessingBudge
  * - `these`: the named records failed, all others of the batch are done.
  */
 export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("BatchProcessing", {
+  /** `from`: the batch failed at one record. `these`: the named records failed. */
   kind: Schema.Literals(["from", "these"]),
+  /** The failed records by their index in the batch, from 0, each with its error. */
   failures: Schema.NonEmptyArray(Schema.Struct({ index: Schema.Int, error: Schema.Unknown }))
 }) {
   /** Index of the first record that failed. */

@@ -21,13 +21,13 @@ import type {
   PlannedDelivery,
   PlannedTopic,
   RetryTimes,
-  Span
+  TimeRange
 } from "./internal/checks/planTypes.ts"
 import * as ReplayJournal from "./internal/deadLetters/replayJournal.ts"
 import { subscriptions } from "./internal/group/consumer.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
 
-export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, Span }
+export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, TimeRange }
 
 /** Computes the plan from the settings alone: no cluster is asked. */
 export const make = (binding: Binding<unknown>): Plan => {
@@ -55,19 +55,19 @@ export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerE
 
 const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {
   const { topic, tiers, retry, deadLetter, deadLetterTopic } = definition
-  const isMade = definition.missingTopics === "create"
+  const createIfMissing = definition.missingTopics === "create"
   const asSource = { delayMillis: undefined, partitions: undefined, replicationFactor: undefined }
   return [
-    { topic, role: "source", ...asSource, isMade: false },
+    { topic, role: "source", ...asSource, createIfMissing: false },
     ...tiers.topics.map((tier) => ({
       topic: tier.topic,
       role: "retry" as const,
       delayMillis: tier.delayMillis,
       partitions: retry.partitions,
       replicationFactor: retry.replicationFactor,
-      isMade
+      createIfMissing
     })),
-    { topic: deadLetterTopic, role: "dead-letter", ...asSource, isMade },
+    { topic: deadLetterTopic, role: "dead-letter", ...asSource, createIfMissing },
     ...(deadLetter._tag === "ScheduledReplay"
       ? [
           {
@@ -75,7 +75,7 @@ const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<Pl
             role: "replay-journal" as const,
             ...asSource,
             partitions: 1,
-            isMade: true
+            createIfMissing: true
           }
         ]
       : [])

@@ -1,5 +1,5 @@
 /**
- * A binding as it is at one moment: what lists, health, metrics and commands of operators show. Taking one asks no broker.
+ * A binding as it is at one moment: lists, health, metrics and commands of operators show it. Taking one asks no broker.
  */
 import { Context, type Duration } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
@@ -16,12 +16,17 @@ export const WatchInterval = Context.Reference<Duration.Input>("@eventbus/core/S
   defaultValue: () => "10 seconds"
 })
 
+/** A binding at one moment. */
 export interface BindingSnapshot {
+  /** The name of the binding. */
   readonly name: string
   /** The alias of its cluster. */
   readonly cluster: string
+  /** The main topic. */
   readonly topic: string
+  /** The consumer group (Kafka: `group.id`). */
   readonly groupId: string
+  /** The state of its container. */
   readonly state: ContainerState
   /** Since when it shows this state, epoch milliseconds. */
   readonly sinceMillis: number
@@ -53,14 +58,19 @@ export interface ContainerSnapshot {
   readonly name: string
   /** 0 for the main topic. */
   readonly tier: number
+  /** The topic that it reads. */
   readonly topic: string
+  /** Its state. */
   readonly state: ContainerState
 }
 
 /** A member of the group. */
 export interface ConsumerSnapshot {
+  /** Its number among the consumers of the binding, from 0. */
   readonly index: number
+  /** Whether its session is being made, runs, or has failed and is waiting to be made again. */
   readonly status: "connecting" | "running" | "crashed"
+  /** Since when it has this status, epoch milliseconds. */
   readonly sinceMillis: number
   /** Whether it has been a member of its group since the binding was started. */
   readonly hasRun: boolean
@@ -76,6 +86,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly tier: number
   /** Index of the consumer that owns it. */
   readonly consumer: number
+  /** The generation of the group in which the partition was assigned. */
   readonly generation: number
   /** The first offset that is not finished. */
   readonly position: bigint
@@ -91,6 +102,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly inFlight: number
   /** Records that are fetched and not done with, those in flight included. */
   readonly buffered: number
+  /** Bytes of keys, values and headers of the buffered records. */
   readonly bufferedBytes: number
   /** For how long the position has not moved although there is lag, in milliseconds, `WatchInterval` too little at most. 0 without lag. */
   readonly waitingMillis: number
@@ -100,16 +112,21 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly preparingMillis: number
 }
 
+/** A failure that lasts. */
 export interface OngoingFailure {
+  /** The last error. */
   readonly error: BrokerError
+  /** Since when it lasts, epoch milliseconds. */
   readonly sinceMillis: number
 }
 
 /** Copies that wait because their topic takes none. */
 export interface Unpublished {
+  /** The topic that takes no copies. */
   readonly topic: string
-  /** Of the last attempt. */
+  /** The error of the last attempt. */
   readonly error: BrokerError
+  /** Since when copies wait, epoch milliseconds. */
   readonly sinceMillis: number
   /** Copies that wait. */
   readonly copies: number

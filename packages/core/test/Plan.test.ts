@@ -20,12 +20,12 @@ describe("plan of a binding", () => {
   it("names every topic with its role, its delay, and its creator", () => {
     const plan = planned({ retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], partitions: 3 }) })
     assert.deepStrictEqual(
-      plan.topics.map(({ topic, role, delayMillis, partitions, isMade }) => [
+      plan.topics.map(({ topic, role, delayMillis, partitions, createIfMissing }) => [
         topic,
         role,
         delayMillis,
         partitions,
-        isMade
+        createIfMissing
       ]),
       [
         ["orders", "source", undefined, undefined, false],
@@ -41,7 +41,7 @@ describe("plan of a binding", () => {
       handler: () => Effect.void
     })
     assert.deepStrictEqual(
-      Plan.make(replaying).topics.map(({ topic, isMade }) => [topic, isMade]),
+      Plan.make(replaying).topics.map(({ topic, createIfMissing }) => [topic, createIfMissing]),
       [
         ["orders", false],
         ["orders.DLT", false],
@@ -129,14 +129,14 @@ describe("plan checked against a cluster", () => {
   scenario("a missing source is an error; topics that the binding makes are listed with their size", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
-      assert.deepStrictEqual(yield* findings(), ["error source-missing orders", "info topic-is-made orders.DLT"])
+      assert.deepStrictEqual(yield* findings(), ["error source-missing orders", "info topic-to-create orders.DLT"])
       yield* memory.createTopic("orders", { partitions: 6 })
       const [made, ...more] = yield* inTime(Plan.check(planned()))
       assert.deepStrictEqual(more, [])
       assert.include(made?.message, "6 partitions, replication 1")
       assert.deepStrictEqual(yield* findings({ missingTopics: "wait" }), ["error topic-missing orders.DLT"])
       // Looking changes nothing.
-      assert.deepStrictEqual(yield* findings(), ["info topic-is-made orders.DLT"])
+      assert.deepStrictEqual(yield* findings(), ["info topic-to-create orders.DLT"])
     })
   )
 
@@ -156,7 +156,7 @@ describe("plan checked against a cluster", () => {
   )
 
   scenario(
-    "reports a retry topic that is narrower, takes smaller records, is compacted, or has too short a retention",
+    "reports a retry topic that has fewer partitions, takes smaller records, is compacted, or has too short a retention",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -171,7 +171,7 @@ describe("plan checked against a cluster", () => {
           ])
         })
         assert.deepStrictEqual(yield* findings({ retry: tiered }), [
-          "warning narrower orders.retry-1",
+          "warning fewer-partitions orders.retry-1",
           "warning smaller-messages orders.retry-1",
           "warning compacted orders.retry-1",
           "warning short-retention orders.retry-1"

@@ -12,13 +12,13 @@ type Order = typeof Order.Type
 class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { status: Schema.Int }) {}
 class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { code: Schema.String }) {}
 
-/** What the handler needs. */
+/** The service that the handler needs. */
 class Gateway extends Context.Service<
   Gateway,
   { readonly charge: (order: Order) => Effect.Effect<void, GatewayDown | CardDeclined> }
 >()("examples/testing/Gateway") {}
 
-/** What a test needs of its fake. */
+/** The controls that a test needs of its fake. */
 export class FakeGateway extends Context.Service<
   FakeGateway,
   {

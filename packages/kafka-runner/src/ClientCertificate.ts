@@ -1,12 +1,15 @@
-/** Certificates of clients for mutual TLS, signed by themselves: a broker trusts the very certificate. Made without any tool. */
+/** Self-signed client certificates for mutual TLS, made without any tool. A broker trusts the certificate itself. */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto"
 
-/** Both as PEM. */
+/** A certificate and its private key. */
 export interface ClientCertificate {
+  /** The certificate as PEM. */
   readonly cert: string
+  /** The private key as PEM. */
   readonly key: string
-  /** The key, encrypted with `passphrase`. */
+  /** The private key as PEM, encrypted with `passphrase`. */
   readonly encryptedKey: string
+  /** The passphrase of `encryptedKey`. */
   readonly passphrase: string
 }
 
@@ -35,7 +38,7 @@ const timeOf = (date: Date): Buffer => {
 
 const dayMillis = 86_400_000
 
-/** A certificate of `CN=name`, valid from yesterday for a week. */
+/** Makes a certificate of `CN=name`, valid from yesterday for a week. */
 export const make = (name: string): ClientCertificate => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
   const validity = der(

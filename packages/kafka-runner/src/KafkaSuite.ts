@@ -1,8 +1,8 @@
 /**
  * Test suites on a real Kafka.
  *
- * Without Java, Maven and `KAFKA_BROKERS` a suite is skipped, and one line says how to get it; when `CI` is `true` it fails instead.
- * Tests follow the real clock: use `it.live` of `@effect/vitest` in `shared`; in `own`, `it.effect` is live already.
+ * Without Java, Maven and `KAFKA_BROKERS` a suite is skipped, and one line says what to install. With `CI=true` it fails instead.
+ * Tests follow the real clock: use `it.live` of `@effect/vitest` in `shared`; in `own`, `it.effect` uses the real clock already.
  */
 import { layer, type Vitest } from "@effect/vitest"
 import { Duration } from "effect"
@@ -11,20 +11,20 @@ import { type Answer, ask, type Question } from "./internal/sharedKafka.ts"
 import * as RealKafka from "./RealKafka.ts"
 
 /**
- * Tests on the run's one Kafka: the cluster that `KAFKA_BROKERS` names, else a single plaintext broker that starts with the first
- * suite that asks for it. Other suites use it at the same time: choose topic and group names of your own.
+ * A suite on the run's shared Kafka: the cluster that `KAFKA_BROKERS` names, or else one plaintext broker, which starts with the first suite that needs it.
+ * Other suites use it at the same time, so topics and groups need names of their own.
  */
 export const shared = (name: string, body: (bootstrap: ReadonlyArray<string>) => void): void =>
   whenAvailable(name, "/shared", body)
 
-/** Tests on a cluster of their own, which they may break; `KAFKA_BROKERS` is not used. It starts once for the suite. */
+/** A suite on a cluster of its own, which its tests may break. The cluster starts once for the suite; `KAFKA_BROKERS` is not used. */
 export const own = (
   name: string,
   options: RealKafka.Options,
   body: (it: Vitest.MethodsNonLive<RealKafka.RealKafka>) => void
 ): void =>
   whenAvailable(name, "/tools", () => {
-    // The layer's own bound is the runner's, whose error tells more.
+    // The runner's own timeout ends first: its error says more.
     const timeout = Duration.sum(Duration.fromInputUnsafe(options.startTimeout ?? "3 minutes"), Duration.minutes(5))
     layer(RealKafka.layer(options), { excludeTestServices: true, timeout })(body)
   })

@@ -1,9 +1,8 @@
 /**
- * A real Apache Kafka for tests and benchmarks: one or three brokers in KRaft mode, on free ports of the loopback device, with
- * data that lives as long as the Scope. When the Scope closes, or this process dies (by kill -9 too), the brokers are killed and
- * their data is removed.
+ * A real Apache Kafka for tests and benchmarks: one or three brokers in KRaft mode, on free ports of the loopback device. When the Scope closes, or this
+ * process dies (also by kill -9), the brokers are killed and their data is removed.
  *
- * Needs Java 17+; Maven fetches the jars on first use, into the user's cache folder.
+ * Needs Java 17+. Maven downloads the jars on first use, into the user's cache folder.
  */
 import { randomUUID } from "node:crypto"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -25,62 +24,65 @@ export type { Compiler } from "./internal/brokerProcess.ts"
 export type { User, Users } from "./internal/credentials.ts"
 export type { Security } from "./internal/serverProperties.ts"
 
+/** The cluster to start. */
 export interface Options {
-  /** With three, topics get three replicas and `min.insync.replicas` 2. Default 1. */
+  /** Number of brokers. With three, topics have three replicas and `min.insync.replicas` 2. Default 1. */
   readonly brokers?: 1 | 3
-  /** Of the clients' listener. SASL offers PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Default `plaintext`. */
+  /** Security protocol of the clients' listener. SASL offers PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Default `plaintext`. */
   readonly security?: Security
-  /** Nobody but `users.admin` may do anything until granted; needs SASL. Default false. */
+  /** Only `users.admin` may do anything until ACLs grant it. Needs SASL. Default `false`. */
   readonly acls?: boolean
-  /** SASL offers OAUTHBEARER too, with unsigned tokens (see `token`). Default false. */
+  /** SASL also offers OAUTHBEARER, with unsigned tokens (see `token`). Default `false`. */
   readonly oauth?: boolean
-  /** Clients need a certificate that the brokers trust; needs TLS. Default false. */
+  /** Clients need a certificate that the brokers trust. Needs TLS. Default `false`. */
   readonly clientCertificates?: boolean
-  /** More broker properties; they win over the runner's own. Default none. */
+  /** More broker properties; they override the runner's. Default none. */
   readonly config?: Readonly<Record<string, string>>
-  /** Of the brokers' Java: `c1` starts with half the CPU time, `c2` serves faster once warm: for benchmarks. Default `c1`. */
+  /** Java compiler of the brokers. `c1` starts with half the CPU time; `c2` is faster once warm, for benchmarks. Default `c1`. */
   readonly compiler?: Compiler
-  /** Bound of `start` and of each `restart`, from the launch of the processes to the cluster's answer. Default 3 minutes. */
+  /** Longest time of `start` and of each `restart`, from launching the processes to the cluster's answer. Default 3 minutes. */
   readonly startTimeout?: Duration.Input
 }
 
+/** A running cluster. */
 export interface Cluster {
   /** `host:port` of each broker, in the order of the node ids 1, 2, 3. */
   readonly bootstrap: ReadonlyArray<string>
   /** The certificate authority of the brokers as PEM; undefined without TLS. */
   readonly ca: string | undefined
-  /** Known to every cluster with SASL, under each mechanism. */
+  /** The users of a cluster with SASL, valid in each mechanism. */
   readonly users: Users
   /** A certificate that the brokers trust; undefined without `clientCertificates`. */
   readonly client: ClientCertificate.ClientCertificate | undefined
-  /** From the next start of a broker on, the certificates (PEM) that it trusts. */
+  /** Replaces the client certificates (PEM) that brokers trust. A broker reads them when it starts. */
   readonly trustClients: (...certificates: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Changes a user's password under SCRAM, or makes the user, within moments; the one under PLAIN stays. Connections that are open stay. */
+  /** Sets a user's SCRAM password, and creates the user if needed. The PLAIN password and open connections stay. */
   readonly setPassword: (username: string, password: string) => Effect.Effect<void>
-  /** kill -9: the broker is gone when this returns. Its data stays for `restart`. */
+  /** Kills a broker with kill -9 and waits for its end. Its data stays for `restart`. */
   readonly kill: (nodeId: number) => Effect.Effect<void>
-  /** An orderly stop (SIGTERM): the broker hands its partitions over first. */
+  /** Stops a broker with SIGTERM: it hands its partitions over first. */
   readonly stop: (nodeId: number) => Effect.Effect<void>
-  /** Starts a killed or stopped broker on its old port and data, and waits until the cluster counts it in. */
+  /** Starts a killed or stopped broker with its old port and data, and waits until the cluster lists it. */
   readonly restart: (nodeId: number) => Effect.Effect<void, StartFailed>
 }
 
+/** The service of a running cluster. */
 export class RealKafka extends Context.Service<RealKafka, Cluster>()("@eventbus/kafka-runner/RealKafka") {}
 
-/** A cluster that is ready to serve; it ends with the Scope. */
+/** Starts a cluster and waits until it serves. It ends with the Scope. Fails with `RealKafkaError`. */
 export const start = (options: Options = {}): Effect.Effect<Cluster, RealKafkaError, Scope.Scope> =>
-  // Processes follow the real clock, in a test on TestClock too.
+  // Processes follow the real clock, also in a test on TestClock.
   Effect.provideService(startCluster(options), Clock.Clock, Clock.Clock.defaultValue())
 
-/** `start` as a Layer of the service `RealKafka`. */
+/** `start` as a layer. */
 export const layer = (options: Options = {}): Layer.Layer<RealKafka, RealKafkaError> =>
   Layer.effect(RealKafka, start(options))
 
-/** A token for a cluster with `oauth`: an unsigned JWT that is valid for so long from now on; a negative life makes an expired one. */
+/** An unsigned JWT for a cluster with `oauth`, valid for `lifeMillis` from now on. A negative life makes an expired token. */
 export const token = (username: string, lifeMillis: number): string => {
   const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url")
   const seconds = Date.now() / 1000
-  // issued a moment ago: the clocks of two processes differ by their rounding
+  // Issued a minute ago, since the clocks of two processes may differ a little.
   const claims = { sub: username, iat: seconds - 60, exp: seconds + lifeMillis / 1000, jti: randomUUID() }
   return `${encode({ alg: "none" })}.${encode(claims)}.`
 }

@@ -1,8 +1,9 @@
-/** Everything that can keep a real Kafka from running. */
+/** The reasons why a real Kafka does not run. */
 import { Schema } from "effect"
 
-/** Java or Maven is not on this machine. */
+/** This machine lacks Java or Maven. */
 export class KafkaUnavailable extends Schema.TaggedError<KafkaUnavailable>()("KafkaUnavailable", {
+  /** The missing tool or version. */
   missing: Schema.String
 }) {
   override get message(): string {
@@ -10,8 +11,9 @@ export class KafkaUnavailable extends Schema.TaggedError<KafkaUnavailable>()("Ka
   }
 }
 
-/** Maven could not fetch the broker's jars. */
+/** Maven could not download the broker's jars. */
 export class DownloadFailed extends Schema.TaggedError<DownloadFailed>()("DownloadFailed", {
+  /** Maven's output. */
   detail: Schema.String
 }) {
   override get message(): string {
@@ -21,6 +23,7 @@ export class DownloadFailed extends Schema.TaggedError<DownloadFailed>()("Downlo
 
 /** The options contradict each other. */
 export class InvalidOptions extends Schema.TaggedError<InvalidOptions>()("InvalidOptions", {
+  /** The options and the way out. */
   detail: Schema.String
 }) {
   override get message(): string {
@@ -28,9 +31,11 @@ export class InvalidOptions extends Schema.TaggedError<InvalidOptions>()("Invali
   }
 }
 
-/** A preparation (certificate, data folder) or the broker itself failed; `log` is the tail of its output. */
+/** A preparation (certificate, data folder) or a broker failed. */
 export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed", {
+  /** The step that failed. */
   detail: Schema.String,
+  /** The last lines of its output. */
   log: Schema.String
 }) {
   override get message(): string {
@@ -38,4 +43,5 @@ export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed"
   }
 }
 
+/** Any of these reasons. */
 export type RealKafkaError = KafkaUnavailable | DownloadFailed | InvalidOptions | StartFailed

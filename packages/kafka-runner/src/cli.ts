@@ -16,7 +16,7 @@ const stateFile = join(folder, "state.json")
 const State = Schema.Struct({ pid: Schema.Int, bootstrap: Schema.String })
 const StateJson = Schema.fromJsonString(State)
 
-/** The broker that `up` started, if it still runs. A process that got its pid by chance does not name its folder. */
+/** The broker that `up` started, if it still runs. Another process with the same pid does not have the folder in its command line. */
 const findRunning = Effect.gen(function* () {
   if (!existsSync(stateFile)) return undefined
   const state = yield* Schema.decodeEffect(StateJson)(readFileSync(stateFile, "utf8"))
@@ -55,7 +55,7 @@ const launch = Effect.gen(function* () {
 
 const up = Effect.gen(function* () {
   const scope = yield* Scope.make()
-  // The scope is left open on success: the broker is meant to stay.
+  // The scope stays open on success, because the broker is meant to stay.
   const keep = launch.pipe(
     Scope.provide(scope),
     Effect.onError(() => Scope.close(scope, Exit.void))

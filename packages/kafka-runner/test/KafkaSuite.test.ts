@@ -30,7 +30,7 @@ const writeAndRead = async (kafka: Kafka, topic: string): Promise<string | undef
 const quiet = { clientId: "kafka-runner", logLevel: logLevel.NOTHING }
 
 KafkaSuite.shared("the run's shared Kafka", (bootstrap) => {
-  it("TST-08: takes a record and gives it back", async () => {
+  it("TST-08: stores a record and returns it", async () => {
     const kafka = new Kafka({ ...quiet, brokers: [...bootstrap] })
     expect(await writeAndRead(kafka, `kafka-runner-${crypto.randomUUID()}`)).toBe("written")
   })
@@ -38,13 +38,13 @@ KafkaSuite.shared("the run's shared Kafka", (bootstrap) => {
 
 KafkaSuite.own("three brokers", { brokers: 3 }, (it) => {
   it.effect(
-    "serve while one is killed, and include it again after a restart",
+    "serve while one is killed, and list it again after a restart",
     () =>
       Effect.gen(function* () {
         const { bootstrap, kill, restart } = yield* RealKafka.RealKafka
         const kafka = new Kafka({ ...quiet, brokers: [...bootstrap] })
         yield* kill(2)
-        // Until its session times out, the others still name the dead broker as controller and leader.
+        // Until its session times out, the other brokers still name the dead one as controller and leader.
         yield* Effect.tryPromise(() => write(kafka, "survivors")).pipe(
           Effect.retry({ schedule: Schedule.spaced("1 second"), times: 60 })
         )
@@ -73,7 +73,7 @@ KafkaSuite.own("SASL over TLS with ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("denies the app user operations without a grant", () =>
+  it.effect("denies the app user operations that ACLs do not grant", () =>
     Effect.gen(function* () {
       const { bootstrap, ca, users } = yield* RealKafka.RealKafka
       const kafka = new Kafka({ ...quiet, brokers: [...bootstrap], ...connect(ca!, "plain", users.app) })
@@ -83,7 +83,7 @@ KafkaSuite.own("SASL over TLS with ACLs", { security: "sasl_ssl", acls: true }, 
   )
 
   it.effect(
-    "reports a broker that ends at start with the tail of its log",
+    "reports the last log lines of a broker that ends at start",
     () =>
       Effect.gen(function* () {
         const config = { "listener.name.client.ssl.keystore.password": "wrong" }

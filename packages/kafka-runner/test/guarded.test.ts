@@ -13,7 +13,7 @@ const owner = `
   console.log(broker.pid)
 `
 
-it("a broker and its data do not outlive an owner that was killed by kill -9", async () => {
+it("a broker and its data do not outlive an owner that kill -9 ended", async () => {
   const folder = mkdtempSync(join(tmpdir(), "guarded-"))
   const ownerProcess = spawn(process.execPath, ["--input-type=module", "-e", owner, folder], {
     stdio: ["ignore", "pipe", "inherit"]

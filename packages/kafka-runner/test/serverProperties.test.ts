@@ -42,7 +42,7 @@ describe("serverProperties", () => {
     expect(properties["listener.name.client.sasl.enabled.mechanisms"]).toBe("PLAIN,SCRAM-SHA-256,SCRAM-SHA-512")
   })
 
-  it("lets the caller's properties win", () => {
+  it("lets the caller's properties override its own", () => {
     expect(propertiesOf({ ...single, config: { "num.partitions": "7" } })["num.partitions"]).toBe("7")
   })
 

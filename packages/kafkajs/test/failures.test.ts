@@ -1,4 +1,4 @@
-/** Failures to connect, and refusals of a broker, become typed errors within a bounded time. */
+/** Failures of connecting, and refusals of a broker: each is reported by its type, within bounded time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Broker, type BrokerError } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
@@ -17,18 +17,18 @@ const withBroker = <A>(options: KafkaJs.Options, use: Use<A>) =>
     Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.die(new Error("took too long")) })
   )
 
-/** The port has no such request: reading of a topic, by the client underneath. */
+/** Allows the app user to read a topic. The port has no such request, so kafkajs sends it. */
 const grantToApp = ({ bootstrap, ca, users }: RealKafka.Cluster, topic: string) =>
   Effect.promise(async () => {
     const { username, password } = users.admin
     const sasl = { mechanism: "plain", username, password } as const
     const admin = new Kafka({ brokers: [...bootstrap], ssl: { ca: [ca ?? ""] }, sasl, logLevel: 0 }).admin()
     await admin.connect()
-    const right = { principal: "User:app", host: "*", resourceName: topic }
+    const acl = { principal: "User:app", host: "*", resourceName: topic }
     await admin.createAcls({
       acl: [
         {
-          ...right,
+          ...acl,
           resourceType: AclResourceTypes.TOPIC,
           resourcePatternType: ResourcePatternTypes.LITERAL,
           operation: AclOperationTypes.READ,
@@ -50,7 +50,7 @@ describe("without a broker", () => {
     })
   )
 
-  it.live("closing while a secret is being read interrupts the read, and finishes at once", () =>
+  it.live("closing while a secret is being read interrupts the reading and ends at once", () =>
     Effect.gen(function* () {
       const started = yield* Deferred.make<void>()
       let ended = false
@@ -96,7 +96,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("SEC-01: a wrong password is AuthenticationFailed, and shows no password", () =>
+  it.effect("SEC-01: a wrong password is AuthenticationFailed, without the password", () =>
     Effect.gen(function* () {
       const { brokers, ssl, sasl, users } = yield* options
       for (const mechanism of ["plain", "scram-sha-512"] as const) {
@@ -117,7 +117,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("an unknown authority, and a name that the certificate does not have, are TlsFailed", () =>
+  it.effect("an unknown certificate authority, and a host name that is not in the certificate, are TlsFailed", () =>
     Effect.gen(function* () {
       const { brokers, ssl, sasl, users } = yield* options
       const unknown = yield* failureOf({ brokers, ssl: true, sasl: sasl(users.admin) }, listTopics)
@@ -128,7 +128,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
     })
   )
 
-  it.effect("an operation that an ACL denies is AuthorizationFailed and names the resource", () =>
+  it.effect("an operation that ACLs deny is AuthorizationFailed and names the resource", () =>
     Effect.gen(function* () {
       const { brokers, ssl, sasl, users } = yield* options
       const topic = "secured"
@@ -142,7 +142,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
         ["new", ({ admin }) => Effect.flatMap(admin, (one) => one.createTopics([{ topic: "new", partitions: 1 }]))],
         ["group", ({ admin }) => Effect.flatMap(admin, (one) => one.describeGroup("group"))],
         ["tx", ({ transactionalProducer }) => transactionalProducer({ transactionalId: "tx" })],
-        // Both the topic and the group are denied; which of them is told first is the cluster's choice.
+        // The topic and the group are both denied; the cluster may report either.
         [
           `${topic} or group`,
           ({ consumer }) =>
@@ -158,7 +158,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
   )
 
   it.effect(
-    "the allowed operations are reported: granted, not granted, and nothing for a topic that does not exist",
+    "authorizedOperations returns granted operations, none where nothing is granted, and no entry for a topic that does not exist",
     () =>
       Effect.gen(function* () {
         const { brokers, ssl, sasl, users } = yield* options
@@ -166,16 +166,16 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
         yield* withBroker({ brokers, ssl, sasl: sasl(users.admin) }, ({ admin }) =>
           Effect.flatMap(admin, (one) => one.createTopics([{ topic, partitions: 3 }]))
         )
-        const rightsOf = (user: typeof users.app) =>
+        const allowedTo = (user: typeof users.app) =>
           withBroker({ brokers, ssl, sasl: sasl(user) }, ({ admin }) =>
             Effect.flatMap(admin, (one) => one.authorizedOperations!([topic, "acls-missing"], ["acls-group"]))
           )
-        const admin = yield* rightsOf(users.admin)
+        const admin = yield* allowedTo(users.admin)
         assert.deepStrictEqual([...admin.topics.keys()], [topic])
         assert.includeMembers([...(admin.topics.get(topic) ?? [])], ["Read", "Write", "Create", "Delete", "Describe"])
         assert.includeMembers([...(admin.groups.get("acls-group") ?? [])], ["Read", "Describe", "Delete"])
         assert.includeMembers([...(admin.cluster ?? [])], ["Create", "ClusterAction"])
-        const app = yield* rightsOf(users.app)
+        const app = yield* allowedTo(users.app)
         assert.deepStrictEqual(app, {
           cluster: new Set<never>(),
           topics: new Map([
@@ -185,7 +185,7 @@ KafkaSuite.own("with TLS, SASL and ACLs", { security: "sasl_ssl", acls: true }, 
           groups: new Map([["acls-group", new Set<never>()]])
         })
         yield* grantToApp(yield* RealKafka.RealKafka, topic)
-        const granted = yield* rightsOf(users.app)
+        const granted = yield* allowedTo(users.app)
         assert.deepStrictEqual([...(granted.topics.get(topic) ?? [])].sort(), ["Describe", "Read"])
       })
   )

@@ -1,6 +1,6 @@
 /**
- * Traces, metrics and logs to an OpenTelemetry collector, by OTLP over HTTP with the SDK of OpenTelemetry. Spans of other libraries in the process that use its API
- * are in the same traces.
+ * Exports traces, metrics and logs to an OpenTelemetry collector, by OTLP over HTTP with OpenTelemetry's SDK. Spans of other libraries in the process that
+ * use OpenTelemetry's API are in the same traces.
  */
 import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
 import type * as Resource from "@effect/opentelemetry/Resource"
@@ -13,32 +13,35 @@ import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Duration, Layer, Redacted } from "effect"
 
+/** A kind of telemetry. */
 export type Signal = "traces" | "metrics" | "logs"
 
+/** The signals to export, and their destination. */
 export interface Options extends Partial<Tracing.Options> {
-  /** `service.name` of the resource. */
+  /** The resource's `service.name`. */
   readonly serviceName: string
+  /** The resource's `service.version`. Default none. */
   readonly serviceVersion?: string
-  /** Further attributes of the resource, such as `deployment.environment.name`. */
+  /** More attributes of the resource, such as `deployment.environment.name`. Default none. */
   readonly attributes?: Readonly<Record<string, string | number | boolean>>
   /**
-   * The collector's OTLP/HTTP receiver, such as `http://collector:4318`; a signal goes to `/v1/{signal}` below it. Default: as the environment says
-   * (`OTEL_EXPORTER_OTLP_ENDPOINT`), else `http://localhost:4318`.
+   * The collector's OTLP/HTTP receiver, such as `http://collector:4318`. Each signal goes to `/v1/{signal}` below it. Default: the environment variable
+   * `OTEL_EXPORTER_OTLP_ENDPOINT`, or else `http://localhost:4318`.
    */
   readonly url?: string
-  /** Sent with every request. A secret is given as `Redacted`. */
+  /** Headers of every request. Pass secrets as `Redacted`. Default none. */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
-  /** How often metrics are sent. Default one minute, at least a second. */
+  /** How often metrics are sent. Default 1 minute; at least 1 second. */
   readonly metricsInterval?: Duration.Input
-  /** What is sent. Default: all three. */
+  /** The signals to export. Default: all three. */
   readonly signals?: ReadonlyArray<Signal>
-  /** How long the end of the program waits for what is still to be sent. Default 3 seconds. */
+  /** Longest time that closing the layer waits until unsent data is sent. Default 3 seconds. */
   readonly shutdownTimeout?: Duration.Input
 }
 
 /**
- * Sends until its scope closes, and what is left then. A collector that is away costs nothing but the data: the program goes on. Log lines are also written where they were
- * before.
+ * Exports until its scope closes, and then sends what is left. While the collector is unreachable, data is lost and the program goes on. Log lines are also
+ * written by the loggers that were there before.
  */
 export const layer = (options: Options): Layer.Layer<Resource.Resource> => {
   const { signals = ["traces", "metrics", "logs"], shutdownTimeout = "3 seconds", sampleRatio, relation } = options

@@ -1,45 +1,50 @@
 /**
- * The `IdempotencyStore` of `@eventbus/core` in Redis 6 or later, or what is compatible with it, such as Valkey.
+ * The `IdempotencyStore` of `@eventbus/core` in Redis 6 or later, or in a compatible store such as Valkey.
  *
- * A key is one Redis key with a time to live: the token of the claim while it lasts, then `done` for the retention. Every call is one script
- * on that key, so it is atomic, in a cluster too. Redis' own time decides what has run out.
+ * An idempotency key is one Redis key with a time to live. Its value is the token of the claim during the lease, and `done` during the retention. Every call
+ * is one script on that key, so it is atomic, in a cluster too. Redis's own clock decides what has expired.
  *
- * What Redis loses is handled again if it is delivered again: keys that it evicts (use `maxmemory-policy noeviction`), and the last writes
- * before a failover or, without `appendfsync always`, a crash.
+ * When Redis loses a key, its record is handled again if it is delivered again. Redis loses keys that it evicts (use `maxmemory-policy noeviction`), and the
+ * last writes before a failover or, without `appendfsync always`, before a crash.
  */
 import { IdempotencyStore } from "@eventbus/core"
 import { createClient, type RedisClientOptions } from "@redis/client"
 import { Cause, Clock, Duration, Effect, Layer, Redacted } from "effect"
 
+/** How keys are named in Redis. */
 export interface KeyOptions {
-  /** In front of every key. Default `eventbus:idempotency:`. Programs that consume different Kafka clusters and share a Redis need different ones. */
+  /** Put before every key. Default `eventbus:idempotency:`. Programs that share a Redis and consume different Kafka clusters need different prefixes. */
   readonly prefix?: string
 }
 
+/** How to reach Redis. */
 export interface Options extends KeyOptions {
-  /** Default `127.0.0.1`. */
+  /** Host name or address. Default `127.0.0.1`. */
   readonly host?: string
-  /** Default 6379. */
+  /** TCP port. Default 6379. */
   readonly port?: number
-  /** Default off. On: with the certificates that Node trusts. */
+  /** `true` uses TLS and trusts the certificate authorities of Node.js. Default `false`. */
   readonly tls?: boolean
-  /** Number of the database. Default 0. */
+  /** Number of the database, 0 or more. Default 0. */
   readonly database?: number
+  /** User of Redis's ACLs. Default: Redis's user `default`. */
   readonly username?: string
+  /** Password of the user. Default none. */
   readonly password?: Redacted.Redacted
-  /** How long opening the layer waits for Redis. Default 10 seconds. Afterwards the client reconnects by itself, and calls fail at once until it has. */
+  /** Longest time that opening the layer waits for Redis. Default 10 seconds. Later the client reconnects by itself, and calls fail at once meanwhile. */
   readonly connectTimeout?: Duration.Input
 }
 
-/** What the store needs of a client: a connected one of `@redis/client`, also for a cluster, a pool or sentinels. */
+/** The part of a Redis client that the store uses. A connected client of `@redis/client` has it, also one for a cluster, a pool or sentinels. */
 export interface Scripting {
+  /** Runs a Lua script. */
   readonly eval: (
     script: string,
     options: { readonly keys: Array<string>; readonly arguments: Array<string> }
   ) => Promise<unknown>
 }
 
-/** The store on a client of the caller's. One that queues while it is offline answers late; `disableOfflineQueue` makes it fail at once. */
+/** The store on the caller's client. A client that queues calls while it is offline answers late; with `disableOfflineQueue` it fails at once. */
 export const make = (client: Scripting, options: KeyOptions = {}): IdempotencyStore.IdempotencyStore["Service"] => {
   const prefix = options.prefix ?? "eventbus:idempotency:"
   const run = (
@@ -52,7 +57,7 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
       try: () => client.eval(script, { keys: [prefix + key], arguments: [...values] }),
       catch: failed(operation)
     })
-  const held = (...call: Parameters<typeof run>) => Effect.map(run(...call), (reply) => reply === 1)
+  const isHeld = (...call: Parameters<typeof run>) => Effect.map(run(...call), (reply) => reply === 1)
 
   return IdempotencyStore.IdempotencyStore.of({
     name: "redis",
@@ -63,13 +68,13 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
       if (reply === done) return { _tag: "Done" }
       return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + Number(reply) }
     }),
-    complete: ({ key, id }, { retention }) => held("complete", scripts.complete, key, id, millis(retention)),
-    abandon: ({ key, id }) => held("abandon", scripts.abandon, key, id),
-    renew: ({ key, id }, { lease }) => held("renew", scripts.renew, key, id, millis(lease))
+    complete: ({ key, id }, { retention }) => isHeld("complete", scripts.complete, key, id, millis(retention)),
+    abandon: ({ key, id }) => isHeld("abandon", scripts.abandon, key, id),
+    renew: ({ key, id }, { lease }) => isHeld("renew", scripts.renew, key, id, millis(lease))
   })
 }
 
-/** The store on a connection of its own, closed with the layer. */
+/** The store on a connection of its own, closed with the layer. Fails with `IdempotencyStoreError` (`operation: "open"`) when Redis does not answer in time. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<IdempotencyStore.IdempotencyStore, IdempotencyStore.IdempotencyStoreError> =>
@@ -79,18 +84,18 @@ export const layer = (
   )
 
 const connect = Effect.fnUntraced(function* (options: Options) {
-  const patience = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
+  const timeout = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
   const client = yield* Effect.acquireRelease(
-    Effect.sync(() => createClient(clientOptions(options, patience))),
+    Effect.sync(() => createClient(clientOptions(options, timeout))),
     (client) => Effect.sync(() => client.destroy())
   )
-  // Without a listener Node throws what every call of the store reports anyway.
+  // Without a listener Node.js would throw errors that every call of the store reports anyway.
   client.on("error", () => {})
   yield* Effect.tryPromise({ try: () => client.connect(), catch: failed("open") }).pipe(
     Effect.timeoutOrElse({
-      duration: patience,
+      duration: timeout,
       orElse: () =>
-        Effect.fail(failed("open")(new Cause.TimeoutError(`no connection within ${Duration.format(patience)}`)))
+        Effect.fail(failed("open")(new Cause.TimeoutError(`no connection within ${Duration.format(timeout)}`)))
     })
   )
   return client
@@ -107,15 +112,15 @@ const clientOptions = (options: Options, connectTimeout: Duration.Duration) =>
     database: options.database ?? 0,
     ...(options.username === undefined ? {} : { username: options.username }),
     ...(options.password === undefined ? {} : { password: Redacted.value(options.password) }),
-    // A claim that is made only after a reconnection, when nobody waits for it any more, would block its key.
+    // A queued claim would be made after a reconnection, when its caller has given up, and block its key.
     disableOfflineQueue: true
   }) satisfies RedisClientOptions
 
-/** Replies of `begin`; any other number is how many milliseconds somebody else's claim still lasts. */
+/** Replies of `begin`. Any other reply is the number of milliseconds that another claim still lasts. */
 const started = -1
 const done = -2
 
-/** KEYS[1] is the key, ARGV[1] the token, ARGV[2] milliseconds. */
+/** KEYS[1] is the key, ARGV[1] the token, ARGV[2] a time to live in milliseconds. */
 const scripts = {
   begin: `
     if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return ${started} end
@@ -133,7 +138,7 @@ const scripts = {
     return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 }
 
-/** Redis counts in whole milliseconds, from 1. */
+/** Redis accepts whole milliseconds from 1 on. */
 const millis = (duration: Duration.Duration): string => String(Math.max(1, Math.ceil(Duration.toMillis(duration))))
 
 const failed = (operation: IdempotencyStore.IdempotencyStoreError["operation"]) => (cause: unknown) =>

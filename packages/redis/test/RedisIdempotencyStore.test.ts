@@ -6,7 +6,7 @@ import * as RedisIdempotencyStore from "../src/RedisIdempotencyStore.ts"
 
 const minute = { lease: Duration.minutes(1) }
 
-/** The port of a server that accepts, and never answers. */
+/** The port of a server that accepts connections and never answers. */
 const silentPort = Effect.acquireRelease(
   Effect.callback<Server>((resume) => {
     const listening = createServer((socket) => socket.on("error", () => {}))
@@ -21,7 +21,7 @@ const silentPort = Effect.acquireRelease(
 )
 
 describe("the store in Redis", () => {
-  it.effect("a refusal of the client is a typed error that may be tried again", () =>
+  it.effect("a failed call of the client is a typed, retryable error", () =>
     Effect.gen(function* () {
       const store = RedisIdempotencyStore.make({ eval: () => Promise.reject(new Error("LOADING")) })
       const token = { key: "k", id: "1" }
@@ -39,7 +39,7 @@ describe("the store in Redis", () => {
     })
   )
 
-  it.effect("durations become whole milliseconds, from 1", () =>
+  it.effect("durations become whole milliseconds, at least 1", () =>
     Effect.gen(function* () {
       const sent: Array<ReadonlyArray<string>> = []
       const store = RedisIdempotencyStore.make(
@@ -62,7 +62,7 @@ describe("the store in Redis", () => {
     })
   )
 
-  it.live("opening fails with a typed error when no server answers in time", () =>
+  it.live("opening fails with a typed error when Redis does not answer in time", () =>
     Effect.gen(function* () {
       const port = yield* silentPort
       const error = yield* Effect.flip(Layer.build(RedisIdempotencyStore.layer({ port, connectTimeout: "200 millis" })))

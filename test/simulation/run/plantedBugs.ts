@@ -118,7 +118,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     changePlan: (plan) => (plan.processingOrder === "key" ? { ...plan, processingOrder: "unordered" } : plan)
   },
   {
-    title: "forgets the bound of handlers in flight",
+    title: "ignores the limit of handlers in flight",
     seenBy: ["in-flight"],
     needs: some((plan) => plan.maxInFlight !== undefined),
     changePlan: (plan) => ({ ...plan, maxInFlight: 1_000 })
@@ -148,7 +148,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     pause: "forgotten"
   },
   {
-    title: "stops without stopping",
+    title: "reports a stop without stopping",
     seenBy: ["calls", "leftovers", "settling", "losses", "progress"],
     stop: "forgotten"
   },
@@ -176,7 +176,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     changePlan: (plan) => ({ ...plan, maxAttempts: plan.maxAttempts + 1 })
   },
   {
-    title: "forgets the bound of a tier",
+    title: "ignores the limit of a tier",
     seenBy: ["tier-slots", "in-flight"],
     needs: some((plan) => plan.partitions > 1 && plan.tiers.some(({ concurrency }) => concurrency === 1)),
     changePlan: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, concurrency: 100 })) })
@@ -216,13 +216,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     sabotage: { copies: () => [] }
   },
   {
-    title: "lets too many calls find out how the dependency is",
+    title: "permits too many trial calls",
     seenBy: ["breaker-permits"],
     needs: some(({ breaker }) => breaker !== undefined),
     changePlan: withBreaker((breaker) => ({ ...breaker, permits: breaker.permits + 3 }))
   },
   {
-    title: "shows a breaker that is not to be shown",
+    title: "shows PAUSED for a breaker without automatic pause",
     seenBy: ["breaker-shown"],
     needs: some(({ breaker }) => breaker?.automaticPauseOnOpen === false),
     changePlan: withBreaker((breaker) => ({ ...breaker, automaticPauseOnOpen: true }))
@@ -234,7 +234,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     rewriteEvent: (event) => (event._tag === "BreakerChanged" && event.to === "HALF_OPEN" ? [] : [event])
   },
   {
-    title: "publishes what opened the breaker",
+    title: "publishes the record that opened the breaker",
     seenBy: ["breaker-holds"],
     // In other listeners the next call mostly comes before the copy, which another rule sees.
     needs: some(({ breaker, listener }) => breaker !== undefined && listener === "batch"),

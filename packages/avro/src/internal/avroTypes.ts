@@ -1,22 +1,22 @@
-/**
- * Avro types as `avsc` has them. What does not fit is thrown, with a message that says where.
- */
+/** Avro types of `avsc`. Values and schemas that do not fit are thrown, with a message that says where. */
 import avro from "avsc"
 
 export type Type = avro.Type
 
-/** What a 64-bit integer becomes. */
+/** The JavaScript type of a 64-bit integer. */
 export type Longs = "number" | "bigint"
 
+/** A schema and the schemas that it refers to. */
 export interface Source {
-  /** An Avro schema as JSON text. */
+  /** The Avro schema as JSON text. */
   readonly schema: string
-  /** The schemas that it refers to, each behind those that it refers to itself. */
+  /** As JSON text. Each comes after the schemas that it refers to itself. */
   readonly references: ReadonlyArray<string>
 }
 
+/** Throws when the text is no Avro schema. */
 export const make = ({ schema, references }: Source, longs: Longs): avro.Type => {
-  // Names come from outside: no prototype they could hit.
+  // Names come from outside, so the registry has no prototype whose members they could hit.
   const registry: Record<string, avro.Type> = Object.assign(
     Object.create(null),
     longs === "bigint" ? { long: bigintLong } : undefined
@@ -26,17 +26,18 @@ export const make = ({ schema, references }: Source, longs: Longs): avro.Type =>
   return parse(schema)
 }
 
-/** How values that were written as `writer` are read as `reader`; by itself, where there is no other. */
+/** Reads values that were written as `writer`, resolved to `reader` where there is one. Throws when the two are incompatible. */
 export const decoder = (writer: avro.Type, reader: avro.Type | undefined): ((body: Uint8Array) => unknown) => {
   if (reader === undefined) return (body) => writer.fromBuffer(bufferOf(body))
-  // As on the JVM, where records match by their names without namespaces.
+  // Java's Avro matches records by their names without namespaces.
   const resolver = reader.createResolver(writer, { ignoreNamespaces: true })
   return (body) => reader.fromBuffer(bufferOf(body), resolver)
 }
 
+/** Throws when the value does not fit the type. */
 export const encode = (type: avro.Type, value: unknown): Uint8Array => type.toBuffer(withBuffers(value))
 
-/** `avsc` takes bytes as `Buffer` only. */
+/** `avsc` accepts bytes as `Buffer` only. */
 const withBuffers = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return bufferOf(value)
   if (Array.isArray(value)) return value.map(withBuffers)

@@ -1,12 +1,11 @@
-/**
- * Requests to a schema registry that wait out an outage: each is repeated until the registry has answered, whatever it says.
- */
+/** Requests to a schema registry. Each is repeated during an outage, until the registry has answered. */
 import { Cause, Data, type Duration, Effect, type Redacted, Schedule, Schema } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
 import { UnusableSchema } from "../UnusableSchema.ts"
 
+/** Where the registry is, and how to authenticate. */
 export interface Address {
-  /** Base URLs without credentials; a request that fails goes to the next one. */
+  /** Base URLs without credentials. A failed request is repeated at the next one. */
   readonly urls: ReadonlyArray<string>
   readonly username: string | undefined
   readonly password: Redacted.Redacted | undefined
@@ -14,50 +13,55 @@ export interface Address {
   readonly requestTimeout: Duration.Input
 }
 
-/** What is asked: for messages, and as a request. */
+/** One request. */
 export interface RegistryRequest<A> {
+  /** Names the requested schema in messages. */
   readonly schema: string
+  /** Path below the base URL. */
   readonly path: string
-  /** Sent with POST, as JSON. */
+  /** Sent by POST, as JSON. Default: none, sent by GET. */
   readonly body?: object
+  /** Decodes the answer. */
   readonly answer: Schema.Codec<A, unknown>
 }
 
-export type SendRequest = <A>(question: RegistryRequest<A>) => Effect.Effect<A, UnusableSchema>
+export type SendRequest = <A>(request: RegistryRequest<A>) => Effect.Effect<A, UnusableSchema>
 
-/** The registry has not answered, or nothing that says anything about the schema: it may tomorrow. */
-class RegistryUnavailable extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
+/** The registry has not answered, or its answer says nothing about the schema. */
+class RegistryUnavailable extends Data.TaggedError("RegistryUnavailable")<{ readonly message: string }> {}
 
-/** Waits between attempts: 100 ms doubling up to 10 s. */
-const outage = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
+/** Backoff between attempts: 100 ms doubling up to 10 s. */
+const retryBackoff = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
 export const make = (client: HttpClient.HttpClient, address: Address): SendRequest => {
   let url = 0
-  const attempt = <A>(question: RegistryRequest<A>) =>
-    Effect.suspend(() => client.execute(requestOf(question, address, address.urls[url]!))).pipe(
+  const attempt = <A>(request: RegistryRequest<A>) =>
+    Effect.suspend(() => client.execute(requestOf(request, address, address.urls[url]!))).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
       Effect.timeout(address.requestTimeout),
       Effect.catch((error) => Effect.fail(new RegistryUnavailable({ message: describe(error) }))),
-      Effect.flatMap((response) => read(question, response)),
+      Effect.flatMap((response) => read(request, response)),
       Effect.tapError(({ _tag }) =>
         Effect.sync(() => {
-          if (_tag === "NoAnswer") url = (url + 1) % address.urls.length
+          if (_tag === "RegistryUnavailable") url = (url + 1) % address.urls.length
         })
       )
     )
-  return (question) =>
+  return (request) =>
     Effect.suspend(() => {
-      let said: string | undefined
-      const say = (error: RegistryUnavailable | UnusableSchema) => {
-        if (error._tag !== "NoAnswer" || error.message === said) return Effect.void
-        said = error.message
-        return Effect.logWarning(`The schema registry is asked for ${question.schema} until it answers: ${said}`)
+      let lastLogged: string | undefined
+      const logOnce = (error: RegistryUnavailable | UnusableSchema) => {
+        if (error._tag !== "RegistryUnavailable" || error.message === lastLogged) return Effect.void
+        lastLogged = error.message
+        return Effect.logWarning(
+          `The schema registry does not return ${request.schema}; the request is repeated: ${lastLogged}`
+        )
       }
-      return attempt(question).pipe(
-        Effect.tapError(say),
-        Effect.retry({ schedule: outage, while: ({ _tag }) => _tag === "NoAnswer" }),
-        Effect.catchTag("NoAnswer", Effect.die),
-        Effect.tap(() => (said === undefined ? Effect.void : Effect.logInfo("The schema registry answers again")))
+      return attempt(request).pipe(
+        Effect.tapError(logOnce),
+        Effect.retry({ schedule: retryBackoff, while: ({ _tag }) => _tag === "RegistryUnavailable" }),
+        Effect.catchTag("RegistryUnavailable", Effect.die),
+        Effect.tap(() => (lastLogged === undefined ? Effect.void : Effect.logInfo("The schema registry answers again")))
       )
     })
 }
@@ -75,7 +79,7 @@ const requestOf = ({ path, body }: RegistryRequest<unknown>, { username, passwor
   return username === undefined ? request : HttpClientRequest.basicAuth(request, username, password ?? "")
 }
 
-/** What a registry says for good about a schema: subject, version or schema not found; a proxy's plain 404 says nothing. */
+/** Error codes for: subject, version or schema not found. A plain 404, as a proxy sends it, says nothing about the schema. */
 const notFound = new Set<unknown>([40401, 40402, 40403])
 
 const Failed = Schema.Struct({ error_code: Schema.Int, message: Schema.optionalKey(Schema.String) })
@@ -87,7 +91,7 @@ const read = <A>(
   if (status === 200) {
     return Effect.mapError(
       Schema.decodeEffect(Schema.fromJsonString(answer))(text),
-      () => new RegistryUnavailable({ message: "its answer is none of a schema registry" })
+      () => new RegistryUnavailable({ message: "its answer is not that of a schema registry" })
     )
   }
   const failed = Schema.decodeUnknownOption(Schema.fromJsonString(Failed))(text)
@@ -101,7 +105,7 @@ const read = <A>(
   )
 }
 
-/** With its causes, which say more than "transport error". */
+/** The message with those of its causes, which say more than "transport error". */
 const describe = (error: Error, depth = 0): string => {
   if (Cause.isTimeoutError(error)) return "it does not answer in time"
   const { cause } = error

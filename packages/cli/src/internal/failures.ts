@@ -3,7 +3,7 @@
  */
 import { Data, Effect, Runtime } from "effect"
 
-/** What the process ends with. `0`: done. `130`: ended by a signal, after everything was finished. */
+/** The exit code of the process. `0`: done. `130`: ended by a signal, after everything was finished. */
 export const exitCodes = {
   /** The answer is no: mistakes in the configuration, something is missing on the cluster, no such record. */
   refused: 1,
@@ -13,7 +13,7 @@ export const exitCodes = {
   unavailable: 3
 } as const
 
-/** What is printed is the message alone; empty when everything has been said. */
+/** The message alone is printed. It is empty when everything has been said. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
   readonly code: (typeof exitCodes)[keyof typeof exitCodes]

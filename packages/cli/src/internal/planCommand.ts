@@ -87,7 +87,7 @@ const text = ({ plan, findings, unreachable }: Report): string =>
     unreachable === undefined ? findings?.map(({ severity, message }) => [severity, message]) : [["error", unreachable]]
   )
 
-/** What was printed says why. */
+/** The printed plan says why. */
 const conclude = (reports: ReadonlyArray<Report>): Effect.Effect<void, CommandFailed> => {
   if (reports.some(({ unreachable }) => unreachable !== undefined)) {
     return Effect.fail(new CommandFailed({ message: "", code: exitCodes.unavailable }))

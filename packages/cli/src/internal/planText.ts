@@ -26,12 +26,12 @@ const section = (title: string, ...blocks: ReadonlyArray<ReadonlyArray<string>>)
   ...blocks.flat().map((line) => indent(2, line))
 ]
 
-const topicRow = ({ topic, role, delayMillis, partitions, isMade }: Plan.PlannedTopic) => [
+const topicRow = ({ topic, role, delayMillis, partitions, createIfMissing }: Plan.PlannedTopic) => [
   topic,
   role,
   delayMillis === undefined ? "" : time(delayMillis),
   partitions === undefined ? "" : counted(partitions, "partition"),
-  role === "source" ? "" : isMade ? "made when missing" : "must be there"
+  role === "source" ? "" : createIfMissing ? "created when missing" : "must exist"
 ]
 
 const consumerRow = ({ groupId, topics, members }: Plan.PlannedConsumers) => [
@@ -65,7 +65,7 @@ const ending = (onExhausted: Plan.Plan["onExhausted"]): string =>
 const onCluster = (found: ReadonlyArray<readonly [string, string]>): ReadonlyArray<string> =>
   found.length === 0 ? ["everything is there"] : columns(found)
 
-const span = ({ earliestMillis, latestMillis }: Plan.Span): string =>
+const span = ({ earliestMillis, latestMillis }: Plan.TimeRange): string =>
   time(earliestMillis) === time(latestMillis) ? time(latestMillis) : `${time(earliestMillis)} to ${time(latestMillis)}`
 
 /** To a tenth of a second, and to a second from a minute on. */

@@ -50,7 +50,7 @@ export const run = Command.make(
   ])
 )
 
-/** What the connector refuses, or the program's own layer. */
+/** An error of the connector, or of the program's own layer. */
 const failed = (error: unknown): CommandFailed =>
   new CommandFailed({
     message: Predicate.hasProperty(error, "message") ? String(error.message) : String(error),

@@ -184,37 +184,6 @@ describe("deadLetterHeaders", () => {
       "x-eventbus-last-exception-class",
       "x-eventbus-retry-tier"
     ])
-    expect(DeadLetterHeaders.byteSize(smaller)).toBeLessThan(DeadLetterHeaders.byteSize(headers))
-  })
-
-  it("byteSize is the size in Kafka's record format", () => {
-    const varint = (value: number) => {
-      const bytes: Array<number> = []
-      let zigzag = BigInt(value) < 0n ? BigInt(value) * -2n - 1n : BigInt(value) * 2n
-      for (; zigzag >= 128n; zigzag >>= 7n) bytes.push(Number(zigzag & 127n) | 128)
-      return [...bytes, Number(zigzag)]
-    }
-    const write = (headers: ReadonlyArray<Header>) => [
-      ...varint(headers.length),
-      ...headers.flatMap(({ key, value }) => [
-        ...varint(utf8(key).length),
-        ...utf8(key),
-        ...varint(value === null ? -1 : value.length),
-        ...(value ?? [])
-      ])
-    ]
-    fc.assert(
-      fc.property(
-        fc.array(
-          fc.record({ key: fc.string({ unit: "grapheme" }), value: fc.option(fc.uint8Array({ maxLength: 300 })) }),
-          {
-            maxLength: 80
-          }
-        ),
-        (headers) => {
-          expect(DeadLetterHeaders.byteSize(headers)).toBe(write(headers).length)
-        }
-      )
-    )
+    expect(smaller.length).toBeLessThan(headers.length)
   })
 })

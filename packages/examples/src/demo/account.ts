@@ -86,7 +86,7 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
   }
 }
 
-/** What committed must be in the topic once, and nothing else may be. */
+/** Every committed event must be in the topic once, and nothing else may be. */
 const publicationProblems = ({ placed, orders }: Evidence): Array<string> => {
   const published = Map.groupBy(orders, (order) => KafkaRelay.eventIdOf(order) ?? idOf(order))
   const strangers = [...published.keys()].filter((id) => !placed.has(id))
@@ -120,7 +120,7 @@ const attemptsOf = (letters: ReadonlyArray<Record>): DeadLetterGroup["attempts"]
   )
 }
 
-/** What became a dead letter because the bank did not answer, by whether it ever would have charged the card. */
+/** Dead letters whose bank did not answer, by whether it ever would have charged the card. */
 const silenceOf = (letters: ReadonlyArray<Record>): Pick<Account, "hopeless" | "outage"> => {
   const silent = letters.filter((letter) => exceptionOf(letter) === "GatewayDown")
   const outage = silent.filter(({ value }) => {

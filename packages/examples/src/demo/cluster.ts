@@ -7,7 +7,7 @@ import { KafkaJs } from "@eventbus/kafkajs"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Config, Context, Effect, Layer, Option } from "effect"
 
-/** What belongs to this run. */
+/** The topics, groups and records of this run. */
 export interface Names {
   readonly orders: string
   readonly payments: string
@@ -24,7 +24,7 @@ export const partitions = 6
 export class Cluster extends Context.Service<
   Cluster,
   {
-    /** What a reader of the screen should know about it. */
+    /** A remark for the reader of the screen. */
     readonly title: string
     readonly names: Names
   }

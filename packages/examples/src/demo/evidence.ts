@@ -1,5 +1,5 @@
 /**
- * What the database and the cluster themselves say at the end: the committed orders, every record of the demo's topics, and the group's
+ * The evidence of the database and the cluster at the end: the committed orders, every record of the demo's topics, and the group's
  * committed offsets.
  */
 import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"

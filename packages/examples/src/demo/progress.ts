@@ -1,5 +1,5 @@
 /**
- * What the screen shows while the demo runs: kept from the connector's events. The account at the end does not use it, except for what
+ * The figures on the screen while the demo runs, counted from the connector's events. The account at the end does not use it, except for what
  * cut work off.
  */
 import type { CircuitBreaker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
@@ -15,7 +15,7 @@ export interface PartitionProgress {
   /** Orders in the log. */
   end: number
   inHand: InHand | undefined
-  /** What cut work off before its commit, when anything did: at-least-once delivery repeats it. */
+  /** The cause that cut work off before its commit, if any: at-least-once delivery repeats that work. */
   cutOffBy: Event["_tag"] | undefined
 }
 
@@ -23,8 +23,8 @@ export interface PartitionProgress {
 export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
-  /** What its last attempt failed with, and what comes next. */
-  readonly trouble: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
+  /** The failure of its last attempt, and what comes next. */
+  readonly failure: { readonly exception: string; readonly next: "retry" | "elsewhere" } | undefined
 }
 
 /** One retry topic. */
@@ -55,7 +55,7 @@ export interface Progress {
   readonly counts: Counts
   readonly announce: (text: string) => void
   /** Where each order is in its topic. */
-  readonly places: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
+  readonly positions: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
   readonly published: (id: string, metadata: ConsumerRecord.RecordMetadata) => void
   readonly observe: (instance: string, event: Event) => void
 }
@@ -75,7 +75,7 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
   const breakers = new Map<string, BreakerProgress>()
   const announcements: Array<Announcement> = []
   const counts: Counts = { placed: 0, rolledBack: 0, handled: 0, retries: 0, routed: 0, deadLettered: 0 }
-  const places = new Map<string, ConsumerRecord.RecordMetadata>()
+  const positions = new Map<string, ConsumerRecord.RecordMetadata>()
   const startedMillis = nowMillis()
   return {
     partitions,
@@ -84,9 +84,9 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
     announcements,
     counts,
     announce: (text) => announcements.push({ atMillis: nowMillis() - startedMillis, text }),
-    places,
+    positions,
     published: (id, metadata) => {
-      places.set(id, metadata)
+      positions.set(id, metadata)
       const log = partitions[metadata.partition]
       if (log !== undefined) log.end = Math.max(log.end, Number(metadata.offset) + 1)
     },
@@ -168,13 +168,13 @@ const follow = (partition: PartitionProgress, instance: string, event: Event, no
       cutOff(partition, event)
       break
     case "Started":
-      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, trouble: undefined }
+      partition.inHand = { offset: event.record.offset, sinceMillis: nowMillis, failure: undefined }
       break
     case "AttemptFailed": {
       const sinceMillis = partition.inHand?.sinceMillis ?? nowMillis
       const next = event.retryInMillis === undefined ? "elsewhere" : "retry"
-      const trouble = { exception: event.failure.className, next } as const
-      partition.inHand = { offset: event.record.offset, sinceMillis, trouble }
+      const failure = { exception: event.failure.className, next } as const
+      partition.inHand = { offset: event.record.offset, sinceMillis, failure }
       break
     }
     case "Settled":

@@ -24,7 +24,7 @@ export interface Canvas {
   readonly draw: (lines: ReadonlyArray<string>) => void
 }
 
-/** A region that starts at the cursor. What does not fit into the terminal is cut off, so that the way back up is known. */
+/** A region that starts at the cursor. Lines that do not fit into the terminal are cut off, so that the way back up is known. */
 export const canvas = (): Canvas => {
   let height = 0
   return {

@@ -1,12 +1,12 @@
 /**
- * What the demo's application does: an order arrives, its card is charged, and the payment is written to the topic `payments`.
+ * The demo's application: an order arrives, its card is charged, and the payment is written to the topic `payments`.
  */
 import { Binding, Broker, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { Arrival } from "./checkout.ts"
 import { Cluster, type Names } from "./cluster.ts"
 
-/** What the card's bank does with a charge. */
+/** The answer of the card's bank to a charge. */
 const Card = Schema.Literals(["good", "busy", "slow", "declined", "unreachable", "cursed"])
 
 export const Order = Schema.Struct({
@@ -72,7 +72,7 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
     circuitBreaker: {
       slidingWindowSize: 20,
       minimumNumberOfCalls: 10,
-      // What nobody can charge comes back from the retry topics, and must not look like a bank that is down.
+      // A card that nobody can charge comes back from the retry topics. It must not look like a bank that is down.
       failureRateThreshold: 80,
       waitDurationInOpenState: "2 seconds",
       permittedNumberOfCallsInHalfOpenState: 3

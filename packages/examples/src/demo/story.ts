@@ -1,5 +1,5 @@
 /**
- * What happens in the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
+ * The plot of the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
  * back, a deployment comes in the middle of the work, and the end.
  */
 import { Binding, EventBusConnector } from "@eventbus/core"
@@ -108,9 +108,9 @@ const owned = (progress: Progress, instance: string): number =>
 
 /** The instance whose handler works on the order now. */
 const inHandOf = (progress: Progress, id: string): string | undefined => {
-  const place = progress.places.get(id)
-  const partition = place && progress.partitions[place.partition]
-  return partition?.inHand?.offset === place?.offset ? partition?.owner : undefined
+  const position = progress.positions.get(id)
+  const partition = position && progress.partitions[position.partition]
+  return partition?.inHand?.offset === position?.offset ? partition?.owner : undefined
 }
 
 /** Waits for the picture to show it, for 30 seconds at most: what is missing then, the account tells. */

@@ -45,7 +45,7 @@ export const heading = (title: string): string => `${bold("Event Bus Connector")
 export const announcement = ({ atMillis, text }: Announcement): string =>
   `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
 
-/** What the checkout has done, and what of it is on its way. */
+/** The checkout's events: committed, and on their way. */
 const placed = (progress: Progress): string => {
   const { placed, rolledBack } = progress.counts
   return `${placed} orders committed · ${rolledBack} rolled back · ${inOutbox(progress)} in the outbox`
@@ -54,13 +54,13 @@ const placed = (progress: Progress): string => {
 /** Where the orders are, which adds up, and how often something was tried again. */
 export const totals = (progress: Progress): string => {
   const { placed, handled, retries, routed, deadLettered } = progress.counts
-  const places = [
+  const parts = [
     `${green(String(handled))} handled`,
     `${red(String(deadLettered))} dead-lettered`,
     `${onTheirWay(progress)} on their way`
   ]
   const again = `${yellow(String(retries))} in place, ${yellow(String(routed))} by topic`
-  return `${placed} committed so far = ${places.join(" + ")} · retries: ${again}`
+  return `${placed} committed so far = ${parts.join(" + ")} · retries: ${again}`
 }
 
 const row = (partition: PartitionProgress, index: number, full: number, nowMillis: number): string => {
@@ -75,9 +75,9 @@ const row = (partition: PartitionProgress, index: number, full: number, nowMilli
 
 const inHand = ({ inHand }: PartitionProgress, nowMillis: number): string => {
   if (inHand === undefined) return ""
-  const { offset, sinceMillis, trouble } = inHand
-  if (trouble?.next === "retry") return yellow(`#${offset} ${trouble.exception}: again`)
-  if (trouble?.next === "elsewhere") return red(`#${offset} ${trouble.exception}`)
+  const { offset, sinceMillis, failure } = inHand
+  if (failure?.next === "retry") return yellow(`#${offset} ${failure.exception}: again`)
+  if (failure?.next === "elsewhere") return red(`#${offset} ${failure.exception}`)
   const forMillis = nowMillis - sinceMillis
   return forMillis < 300 ? dim(`#${offset}`) : `#${offset} for ${seconds(forMillis)} s`
 }
@@ -92,11 +92,11 @@ const tierRow = ({ dueMillis, delayMillis }: TierProgress, index: number, nowMil
 
 /** The circuit breakers that do not let everything through. */
 const breakers = ({ breakers }: Progress, nowMillis: number): string => {
-  const trouble = Array.from(breakers).filter(([, { state }]) => state !== "CLOSED")
-  if (trouble.length === 0) return dim("closed")
+  const notClosed = Array.from(breakers).filter(([, { state }]) => state !== "CLOSED")
+  if (notClosed.length === 0) return dim("closed")
   const look = (at: number | undefined) =>
     at === undefined ? "" : `, looks again in ${seconds(Math.max(0, at - nowMillis))} s`
-  return trouble
+  return notClosed
     .map(([instance, { state, looksAtMillis }]) => red(`${instance} ${state}${look(looksAtMillis)}`))
     .join(" · ")
 }

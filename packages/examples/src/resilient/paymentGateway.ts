@@ -8,7 +8,7 @@ export class BankUnavailable extends Schema.TaggedError<BankUnavailable>()("Bank
   }
 }
 
-/** What the handler needs; a program brings a real one. */
+/** The service that the handler needs. A program brings a real one. */
 export class PaymentGateway extends Context.Service<
   PaymentGateway,
   {

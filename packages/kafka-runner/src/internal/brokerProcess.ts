@@ -11,7 +11,7 @@ export interface BrokerCommand {
   readonly logFile: string
 }
 
-/** Of the broker's Java: `c1` starts with half the CPU time, `c2` serves faster once warm. */
+/** Java compiler of the broker. `c1` starts with half the CPU time; `c2` is faster once warm. */
 export type Compiler = "c1" | "c2"
 
 export const brokerCommand = (options: {
@@ -39,7 +39,7 @@ const spawnLogged = (
   lifeline: "pipe" | "ignore"
 ): ChildProcess => {
   const log = openSync(logFile, "a")
-  // Its own process group: an interrupt typed at a terminal must not reach the broker before it reaches the test's consumers.
+  // In a process group of its own, so that an interrupt from the terminal does not end the broker before the test's consumers.
   const child = spawn(command, [...args], { detached: true, stdio: ["ignore", log, log, lifeline] })
   closeSync(log)
   return child
@@ -76,17 +76,17 @@ const observe = (child: ChildProcess): BrokerProcess => {
   }
 }
 
-/** Tells the watcher of `guarded.sh` that its owner tidies up itself. */
+/** Tells the watcher of `guarded.sh` that its owner cleans up itself. */
 const dismissWatcher = (child: ChildProcess): void => {
   const lifeline = child.stdio[3]
   if (lifeline && "write" in lifeline && !lifeline.writableEnded) lifeline.end("\n")
 }
 
-/** A broker that dies with this process, however this process ends; the run folder goes with it. */
+/** A broker that dies with this process, however this process ends. The run folder is removed with it. */
 export const spawnGuarded = (runFolder: string, broker: BrokerCommand): BrokerProcess => {
   const guarded = [packageFile("guarded.sh"), runFolder, broker.command, ...broker.args]
   const child = spawnLogged(broker.logFile, "sh", guarded, "pipe")
-  child.stdio[3]?.on("error", () => {}) // the watcher may be gone when it is dismissed
+  child.stdio[3]?.on("error", () => {}) // The watcher may have ended already.
   return observe(child)
 }
 

@@ -9,7 +9,7 @@ export interface Certificate {
   readonly pem: string
 }
 
-/** By the JDK's own keytool: nothing more to install. */
+/** Makes the certificate with the JDK's keytool. */
 export const makeCertificate = Effect.fnUntraced(function* (
   keytool: string,
   folder: string

@@ -1,4 +1,4 @@
-/** The running brokers of one cluster. Owns their processes: the Scope kills what is left of them. */
+/** The running brokers of one cluster. Owns their processes: closing the Scope kills those that are left. */
 import { type Duration, Effect, Schedule, type Scope } from "effect"
 import { StartFailed } from "../RealKafkaError.ts"
 import { type BrokerCommand, type BrokerProcess, logTail } from "./brokerProcess.ts"
@@ -8,7 +8,7 @@ import type { PreparedBroker, PreparedCluster } from "./prepareCluster.ts"
 export interface ClusterProcesses {
   readonly launch: (nodeId: number) => Effect.Effect<BrokerProcess>
   readonly end: (nodeId: number, signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
-  /** Waits until the cluster itself counts every running broker in; fails as soon as one of them ends. */
+  /** Waits until every running broker lists all of them. Fails as soon as one of them ends. */
   readonly awaitReady: (timeout: Duration.Input) => Effect.Effect<void, StartFailed>
 }
 
@@ -47,7 +47,7 @@ export const makeClusterProcesses = Effect.fnUntraced(function* (
     return describeCluster(brokerOf(nodeId).internalAddress, members).pipe(
       Effect.tapError((notReady) => Effect.sync(() => (last = notReady.detail))),
       Effect.retry(Schedule.spaced("250 millis")),
-      Effect.orDie, // unreachable: it is retried for as long as it fails
+      Effect.orDie, // Unreachable: a failure is retried.
       Effect.timeoutOrElse({
         duration: timeout,
         orElse: () => Effect.suspend(() => failWithLog(nodeId, `broker ${nodeId} is not ready in time: ${last}`))

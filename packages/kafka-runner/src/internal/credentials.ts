@@ -1,13 +1,18 @@
-/** The users that every secured cluster knows, under PLAIN and SCRAM alike. */
+/** The users of every secured cluster, with PLAIN and with SCRAM. */
+
+/** A user of a cluster with SASL. */
 export interface User {
+  /** Name in SASL and ACLs. */
   readonly username: string
+  /** Password in PLAIN and SCRAM. */
   readonly password: string
 }
 
+/** The users of a cluster with SASL. */
 export interface Users {
   /** May do everything, also under ACLs. */
   readonly admin: User
-  /** Under ACLs may do nothing until it is granted. */
+  /** Under ACLs, may do nothing until ACLs grant it. */
   readonly app: User
 }
 
@@ -18,7 +23,7 @@ export const users: Users = {
 
 const mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-512"] as const
 
-/** SCRAM users live in the cluster's metadata, so `StorageTool format` writes them. */
+/** Arguments of `StorageTool format`: SCRAM users are part of the cluster's metadata. */
 export const scramFormatArguments: ReadonlyArray<string> = mechanisms.flatMap((mechanism) =>
   Object.values(users).flatMap((user: User) => [
     "--add-scram",
@@ -28,12 +33,12 @@ export const scramFormatArguments: ReadonlyArray<string> = mechanisms.flatMap((m
 
 const loginModule = (name: string) => `org.apache.kafka.common.security.${name} required`
 
-/** Takes unsigned tokens whose `sub` is the user, whose `exp` is to come, and whose `iat` is past. */
+/** Accepts unsigned tokens whose `sub` is the user, whose `exp` is in the future, and whose `iat` is past. */
 const oauthProperties = (listener: string): Record<string, string> => ({
   [`listener.name.${listener}.oauthbearer.sasl.jaas.config`]: `${loginModule("oauthbearer.OAuthBearerLoginModule")};`
 })
 
-/** Each enabled mechanism needs its own login module, or the broker refuses to start. */
+/** Each enabled mechanism needs its own login module; without it the broker does not start. */
 export const saslProperties = (listener: string, oauth: boolean): Record<string, string> => ({
   [`listener.name.${listener}.sasl.enabled.mechanisms`]: [
     "PLAIN",

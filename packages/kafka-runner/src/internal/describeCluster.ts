@@ -1,7 +1,8 @@
 import { Data, Effect } from "effect"
 import { Kafka, type KafkaConfig, logLevel } from "kafkajs"
 
-export class NotReady extends Data.TaggedError("NotReady")<{ readonly detail: string }> {}
+/** The broker does not answer, or does not know all members yet. */
+class NotReady extends Data.TaggedError("NotReady")<{ readonly detail: string }> {}
 
 const clientConfig = (broker: string): KafkaConfig => ({
   brokers: [broker],
@@ -12,9 +13,9 @@ const clientConfig = (broker: string): KafkaConfig => ({
 })
 
 /**
- * Succeeds when this very broker answers on the brokers' own listener, which is in the clear (all listeners open at once), and counts all of `members` in, with a controller.
+ * Succeeds when this broker answers on the brokers' own plain-text listener (all listeners open at once) and lists all of `members` and a controller.
  *
- * Another broker's word is not enough: after a kill it lists the dead broker until that one's session has timed out.
+ * Another broker's answer is not enough: after a kill it lists the dead broker until that broker's session has timed out.
  */
 export const describeCluster = (broker: string, members: ReadonlyArray<number>): Effect.Effect<void, NotReady> =>
   Effect.tryPromise({

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process"
 import { Effect } from "effect"
 
-/** What a command printed when it failed, or the reason why it could not run. */
+/** A command failed or could not run. `output` is what it printed, or the reason. */
 export interface ExecuteFailure {
   readonly command: string
   readonly output: string
 }
 
-/** Runs a command to its end; yields what it printed (standard output, then standard error). Interruption kills it. */
+/** Runs a command to its end and returns what it printed (standard output, then standard error). Interruption kills it. */
 export const execute = (command: string, args: ReadonlyArray<string>): Effect.Effect<string, ExecuteFailure> =>
   Effect.callback((resume, signal) => {
     execFile(command, [...args], { signal, maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) => {

@@ -9,18 +9,18 @@ const acquire = (file: string) =>
     try: () => writeFile(file, String(process.pid), { flag: "wx" }),
     catch: () => new LockIsHeld()
   }).pipe(
-    Effect.catch((held) =>
+    Effect.catch((locked) =>
       Effect.promise(async () => {
         const owner = Number(await readFile(file, "utf8").catch(() => ""))
-        // 0: the owner has made the file and not yet written its pid.
+        // 0: the owner has created the file and not yet written its pid.
         if (owner !== 0 && !isAlive(owner)) await rm(file, { force: true })
-      }).pipe(Effect.andThen(Effect.fail(held)))
+      }).pipe(Effect.andThen(Effect.fail(locked)))
     ),
     Effect.retry(Schedule.spaced("300 millis")),
-    Effect.orDie // unreachable: it is retried for as long as it fails
+    Effect.orDie // Unreachable: a failure is retried.
   )
 
-/** Runs `effect` while no other process on this machine does so under the same file. A dead owner's lock is taken over. */
+/** Runs `effect` while no other process on this machine holds the lock `file`. Takes over the lock of a dead process. */
 export const withFileLock = <A, E, R>(file: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
     acquire(file),

@@ -11,7 +11,7 @@ const isFree = (port: number): Promise<boolean> =>
 /**
  * The first `count` free ports from `from` on.
  *
- * Stay below 32768, where systems take the ports of outgoing connections from: a killed broker must find its port free again.
+ * Choose `from` well below 32768. Systems use higher ports for outgoing connections, and a killed broker must find its port free again.
  */
 export const freePorts = (count: number, from: number): Effect.Effect<ReadonlyArray<number>> =>
   Effect.promise(async () => {
@@ -20,5 +20,5 @@ export const freePorts = (count: number, from: number): Effect.Effect<ReadonlyAr
     return ports
   })
 
-/** Somewhere between 20000 and 29999: two processes that look at the same time rarely choose the same. */
+/** A random port from 20000 to 29899, so that two processes rarely search the same ports at the same time. */
 export const randomStart = (): number => 20_000 + Math.floor(Math.random() * 9_900)

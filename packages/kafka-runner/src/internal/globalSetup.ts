@@ -1,4 +1,4 @@
-/** Runs in vitest's main process: owns the one Kafka of a test run. */
+/** Runs in vitest's main process, and owns the shared Kafka of a test run. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Exit, Scope } from "effect"
@@ -8,7 +8,7 @@ import type { RealKafkaError } from "../RealKafkaError.ts"
 import { requireTools } from "./installation.ts"
 import type { Answer, Question } from "./sharedKafka.ts"
 
-const given = process.env.KAFKA_BROKERS?.split(",").map((broker) => broker.trim())
+const configuredBrokers = process.env.KAFKA_BROKERS?.split(",").map((broker) => broker.trim())
 
 const answerOf = (bootstrap: Effect.Effect<ReadonlyArray<string>, RealKafkaError>): Effect.Effect<Answer> =>
   bootstrap.pipe(
@@ -17,7 +17,7 @@ const answerOf = (bootstrap: Effect.Effect<ReadonlyArray<string>, RealKafkaError
     Effect.tap(reportMissing)
   )
 
-/** Once per run, however many suites are skipped for it. */
+/** Prints the reason once per run, however many suites are skipped. */
 const reportMissing = (answer: Answer): Effect.Effect<void> =>
   Effect.sync(() => {
     if (missingIsReported || answer._tag === "Available") return
@@ -28,7 +28,10 @@ let missingIsReported = false
 
 const answers = Effect.fnUntraced(function* (scope: Scope.Scope) {
   const started = yield* Effect.cached(RealKafka.start().pipe(Scope.provide(scope)))
-  const shared = given === undefined ? Effect.map(started, (cluster) => cluster.bootstrap) : Effect.succeed(given)
+  const shared =
+    configuredBrokers === undefined
+      ? Effect.map(started, (cluster) => cluster.bootstrap)
+      : Effect.succeed(configuredBrokers)
   return {
     "/shared": answerOf(shared),
     "/tools": answerOf(Effect.as(requireTools, []))

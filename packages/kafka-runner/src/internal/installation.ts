@@ -1,4 +1,4 @@
-/** Where Java is, and the broker's jars: fetched once by Maven into the user's cache folder. */
+/** Java, and the broker's jars, which Maven downloads once into the user's cache folder. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { mkdir, writeFile } from "node:fs/promises"
@@ -18,7 +18,7 @@ export interface Installation {
 
 export const packageFile = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 
-/** Outside the work tree, so that a fresh clone finds what an earlier one downloaded. */
+/** Outside of the work tree, so that a fresh clone finds the jars of an earlier one. */
 export const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "eventbus-kafka")
 
 const pom = packageFile("pom.xml")
@@ -52,7 +52,7 @@ export const requireTools: Effect.Effect<void, KafkaUnavailable> = Effect.gen(fu
 })
 
 const download = Effect.gen(function* () {
-  if (isDownloaded()) return // another process did it while this one waited for the lock
+  if (isDownloaded()) return // Another process downloaded while this one waited for the lock.
   const folder = jarFolder()
   yield* execute("mvn", [
     "-q",
@@ -63,11 +63,11 @@ const download = Effect.gen(function* () {
     `-DoutputDirectory=${folder}`,
     "-DincludeScope=runtime"
   ]).pipe(Effect.mapError((failure) => new DownloadFailed({ detail: failure.output })))
-  // Written last: an interrupted download is not taken for a whole one.
+  // Written last, so that an interrupted download does not count as complete.
   yield* Effect.promise(() => writeFile(join(folder, ".done"), ""))
 })
 
-/** Java and the class path of the broker; downloads the jars on first use (43 MB), never twice at once. */
+/** Java and the broker's class path. Downloads the jars on first use (43 MB); two processes never download at the same time. */
 export const install: Effect.Effect<Installation, KafkaUnavailable | DownloadFailed> = Effect.gen(function* () {
   yield* requireTools
   if (!isDownloaded()) {

@@ -1,4 +1,4 @@
-/** Whether a process with this id exists (a finished one that nobody has waited for still does). */
+/** True when a process with this id exists. An ended process exists until its parent has waited for it. */
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)

@@ -1,4 +1,4 @@
-/** Everything before the brokers start: ports, certificate, configuration files, formatted data folders. */
+/** Prepares a cluster before its brokers start: ports, certificate, configuration files, formatted data folders. */
 import { randomBytes } from "node:crypto"
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -35,17 +35,17 @@ export interface ClusterRequest {
 
 export interface PreparedBroker {
   readonly address: string
-  /** Of the brokers' own listener, in the clear. */
+  /** Address of the brokers' own plain-text listener. */
   readonly internalAddress: string
   readonly command: BrokerCommand
 }
 
 export interface PreparedCluster {
-  /** Of the brokers, as PEM; undefined without TLS. */
+  /** Certificate of the brokers as PEM; undefined without TLS. */
   readonly ca: string | undefined
-  /** Whom the brokers trust; undefined when clients need no certificate. */
+  /** The client certificate that the brokers trust; undefined when clients need none. */
   readonly client: ClientCertificate.ClientCertificate | undefined
-  /** PEM file of the clients that a broker trusts when it starts; undefined when clients need no certificate. */
+  /** PEM file of trusted client certificates, which a broker reads when it starts; undefined when clients need none. */
   readonly trustedClients: string | undefined
   /** By node id, in ascending order. */
   readonly brokers: ReadonlyMap<number, PreparedBroker>
@@ -59,7 +59,7 @@ const assignPorts = (brokers: number, ports: ReadonlyArray<number>): ReadonlyArr
     controllerPort: ports[2 * brokers + index]!
   }))
 
-/** The heap is small, so that three brokers fit beside a test suite. */
+/** Small enough for three brokers beside a test suite. */
 const heapMegabytes = { 1: 512, 3: 384 }
 
 export const prepareCluster = Effect.fnUntraced(function* (
@@ -106,7 +106,7 @@ const prepareNode = Effect.fnUntraced(function* (
     await writeFile(propertiesFile, renderProperties(serverProperties(node, shape, join(folder, "data"))))
   })
   yield* execute(installation.java, [
-    "-XX:TieredStopAtLevel=1", // a second of work: not worth the optimising compiler
+    "-XX:TieredStopAtLevel=1", // The optimising compiler does not pay off within a second of work.
     ...[
       "-cp",
       installation.classPath,

@@ -1,4 +1,4 @@
-/** Changes the password of a SCRAM user while the cluster runs: AlterUserScramCredentials (KIP-554), which kafkajs does not speak. */
+/** Sets the password of a SCRAM user while the cluster runs, by AlterUserScramCredentials (KIP-554), which kafkajs does not encode. */
 import { pbkdf2Sync, randomBytes } from "node:crypto"
 import { connect } from "node:net"
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ const mechanisms = [
 const noTags = Buffer.from([0])
 const int16 = (value: number) => Buffer.from([value >> 8, value & 0xff])
 const int32 = (value: number) => Buffer.from([value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff])
-/** Compact bytes, and text: its length and one, here always below 127. */
+/** Compact bytes or text: the length plus one, here always below 127, then the bytes. */
 const compact = (bytes: Buffer) => Buffer.concat([Buffer.from([bytes.length + 1]), bytes])
 
 const upsertion = (username: string, password: string, { code, digest, length }: (typeof mechanisms)[number]) => {
@@ -25,7 +25,7 @@ const upsertion = (username: string, password: string, { code, digest, length }:
 
 const requestOf = (username: string, password: string, mechanism: (typeof mechanisms)[number]): Buffer => {
   const header = Buffer.concat([int16(apiKey), int16(0), int32(1), int16(-1 & 0xffff), noTags])
-  // no deletions, one upsertion
+  // No deletions, one upsertion.
   const body = Buffer.concat([Buffer.from([1, 2]), upsertion(username, password, mechanism), noTags])
   return Buffer.concat([int32(header.length + body.length), header, body])
 }
@@ -45,16 +45,16 @@ const ask = (address: string, request: Buffer): Promise<Buffer> =>
     })
   })
 
-/** Of the one result: behind length, correlation id, tags, throttle time, number of results and name. */
+/** The error code of the one result. It comes after length, correlation id, tags, throttle time, number of results and name. */
 const errorCode = (answer: Buffer): number => {
   const name = 4 + 4 + 1 + 4 + 1
   return answer.readInt16BE(name + answer.readUInt8(name))
 }
 
-/** By the brokers' own listener; SCRAM-SHA-256 and SCRAM-SHA-512 both. */
+/** Sets it for SCRAM-SHA-256 and SCRAM-SHA-512, by the brokers' own listener. */
 export const setScramPassword = (address: string, username: string, password: string): Effect.Effect<void> =>
   Effect.promise(async () => {
-    // one after the other: a request may name a user only once
+    // One request per mechanism: a request may name a user only once.
     for (const mechanism of mechanisms) {
       const code = errorCode(await ask(address, requestOf(username, password, mechanism)))
       if (code !== 0) throw new Error(`the password was not set: error ${code}`)

@@ -1,7 +1,8 @@
-/** The configuration of each broker, as a pure function of the cluster's shape. */
+/** The configuration of each broker: a pure function of the cluster's shape. */
 import type { Certificate } from "./certificate.ts"
 import { saslProperties } from "./credentials.ts"
 
+/** The security protocol of the clients' listener. */
 export type Security = "plaintext" | "sasl" | "ssl" | "sasl_ssl"
 
 export interface Node {
@@ -17,9 +18,9 @@ export interface ClusterShape {
   readonly acls: boolean
   readonly oauth: boolean
   readonly certificate: Certificate | undefined
-  /** PEM file of the clients' certificates; undefined: clients need none. */
+  /** PEM file of the clients' certificates; undefined when clients need none. */
   readonly trustedClients: string | undefined
-  /** Wins over everything that is set here. */
+  /** More properties; they override those of this file. */
   readonly config: Readonly<Record<string, string>>
 }
 
@@ -33,7 +34,7 @@ const protocols: Record<Security, string> = {
 export const usesSasl = (security: Security): boolean => security === "sasl" || security === "sasl_ssl"
 export const usesTls = (security: Security): boolean => security === "ssl" || security === "sasl_ssl"
 
-/** Brokers talk among themselves in the clear on the loopback device; only the clients' listener is secured. */
+/** Only the clients' listener is secured. Brokers talk to each other in plain text on the loopback device. */
 const listeners = (node: Node, shape: ClusterShape): Record<string, string> => {
   const reachable = `CLIENT://127.0.0.1:${node.clientPort},INTERNAL://127.0.0.1:${node.internalPort}`
   return {
@@ -48,7 +49,7 @@ const listeners = (node: Node, shape: ClusterShape): Record<string, string> => {
   }
 }
 
-/** Internal topics stay small: the default of 50 partitions makes start-up and failover slow on a small machine. */
+/** Internal topics have few partitions: the default of 50 makes start and failover slow on a small machine. */
 const topics = (brokers: number): Record<string, string> => {
   const replicas = String(brokers)
   const minIsr = brokers === 1 ? "1" : "2"
@@ -64,18 +65,18 @@ const topics = (brokers: number): Record<string, string> => {
     "share.coordinator.state.topic.num.partitions": "5",
     "share.coordinator.state.topic.replication.factor": replicas,
     "share.coordinator.state.topic.min.isr": minIsr,
-    // A missing topic must be seen, not made.
+    // Tests must see a missing topic; the broker must not create it.
     "auto.create.topics.enable": "false"
   }
 }
 
-/** A dead broker is noticed after 6 s instead of 9. */
+/** The cluster notices a dead broker after 6 s instead of 9 s. */
 const failover: Record<string, string> = {
   "broker.session.timeout.ms": "6000",
   "broker.heartbeat.interval.ms": "1500"
 }
 
-/** Tests use short sessions, and the first member of a group does not wait for others. */
+/** Allows the short sessions of tests. The first member of a group does not wait for others. */
 const groups: Record<string, string> = {
   "group.initial.rebalance.delay.ms": "0",
   "group.min.session.timeout.ms": "1000"
@@ -94,7 +95,7 @@ const mutualTls = (trustedClients: string): Record<string, string> => ({
   "listener.name.client.ssl.truststore.location": trustedClients
 })
 
-/** Anonymous are only the brokers themselves: ACLs are refused without SASL on the clients' listener. */
+/** Only the brokers themselves are anonymous, since ACLs need SASL on the clients' listener. */
 const authorizer: Record<string, string> = {
   "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
   "super.users": "User:ANONYMOUS;User:admin"
@@ -113,7 +114,7 @@ export const serverProperties = (node: Node, shape: ClusterShape, dataFolder: st
   ...shape.config
 })
 
-/** In the format of a Java properties file, where a backslash starts an escape. */
+/** The text of a Java properties file, in which a backslash starts an escape. */
 export const renderProperties = (properties: Readonly<Record<string, string>>): string =>
   Object.entries(properties)
     .map(([key, value]) => `${key}=${value.replaceAll("\\", "\\\\")}\n`)

@@ -1,12 +1,12 @@
 /**
  * How the workers of a vitest run share one Kafka.
  *
- * The main process answers two questions over HTTP on the loopback device and starts the broker at the first that needs it, so a
- * run whose selected test files need no Kafka starts none.
+ * The main process answers two questions over HTTP on the loopback device. It starts the broker at the first question that needs it, so a run whose test
+ * files need no Kafka starts none.
  */
 import { Schema } from "effect"
 
-/** `/shared`: where the run's Kafka is; starts it. `/tools`: whether this machine can run brokers; starts nothing. */
+/** `/shared` asks for the address of the run's Kafka, and starts it. `/tools` asks whether this machine can run brokers, and starts nothing. */
 export type Question = "/shared" | "/tools"
 
 export const Answer = Schema.Union([
@@ -17,7 +17,7 @@ export type Answer = typeof Answer.Type
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Address of the main process's answers. */
+    /** Base URL of the main process's answers. */
     readonly sharedKafka: string
   }
 }

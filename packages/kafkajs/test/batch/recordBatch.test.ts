@@ -82,7 +82,7 @@ const texts = (records: ReadonlyArray<ConsumerRecord.ConsumerRecord>) =>
 const plainBytes = (value: Uint8Array | null) => (value === null ? null : [...value])
 
 describe("record batches", () => {
-  it("SER-03: any record keeps its bytes, time, and header order, with repeated, null and inherited names", () =>
+  it("SER-03: a record is read with the bytes, time and headers that it was written with; order, repeats, nulls and inherited names of headers are kept", () =>
     fc.assert(
       fc.asyncProperty(fc.array(record, { minLength: 1 }), fc.bigInt(0n, 2n ** 62n), async (records, baseOffset) => {
         const visible = await visibleRecords(fetched([batch(records, baseOffset)]), baseOffset, "read_committed")
@@ -104,7 +104,7 @@ describe("record batches", () => {
       })
     ))
 
-  it("numbers keep their value and take their computed size", () =>
+  it("numbers are read as they were written, in the counted size", () =>
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         const small = Math.trunc(value / 2)
@@ -114,7 +114,7 @@ describe("record batches", () => {
       })
     ))
 
-  it("headers are copied with the record: the caller may reuse its buffers", async () => {
+  it("headers are encoded when the record is sent, so that the caller may reuse its buffers", async () => {
     const value = Buffer.from("before")
     const sent = encodeRecord({ topic: "t", key: null, value: null, headers: [{ key: "x", value }] }, 0)
     value.write("after!")
@@ -125,7 +125,7 @@ describe("record batches", () => {
     )
   })
 
-  it("headers of records in one batch are encoded like those of a single record, whatever they share", () => {
+  it("headers of records that are sent together are encoded as those of a single record, whatever they share", () => {
     const header = fc.record({
       key: fc.constantFrom("a", "b", "x-eventbus-dlt-reason"),
       value: fc.option(fc.uint8Array({ maxLength: 60 }))
@@ -145,7 +145,7 @@ describe("record batches", () => {
     )
   })
 
-  it("a record without a time gets the time of sending", () => {
+  it("a record without a timestamp gets the time of sending", () => {
     assert.strictEqual(encodeRecord({ topic: "t", key: null, value: null }, 42).timestamp, 42)
   })
 
@@ -162,12 +162,12 @@ describe("record batches", () => {
     assert.strictEqual(one.bytes, 2 + 3 + 6)
   })
 
-  it("NFR-06 a batch whose records are all below the position, as compaction leaves them, holds no memory", async () => {
+  it("NFR-06 a batch whose records are all below the position, as compaction leaves them, counts no bytes", async () => {
     const visible = await visibleRecords(fetched([batch(values("a", "b"), 10n)]), 12n, "read_committed")
     assert.deepStrictEqual(visible, { records: [], nextOffset: 12n, bytes: 0 })
   })
 
-  it("records below the position are left out, and a truncated batch is not read", async () => {
+  it("records below the position are left out, and a batch that the fetch limit cut off is not read", async () => {
     const whole = batch(values("a", "b", "c"), 10n)
     const cut = batch(values("d"), 13n).subarray(0, -1)
     const visible = await visibleRecords(fetched([whole, cut]), 11n, "read_committed")
@@ -175,7 +175,7 @@ describe("record batches", () => {
     assert.strictEqual(visible.nextOffset, 13n)
   })
 
-  it("OFF-17: read_committed hides aborted records, control records are always hidden; the position moves past both", async () => {
+  it("OFF-17: read_committed hides aborted records, control records are always hidden, and the position moves past both", async () => {
     const parts = [
       batch(values("a"), 0n, transactional(7n)),
       batch(values("other"), 1n, transactional(8n)),

@@ -41,7 +41,7 @@ describe("broker errors", () => {
     assert.deepStrictEqual([error._tag, error.retryable], [tag, retryable])
   })
 
-  it("the reason is found below what kafkajs wraps around it", () => {
+  it("the reason is found in the errors that kafkajs wraps", () => {
     const tls = thrown("KafkaJSConnectionError", { code: "SELF_SIGNED_CERT_IN_CHAIN" })
     assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSNumberOfRetriesExceeded", {}, tls))), "TlsFailed")
     const refused = thrown("KafkaJSConnectionError", { code: "ECONNREFUSED" })
@@ -51,7 +51,7 @@ describe("broker errors", () => {
     assert.strictEqual(tagOf(clientFailure(thrown("KafkaJSRequestTimeoutError", {}))), "RequestTimedOut")
   })
 
-  it("any thrown value is mapped, also one that is not an error or is its own cause", () => {
+  it("anything may be thrown, also a value that is no error, or an error that is its own cause", () => {
     assert.strictEqual(tagOf(clientFailure("text")), "UnexpectedBrokerError")
     assert.strictEqual(tagOf(clientFailure(undefined)), "UnexpectedBrokerError")
     const circular = new Error("round")

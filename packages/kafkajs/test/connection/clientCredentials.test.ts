@@ -23,7 +23,7 @@ const bodyOf = async (request: IncomingMessage) => {
   return body
 }
 
-/** Answers one after the other, the last one for ever. */
+/** Sends the answers in order, and repeats the last one. */
 const authorizationServer = (...answers: ReadonlyArray<Answer>) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -49,7 +49,7 @@ const granted: Answer = { status: 200, body: JSON.stringify({ access_token: "the
 const client = { clientId: "app:1", clientSecret: Redacted.make("s3cret/+=") }
 
 describe("KafkaJs.clientCredentials", () => {
-  it.live("sends id and secret form-encoded in the header, and reads the token and its lifetime", () =>
+  it.live("sends id and secret in the header, form-encoded, and reads the token and its lifetime", () =>
     Effect.gen(function* () {
       const { asked, tokenEndpoint } = yield* authorizationServer(granted)
       const before = Date.now()
@@ -92,7 +92,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("SEC-01 a refusal is reported once, with the server's words and without the secret", () =>
+  it.live("SEC-01 a refusal fails once, with the server's reason and without the secret", () =>
     Effect.gen(function* () {
       const body = JSON.stringify({ error: "invalid_client", error_description: "s3cret/+= is wrong" })
       const { asked, tokenEndpoint } = yield* authorizationServer({ status: 401, body })
@@ -107,7 +107,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("an invalid answer is TokenUnavailable", () =>
+  it.live("an unusable answer is TokenUnavailable", () =>
     Effect.gen(function* () {
       const { tokenEndpoint } = yield* authorizationServer(
         { status: 200, body: "<html>" },
@@ -126,7 +126,7 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
-  it.live("a busy server is asked three times", () =>
+  it.live("a busy server gets three requests", () =>
     Effect.gen(function* () {
       const busy: Answer = { status: 503, body: "" }
       const { asked, tokenEndpoint } = yield* authorizationServer(busy, busy, granted)

@@ -1,4 +1,4 @@
-/** Where secrets come from, and where they must not go. */
+/** Secrets: how they are read, and where they must not appear. */
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -25,7 +25,7 @@ const options: Options = {
 }
 
 describe("SEC-01 a secret", () => {
-  it("is not shown when options or service are printed", () => {
+  it("does not appear when the options or the service are printed", () => {
     for (const value of [options, securedOptions(options), KafkaJs.make(options)]) {
       for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
         for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)
@@ -33,7 +33,7 @@ describe("SEC-01 a secret", () => {
     }
   })
 
-  it.effect("that was read is removed from an error, whatever the client or a provider says", () =>
+  it.effect("that was read is redacted from errors", () =>
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
@@ -49,7 +49,7 @@ describe("SEC-01 a secret", () => {
     })
   )
 
-  it.effect("is still removed after many rotations, and an empty secret matches nothing", () =>
+  it.effect("is redacted after many rotations, and an empty one redacts nothing", () =>
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (let n = 0; n < 1000; n++) {
@@ -66,7 +66,7 @@ describe("SEC-01 a secret", () => {
 })
 
 describe("Secret", () => {
-  it.effect("fromFile is read each time, without the line break at its end", () =>
+  it.effect("fromFile reads the file each time, without the line break at its end", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const secrets = makeSecrets()
@@ -90,7 +90,7 @@ describe("Secret", () => {
     })
   )
 
-  it.effect("a variable is a Config", () =>
+  it.effect("a Config reads an environment variable", () =>
     Effect.gen(function* () {
       const secret: Secret.Secret = Config.Redacted("KAFKA_PASSWORD")
       assert.strictEqual(yield* makeSecrets().read("the password", secret), "from-env")
@@ -102,7 +102,7 @@ describe("Secret", () => {
     )
   )
 
-  it.effect("a secret whose Effect dies, or takes longer than 10 seconds, is a failure", () =>
+  it.effect("a provider that dies or takes more than 10 seconds is a failure", () =>
     Effect.gen(function* () {
       const { read } = makeSecrets()
       const died = yield* Effect.flip(read("the password", Effect.die(new Error("vault sealed"))))

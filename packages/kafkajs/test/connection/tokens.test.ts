@@ -1,4 +1,4 @@
-/** The token that all connections share. */
+/** The bearer token that all connections share. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Data, Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,7 +8,7 @@ import { makeTokens } from "../../src/internal/connection/tokens.ts"
 
 class Away extends Data.TaggedError("Away")<{ readonly message: string }> {}
 
-/** A server whose tokens are `t1`, `t2`, ... and live for so long. */
+/** A server that issues the tokens `t1`, `t2`, ... with this lifetime. */
 const server = (lifeMillis: number | undefined) => {
   const state = { asked: 0, away: false }
   const provider: Effect.Effect<Token, Away> = Effect.gen(function* () {
@@ -25,7 +25,7 @@ const server = (lifeMillis: number | undefined) => {
 }
 
 describe("tokens", () => {
-  it.effect("a token is used for four fifths of its lifetime, and then replaced before it expires", () =>
+  it.effect("a token is used for 80 % of its lifetime, and then replaced before it expires", () =>
     Effect.gen(function* () {
       const { state, get } = server(100_000)
       assert.strictEqual(yield* get, "t1")
@@ -37,7 +37,7 @@ describe("tokens", () => {
     })
   )
 
-  it.effect("a token of unknown lifetime is requested at each authentication", () =>
+  it.effect("a token of unknown lifetime is requested for each authentication", () =>
     Effect.gen(function* () {
       const { get } = server(undefined)
       assert.deepStrictEqual([yield* get, yield* get], ["t1", "t2"])
@@ -73,7 +73,7 @@ describe("tokens", () => {
     )
   }
 
-  it.effect("a caller that gives up does not take the token from others", () =>
+  it.effect("a caller that is interrupted leaves the token request to the others", () =>
     Effect.gen(function* () {
       let asked = 0
       const provider = Effect.suspend(() => {
@@ -90,27 +90,25 @@ describe("tokens", () => {
     })
   )
 
-  it.effect(
-    "an unreachable server is asked with backoff, up to every 10 seconds; meanwhile the failure is reported at once",
-    () =>
-      Effect.gen(function* () {
-        const { state, tokens, get } = server(60_000)
-        state.away = true
-        const times: Array<number> = []
-        for (let millis = 0; millis <= 60_000; millis += 50) {
-          const before = state.asked
-          const failed = yield* Effect.flip(tokens.get)
-          assert.deepStrictEqual([failed.type, failed.detail], ["CREDENTIALS", "the bearer token: the server is away"])
-          if (state.asked > before) times.push(millis)
-          yield* TestClock.adjust("50 millis")
-        }
-        const rests = times.slice(1).map((at, index) => at - times[index]!)
-        assert.deepStrictEqual(rests, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000, 10_000])
-        state.away = false
-        yield* TestClock.adjust("10 seconds")
-        const token = yield* get
-        assert.strictEqual(yield* get, token)
-      })
+  it.effect("requests to an unreachable server back off up to 10 seconds; meanwhile callers fail at once", () =>
+    Effect.gen(function* () {
+      const { state, tokens, get } = server(60_000)
+      state.away = true
+      const times: Array<number> = []
+      for (let millis = 0; millis <= 60_000; millis += 50) {
+        const before = state.asked
+        const failed = yield* Effect.flip(tokens.get)
+        assert.deepStrictEqual([failed.type, failed.detail], ["CREDENTIALS", "the bearer token: the server is away"])
+        if (state.asked > before) times.push(millis)
+        yield* TestClock.adjust("50 millis")
+      }
+      const rests = times.slice(1).map((at, index) => at - times[index]!)
+      assert.deepStrictEqual(rests, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000, 10_000])
+      state.away = false
+      yield* TestClock.adjust("10 seconds")
+      const token = yield* get
+      assert.strictEqual(yield* get, token)
+    })
   )
 
   it.effect("while the server is unreachable the last token is used until a second before it expires", () =>
@@ -137,7 +135,7 @@ describe("tokens", () => {
     })
   )
 
-  it.effect("a provider that hangs is given up after 10 seconds", () =>
+  it.effect("a provider that hangs fails after 10 seconds", () =>
     Effect.gen(function* () {
       const { get } = makeTokens(Effect.never, makeSecrets())
       const waiting = yield* Effect.forkChild(Effect.flip(get))

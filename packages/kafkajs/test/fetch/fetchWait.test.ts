@@ -4,7 +4,7 @@ import { Ownership } from "../../src/internal/group/ownership.ts"
 
 const at = (partition: number) => ({ topic: "t", partition })
 
-/** The wait of a fetch of two partitions 1,000 ms after the first fetch of partition 0, with a limit of 100 ms. */
+/** The wait of a fetch of two partitions at 1,000 ms, with `maxMillis` of 100 ms. */
 const waitAfter = (change: (ownership: Ownership) => void, maxMillis = 100) => {
   const ownership = new Ownership()
   for (const owned of ownership.assign(1, [at(0), at(1)]).added) owned.phase = "waiting"
@@ -14,8 +14,8 @@ const waitAfter = (change: (ownership: Ownership) => void, maxMillis = 100) => {
   return fetchWaitMillis(ownership.all(), maxMillis, 1_000)
 }
 
-describe("how long a fetch waits for data", () => {
-  it("as long as Kafka's default, or longer if configured, while no partition can be resumed", () => {
+describe("the wait of a fetch", () => {
+  it("is Kafka's default, or a larger `maxMillis`, while no partition can be resumed", () => {
     assert.strictEqual(
       waitAfter(() => {}),
       500
@@ -26,7 +26,7 @@ describe("how long a fetch waits for data", () => {
     )
   })
 
-  it("no longer than configured while a partition is new, or to be given up", () => {
+  it("is at most `maxMillis` while a partition is new or to be released", () => {
     assert.strictEqual(
       waitAfter((ownership) => ownership.assign(2, [at(0), at(1), at(2)])),
       100
@@ -37,7 +37,7 @@ describe("how long a fetch waits for data", () => {
     )
   })
 
-  it("no longer than the most recently paused partition has been paused", () => {
+  it("is at most as long as the newest pause has lasted", () => {
     for (const [since, wait] of [
       [1_000, 5],
       [997.5, 5],
@@ -58,7 +58,7 @@ describe("how long a fetch waits for data", () => {
     )
   })
 
-  it("a repeated pause keeps its age, and an ended pause does not count", () => {
+  it("a repeated pause keeps its age, and a resumed partition does not count", () => {
     assert.strictEqual(
       waitAfter((ownership) => {
         ownership.pause([at(0)], 970)

@@ -13,7 +13,7 @@ const topics = ["orders", "payments", "__proto__"]
 
 const key = ({ topic, partition }: ConsumerRecord.TopicPartition) => ConsumerRecord.partitionKey(topic, partition)
 
-/** A group in any state, with claims that may be stale, twofold or nonsense. */
+/** A group in any state. Its claims may be stale, duplicate or nonsense. */
 const group = fc.array(
   fc.record({
     topics: fc.uniqueArray(fc.constantFrom(...topics), { minLength: 1 }),
@@ -34,7 +34,7 @@ const countsOf = ({ orders, payments, proto }: { orders: number; payments: numbe
 const given = (property: (members: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>) => void) =>
   fc.assert(fc.property(group, counts, (members, count) => property(named(members), countsOf(count))))
 
-/** The partitions of each member after a round, once all have released unassigned ones. */
+/** The members after a round, when they have released the partitions that they were not given. */
 const next = (members: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>, generation: number) => {
   const { assignments } = assign(members, partitionCounts)
   return members.map((member): Member => ({ ...member, owned: assignments.get(member.memberId) ?? [], generation }))
@@ -46,7 +46,7 @@ const subscribable = (members: ReadonlyArray<Member>, partitionCounts: ReadonlyM
     .reduce((sum, topic) => sum + (partitionCounts.get(topic) ?? 0), 0)
 
 describe("assigner", () => {
-  it("REB-12: assigns an existing partition to at most one member, and only to a subscriber", () =>
+  it("REB-12: a partition that exists goes to at most one member, which subscribes to its topic", () =>
     given((members, partitionCounts) => {
       const seen = new Set<string>()
       for (const [memberId, partitions] of assign(members, partitionCounts).assignments) {
@@ -77,7 +77,7 @@ describe("assigner", () => {
       }
     }))
 
-  it("of two members that claim a partition the one with the older generation loses it", () => {
+  it("when two members claim a partition, the claim of the older generation is void", () => {
     const owned = [{ topic: "orders", partition: 0 }]
     const { assignments } = assign(
       [
@@ -90,7 +90,7 @@ describe("assigner", () => {
     assert.deepStrictEqual(assignments.get("old"), [])
   })
 
-  it("REB-12: when all subscribe alike, two rounds assign every partition, and a third changes nothing", () =>
+  it("REB-12: with equal subscriptions two rounds assign every partition, and a third changes nothing", () =>
     given((members, partitionCounts) => {
       const alike = members.map((member): Member => ({ ...member, topics }))
       const settled = next(next(alike, partitionCounts, 6), partitionCounts, 7)
@@ -103,7 +103,7 @@ describe("assigner", () => {
       }
     }))
 
-  it("REB-12: whatever the subscriptions, a few rounds assign every partition", () =>
+  it("REB-12: with any subscriptions a few rounds assign every partition", () =>
     given((members, partitionCounts) => {
       let group = members
       for (let round = 6; round < 10; round++) group = next(group, partitionCounts, round)
@@ -111,7 +111,7 @@ describe("assigner", () => {
       assert.strictEqual(group.flatMap(({ owned }) => owned).length, subscribable(members, partitionCounts))
     }))
 
-  it("members with the same subscription end up with the same number of partitions, give or take one", () =>
+  it("members with equal subscriptions get the same number of partitions, within one", () =>
     given((members, partitionCounts) => {
       const alike = members.map((member): Member => ({ ...member, topics }))
       const settled = next(next(alike, partitionCounts, 6), partitionCounts, 7)
@@ -138,7 +138,7 @@ describe("assigner", () => {
       })
     ))
 
-  it("messages between members and leader arrive unchanged", () =>
+  it("claims and assignments are decoded as they were encoded", () =>
     given((members) => {
       for (const member of members) {
         const decoded = decodeMember(member.memberId, encodeMember(member))

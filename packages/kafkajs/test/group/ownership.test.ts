@@ -12,7 +12,7 @@ const announced = (...partitions: ReadonlyArray<number>) => {
 const fetching = (ownership: Ownership) => ownership.fetchable().map(({ partition }) => partition)
 
 describe("ownership", () => {
-  it("a partition is not fetched before seek, while paused, or when it is to be given up", () => {
+  it("a partition is not fetched before seek, while paused, or when it is to be released", () => {
     const ownership = announced(0, 1)
     assert.deepStrictEqual(fetching(ownership), [])
     ownership.seek(at(0), 5n)
@@ -35,7 +35,7 @@ describe("ownership", () => {
     assert.deepStrictEqual([owned?.generation, owned?.position, owned?.pausedMillis], [1, 5n, 7])
   })
 
-  it("OFF-09: a revoked partition is held until it is removed, once", () => {
+  it("OFF-09: a revoked partition is owned until it is removed, once", () => {
     const ownership = announced(0, 1)
     const { revoked } = ownership.assign(2, [at(0)])
     assert.deepStrictEqual(
@@ -54,7 +54,7 @@ describe("ownership", () => {
     assert.deepStrictEqual(ownership.assign(3, [at(0)]).revoked, [])
   })
 
-  it("a partition that comes back is a new assignment: work of the old one cannot change it", () => {
+  it("a partition that comes back is a new assignment, which results of the old one cannot change", () => {
     const ownership = announced(0)
     const old = ownership.get(at(0))!
     ownership.remove(ownership.assign(2, []).revoked.flatMap(({ partitions }) => partitions))
@@ -64,7 +64,7 @@ describe("ownership", () => {
     assert.deepStrictEqual(ownership.remove([old]), [])
   })
 
-  it("a partition that is revoked before it was announced is dropped silently", () => {
+  it("a partition that goes before it was announced is dropped silently", () => {
     const ownership = new Ownership()
     ownership.assign(1, [at(0)])
     assert.deepStrictEqual(ownership.assign(2, []), { added: [], revoked: [], dropped: 1, isFirst: false })
@@ -72,7 +72,7 @@ describe("ownership", () => {
     assert.deepStrictEqual(ownership.clear(), [])
   })
 
-  it("a seek discards earlier fetches, and cannot move a partition that is not owned", () => {
+  it("a seek voids earlier fetches, and cannot move a partition that is not owned", () => {
     const ownership = announced(0)
     ownership.seek(at(0), 1n)
     const before = ownership.get(at(0))!.seeks

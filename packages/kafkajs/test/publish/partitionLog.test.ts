@@ -46,7 +46,7 @@ describe("partition log", () => {
     assert.deepStrictEqual(results, ["a@10", "b@11"])
   })
 
-  it("a record larger than the limit travels alone", () => {
+  it("a record larger than the limit is sent alone", () => {
     const { subject, add } = log()
     add("large", 50)
     add("small", 1)
@@ -85,7 +85,7 @@ describe("partition log", () => {
     assert.deepStrictEqual(results, ["a:RequestTimedOut"])
   })
 
-  it("a batch that certainly was not written does not cost the producer id", () => {
+  it("a batch that was not written leaves the producer id valid", () => {
     const { subject, add, take } = log()
     add("a", 1, 5)
     subject.requeue(take(), "notWritten")
@@ -95,7 +95,7 @@ describe("partition log", () => {
     assert.strictEqual(subject.identity, identity)
   })
 
-  it("a batch with one bad record is split until the bad one is alone; its neighbours are written in order", () => {
+  it("a batch with one bad record is split until that record is alone; its neighbours are written in order", () => {
     const { subject, add, results } = log()
     for (const name of ["a", "b", "bad", "c"]) add(name)
     for (let batch = subject.take(100, 100), offset = 0n; batch !== undefined; batch = subject.take(100, 100)) {
@@ -110,7 +110,7 @@ describe("partition log", () => {
     assert.isTrue(subject.empty)
   })
 
-  it("a record that waits too long fails, and is not sent", () => {
+  it("a record whose deadline has passed fails, and is not sent", () => {
     const { subject, add, results, take } = log()
     add("old", 1, 5)
     add("new", 1, 50)
@@ -119,7 +119,7 @@ describe("partition log", () => {
     assert.deepStrictEqual(names(take()), ["new"])
   })
 
-  it("a record that was given up before it was sent is not sent", () => {
+  it("a record that was cancelled before it was sent is not sent", () => {
     const { subject, add } = log()
     add("a").settled = true
     assert.isUndefined(subject.take(100, 100))
@@ -128,7 +128,7 @@ describe("partition log", () => {
 })
 
 describe("outcome of a batch", () => {
-  it("a batch that may have been written is distinguished from one that was not", () => {
+  it("tells whether the batch may have been written", () => {
     assert.strictEqual(outcomeOf("NOT_LEADER_FOR_PARTITION", 5, "idempotent"), "again")
     assert.strictEqual(outcomeOf("NOT_ENOUGH_REPLICAS_AFTER_APPEND", 5, "idempotent"), "unknown")
     assert.strictEqual(outcomeOf("CONNECTION", 5, "plain"), "unknown")
@@ -139,7 +139,7 @@ describe("outcome of a batch", () => {
     assert.strictEqual(outcomeOf("MESSAGE_TOO_LARGE", 1, "plain"), "fail")
   })
 
-  it("a transactional producer never renews its id within a transaction", () => {
+  it("a transactional producer never takes a new id within a transaction", () => {
     assert.strictEqual(outcomeOf("OUT_OF_ORDER_SEQUENCE_NUMBER", 2, "idempotent"), "renew")
     assert.strictEqual(outcomeOf("OUT_OF_ORDER_SEQUENCE_NUMBER", 2, "transactional"), "fail")
     assert.strictEqual(outcomeOf("PRODUCER_FENCED", 2, "transactional"), "fail")

@@ -1,4 +1,4 @@
-/** A produce request is written once, into the bytes that the socket gets: as kafkajs would have copied it. */
+/** A produce request is written once, into the bytes for the socket. They equal the bytes that kafkajs would have copied. */
 import { createRequire } from "node:module"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
@@ -29,7 +29,7 @@ const settings = { acks: -1, timeoutMillis: 15_000, transactionalId: undefined }
 describe("produce requests", () => {
   patchKafkajs()
 
-  it("header and length are in front of the body, whether there is room for them or not", () =>
+  it("length and header come before the body, whether there is room for them or not", () =>
     fc.assert(
       fc.asyncProperty(fc.string({ maxLength: 700 }), async (clientId) => {
         const { buf, buffer, whole } = encodeProduce(settings, [

@@ -1,4 +1,4 @@
-/** Records wait while the cluster's view of their topic changes. The cluster here is a list of answers. */
+/** Records that wait while the cluster's view of their topic changes. The cluster is a script of answers. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
 
 const away = failure(Local.connection, "not here")
 
-/** Its one node takes no request. Topic `t` has as many partitions as it is told, led by that node or by nobody. */
+/** A cluster of one node that accepts no request. `has` sets the number and the leader of the partitions of topic `t`. */
 const cluster = () => {
   let partitions = 0
   let leader = 1
@@ -54,7 +54,7 @@ const settings = {
   beforeSend: () => Effect.void
 }
 
-/** Sends one record to each partition, and tells what became of it. */
+/** Sends one record to each partition, and returns the outcomes so far. */
 const sendTo = Effect.fnUntraced(function* (
   on: Cluster,
   partitions: ReadonlyArray<number>,
@@ -73,7 +73,7 @@ const sendTo = Effect.fnUntraced(function* (
 
 describe("sender", () => {
   it.effect(
-    "a record for a partition that no longer exists in a topic made anew is refused; a record for a partition that a node does not know yet waits",
+    "a record fails when its partition is gone after the topic was recreated, and waits when a node does not know the partition yet",
     () =>
       Effect.gen(function* () {
         const { self, has } = cluster()
@@ -91,11 +91,11 @@ describe("sender", () => {
       })
   )
 
-  it.effect("after a record without a leader has timed out, no leader is requested for it", () =>
+  it.effect("after the last record without a leader has timed out, no more metadata is requested", () =>
     Effect.gen(function* () {
       const { self, has, looks } = cluster()
       has(1, -1)
-      // Deadlines are on the real clock: this one is over when it is looked at.
+      // Deadlines follow the real clock, so this one has passed at the first check.
       const outcomes = yield* sendTo(self, [0], 0)
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual([...outcomes], [[0, "RequestTimedOut"]])
@@ -106,7 +106,7 @@ describe("sender", () => {
   )
 
   it.effect(
-    "OFF-17 in a transaction, sequence numbers are not reused after a record that may have been written was given up",
+    "OFF-17 in a transaction, sequence numbers of a partition are not reused after a record that may have been written was cancelled",
     () =>
       Effect.gen(function* () {
         const { self, has } = cluster()

@@ -1,4 +1,4 @@
-/** What a binding has to be allowed to do, against what the cluster says that it is (ACLs): told before the first record needs it. */
+/** Compares the ACLs that a binding requires with those that the cluster grants, before the first record needs them. */
 import { Effect, Option } from "effect"
 import type { AclOperation, Admin, AuthorizedOperations } from "../../Broker.ts"
 import * as TopicName from "../../TopicName.ts"
@@ -12,12 +12,12 @@ export interface RequiredAcl {
   readonly operation: AclOperation
 }
 
-/** What is done with a topic. */
+/** The access that a binding requires to one topic. */
 export interface TopicAccess {
   readonly topic: string
   readonly operations: ReadonlyArray<AclOperation>
-  /** Whether it is made when it is missing. */
-  readonly isMade: boolean
+  /** Whether the connector creates the topic when it is missing. */
+  readonly createIfMissing: boolean
 }
 
 const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>> = {
@@ -27,39 +27,39 @@ const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>
   "replay-journal": ["Read", "Write"]
 }
 
-export const ofPlanned = ({ topic, role, isMade }: PlannedTopic): TopicAccess => ({
+export const ofPlanned = ({ topic, role, createIfMissing }: PlannedTopic): TopicAccess => ({
   topic,
   operations: byRole[role],
-  isMade
+  createIfMissing
 })
 
-/** In the order of topics and groups. */
+/** The ACLs that are missing, in the order of topics and groups. What the cluster does not report is not missing. */
 export const missing = (
   topics: ReadonlyArray<TopicAccess>,
   groupIds: ReadonlyArray<string>,
-  told: AuthorizedOperations
+  granted: AuthorizedOperations
 ): ReadonlyArray<RequiredAcl> => {
-  const ofTopic = ({ topic, operations, isMade }: TopicAccess): ReadonlyArray<AclOperation> => {
-    const allowed = told.topics.get(topic)
+  const ofTopic = ({ topic, operations, createIfMissing }: TopicAccess): ReadonlyArray<AclOperation> => {
+    const allowed = granted.topics.get(topic)
     if (allowed !== undefined) return operations.filter((operation) => !allowed.has(operation))
-    // It does not exist, so only the right to make any topic can be seen.
-    return isMade && told.cluster?.has("Create") === false ? ["Create"] : []
+    // The topic does not exist, so the cluster reports only whether the client may create any topic.
+    return createIfMissing && granted.cluster?.has("Create") === false ? ["Create"] : []
   }
   return [
     ...topics.flatMap((each) =>
       ofTopic(each).map((operation) => ({ resource: "topic" as const, name: each.topic, operation }))
     ),
     ...groupIds
-      .filter((groupId) => told.groups.get(groupId)?.has("Read") === false)
+      .filter((groupId) => granted.groups.get(groupId)?.has("Read") === false)
       .map((name) => ({ resource: "group" as const, name, operation: "Read" as const }))
   ]
 }
 
-/** `Write on topic 'orders.DLT'`; a right that could be there unseen says so. */
+/** `Write on topic 'orders.DLT'`. For `Create` it adds that the ACL may be granted for this name, which the cluster does not report. */
 export const describe = ({ resource, name, operation }: RequiredAcl): string =>
   `${operation} on ${resource} '${name}'${operation === "Create" ? " (unless it is granted for this name)" : ""}`
 
-/** None when the cluster, or the adapter, does not say. */
+/** Asks the cluster for missing ACLs. Empty when the cluster or the adapter does not report them. */
 export const findMissing = (
   admin: Admin,
   topics: ReadonlyArray<TopicAccess>,
@@ -73,26 +73,27 @@ export const findMissing = (
           groupIds
         )
         .pipe(
-          Effect.map((told) => missing(topics, groupIds, told)),
+          Effect.map((granted) => missing(topics, groupIds, granted)),
           Effect.option,
           Effect.map(Option.getOrElse(() => []))
         )
 
-/** What a binding does with its topics; the dead letter topic is read by some strategies. */
+/** The access that a binding requires to its topics. Some dead letter strategies also read the dead letter topic. */
 export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
   const { topic, tiers, deadLetter, deadLetterTopic } = definition
-  const isMade = definition.missingTopics === "create"
+  const createIfMissing = definition.missingTopics === "create"
   const ofDeadLetters = readsDeadLetters(definition) ? (["Read", "Write"] as const) : byRole["dead-letter"]
   return [
-    { topic, operations: byRole.source, isMade: false },
-    ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, isMade })),
-    { topic: deadLetterTopic, operations: ofDeadLetters, isMade },
+    { topic, operations: byRole.source, createIfMissing: false },
+    ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, createIfMissing })),
+    { topic: deadLetterTopic, operations: ofDeadLetters, createIfMissing },
     ...(deadLetter._tag === "ScheduledReplay"
-      ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], isMade: true }]
+      ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], createIfMissing: true }]
       : [])
   ]
 }
 
+/** The groups that a binding joins. */
 export const groupsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
   const { groupId, tiers, retry } = definition
   return [

@@ -1,5 +1,5 @@
 /**
- * A plan against what the cluster has: what is missing, what will be made, and what does not fit.
+ * Compares a plan with the cluster: what is missing, what the connector will create, and what does not fit.
  */
 import { Effect } from "effect"
 import type { Admin, TopicDescription } from "../../Broker.ts"
@@ -21,7 +21,7 @@ export const inspect = Effect.fnUntraced(function* (
   for (const { topic } of plan.topics) {
     if (!existing.has(topic)) continue
     const description = yield* admin.describeTopic(topic)
-    // Who may not read the configuration is told all the rest.
+    // A client that may not read topic configurations still gets all other findings.
     const config = yield* Effect.orElseSucceed(admin.topicConfig(topic), () => new Map<string, string>())
     found.set(topic, { ...description, config })
   }
@@ -56,11 +56,11 @@ const missingAcls = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Find
 const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArray<Finding> => {
   const { topic, role } = planned
   if (role === "source") {
-    const message = `Topic '${topic}' does not exist. The binding waits until somebody makes it.`
+    const message = `Topic '${topic}' does not exist. The binding waits until it is created.`
     return [{ severity: "error", code: "source-missing", subject: topic, message }]
   }
-  if (!planned.isMade) {
-    const message = `Topic '${topic}' does not exist, and the binding is not to make it: records stay unfinished until somebody does.`
+  if (!planned.createIfMissing) {
+    const message = `Topic '${topic}' does not exist, and the binding may not create it (missingTopics: "wait"). Records stay unfinished until it is created.`
     return [{ severity: "error", code: "topic-missing", subject: topic, message }]
   }
   const partitions = planned.partitions ?? source?.partitions
@@ -70,7 +70,12 @@ const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArra
       ? "with the source's partitions"
       : `with ${pluralize(partitions, "partition")}, replication ${replication ?? "of the source"}`
   return [
-    { severity: "info", code: "topic-is-made", subject: topic, message: `Topic '${topic}' will be made ${size}.` }
+    {
+      severity: "info",
+      code: "topic-to-create",
+      subject: topic,
+      message: `The connector will create topic '${topic}' ${size}.`
+    }
   ]
 }
 
@@ -84,21 +89,21 @@ const misfits = (
   const warn = (code: Finding["code"], message: string) =>
     findings.push({ severity: "warning", code, subject: topic, message })
   if (source !== undefined && there.partitions < source.partitions) {
-    const narrower = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
-    warn("narrower", `${narrower}: copies are placed by key, and less of them is handled at once.`)
+    const fewer = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
+    warn("fewer-partitions", `${fewer}: copies are partitioned by key, and fewer records are handled at the same time.`)
   }
   const [most, mostOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
   if (most !== undefined && mostOfSource !== undefined && most < mostOfSource) {
     const sizes = `max.message.bytes of '${topic}' is ${most}, less than the ${mostOfSource} of its source`
-    warn("smaller-messages", `${sizes}: a record of the largest size cannot be copied, and stays unfinished.`)
+    warn("smaller-messages", `${sizes}: a record above that size cannot be copied and stays unfinished.`)
   }
   if (there.config.get("cleanup.policy")?.includes("compact")) {
-    warn("compacted", `Topic '${topic}' is compacted: of the copies with one key only the last is kept.`)
+    warn("compacted", `Topic '${topic}' is compacted: Kafka keeps only the last copy of each key.`)
   }
   const retention = Number(there.config.get("retention.ms"))
   if (delayMillis !== undefined && retention > 0 && retention < 2 * delayMillis) {
     const times = `retention.ms of '${topic}' is ${retention}, the delay of its tier ${delayMillis} ms`
-    warn("short-retention", `${times}: a record may be deleted before it is due, or during an outage.`)
+    warn("short-retention", `${times}: Kafka may delete a record before it is due, or during an outage.`)
   }
   return findings
 }

@@ -1,13 +1,13 @@
 /**
- * When the attempts of a record that always fails take place, by the settings alone.
+ * Computes from the settings alone when the attempts of a record that always fails take place.
  */
 
 import * as Backoff from "../retry/backoff.ts"
 import type { Tiers } from "../retry/tiers.ts"
-import type { PlannedDelivery, RetryTimes, Span } from "./planTypes.ts"
+import type { PlannedDelivery, RetryTimes, TimeRange } from "./planTypes.ts"
 
-/** More than this many deliveries say nothing new to a reader. */
-const mostListed = 100
+/** A plan lists this many deliveries. More tell a reader nothing new. */
+const maxListed = 100
 
 export const retryTimes = (
   source: string,
@@ -15,20 +15,20 @@ export const retryTimes = (
   tiers: Tiers,
   budgetMillis: number
 ): RetryTimes => {
-  const inPlace: Span = {
+  const inPlace: TimeRange = {
     earliestMillis: Backoff.totalMillis(blocking, 0),
     latestMillis: Backoff.worstCaseTotalMillis(blocking)
   }
   const listed: Array<PlannedDelivery> = []
   let deliveriesInAll = 0
   let waits = 0
-  /** The first attempt of delivery number `done` (from 0), after so many milliseconds in retry topics. */
-  const startOf = (done: number, waited: number): Span => ({
+  /** When delivery number `done` (from 0) starts, after `waited` milliseconds in retry topics. */
+  const startOf = (done: number, waited: number): TimeRange => ({
     earliestMillis: waited + done * inPlace.earliestMillis,
     latestMillis: waited + done * inPlace.latestMillis
   })
   const list = (tier: number, topic: string, delayMillis: number, deliveries: number) => {
-    for (let delivery = 1; delivery <= deliveries && listed.length < mostListed; delivery++) {
+    for (let delivery = 1; delivery <= deliveries && listed.length < maxListed; delivery++) {
       const first = startOf(deliveriesInAll + delivery - 1, waits + delivery * delayMillis)
       listed.push({ tier, topic, delivery, attempts: blocking.maxAttempts, first, last: plus(first, inPlace) })
     }
@@ -49,7 +49,7 @@ export const retryTimes = (
   }
 }
 
-const plus = (a: Span, b: Span): Span => ({
+const plus = (a: TimeRange, b: TimeRange): TimeRange => ({
   earliestMillis: a.earliestMillis + b.earliestMillis,
   latestMillis: a.latestMillis + b.latestMillis
 })

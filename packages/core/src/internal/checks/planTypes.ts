@@ -1,45 +1,45 @@
 /**
- * The shape of a plan.
+ * The types of a plan.
  */
 export interface Plan {
   readonly binding: string
   readonly cluster: string
   readonly topics: ReadonlyArray<PlannedTopic>
   readonly consumers: ReadonlyArray<PlannedConsumers>
-  /** Kafka clients of one process: its consumers, and the producers that it always has. Each has one connection to a broker that it talks to. */
+  /** Kafka clients of one process: its consumers and its permanent producers. Each keeps one connection to every broker that it talks to. */
   readonly clients: number
   readonly retries: RetryTimes
-  /** What becomes of a record when its attempts are used up: it goes to the dead letter topic, or stays where it is and halts its partition. */
+  /** What happens to a record after its last attempt: it goes to the dead letter topic, or it stays and halts its partition. */
   readonly onExhausted: "dead-letter" | "halt"
-  /** What the consumers of one process may hold fetched and not handled, all together; one fetch each comes on top. */
+  /** The most that all consumers of one process hold fetched and not yet handled. One fetch per consumer comes on top. */
   readonly memory: { readonly records: number; readonly bytes: number }
 }
 
 export interface PlannedTopic {
   readonly topic: string
   readonly role: "source" | "retry" | "dead-letter" | "replay-journal"
-  /** Wait of a record in a retry topic, milliseconds; undefined for the others. */
+  /** How long a record waits in a retry topic, milliseconds; undefined for other topics. */
   readonly delayMillis: number | undefined
-  /** Partitions that it is made with; undefined: as many as the source has. */
+  /** Partitions of the topic when the connector creates it; undefined: as many as the source has. */
   readonly partitions: number | undefined
-  /** Replication factor that it is made with; undefined: the source's. */
+  /** Replication factor when the connector creates the topic; undefined: the source's. */
   readonly replicationFactor: number | undefined
-  /** Whether the connector makes it when it is missing. */
-  readonly isMade: boolean
+  /** Whether the connector creates the topic when it is missing. */
+  readonly createIfMissing: boolean
 }
 
-/** Members of one group in one process. */
+/** The members of one group in one process. */
 export interface PlannedConsumers {
   readonly groupId: string
   readonly topics: ReadonlyArray<string>
   readonly members: number
 }
 
-/** Two ends of what can be, in milliseconds since the record's first attempt. The time that handlers take is not in it. */
-export interface Span {
-  /** Every wait as short as its jitter allows. */
+/** The earliest and latest time of an attempt, milliseconds since the record's first attempt. The time that handlers take is not included. */
+export interface TimeRange {
+  /** When every wait is as short as its jitter allows. */
   readonly earliestMillis: number
-  /** Every wait as long as its jitter allows. */
+  /** When every wait is as long as its jitter allows. */
   readonly latestMillis: number
 }
 
@@ -48,40 +48,40 @@ export interface PlannedDelivery {
   /** 0 is the main topic. */
   readonly tier: number
   readonly topic: string
-  /** Which delivery in the tier, from 1. */
+  /** The number of the delivery in the tier, from 1. */
   readonly delivery: number
-  /** Handler calls in it. */
+  /** Handler calls in this delivery. */
   readonly attempts: number
-  readonly first: Span
-  readonly last: Span
+  readonly first: TimeRange
+  readonly last: TimeRange
 }
 
 export interface RetryTimes {
-  /** In order; the first 100 of them. */
+  /** The first 100 deliveries, in order. */
   readonly deliveries: ReadonlyArray<PlannedDelivery>
   readonly deliveriesInAll: number
-  /** Handler calls in all. */
+  /** Handler calls in total. */
   readonly attempts: number
-  /** From the first attempt to the last one. */
-  readonly exhausted: Span
-  /** The same when each delivery also takes all of the time that a handler may take, 70 % of `maxPollInterval`. A queue in front of a tier comes on top. */
+  /** When the last attempt fails. */
+  readonly exhausted: TimeRange
+  /** The longest time until then, when each delivery also takes the longest time that a handler may take: 70 % of `maxPollInterval`. A queue in front of a tier comes on top. */
   readonly longestMillis: number
 }
 
-/** What a look at the cluster found. `error`: the binding cannot do its work. `warning`: it can, and somebody should know. `info`: what will happen. */
+/** A finding of `Plan.check`. `error`: the binding cannot do its work. `warning`: it can, but an operator should know. `info`: what the connector will do. */
 export interface Finding {
   readonly severity: "error" | "warning" | "info"
   readonly code:
     | "source-missing"
     | "topic-missing"
-    | "topic-is-made"
-    | "narrower"
+    | "topic-to-create"
+    | "fewer-partitions"
     | "idle-consumers"
     | "smaller-messages"
     | "compacted"
     | "short-retention"
     | "acl-missing"
-  /** The topic or group that it is about. */
+  /** The topic or group that the finding is about. */
   readonly subject: string
   readonly message: string
 }

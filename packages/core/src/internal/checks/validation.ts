@@ -1,5 +1,5 @@
 /**
- * What a binding's settings must be, checked all at once before anything is started (connector seed §7).
+ * Checks the settings of a binding, all at once and before anything starts (connector seed §7).
  */
 
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
@@ -10,7 +10,7 @@ import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis, millis } from "../settings/bindingDefinition.ts"
 
-/** Every problem of the settings, in the order of their names. Empty: the binding can be started. */
+/** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
   ...definition.renamedSettings,
   ...notEmpty("name", definition.name),
@@ -51,7 +51,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ).map((found) => ({ ...found, path: `exceptions.${found.path}` }))
 ]
 
-/** Names of the derived topics, and what they have in common with each other and with the source (ruling 1). An illegal dead letter topic is said already. */
+/** Checks the names of the derived topics: they must be legal and distinct from each other and from the source (ruling 1). */
 const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
   const retry = tiers.topics.map((tier) => tier.topic)
   const notText = retry.filter((name) => typeof name !== "string")
@@ -69,9 +69,9 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
 }
 
 /**
- * Topics that two bindings of a cluster would share although they must not (ruling 1): a retry or dead letter topic of two groups, or one that the other reads as its
- * source. Nor may two read one topic in one group, which would share its records out between their handlers. Names that differ only in '.' and '_' are the same to
- * Kafka's metrics, and the broker refuses the second. Each problem names both bindings and what separates them.
+ * Finds topics that two bindings of a cluster must not share (ruling 1): a retry or dead letter topic of both, or one that the other reads as its source. Two bindings
+ * must not read one topic in one group either, because Kafka would divide its records between their handlers. Names that differ only in '.' and '_' collide in Kafka's
+ * metrics, so the broker refuses the second. Each problem names both bindings and how to separate them.
  */
 export const conflicts = (
   definition: BindingDefinition<unknown>,
@@ -81,12 +81,12 @@ export const conflicts = (
   return Array.from(others).flatMap((other) => {
     if (other.cluster !== definition.cluster) return []
     if (other.groupId === definition.groupId && other.topic === definition.topic) {
-      const apart = `a group of its own: binding '${other.name}' reads '${other.topic}' in this one, and each record would reach only one of the two`
+      const apart = `another group: binding '${other.name}' reads '${other.topic}' in this one, so each record would reach only one of the two bindings`
       return [issue("groupId", definition.groupId, apart)]
     }
     const theirs = derivedTopics(other)
     const shared = own.filter((topic) => theirs.some(isSame(topic)))
-    const separate = `a name of its own: binding '${other.name}' uses this topic, too; naming: TopicName.perGroup separates groups`
+    const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
       ...shared.map((topic) => issue("naming", topic, separate)),
       ...own
@@ -123,13 +123,13 @@ const issue = (path: string, found: unknown, allowed: string): ConfigurationIssu
 const notEmpty = (path: string, value: string) =>
   typeof value === "string" && value.trim().length > 0 ? [] : [issue(path, value, "a text that is not empty")]
 
-/** Whether a cluster has this alias is known when the binding is registered. */
+/** Registering the binding checks whether a cluster with this alias exists. */
 const clusterAlias = (alias: string) =>
   typeof alias === "string" && alias.trim().length > 0 && !alias.includes(":")
     ? []
     : [issue("cluster", alias, "the alias of a cluster: a text that is not empty and has no ':' in it")]
 
-/** The alias is not known. */
+/** The problem of an unknown cluster alias. */
 export const unknownCluster = ({ cluster, known }: UnknownCluster): ConfigurationIssue =>
   issue("cluster", cluster, `one of the clusters that are known: ${known.join(", ")}`)
 
@@ -159,7 +159,7 @@ const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
   return [...duration("idempotency.lease", lease, 1_000), ...duration("idempotency.retention", retention, 1)]
 }
 
-/** A heartbeat may get lost twice before the session does (Kafka's rule of thumb, connector seed §4.9). */
+/** Two heartbeats may get lost before the session expires (Kafka's rule of thumb, connector seed §4.9). */
 const heartbeats = ({ sessionTimeoutMillis, heartbeatIntervalMillis }: BindingDefinition<unknown>) =>
   sessionTimeoutMillis >= 3 * heartbeatIntervalMillis
     ? []

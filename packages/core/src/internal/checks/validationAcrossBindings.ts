@@ -1,12 +1,12 @@
 /**
- * What registering several bindings would refuse, found before any of them is started.
+ * Finds what registering several bindings would refuse, before any of them starts.
  */
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Validation from "./validation.ts"
 
-/** The problems of each, by its index; nothing for those without. What two of them have against each other is told at the later one. */
+/** The problems of each binding, by its index. A conflict between two bindings is a problem of the later one. */
 export const problemsOf = (
   definitions: ReadonlyArray<BindingDefinition<unknown>>
 ): ReadonlyMap<number, ReadonlyArray<ConfigurationIssue>> => {
@@ -34,7 +34,7 @@ export const problemsOf = (
   return problems
 }
 
-/** One is enough: where hundreds share a topic, all pairs would be told otherwise. */
+/** One conflict is enough: when hundreds of bindings share a topic, reporting every pair would only repeat the same cause. */
 const firstConflict = (
   definition: BindingDefinition<unknown>,
   neighbours: Iterable<BindingDefinition<unknown>>
@@ -46,7 +46,7 @@ const firstConflict = (
   return []
 }
 
-/** All topics of a binding, as Kafka's metrics tell them apart: two bindings can only be in each other's way at one of these. */
+/** All topics of a binding, with '.' as '_' as in Kafka's metrics. Two bindings can conflict only when they have one of these in common. */
 const topicsOf = ({ cluster, topic, tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> =>
   [topic, ...tiers.topics.map((tier) => tier.topic), deadLetterTopic].map(
     (name) => `${cluster}:${String(name).replaceAll(".", "_")}`

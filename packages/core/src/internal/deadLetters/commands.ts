@@ -1,5 +1,5 @@
 /**
- * The commands of operators on a binding's dead letter topic, and the replays that its strategy shares with them.
+ * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
 import type { Broker } from "../../Broker.ts"
 import type { DeadLetters } from "../../Replay.ts"
@@ -12,7 +12,7 @@ export interface DeadLetterCommands extends DeadLetters {
   readonly replayDue: Replay.Replays["replayDue"]
 }
 
-/** Of a binding whose strategy does not say (connector seed §4.1, `dlt.replay.maxReplays`). */
+/** For a binding whose strategy sets none (connector seed §4.1, `dlt.replay.maxReplays`). */
 const maxReplaysByDefault = 3
 
 export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {

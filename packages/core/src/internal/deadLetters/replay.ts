@@ -1,9 +1,10 @@
 /**
- * Publishes dead letters again: the next ones in position order, those of a time window, or to a retry tier (connector seed §4.7, rulings 30, 31 and 61).
+ * Publishes dead letters again: the next ones in the order of their offsets, those of a time window, or to a retry tier (connector seed §4.7, rulings 30, 31 and
+ * 61).
  *
- * Copies, the journal's entries and the committed offset of group `{groupId}.dlt` are one Kafka transaction, up to 100 records each. The transactional id is
- * that of the topic and the group, so a replay that begins shuts out one that still runs elsewhere, before it reads how far that one came. So neither
- * a crash nor two replays at once can publish a record twice, for readers that are `read_committed`.
+ * Copies, journal entries and the committed offset of group `{groupId}.dlt` are one Kafka transaction of up to 100 records. Topic and group make up the
+ * transactional id, so a new replay fences one that still runs elsewhere, before it reads how far that one came. Therefore neither a crash nor two concurrent
+ * replays publish a record twice for `read_committed` readers.
  */
 import { Clock, Effect, type Scope, Semaphore } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -15,20 +16,20 @@ import * as Journal from "./replayJournal.ts"
 import { CopyRefused, keyOf, type Options, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 
-/** When the next record of the topic is due, as far as a run has seen; undefined when it saw none that waits. */
+/** The report of a scheduled run. `nextDueMillis` is when the next record is due, epoch milliseconds; undefined when the run saw no waiting record. */
 export interface DueReport extends Report {
   readonly nextDueMillis: number | undefined
 }
 
 export interface Replays
   extends Pick<DeadLetters, "replay" | "replayWindow" | "replayToTier" | "replayRecords" | "discard"> {
-  /** The next records that are `cooldownMillis` old, `count` at most. */
+  /** Replays the next records that are at least `cooldownMillis` old, `count` at most. */
   readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
 }
 
-/** Commands of one process wait for each other. */
+/** Makes the replays of one dead letter topic. They run one at a time within a process. */
 export const make = (options: Options): Replays => {
-  const turns = Semaphore.makeUnsafe(1)
+  const mutex = Semaphore.makeUnsafe(1)
   let dueRuns = 0
 
   const run = (selection: Selection): Effect.Effect<Report, BrokerError> => {
@@ -37,15 +38,15 @@ export const make = (options: Options): Replays => {
       Effect.catchIf(
         (failed): failed is CopyRefused => failed instanceof CopyRefused,
         (failed) => {
-          if (!isOwnFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
+          if (!isRecordFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
           state.refused.add(keyOf(failed.record))
-          // The transaction was aborted, and this producer may be shut out by now: all anew.
+          // The transaction was aborted, and the producer may be fenced by now: start again with a new one.
           return attempt
         }
       )
     )
     const report = () => ({ replayed: state.replayed, passedOver: state.passedOver, refused: state.refused.size })
-    return turns.withPermits(1)(Effect.map(attempt, report))
+    return mutex.withPermits(1)(Effect.map(attempt, report))
   }
 
   return {
@@ -66,14 +67,14 @@ export const make = (options: Options): Replays => {
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis
       let nextDueMillis: number | undefined
-      const judge = (letter: DeadLetterRecord) => {
+      const select = (letter: DeadLetterRecord) => {
         const dueMillis = deadLetteredMillis(letter, now) + cooldownMillis
         if (dueMillis <= now) return "take"
         nextDueMillis = Math.min(nextDueMillis ?? dueMillis, dueMillis)
         return "stop"
       }
-      // Each run begins with another partition, so that a long one does not keep the others waiting.
-      const report = yield* run({ count, inOrder: true, select: judge, first: dueRuns++ })
+      // Each run begins with another partition, so that a long partition does not starve the others.
+      const report = yield* run({ count, inOrder: true, select, first: dueRuns++ })
       return { ...report, nextDueMillis }
     })
   }
@@ -95,7 +96,7 @@ const runOnce = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, BrokerError | CopyRefused, Scope.Scope> {
   const { broker, groupId, deadLetterTopic } = options
   if (!(state.replayed < selection.count)) return
-  // First of all: from now on nobody else can move what is read next.
+  // Before anything is read: this fences every other replay, so nobody else moves the position from now on.
   const producer = yield* broker.transactionalProducer({
     transactionalId: `${TopicName.deadLetterGroup(groupId)}.replay.${deadLetterTopic}`
   })
@@ -110,13 +111,13 @@ const runOnce = Effect.fnUntraced(function* (
   }
 })
 
-/** What is wrong with the one record, so that the others need not wait for it. */
-const isOwnFault = (error: BrokerError, sourceTopic: string): boolean =>
+/** Whether the error concerns this record only, so that the replay continues with the others. */
+const isRecordFault = (error: BrokerError, sourceTopic: string): boolean =>
   error._tag === "RecordTooLarge" ||
   error._tag === "RecordRejected" ||
   error._tag === "InvalidTopic" ||
   (error._tag === "UnknownTopic" && error.topic !== sourceTopic)
 
-/** A header that claims the future is not believed, nor is the record's own timestamp then: nobody waits longer than the cooldown because of them. */
+/** When the record was dead-lettered. Times in the future are ignored, so that a wrong clock never makes a record wait longer than the cooldown. */
 const deadLetteredMillis = (letter: DeadLetterRecord, now: number): number =>
   [letter.dltTimestamp, letter.record.timestamp].find((millis) => millis <= now) ?? Number.NEGATIVE_INFINITY

@@ -1,12 +1,12 @@
 /**
- * What was replayed out of a dead letter topic, kept in a compacted topic beside it: `{dead letter topic}.replays`.
+ * The journal of replays of a dead letter topic: the compacted topic `{dead letter topic}.replays`.
  *
- * Three kinds of entries, written in the transaction that publishes the copies:
- * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: everything below `position` is dealt with; offset and timestamp are those of the last
- *   record below it. The committed offset of group `{group}.dlt` says the same and goes first; Kafka forgets it seven days after the last commit, when nobody
- *   is in the group, and this entry stays. The record tells whether the topic still is the one that was meant, or was made anew.
- * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record, at or above the position, is dealt with. Deleted when the position has passed it.
- * - `discarded/{partition}/{offset}/{group}` → JSON: who looks for the record later finds here that it was given up, and why. It stays.
+ * A replay writes three kinds of entries in the transaction that publishes its copies:
+ * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: all records below `position` are dealt with. Offset and timestamp identify the last record
+ *   below it, which tells whether the topic was recreated since. The committed offset of group `{group}.dlt` takes precedence. Kafka deletes that offset seven days
+ *   after the last commit of a group without members; this entry stays.
+ * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record at or above the position is dealt with. Deleted once the position has passed it.
+ * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
  */
 import { Effect, Option, Schema, Stream } from "effect"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
@@ -18,7 +18,7 @@ import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
 
-/** The last record that was seen below a position. */
+/** The last record below a position. */
 interface Anchor {
   readonly offset: bigint
   readonly timestamp: number
@@ -29,7 +29,7 @@ interface Position {
   readonly anchor: Anchor | undefined
 }
 
-/** The entries of one group, as they were when the journal was read. */
+/** The entries of one group at the time of reading. */
 export interface Journal {
   /** By partition. */
   readonly positions: ReadonlyMap<number, Position>
@@ -37,7 +37,7 @@ export interface Journal {
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
 }
 
-/** Reads all of it. `bounds` are those of the journal's topic. */
+/** Reads the whole journal. `bounds` are the log offsets of the journal topic. */
 export const load = (
   scan: TopicScan,
   topic: string,
@@ -75,7 +75,7 @@ export const takenEntry = (topic: string, groupId: string, record: ConsumerRecor
   value: encoder.encode(String(record.timestamp))
 })
 
-/** What is kept of a record that was given up. */
+/** The audit entry of a discarded record. */
 export const discardedEntry = (
   topic: string,
   groupId: string,
@@ -94,7 +94,7 @@ export const discardedEntry = (
   return { topic, key, value: encoder.encode(JSON.stringify(audit)) }
 }
 
-/** The records that the group gave up, as they were found. An entry that cannot be read is left out. */
+/** The records that the group has discarded. An unreadable entry is left out. */
 export const discarded = (
   scan: TopicScan,
   topic: string,
@@ -116,14 +116,14 @@ const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
 const readAudit = (value: Uint8Array | null): Discarded | undefined =>
   value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
-/** Deletes what a position has passed. */
+/** The tombstone of a `taken` entry that the position has passed. */
 export const passedEntry = (topic: string, groupId: string, partition: number, offset: bigint): ProducerRecord => ({
   topic,
   key: takenKey(partition, offset, groupId),
   value: null
 })
 
-/** Makes the topic when it is missing, as safe as the dead letter topic itself. */
+/** Creates the journal topic when it is missing, with the replication factor of the dead letter topic. */
 export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<void, BrokerError> => {
   const topic = topicOf(deadLetterTopic)
   const create = Effect.flatMap(admin.describeTopic(deadLetterTopic), ({ replicationFactor }) =>
@@ -145,7 +145,7 @@ const key = /^(?:position\/(\d{1,10})|taken\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
 const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
 const takenValue = /^-?\d{1,16}$/
 
-/** An entry that is none says nothing. */
+/** Applies one entry. A malformed entry is ignored. */
 const apply = (
   record: ConsumerRecord,
   groupId: string,

@@ -1,5 +1,5 @@
 /**
- * Dead letters as an operator looks at them: page by page, with what was done about each.
+ * Lists dead letters for operators: page by page, with the state of each.
  */
 import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -8,7 +8,7 @@ import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 
-/** Records of one partition, in order. None when there is no such partition. */
+/** Lists records of one partition, in order. Empty when the partition does not exist. */
 export const list = (
   target: ReplayProgress.Target,
   page: Page
@@ -30,7 +30,7 @@ export const list = (
     )
   }).pipe(Effect.scoped)
 
-/** The records that were given up, with the reasons. */
+/** Lists the discarded records with their reasons. */
 export const discarded = (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin

@@ -1,5 +1,5 @@
 /**
- * Replays one partition of a dead letter topic, from where it is dealt with: batch by batch, each one transaction.
+ * Replays one partition of a dead letter topic from its replay position on, one transaction per batch.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { Admin, Broker, TransactionalProducer } from "../../Broker.ts"
@@ -18,37 +18,37 @@ export interface Options {
   readonly broker: Broker["Service"]
   /** The binding's group. */
   readonly groupId: string
-  /** The binding's topic: where records go whose headers do not say where they came from. */
+  /** The main topic of the binding. Records whose headers name no origin go there. */
   readonly sourceTopic: string
   readonly deadLetterTopic: string
   readonly tiers: Pick<Tiers, "count" | "topicOf">
-  /** A record that was replayed so often stays. */
+  /** A record that was replayed this often is passed over. */
   readonly maxReplays: number
-  /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` is that handler's then, and the journal alone says what was replayed. */
+  /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
   readonly ownsPosition: boolean
 }
 
-/** What a run takes. */
+/** The records that a run selects. */
 export interface Selection {
-  /** Most records. */
+  /** Records at most. */
   readonly count: number
-  /** `stop` ends the partition. */
+  /** Decides about each record: replay it, leave it, or stop with this partition. */
   readonly select: (letter: Letter) => "take" | "leave" | "stop"
-  /** Leaves nothing before what it takes, so that the position moves. */
+  /** True when the run takes every record up to the last selected one, so that the position may move. */
   readonly inOrder: boolean
-  /** Where copies go. Default: to where the records came from. */
+  /** The retry tier that copies go to. Default: the topic that the record came from. */
   readonly tier?: number
-  /** Why the records are given up: there are no copies then. */
+  /** Set when the records are discarded, with the reason. No copies are published then. */
   readonly discardedBecause?: string
-  /** The partition that is read first. Default 0. */
+  /** The index of the partition that is read first. Default 0. */
   readonly first?: number
 }
 
-/** What a run has done so far. */
+/** The progress of a run. */
 export interface RunState {
   replayed: number
   passedOver: number
-  /** Keys of records that the broker did not take. */
+  /** Keys of records whose copies the broker refused. */
   readonly refused: Set<string>
 }
 
@@ -59,13 +59,13 @@ export interface Run {
   readonly progress: ReplayProgress.ReplayProgress
   readonly producer: TransactionalProducer
   readonly admin: Admin
-  /** Makes the journal when it is missing. */
+  /** Creates the journal topic when it is missing. */
   readonly ensureJournal: Effect.Effect<void, BrokerError>
-  /** Of the topics that copies went to. */
+  /** Partition counts of the target topics, by topic. */
   readonly partitionCounts: Map<string, number>
 }
 
-/** The broker did not take the copy of this record. */
+/** The broker refused the copy of this record. */
 export class CopyRefused {
   readonly record: ConsumerRecord
   readonly error: BrokerError
@@ -82,20 +82,20 @@ export const keyOf = ({ topic, partition, offset }: ConsumerRecord): string =>
 /** Records of one transaction. */
 const batchRecords = 100
 
-/** What the next transaction is about. */
+/** The records of the next transaction. */
 interface Batch {
   readonly letters: ReadonlyArray<Letter>
   readonly passedOver: number
-  /** Where the batch before it ended; 0 for the first. */
+  /** The position at which the previous batch ended; 0 for the first. */
   readonly from: bigint
-  /** Everything below is dealt with when the batch is. */
+  /** All records below this offset are dealt with once the batch is. */
   readonly position: bigint
-  /** The last record below it. */
+  /** The last record below `position`. */
   readonly last: ConsumerRecord | undefined
 }
 
 export const replayPartition = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress) {
-  const { options, selection, state, progress: survey } = run
+  const { options, selection, state, progress } = run
   const { position, logStart, logEnd } = partition
   const range = {
     topic: options.deadLetterTopic,
@@ -112,7 +112,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   })
 
   yield* Stream.runForEachWhile(
-    survey.scan.pages(range),
+    progress.scan.pages(range),
     Effect.fnUntraced(function* ({ records, nextOffset }) {
       for (const record of records) {
         const letter = DeadLetterRecord.read(record)
@@ -138,7 +138,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
-/** One transaction. What it says about the topic comes true together with its copies, or not at all. */
+/** Publishes one batch in one transaction: copies, journal entries and position become visible together or not at all. */
 const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) {
   const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
@@ -194,15 +194,15 @@ const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {
     const headers = ReplayHeaders.forTier(letter, options.groupId, selection.tier, yield* Clock.currentTimeMillis)
     return copy(topic, headers, key === null ? yield* existing(run, topic, letter.originalPartition) : undefined)
   }
-  // A dead letter that claims to come from the dead letter topic would go around in circles.
+  // A dead letter that names the dead letter topic as its origin would be replayed in circles.
   const isKnown = letter.originFrom !== "none" && letter.originalTopic !== options.deadLetterTopic
   const topic = isKnown ? letter.originalTopic : options.sourceTopic
-  // Where it was, whatever put it there; a record of unknown origin goes by its key.
+  // To the original partition, whatever partitioner chose it. A record of unknown origin is partitioned by its key.
   const partition = isKnown ? yield* existing(run, topic, letter.originalPartition) : undefined
   return copy(topic, ReplayHeaders.forSource(letter, options.groupId), partition)
 })
 
-/** The partition, if the topic has it. What is wrong with a topic shows when the copy is sent. */
+/** The partition if the topic has it. An error of the topic itself shows when the copy is sent. */
 const existing = (run: Run, topic: string, partition: number): Effect.Effect<number | undefined> => {
   const known = run.partitionCounts.get(topic)
   const count =

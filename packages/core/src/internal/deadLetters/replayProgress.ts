@@ -1,5 +1,5 @@
 /**
- * A dead letter topic as a replay finds it: how far each partition is dealt with, and how to read it.
+ * Loads the replay progress of a dead letter topic: the replay position of each partition, and a scan that reads it.
  */
 import { Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
@@ -16,9 +16,9 @@ export interface Target {
 }
 
 export interface PartitionProgress extends PartitionOffsets {
-  /** Everything below is dealt with. Within the log. */
+  /** All records below this offset are dealt with. Always within the log. */
   readonly position: bigint
-  /** Records at or above the position that are dealt with: timestamps by offset. */
+  /** Records at or above the position that are dealt with already: timestamp by offset. */
   readonly taken: ReadonlyMap<bigint, number>
 }
 
@@ -27,7 +27,7 @@ export interface ReplayProgress {
   readonly scan: TopicScan.TopicScan
 }
 
-/** Without partitions when the topic does not exist. */
+/** Loads the progress. It has no partitions when the topic does not exist or is empty. */
 export const load = Effect.fnUntraced(function* (
   { broker, groupId, deadLetterTopic }: Target,
   admin: Admin
@@ -52,26 +52,26 @@ export const load = Effect.fnUntraced(function* (
   return { partitions, scan }
 })
 
-/** Reads in groups of names that begin with `{groupId}.dlt`. */
+/** Opens a scan in a group whose name begins with `{groupId}.dlt`. */
 export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
   TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
-/** Whether the record was taken out of turn. The topic may be another one of the same name: the timestamp tells. */
+/** Whether the record at or above the position is dealt with. The timestamp must match, because the topic may have been recreated. */
 export const isTaken = ({ taken }: PartitionProgress, record: ConsumerRecord): boolean =>
   taken.get(record.offset) === record.timestamp
 
-/** None when there is no such topic. */
+/** The log offsets of a topic; empty when it does not exist. */
 export const logOffsetsOf = (
   admin: Admin,
   topic: string
 ): Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError> =>
   admin.topicOffsets(topic).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed([])))
 
-/** Behind the end is a position in a topic that was made anew since. */
+/** Falls back to the log start for a position outside the log: retention has passed it, or the topic was recreated. */
 const within = ({ logStart, logEnd }: PartitionOffsets, position: bigint | undefined): bigint =>
   position === undefined || position < logStart || position > logEnd ? logStart : position
 
-/** The position that the journal remembers, if the record below it still is the one that it was. */
+/** The position in the journal, if the record below it is still the same one. */
 const journaled = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   topic: string,

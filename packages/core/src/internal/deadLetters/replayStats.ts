@@ -1,5 +1,5 @@
 /**
- * What lies in a dead letter topic, and how to get rid of what is old (connector seed §4.7, rulings 32 and 61).
+ * Counts the records of a dead letter topic, and deletes old ones (connector seed §4.7, rulings 32 and 61).
  */
 import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -8,9 +8,9 @@ import { NotPurgeable, type Stats } from "../../Replay.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import type * as TopicScan from "./topicScan.ts"
 
-const mostClasses = 200
+const maxClasses = 200
 
-/** Reads the whole topic. */
+/** Counts the waiting records. Reads the whole topic. */
 export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target): Effect.fn.Return<Stats, BrokerError> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
@@ -49,14 +49,14 @@ class Tally implements Stats {
     this.newestMillis = Math.max(this.newestMillis ?? dltTimestamp, dltTimestamp)
     const { byExceptionClass } = this
     const isKnown = byExceptionClass.has(lastExceptionClass)
-    const name = isKnown || byExceptionClass.size < mostClasses ? lastExceptionClass : "other"
+    const name = isKnown || byExceptionClass.size < maxClasses ? lastExceptionClass : "other"
     byExceptionClass.set(name, (byExceptionClass.get(name) ?? 0) + 1)
   }
 }
 
 /**
- * Deletes records that were dead-lettered before `beforeMillis`, and says how many. Kafka deletes prefixes of partitions: what lies behind a younger
- * record stays.
+ * Deletes records that were dead-lettered before `beforeMillis` and answers how many. Kafka deletes only prefixes of partitions, so an old record behind a younger
+ * one stays.
  */
 export const purge = Effect.fnUntraced(function* (
   { broker, groupId, deadLetterTopic }: ReplayProgress.Target,
@@ -87,7 +87,7 @@ export const purge = Effect.fnUntraced(function* (
   )
 })
 
-/** How many records of the range's beginning are old, and where they end. */
+/** Counts the old records at the start of the range, and answers the offset after them. */
 const oldPrefix = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   range: TopicScan.Range,

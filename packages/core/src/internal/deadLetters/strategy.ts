@@ -1,5 +1,5 @@
 /**
- * Runs what a binding wants done with its stored dead letters (connector seed §4.7).
+ * Runs the dead letter strategy of a binding (connector seed §4.7).
  */
 import { Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
@@ -17,19 +17,19 @@ export interface Options<R> {
   /** The binding's group. */
   readonly groupId: string
   readonly deadLetterTopic: string
-  /** The binding's replays, so that a scheduled one and a command wait for each other. */
+  /** The replays of the binding, so that the scheduled replay and an operator's command wait for each other. */
   readonly replays: Pick<Replays, "replayDue">
   readonly onEvent: OnEvent
 }
 
 export interface Strategy {
-  /** To be called with each dead letter once it is acknowledged, as it lies in the topic. Never waits, never throws. */
+  /** Call it with each dead letter as it is stored in the topic, once the broker has acknowledged it. Never waits, never throws. */
   readonly onStored: (record: ConsumerRecord) => void
 }
 
 const storeOnly: Strategy = { onStored: () => {} }
 
-/** Runs the strategy until the scope closes; what it has begun is ended then, within ten seconds. */
+/** Runs the strategy until the scope closes. Running handlers then get up to ten seconds to end. */
 export const run = <R>(options: Options<R>): Effect.Effect<Strategy, never, R | Scope.Scope> => {
   const { deadLetter, onEvent, replays } = options
   switch (deadLetter._tag) {

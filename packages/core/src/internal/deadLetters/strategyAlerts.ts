@@ -1,5 +1,5 @@
 /**
- * ALERT_AND_STORE: one fiber that calls the user's handler for each stored dead letter, behind a bounded queue, so that nothing waits for it.
+ * The strategy ALERT_AND_STORE: one fiber calls the user's handler for each stored dead letter. A bounded queue in front of it keeps everything else from waiting.
  */
 import { type Cause, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -14,15 +14,16 @@ export interface Options<R> {
   readonly onEvent: OnEvent
 }
 
-/** Tells the handler of a record that is stored. Never waits. */
+/** Queues a stored record for the alert handler. Never waits. */
 export type OnStored = (record: ConsumerRecord) => void
 
-const mostWaiting = 1_000
+/** Alerts that may wait. Further ones are dropped and reported. */
+const queueCapacity = 1_000
 
-/** How long the end of the binding waits for alerts that are still to be given. */
-const closeMillis = 5_000
+/** Longest time that the end of the binding waits for queued alerts. */
+const drainMillis = 5_000
 
-/** An alert handler was cut off. */
+/** The alert handler was interrupted after its timeout. */
 class AlertTimedOut extends Schema.TaggedError<AlertTimedOut>()("AlertTimedOut", { millis: Schema.Number }) {
   override get message(): string {
     return `The alert handler did not end within ${this.millis} ms and was interrupted.`
@@ -32,17 +33,17 @@ class AlertTimedOut extends Schema.TaggedError<AlertTimedOut>()("AlertTimedOut",
 export const make = Effect.fnUntraced(function* <R>(
   options: Options<R>
 ): Effect.fn.Return<OnStored, never, R | Scope.Scope> {
-  const waiting = yield* Queue.make<ConsumerRecord, Cause.Done>({ capacity: mostWaiting, strategy: "dropping" })
+  const waiting = yield* Queue.make<ConsumerRecord, Cause.Done>({ capacity: queueCapacity, strategy: "dropping" })
   const alerts = Stream.runForEach(Stream.fromQueue(waiting), (record) => alert(options, DeadLetterRecord.read(record)))
   const worker = yield* Effect.forkScoped(alerts)
-  // Runs before the worker is interrupted.
-  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(waiting), awaitAtMost(Fiber.await(worker), closeMillis)))
+  // Finalizers run in reverse order: this one runs before the worker is interrupted.
+  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(waiting), awaitAtMost(Fiber.await(worker), drainMillis)))
   return (record) => {
     if (!Queue.offerUnsafe(waiting, record)) options.onEvent({ _tag: "AlertDropped" })
   }
 })
 
-/** In a fiber of its own, so that even a handler that resists interruption cannot hold up the next alert. */
+/** Calls the handler in a fiber of its own, so that even a handler that resists interruption cannot hold up the next alert. */
 const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord

@@ -1,14 +1,16 @@
 /**
- * CUSTOM: a member of group `{groupId}.dlt` that hands each record of the dead letter topic to the user's handler, in order per partition, and commits
- * behind it whether that succeeded or not (rulings 33 and 34).
+ * The strategy CUSTOM: a member of group `{groupId}.dlt` passes each record of the dead letter topic to the user's handler, in order per partition. It commits each
+ * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34).
  */
 import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
-import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
+import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
+import { restartBackoff } from "../base/restartBackoff.ts"
+import * as Defect from "../failure/defect.ts"
 import * as Failure from "../failure/failure.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import type { OnEvent } from "./strategyEvents.ts"
@@ -21,21 +23,20 @@ export interface Options<R> {
   readonly onEvent: OnEvent
 }
 
-/** After 1 s, doubling up to 30 s. */
-const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
-
-/** A commit that may succeed later is tried for so long. */
+/** A retryable commit is retried for five seconds. */
 const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
 
-/** How long giving a partition up waits for a handler that runs. */
+/** Longest time that a revoked partition waits for its running handler. */
 const drainMillis = 10_000
 
-/** Runs sessions, one after the other, until it is interrupted. */
+/** Runs sessions one after the other until it is interrupted. */
 export const run = Effect.fnUntraced(function* <R>(options: Options<R>): Effect.fn.Return<never, never, R> {
   const session = Effect.scoped(consume(options)).pipe(
-    Effect.catchDefect((defect): Effect.Effect<never, BrokerError> => Effect.fail(fromDefect(defect)))
+    Effect.catchDefect(
+      (defect): Effect.Effect<never, BrokerError> => Effect.fail(Defect.toBrokerError("consume", defect))
+    )
   )
-  const nextWait = yield* Schedule.toStep(restarts)
+  const nextWait = yield* Schedule.toStep(restartBackoff)
   while (true) {
     const error = yield* Effect.flip(session)
     const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
@@ -67,10 +68,10 @@ const consume = Effect.fnUntraced(function* <R>(
     yield* session.seek(assigned, position)
   })
 
-  const giveUp = (partitions: ReadonlyArray<TopicPartition>, how: (reader: Reader) => Effect.Effect<unknown>) => {
+  const remove = (partitions: ReadonlyArray<TopicPartition>, stop: (reader: Reader) => Effect.Effect<unknown>) => {
     const leaving = partitions.flatMap((partition) => readers.get(keyOf(partition)) ?? [])
     for (const reader of leaving) readers.delete(keyOf(reader.at))
-    return Effect.forEach(leaving, how, { concurrency: "unbounded", discard: true })
+    return Effect.forEach(leaving, stop, { concurrency: "unbounded", discard: true })
   }
 
   const react = (event: ConsumerEvent) => {
@@ -78,15 +79,15 @@ const consume = Effect.fnUntraced(function* <R>(
       case "Assigned":
         return Effect.forEach(event.partitions, (partition) => assign(event.generation, partition), { discard: true })
       case "Revoked":
-        return Effect.asVoid(Effect.forkIn(Effect.andThen(giveUp(event.partitions, drain), event.release), fibers))
+        return Effect.asVoid(Effect.forkIn(Effect.andThen(remove(event.partitions, drain), event.release), fibers))
       case "Lost":
-        return Effect.asVoid(Effect.forkIn(giveUp(event.partitions, cutOff), fibers))
+        return Effect.asVoid(Effect.forkIn(remove(event.partitions, interrupt), fibers))
       case "OutOfRange":
         return session.seek(event, StartPosition.afterOutOfRange(event).position)
       case "Fetched": {
         const reader = readers.get(keyOf(event.chunk))
         if (reader?.at.generation !== event.chunk.generation) return Effect.void
-        // One chunk at a time: it is resumed when this one is handled.
+        // One chunk at a time: the partition resumes once this chunk is handled.
         return Effect.andThen(session.pause([event.chunk]), Queue.offer(reader.chunks, event.chunk))
       }
     }
@@ -94,7 +95,7 @@ const consume = Effect.fnUntraced(function* <R>(
   return yield* Effect.forever(Effect.flatMap(Queue.take(session.events), react))
 })
 
-/** A partition while it is assigned. */
+/** An assigned partition and the fiber that reads it. */
 interface Reader {
   readonly at: TopicPartition & { readonly generation: number }
   readonly chunks: Queue.Queue<RecordChunk, Cause.Done>
@@ -102,19 +103,22 @@ interface Reader {
   fiber: Fiber.Fiber<unknown, unknown> | undefined
 }
 
-/** Lets the handler that runs end, within a bound. */
+/** Waits for the running handler within a limit, then interrupts it. */
 const drain = (reader: Reader): Effect.Effect<void> => {
   reader.stopping = true
   const ended = reader.fiber === undefined ? Effect.void : Effect.asVoid(Fiber.await(reader.fiber))
-  return Queue.end(reader.chunks).pipe(Effect.andThen(awaitAtMost(ended, drainMillis)), Effect.andThen(cutOff(reader)))
+  return Queue.end(reader.chunks).pipe(
+    Effect.andThen(awaitAtMost(ended, drainMillis)),
+    Effect.andThen(interrupt(reader))
+  )
 }
 
-const cutOff = (reader: Reader): Effect.Effect<void> => {
+const interrupt = (reader: Reader): Effect.Effect<void> => {
   reader.stopping = true
   return reader.fiber === undefined ? Effect.void : Fiber.interrupt(reader.fiber)
 }
 
-/** Answers whether the reader goes on. */
+/** Handles the records of a chunk. Answers whether the reader continues. */
 const handle = Effect.fnUntraced(function* <R>(
   { handler, onEvent }: Options<R>,
   session: ConsumerSession,
@@ -133,7 +137,7 @@ const handle = Effect.fnUntraced(function* <R>(
   return true
 })
 
-/** False when the partition is not ours any more; a commit that fails otherwise is made up for by the next one. */
+/** Answers false when the partition has another owner. The next commit makes up for one that failed otherwise. */
 const commit = (session: ConsumerSession, { at }: Reader, offset: bigint): Effect.Effect<boolean> =>
   session
     .commit([{ ...at, offset }])
@@ -146,8 +150,3 @@ const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(top
 
 const failureOf = (cause: Cause.Cause<unknown>): Failure.Failure =>
   Failure.fromCause(cause) ?? Failure.fromUnknown(new Error("The dead letter handler interrupted itself."))
-
-const fromDefect = (defect: unknown): BrokerError => {
-  const { className, message } = Failure.fromUnknown(defect)
-  return new UnexpectedBrokerError({ operation: "consume", code: className, detail: message, retryable: true })
-}

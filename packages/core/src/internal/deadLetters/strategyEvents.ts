@@ -1,5 +1,5 @@
 /**
- * What a dead letter strategy reports. None of it changes the fate of a record that is stored.
+ * The events of a dead letter strategy. None of them changes the fate of a stored record.
  */
 import type { BrokerError } from "../../BrokerError.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
@@ -7,15 +7,15 @@ import type { Report } from "../../Replay.ts"
 import type { Failure } from "../failure/failure.ts"
 
 export type StrategyEvent =
-  /** The alert handler failed, or died; or it was cut off after its timeout. */
+  /** The alert handler failed or died, or it was interrupted after its timeout. */
   | { readonly _tag: "AlertFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
-  /** Too many alerts wait: this one is not given. */
+  /** The queue of alerts is full, and this alert was dropped. */
   | { readonly _tag: "AlertDropped" }
-  /** The custom handler failed, or died: the record stays, and the next one follows. */
+  /** The custom handler failed or died. The record stays in the topic, and the next one follows. */
   | { readonly _tag: "LetterHandlerFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
-  /** A scheduled replay found something to do. */
+  /** A scheduled replay dealt with at least one record. */
   | { readonly _tag: "ScheduledReplay"; readonly report: Report }
-  /** A scheduled replay, or the consumer of a custom handler, cannot do its work, and tries again. */
+  /** A scheduled replay, or the consumer of a custom handler, failed and retries. */
   | { readonly _tag: "StrategyFailed"; readonly error: BrokerError; readonly retryInMillis: number }
 
 export type OnEvent = (event: StrategyEvent) => void

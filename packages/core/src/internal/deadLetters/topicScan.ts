@@ -1,9 +1,8 @@
 /**
- * Reads ranges of partitions, by the Broker port alone and beside every group that works: in a group of its own that commits nothing and is deleted at the
- * end.
+ * Reads ranges of partitions without disturbing any working group: in a group of its own, which commits nothing and is deleted at the end.
  *
- * A range ends by position, never by waiting for a record that may not come (ruling 31): transaction markers and compacted records move the position too.
- * When nothing moves for `idleTimeout`, the scan fails.
+ * A range ends by position and never waits for a record that may not come (ruling 31): transaction markers and compacted records move the position too. The scan
+ * fails when nothing moves for `idleTimeout`.
  */
 import { Duration, Effect, Option, Queue, Random, Scope, Stream } from "effect"
 import type { Broker, ConsumerEvent, ConsumerSession } from "../../Broker.ts"
@@ -13,11 +12,11 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 
 export interface Options {
   readonly broker: Broker["Service"]
-  /** Every topic that is to be read. */
+  /** All topics that the scan may read. */
   readonly topics: ReadonlyArray<string>
-  /** The group is `{groupId}.scan-{random}`, so that a right to a prefix covers it. */
+  /** The group is `{groupId}.scan-{random}`, so that a prefixed ACL covers it. */
   readonly groupId: string
-  /** How long nothing may move. Default 30 seconds. */
+  /** Longest time without progress. Default 30 seconds. */
   readonly idleTimeout?: Duration.Input
 }
 
@@ -29,21 +28,21 @@ export interface Range extends TopicPartition {
 
 export interface TopicScan {
   /**
-   * The records of a range that committed readers can see, in order. One range at a time; beginning another ends the one before. Memory is bounded by
-   * the session's queue. What retention removes meanwhile is passed over, and so is what an open transaction hides.
+   * Reads the records of a range that `read_committed` consumers see, in order. One range at a time: starting another ends the previous one. The session's queue
+   * limits the memory. The scan skips records that retention removes meanwhile, and records of open transactions.
    */
   readonly read: (range: Range) => Stream.Stream<ConsumerRecord, BrokerError>
-  /** The same as it was fetched, with how far it goes. */
+  /** The same records in pages, as they were fetched. */
   readonly pages: (range: Range) => Stream.Stream<Page, BrokerError>
 }
 
 export interface Page {
   readonly records: ReadonlyArray<ConsumerRecord>
-  /** Everything of the range below this was read: transaction markers, too. */
+  /** The range is read up to this offset, transaction markers included. */
   readonly nextOffset: bigint
 }
 
-/** Where a range goes on, undefined when it is read; and what was fetched on the way there. */
+/** The next position of a range, undefined when the range is read, and the page that was fetched on the way. */
 interface Step {
   readonly page: Page | undefined
   readonly position: bigint | undefined
@@ -51,7 +50,7 @@ interface Step {
 
 const deleteMillis = 5_000
 
-/** Nothing happens at the cluster before the first range with something in it is read. */
+/** Opens a scan. It sends no request before the first range that is not empty is read. */
 export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<TopicScan, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const idleTimeout = Duration.fromInputUnsafe(options.idleTimeout ?? "30 seconds")
@@ -87,7 +86,7 @@ const nothing: readonly [ReadonlyArray<Page>, Option.Option<bigint>] = [[], Opti
 
 const connect = Effect.fnUntraced(function* ({ broker, groupId, topics }: Options) {
   const group = `${groupId}.scan-${(yield* Random.nextIntBetween(0, 2 ** 48)).toString(36)}`
-  // Before the session, so that it runs when the group has no member any more. One that stays has no offsets: the broker forgets it by itself.
+  // Added before the session, so it runs after the member has left. If the deletion fails, the broker expires the group, which has no offsets.
   yield* Effect.addFinalizer(() =>
     awaitAtMost(
       Effect.ignore(Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.deleteGroups([group])))),
@@ -99,7 +98,7 @@ const connect = Effect.fnUntraced(function* ({ broker, groupId, topics }: Option
 
 interface Reader {
   readonly session: ConsumerSession
-  /** Where the range starts or goes on; undefined when there is nothing (any more). */
+  /** Starts or continues a range and answers the next position; undefined when nothing is left to read. */
   readonly begin: (range: Range, from: bigint) => Effect.Effect<bigint | undefined>
   readonly react: (event: ConsumerEvent, range: Range, at: bigint) => Effect.Effect<Step>
   readonly end: Effect.Effect<void>
@@ -109,7 +108,7 @@ const readerOf = (session: ConsumerSession): Reader => {
   const bounds = new Map<string, { readonly logStart: bigint; readonly logEnd: bigint }>()
   let current: { readonly range: Range; readonly position: bigint } | undefined
 
-  /** What is behind an open transaction cannot be read before that ends. */
+  /** The end of what can be read: an open transaction hides the records behind its first one. */
   const endOf = (range: Range): bigint => least(bounds.get(keyOf(range))?.logEnd ?? range.to, range.to)
 
   const seek = (range: Range, at: bigint, logStart: bigint): Effect.Effect<bigint | undefined> => {
@@ -150,7 +149,7 @@ const readerOf = (session: ConsumerSession): Reader => {
         return event._tag === "Lost" ? Effect.succeed(moved(at)) : Effect.as(event.release, moved(at))
       case "OutOfRange":
         if (keyOf(event) !== keyOf(range)) return Effect.succeed(moved(at))
-        // A log that ends before the position is not the one that the range was taken from.
+        // A log that ends before the position is not the log that the range was taken from: it was recreated.
         return event.logStart > event.position
           ? Effect.map(seek(range, event.logStart, event.logStart), moved)
           : Effect.succeed(moved(undefined))

@@ -1,5 +1,5 @@
 /**
- * Finds every copy of one record: in its main topic, the retry topics and the dead letter topic, by the origin that each copy names.
+ * Finds every copy of one record in its main topic, its retry topics and its dead letter topic, by the origin in the headers of each copy.
  */
 import { Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
@@ -10,7 +10,7 @@ import * as TopicName from "../../TopicName.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as TopicScan from "./topicScan.ts"
 
-/** Where to look. */
+/** The topics to search. */
 export interface Topics {
   /** The main topic. */
   readonly topic: string
@@ -19,18 +19,18 @@ export interface Topics {
   readonly naming?: TopicName.NamingStrategy | undefined
   /** Retry topics in the order of their tiers. Default: those of `naming` that exist, from tier 1 to the first that does not. */
   readonly retryTopics?: ReadonlyArray<string> | undefined
-  /** Default: what `naming` says. */
+  /** Default: the name that `naming` gives. */
   readonly deadLetterTopic?: string | undefined
 }
 
-/** Which record: by its place in the main topic, or the newest one of a key, for which all that lies in the main topic is read. */
+/** The record to find: by its position in the main topic, or the newest record of a key. A search by key reads the whole main topic. */
 export type Selector = { readonly partition: number; readonly offset: bigint } | { readonly key: string | Uint8Array }
 
-/** `replay`: put back into the main topic. */
+/** A copy of the record. `replay`: a copy that a replay published to the main topic. */
 export interface Copy {
   readonly kind: "main" | "retry" | "dead-letter" | "replay"
   readonly record: ConsumerRecord
-  /** Whether the group has committed past it; undefined where it does not consume, or has committed nothing. */
+  /** Whether the group has committed past the copy; undefined where the group does not consume or has committed nothing. */
   readonly committed: boolean | undefined
 }
 
@@ -39,7 +39,7 @@ interface Origin {
   readonly offset: bigint
 }
 
-/** All copies, in no particular order; none when nothing of the record is left. */
+/** Finds all copies, in no particular order. Empty when no copy is left. */
 export const find = Effect.fnUntraced(function* (
   broker: Broker["Service"],
   topics: Topics,
@@ -47,26 +47,26 @@ export const find = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Copy>, BrokerError, Scope.Scope> {
   const admin = yield* broker.admin
   const { retry, deadLetter } = yield* locate(admin, topics)
-  // Before the search: a record that moves on meanwhile has a copy that is found, or counts as not done yet.
+  // Before the search: if the record moves on meanwhile, either its next copy is found or the found one counts as not committed.
   const committed = yield* committedBy(admin, topics.groupId, [topics.topic, ...retry])
   const all = [topics.topic, ...retry, deadLetter]
   const scan = yield* TopicScan.open({ broker, groupId: topics.groupId, topics: all })
   const search: Search = { admin, scan, topics }
 
-  const place = "key" in selector ? undefined : yield* originAt(search, selector)
-  const parked: Array<ConsumerRecord> = []
+  const requested = "key" in selector ? undefined : yield* originAt(search, selector)
+  const copied: Array<ConsumerRecord> = []
   for (const topic of [...retry, deadLetter]) {
     yield* Stream.runForEach(everything(search, topic), (record) =>
       Effect.sync(() => {
-        const copied = originIn(topics, record)
-        if ("key" in selector ? copied && hasKey(record, selector.key) : place && isSame(copied, place))
-          parked.push(record)
+        const origin = originIn(topics, record)
+        if ("key" in selector ? origin && hasKey(record, selector.key) : requested && isSame(origin, requested))
+          copied.push(record)
       })
     )
   }
-  const origin = "key" in selector ? yield* newestOf(search, selector.key, parked) : place
+  const origin = "key" in selector ? yield* newestOf(search, selector.key, copied) : requested
   if (origin === undefined) return []
-  const mine = parked.filter((record) => isSame(originIn(topics, record), origin))
+  const mine = copied.filter((record) => isSame(originIn(topics, record), origin))
   const main = yield* Stream.runCollect(recordAt(search, origin))
   const letters = mine.filter(({ topic }) => topic === deadLetter)
   const replayed = letters.length === 0 ? [] : yield* findReplays(search, origin, letters)
@@ -89,13 +89,13 @@ interface Search {
   readonly topics: Topics
 }
 
-const mostTiers = 100
+const maxTiers = 100
 
 const locate = Effect.fnUntraced(function* (admin: Admin, topics: Topics) {
   const { naming = TopicName.standard, retryTopics } = topics
   const existing = new Set(yield* admin.listTopics)
   const named: Array<string> = []
-  for (let tier = 1; retryTopics === undefined && tier <= mostTiers; tier++) {
+  for (let tier = 1; retryTopics === undefined && tier <= maxTiers; tier++) {
     const topic = naming.retry(topics, tier)
     if (!existing.has(topic) || named.includes(topic)) break
     named.push(topic)
@@ -104,7 +104,7 @@ const locate = Effect.fnUntraced(function* (admin: Admin, topics: Topics) {
   return { retry: (retryTopics ?? named).filter((topic) => existing.has(topic)), deadLetter }
 })
 
-/** All records of a topic; none when there is no such topic. */
+/** Reads all records of a topic; none when the topic does not exist. */
 const everything = ({ admin, scan }: Search, topic: string): Stream.Stream<ConsumerRecord, BrokerError> =>
   Stream.unwrap(
     admin.topicOffsets(topic).pipe(
@@ -117,7 +117,7 @@ const everything = ({ admin, scan }: Search, topic: string): Stream.Stream<Consu
     )
   )
 
-/** The place in the main topic that a copy comes from. */
+/** The position in the main topic that a copy comes from. */
 const originIn = ({ topic }: Topics, record: ConsumerRecord): Origin | undefined => {
   const { originFrom, originalTopic, originalPartition, originalOffset } = DeadLetterRecord.read(record)
   return originFrom === "none" || originalTopic !== topic
@@ -125,19 +125,19 @@ const originIn = ({ topic }: Topics, record: ConsumerRecord): Origin | undefined
     : { partition: originalPartition, offset: originalOffset }
 }
 
-/** What a record of the main topic is a copy of: mostly itself. */
+/** The origin of a record of the main topic: the record itself, unless it is a replay. */
 const originOfMain = ({ groupId }: Topics, record: ConsumerRecord): Origin =>
   ReplayHeaders.read(record, groupId)?.origin ?? record
 
 const isSame = (a: Origin | undefined, b: Origin): boolean => a?.partition === b.partition && a.offset === b.offset
 
-/** What the record of a place is a copy of; the place itself when retention removed it. */
-const originAt = (search: Search, place: Origin): Effect.Effect<Origin, BrokerError> =>
-  Effect.map(Stream.runCollect(recordAt(search, place)), ([record]) =>
-    record === undefined ? place : originOfMain(search.topics, record)
+/** The origin of the record at a position; the position itself when retention has removed the record. */
+const originAt = (search: Search, position: Origin): Effect.Effect<Origin, BrokerError> =>
+  Effect.map(Stream.runCollect(recordAt(search, position)), ([record]) =>
+    record === undefined ? position : originOfMain(search.topics, record)
   )
 
-/** None where there is no such place. */
+/** Reads the record at a position; none when the position is not in the log. */
 const recordAt = ({ admin, scan, topics: { topic } }: Search, { partition, offset }: Origin) =>
   Stream.unwrap(
     Effect.map(admin.topicOffsets(topic), (bounds) => {
@@ -148,18 +148,18 @@ const recordAt = ({ admin, scan, topics: { topic } }: Search, { partition, offse
     })
   )
 
-/** The newest record of a key, be it gone from the main topic. */
+/** The origin of the newest record of a key, even when retention has removed it from the main topic. */
 const newestOf = Effect.fnUntraced(function* (
   search: Search,
   key: string | Uint8Array,
-  parked: ReadonlyArray<ConsumerRecord>
+  copied: ReadonlyArray<ConsumerRecord>
 ) {
   const { topics } = search
   let newest: readonly [timestamp: number, origin: Origin | undefined] = [Number.NEGATIVE_INFINITY, undefined]
   const consider = (timestamp: number, origin: Origin | undefined): void => {
     if (timestamp >= newest[0]) newest = [timestamp, origin]
   }
-  for (const record of parked) consider(DeadLetterRecord.read(record).originalTimestamp, originIn(topics, record))
+  for (const record of copied) consider(DeadLetterRecord.read(record).originalTimestamp, originIn(topics, record))
   yield* Stream.runForEach(everything(search, topics.topic), (record) =>
     Effect.sync(() => {
       if (hasKey(record, key)) consider(record.timestamp, originOfMain(topics, record))
@@ -171,11 +171,11 @@ const newestOf = Effect.fnUntraced(function* (
 const encoder = new TextEncoder()
 
 const hasKey = (record: ConsumerRecord, key: string | Uint8Array): boolean => {
-  const wanted = typeof key === "string" ? encoder.encode(key) : key
-  return record.key?.length === wanted.length && record.key.every((byte, index) => byte === wanted[index])
+  const expected = typeof key === "string" ? encoder.encode(key) : key
+  return record.key?.length === expected.length && record.key.every((byte, index) => byte === expected[index])
 }
 
-/** A replay is younger than the dead letter that it is of. */
+/** Finds replays in the main topic. A replay is younger than its dead letter, so the search starts at that time. */
 const findReplays = Effect.fnUntraced(function* (
   { admin, scan, topics }: Search,
   origin: Origin,
@@ -195,10 +195,10 @@ const findReplays = Effect.fnUntraced(function* (
 })
 
 const committedBy = Effect.fnUntraced(function* (admin: Admin, groupId: string, topics: ReadonlyArray<string>) {
-  const shared = yield* admin.committedOffsets(groupId, topics)
-  // Tiers may have a group of their own (`consumer: "separate"`).
-  const apart = yield* admin.committedOffsets(TopicName.retryGroup(groupId), topics)
-  const offsets = new Map([...shared, ...apart].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
+  const ofMain = yield* admin.committedOffsets(groupId, topics)
+  // Retry topics may have a group of their own (`consumer: "separate"`).
+  const ofTiers = yield* admin.committedOffsets(TopicName.retryGroup(groupId), topics)
+  const offsets = new Map([...ofMain, ...ofTiers].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
   return ({ topic, partition, offset }: ConsumerRecord): boolean | undefined => {
     const committed = offsets.get(partitionKey(topic, partition))
     return committed === undefined ? undefined : committed > offset

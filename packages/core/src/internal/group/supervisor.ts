@@ -3,8 +3,9 @@
  * the others (rulings 36 and 37).
  */
 import { Clock, Duration, Effect, Schedule } from "effect"
-import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
-import * as Failure from "../failure/failure.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { restartBackoff } from "../base/restartBackoff.ts"
+import * as Defect from "../failure/defect.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Consumer from "./consumer.ts"
 
@@ -21,9 +22,6 @@ export interface ConsumerStatus {
   /** Crashes in a row, without a minute of running in between. */
   readonly crashes: number
 }
-
-/** The first restart comes after 1 s; the delay doubles up to 30 s. */
-const restarts = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
 
 /** A session that lasted this long counts as stable: its failure is a new one, and the backoff starts again. */
 const stableMillis = 60_000
@@ -49,17 +47,17 @@ export const supervise = <R>(
     return yield* consumer.run
   }).pipe(
     Effect.scoped,
-    Effect.catchDefect((defect) => Effect.fail(fromDefect(defect)))
+    Effect.catchDefect((defect) => Effect.fail(Defect.toBrokerError("consume", defect)))
   )
   return Effect.gen(function* () {
-    let nextDelay = yield* Schedule.toStep(restarts)
+    let nextDelay = yield* Schedule.toStep(restartBackoff)
     while (true) {
       yield* setStatus({ status: "connecting" })
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
       const now = yield* Clock.currentTimeMillis
       const wasStable = now - startedMillis > stableMillis
-      if (wasStable) nextDelay = yield* Schedule.toStep(restarts)
+      if (wasStable) nextDelay = yield* Schedule.toStep(restartBackoff)
       const attempt = wasStable ? 1 : current.crashes + 1
       yield* setStatus({ status: "crashed", consumer: undefined, error, crashes: attempt })
       const [, delay] = yield* Effect.orDie(nextDelay(now, undefined))
@@ -74,9 +72,4 @@ export const supervise = <R>(
       yield* Effect.sleep(delay)
     }
   })
-}
-
-const fromDefect = (defect: unknown): BrokerError => {
-  const { className, message } = Failure.fromUnknown(defect)
-  return new UnexpectedBrokerError({ operation: "consume", code: className, detail: message, retryable: true })
 }

@@ -104,14 +104,6 @@ export const withoutDiagnostics = (headers: ReadonlyArray<Header>): ReadonlyArra
     ({ key }) => key !== Names.lastExceptionMessage && key !== Names.lastExceptionStacktrace && !Names.isTrail(key)
   )
 
-/** Bytes that the headers take in Kafka's record format (v2), their count included. */
-export const byteSize = (headers: ReadonlyArray<Header>): number =>
-  headers.reduce(
-    (total, { key, value }) =>
-      total + lengthPrefixed(encoder.encode(key).length) + (value === null ? 1 : lengthPrefixed(value.length)),
-    varintSize(headers.length)
-  )
-
 /** A text header in UTF-8, cut between two characters to at most `maxBytes` (default 1 KiB, at most 2 KiB). */
 export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
   const last = cache.get(key)
@@ -160,13 +152,4 @@ const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
   const target = key === undefined ? "value" : value === undefined ? "key" : "both"
   const path = value?.path || key?.path
   return [text(Names.decodeTarget, target), ...(path ? [text(Names.decodePath, path)] : [])]
-}
-
-const lengthPrefixed = (length: number): number => varintSize(length) + length
-
-/** Kafka writes lengths as zigzag varints: doubled, then seven bits per byte. */
-const varintSize = (length: number): number => {
-  let size = 1
-  for (let rest = length * 2; rest >= 128; rest = Math.floor(rest / 128)) size++
-  return size
 }

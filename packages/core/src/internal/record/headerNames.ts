@@ -11,9 +11,9 @@ export const originalOffset = "x-eventbus-original-offset"
 export const originalTimestamp = "x-eventbus-original-timestamp"
 
 /** Only the handler sees these; no published record has them. */
-export const bindingName = "x-eventbus-binding-name"
-export const receivedTimestamp = "x-eventbus-received-timestamp"
-export const consumerInstance = "x-eventbus-consumer-instance"
+const bindingName = "x-eventbus-binding-name"
+const receivedTimestamp = "x-eventbus-received-timestamp"
+const consumerInstance = "x-eventbus-consumer-instance"
 
 /** The tier of a record (0 is the main topic), the number of its delivery there, and when it was published to that tier. */
 export const retryTier = "x-eventbus-retry-tier"

@@ -7,7 +7,7 @@ import type { Header } from "../../ConsumerRecord.ts"
 export type HeaderValue = Uint8Array | null | undefined
 
 export const maxInt32 = 2 ** 31 - 1
-export const maxInt64 = 2n ** 63n - 1n
+const maxInt64 = 2n ** 63n - 1n
 
 /** The last time that a `Date` can represent, in epoch milliseconds. */
 const lastMillis = 8_640_000_000_000_000

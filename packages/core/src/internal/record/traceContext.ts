@@ -5,8 +5,8 @@ import { Context, Option, Tracer } from "effect"
 import type { Header } from "../../ConsumerRecord.ts"
 import * as HeaderValues from "./headerValues.ts"
 
-export const traceparent = "traceparent"
-export const tracestate = "tracestate"
+const traceparent = "traceparent"
+const tracestate = "tracestate"
 
 /** The `tracestate` that came with a trace, as an annotation of the span that continues it. */
 const State = Context.Reference<string | undefined>("@eventbus/core/TraceState", { defaultValue: () => undefined })

@@ -1,4 +1,4 @@
-/** What all administrative functions share. */
+/** Shared by all administrative functions: retries, metadata, offsets. */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"

@@ -5,7 +5,7 @@ import { type ClientFailure, isCoordinatorFailure, isFenced, Local } from "../wi
 import { defaults } from "./options.ts"
 import type { SecuredOptions } from "./security.ts"
 
-/** What a failed operation was about, as far as its caller knows. */
+/** The subject of a failed operation, as far as its caller knows it. */
 export interface Subject {
   readonly operation: string
   readonly topic?: string

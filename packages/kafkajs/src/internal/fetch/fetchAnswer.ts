@@ -1,4 +1,4 @@
-/** What a session does with one partition's part of a fetch answer: it hands records over, or finds out why there are none. */
+/** Handles one partition's part of a fetch answer: hands records over, or finds out why there are none. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
@@ -18,7 +18,7 @@ export interface FetchListener {
   readonly topicDeleted: (topic: string) => void
 }
 
-/** What the handling of answers needs. */
+/** The parts of a fetcher that handling an answer needs. */
 export interface AnswerContext {
   readonly cluster: Cluster
   readonly options: FetcherOptions

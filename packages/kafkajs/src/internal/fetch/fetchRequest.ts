@@ -1,4 +1,4 @@
-/** What one fetch of a node requests. */
+/** The request of one fetch from one node. */
 import type { OwnedPartition, Ownership } from "../group/ownership.ts"
 import { type IsolationLevel, isolationCode } from "../offsets/logOffsets.ts"
 import type { Apis } from "../wire/apis.ts"

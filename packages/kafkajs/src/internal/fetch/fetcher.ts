@@ -1,5 +1,5 @@
 /**
- * Fetches for one session: one loop per node, each with one request out. A loop hands chunks over and never waits for their handling. Before each
+ * Fetches for one session: one loop per node, each with one request out. A loop hands chunks over and never waits for handlers. Before each
  * request it asks `Ownership` which partitions may be fetched.
  */
 import { ConsumerRecord } from "@eventbus/core"

@@ -6,7 +6,7 @@
  */
 import { Assignor, ConsumerRecord } from "@eventbus/core"
 
-/** What a member says when it joins. */
+/** A member, with its claims, as it says when it joins. */
 export interface Member {
   readonly memberId: string
   readonly topics: ReadonlyArray<string>

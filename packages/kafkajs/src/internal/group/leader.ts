@@ -1,4 +1,4 @@
-/** What the leader of a group does in each round: it decides the assignments of all members. */
+/** The leader of a group decides the assignments of all members in each round. */
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { assign } from "./assigner.ts"

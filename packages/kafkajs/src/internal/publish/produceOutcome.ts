@@ -1,4 +1,4 @@
-/** What an answer to a batch means for the batch. */
+/** The consequence of a failed batch, by the name of its failure. */
 import { Local } from "../wire/clientFailure.ts"
 
 /**

@@ -113,7 +113,7 @@ const assertNotFenced = ({ requested, requests }: Epoch): Effect.Effect<void, Cl
   )
 }
 
-/** Longest time that aborting a transaction delays its caller. What is left then is aborted by the next transaction, or by the transaction timeout. */
+/** Longest time that aborting delays the caller. After it, the next transaction or the transaction timeout aborts the open one. */
 const abortTimeout = "10 seconds"
 
 /**

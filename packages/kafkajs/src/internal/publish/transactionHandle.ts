@@ -1,4 +1,4 @@
-/** What a program does within one transaction. Notes every failure after which the contents of the transaction are uncertain. */
+/** A program's handle of one transaction. It notes every failure after which the contents of the transaction are uncertain. */
 import type { Broker, BrokerError } from "@eventbus/core"
 import { Effect, Result } from "effect"
 import { failure } from "../wire/clientFailure.ts"

@@ -1,4 +1,4 @@
-/** The requests of a transactional producer (KIP-98). */
+/** The requests of a transactional producer. */
 import type { Broker, ConsumerRecord } from "@eventbus/core"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import type { Cluster } from "../connection/cluster.ts"

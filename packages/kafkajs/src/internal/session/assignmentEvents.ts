@@ -1,4 +1,4 @@
-/** What a session reports when its assignment changes, and when a topic that it reads was deleted. */
+/** Reports changes of a session's assignment, and the deletion of a topic that it reads. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import * as RetryBackoff from "../connection/retryBackoff.ts"

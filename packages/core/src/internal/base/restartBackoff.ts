@@ -1,0 +1,6 @@
+/**
+ * The backoff between restarts of a failed session: 1 second first, doubling up to 30 seconds.
+ */
+import { Schedule } from "effect"
+
+export const restartBackoff = Schedule.min([Schedule.exponential("1 second", 2), Schedule.spaced("30 seconds")])
