@@ -11,14 +11,24 @@
  *   It reuses sequence numbers after it gives up on a batch, so the broker drops the next batch as a duplicate. One bad record fails a whole request.
  * - Its record codec turns headers into a plain object. Order, null values and names like `__proto__` are lost.
  *
- * kafkajs 2.2.4 has no `exports` map, so its files can be imported. Its version is pinned exactly.
+ * kafkajs 2.2.4 has no `exports` map, so its files can be imported. Its version is pinned exactly. The imports are static, so a bundler puts the same
+ * modules here and into kafkajs itself. With a `require` at run time, a bundled program would repair one copy of kafkajs and run the other.
  */
-import { createRequire } from "node:module"
 import type { Socket } from "node:net"
 import type { AuthenticationProviderArgs, Authenticator, Mechanism } from "kafkajs"
+import saslAuthenticatorModule from "kafkajs/src/broker/saslAuthenticator/index.js"
+import plainModule from "kafkajs/src/broker/saslAuthenticator/plain.js"
+import scram256Module from "kafkajs/src/broker/saslAuthenticator/scram256.js"
+import scram512Module from "kafkajs/src/broker/saslAuthenticator/scram512.js"
+import connectionModule from "kafkajs/src/network/connection.js"
+import requestQueueModule from "kafkajs/src/network/requestQueue/index.js"
+import decoderModule from "kafkajs/src/protocol/decoder.js"
+import encoderModule from "kafkajs/src/protocol/encoder.js"
+import errorModule from "kafkajs/src/protocol/error.js"
+import compressionModule from "kafkajs/src/protocol/message/compression/index.js"
+import apiKeysModule from "kafkajs/src/protocol/requests/apiKeys.js"
+import requestsModule from "kafkajs/src/protocol/requests/index.js"
 import type { Apis } from "./apis.ts"
-
-const require = createRequire(import.meta.url)
 
 /** kafkajs's connection pool to one node. Fetches have a connection of their own. */
 export interface KafkaBroker {
@@ -96,27 +106,28 @@ interface Codec {
   readonly decompress: (buffer: Buffer) => Promise<Buffer>
 }
 
-const required = <A>(path: string, check: (module: A) => boolean): A => {
-  const module: A = require(path)
-  if (!check(module)) {
-    throw new Error(`kafkajs: '${path}' is not as in 2.2.4, which this adapter needs`)
-  }
-  return module
+/** The module with its type. Throws when `check` does not find what kafkajs 2.2.4 has. */
+const checked = <A>(name: string, module: unknown, check: (module: A) => boolean): A => {
+  const typed = module as A
+  if (!check(typed)) throw new Error(`kafkajs: '${name}' is not as in version 2.2.4, which @eventbus/kafkajs needs`)
+  return typed
 }
 
-export const definitions = required<{ readonly requests: Record<string, RequestDefinition> }>(
-  "kafkajs/src/protocol/requests",
+export const definitions = checked<{ readonly requests: Record<string, RequestDefinition> }>(
+  "protocol/requests",
+  requestsModule,
   (m) => m.requests?.Fetch !== undefined && m.requests.JoinGroup !== undefined
 ).requests
 
-export const apiKeys = required<Record<string, number>>(
-  "kafkajs/src/protocol/requests/apiKeys",
+export const apiKeys = checked<Record<string, number>>(
+  "protocol/requests/apiKeys",
+  apiKeysModule,
   (m) => m.Fetch === 1 && m.JoinGroup === 11
 )
 
-export const errorCodes = required<{
+export const errorCodes = checked<{
   readonly errorCodes: ReadonlyArray<{ readonly type: string; readonly code: number }>
-}>("kafkajs/src/protocol/error", (m) => Array.isArray(m.errorCodes)).errorCodes
+}>("protocol/error", errorModule, (m) => Array.isArray(m.errorCodes)).errorCodes
 
 /** The state of kafkajs's encoder. */
 interface WriterState {
@@ -130,18 +141,21 @@ interface WriterClass {
   readonly prototype: { writeEncoder: (this: WriterState, value: Encoded) => unknown }
 }
 
-export const Encoder = required<WriterClass>(
-  "kafkajs/src/protocol/encoder",
+export const Encoder = checked<WriterClass>(
+  "protocol/encoder",
+  encoderModule,
   (m) => typeof m?.prototype?.writeEncoder === "function"
 )
 
-export const Decoder = required<new (buffer: Buffer) => Reader>(
-  "kafkajs/src/protocol/decoder",
+export const Decoder = checked<new (buffer: Buffer) => Reader>(
+  "protocol/decoder",
+  decoderModule,
   (m) => typeof m === "function"
 )
 
-export const compression = required<{ readonly Codecs: Record<number, (() => Codec) | undefined> }>(
-  "kafkajs/src/protocol/message/compression",
+export const compression = checked<{ readonly Codecs: Record<number, (() => Codec) | undefined> }>(
+  "protocol/message/compression",
+  compressionModule,
   (m) => typeof m.Codecs === "object"
 )
 
@@ -150,13 +164,13 @@ type PasswordMechanism = (credentials: {
   readonly password: string
 }) => (connection: AuthenticationProviderArgs) => Authenticator
 
-const passwordMechanism = (name: string) =>
-  required<PasswordMechanism>(`kafkajs/src/broker/saslAuthenticator/${name}`, (m) => typeof m === "function")
+const passwordMechanism = (name: string, module: unknown) =>
+  checked<PasswordMechanism>(`broker/saslAuthenticator/${name}`, module, (m) => typeof m === "function")
 
 export const passwordMechanisms = {
-  plain: passwordMechanism("plain"),
-  "scram-sha-256": passwordMechanism("scram256"),
-  "scram-sha-512": passwordMechanism("scram512")
+  plain: passwordMechanism("plain", plainModule),
+  "scram-sha-256": passwordMechanism("scram256", scram256Module),
+  "scram-sha-512": passwordMechanism("scram512", scram512Module)
 }
 
 interface RequestQueueClass {
@@ -170,8 +184,9 @@ interface RequestQueue {
   readonly checkPendingRequests: () => void
 }
 
-export const requestQueue = required<RequestQueueClass>(
-  "kafkajs/src/network/requestQueue",
+export const requestQueue = checked<RequestQueueClass>(
+  "network/requestQueue",
+  requestQueueModule,
   (m) => typeof m?.prototype?.scheduleCheckPendingRequests === "function"
 )
 
@@ -201,9 +216,9 @@ interface SaslAuthenticator {
   readonly connection: { sasl: ConnectionSasl }
 }
 
-export const saslAuthenticator = required<{
+export const saslAuthenticator = checked<{
   readonly prototype: SaslAuthenticator & { authenticate: (this: SaslAuthenticator) => Promise<void> }
-}>("kafkajs/src/broker/saslAuthenticator", (m) => typeof m?.prototype?.authenticate === "function")
+}>("broker/saslAuthenticator", saslAuthenticatorModule, (m) => typeof m?.prototype?.authenticate === "function")
 
 interface ConnectionClass {
   readonly prototype: KafkaConnection & {
@@ -212,7 +227,8 @@ interface ConnectionClass {
   }
 }
 
-export const connection = required<ConnectionClass>(
-  "kafkajs/src/network/connection",
+export const connection = checked<ConnectionClass>(
+  "network/connection",
+  connectionModule,
   (m) => typeof m?.prototype?.connect === "function" && typeof m.prototype.disconnect === "function"
 )
