@@ -2,12 +2,12 @@ import { readFile, rm, writeFile } from "node:fs/promises"
 import { Data, Effect, Schedule } from "effect"
 import { isAlive } from "./isAlive.ts"
 
-class LockIsHeld extends Data.TaggedError("LockIsHeld") {}
+class Locked extends Data.TaggedError("Locked") {}
 
 const acquire = (file: string) =>
   Effect.tryPromise({
     try: () => writeFile(file, String(process.pid), { flag: "wx" }),
-    catch: () => new LockIsHeld()
+    catch: () => new Locked()
   }).pipe(
     Effect.catch((locked) =>
       Effect.promise(async () => {
