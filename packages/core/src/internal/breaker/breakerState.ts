@@ -115,7 +115,7 @@ const afterOutcome = (
   nowMillis: number
 ): BreakerState => {
   if (state._tag === "CLOSED") return opens(settings, event.window) ? open(settings, state, 0, nowMillis) : state
-  // An outcome without an outstanding permit belongs to an earlier state.
+  // An outcome without a permit in use belongs to an earlier state.
   if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.permitsIssued) return state
   const outcomes = withOutcome(state.outcomes, event)
   if (outcomes.calls < settings.permittedNumberOfCallsInHalfOpenState) return { ...state, outcomes }

@@ -33,7 +33,7 @@ export const ofPlanned = ({ topic, role, createIfMissing }: PlannedTopic): Topic
   createIfMissing
 })
 
-/** The ACLs that are missing, in the order of topics and groups. What the cluster does not report is not missing. */
+/** The ACLs that are missing, in the order of topics and groups. An ACL that the cluster does not report counts as granted. */
 export const missing = (
   topics: ReadonlyArray<TopicAccess>,
   groupIds: ReadonlyArray<string>,

@@ -9,7 +9,7 @@ export interface Plan {
   /** Kafka clients of one process: its consumers and its permanent producers. Each keeps one connection to every broker that it talks to. */
   readonly clients: number
   readonly retries: RetryTimes
-  /** What happens to a record after its last attempt: it goes to the dead letter topic, or it stays and halts its partition. */
+  /** The end of a record after its last attempt: it goes to the dead letter topic, or it stays and halts its partition. */
   readonly onExhausted: "dead-letter" | "halt"
   /** The most that all consumers of one process hold fetched and not yet handled. One fetch per consumer comes on top. */
   readonly memory: { readonly records: number; readonly bytes: number }

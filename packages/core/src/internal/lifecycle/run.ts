@@ -17,7 +17,7 @@ export interface Run {
 }
 
 export interface RunOptions<R> {
-  /** What all consumers of the binding share. */
+  /** The options that all consumers of the binding share. */
   readonly consumer: Omit<ConsumerOptions<R>, "index" | "subscription" | "onDeadLetter">
   readonly deadLetters: DeadLetterCommands
   readonly services: Context.Context<R>

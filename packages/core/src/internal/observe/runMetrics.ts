@@ -183,7 +183,7 @@ const partitionCounters = (
   }
 }
 
-/** What registering series takes. */
+/** The arguments of every registration. */
 interface Registration {
   readonly definition: BindingDefinition<unknown>
   readonly series: MetricSeries.Series

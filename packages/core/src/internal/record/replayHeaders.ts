@@ -9,7 +9,7 @@ import { withoutOtherFormats } from "./deadLetterRecordHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
-/** What a replayed record remembers. `replayCount` includes this replay. */
+/** The history of a replayed record. `replayCount` includes this replay. */
 export interface Replayed {
   readonly origin: Origin
   /** Epoch milliseconds. */

@@ -1,0 +1,123 @@
+/**
+ * The log line of each event that an operator must know. Events without a line are for listeners only.
+ */
+import { Effect } from "effect"
+import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
+import { pluralize } from "../base/pluralize.ts"
+import * as Acls from "../checks/acls.ts"
+
+/** An effect that logs the line of the event; undefined when it has none. */
+export const of = (event: EventBusEvent): Effect.Effect<void> | undefined =>
+  ofConsumer(event) ?? ofPartition(event) ?? ofDeadLetters(event)
+
+/** Most records end as `Handled`; another consumer continues with an abandoned one. Neither is worth a line. */
+export const isQuiet = (settlement: Settlement): settlement is "Handled" | "Abandoned" =>
+  settlement === "Handled" || settlement === "Abandoned"
+
+const ofConsumer = (event: EventBusEvent): Effect.Effect<void> | undefined => {
+  switch (event._tag) {
+    case "StateChanged": {
+      const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
+      return Effect.logInfo(`Binding is ${event.to}${reasons}, was ${event.from}`)
+    }
+    case "SessionCrashed":
+      return Effect.logError(`Consumer failed; restarting with backoff: ${event.error.message}`)
+    case "EventLoopBlocked": {
+      const { blockedMillis, sessionTimeoutMillis } = event
+      return Effect.logError(
+        `The event loop was blocked for ${blockedMillis} ms, so no heartbeat was sent. After ${sessionTimeoutMillis} ms without one, the group reassigns the partitions. Move long computations to a worker thread, or yield in between`
+      )
+    }
+    case "TopicUnavailable":
+      return Effect.logError(`Topic cannot be read; waiting until it can: ${event.error.message}`)
+    case "AclsMissing": {
+      const acls = event.acls.map(Acls.describe).join(", ")
+      return Effect.logWarning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
+    }
+    case "ConsumersIdle": {
+      const { topic, concurrency, partitions } = event
+      const idle = pluralize(concurrency - partitions, "consumer")
+      return Effect.logWarning(
+        `Topic '${topic}' has ${pluralize(partitions, "partition")}, but concurrency is ${concurrency}: ${idle} will be idle`
+      )
+    }
+    case "BreakerChanged": {
+      const { from, to, snapshot } = event
+      if (to === "CLOSED") return Effect.logInfo("Circuit breaker is CLOSED: normal processing")
+      const rates = `${snapshot.failureRate} % failures, ${snapshot.slowCallRate} % slow calls`
+      return Effect.logWarning(`Circuit breaker is ${to}, was ${from}: ${rates}`)
+    }
+    case "CommitFailed":
+      if (event.attempt !== 1 || event.error.retryable) return undefined
+      return Effect.logError(`Commit failed; records will be delivered again: ${event.error.message}`)
+    default:
+      return undefined
+  }
+}
+
+const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
+  switch (event._tag) {
+    case "PartitionAssigned":
+      return Effect.logInfo(`Partition assigned; reading from offset ${event.position}`)
+    case "PartitionReleased":
+      return Effect.logInfo(`Partition revoked; committed offset ${event.committed}`)
+    case "PartitionLost":
+      return Effect.logWarning("Partition lost; running handlers were interrupted, nothing was committed")
+    case "RecordsGone": {
+      const { gone, cause, from, to } = event
+      const count = gone === undefined ? "an unknown number of" : String(gone)
+      return Effect.logError(
+        `${count} records were never read (${cause}): offset ${from} no longer exists, continuing at ${to}`
+      )
+    }
+    case "Settled": {
+      const { settlement, target, attempts, failure } = event
+      if (isQuiet(settlement)) return undefined
+      const to = target === undefined ? "" : ` ${target.topic}`
+      return Effect.logWarning(
+        `Record ${settlements[settlement]}${to} after ${pluralize(attempts, "attempt")}: ${failure?.className ?? ""} ${failure?.message ?? ""}`
+      )
+    }
+    case "PublishFailed":
+      return Effect.logError(
+        `Cannot publish to '${event.topic}'; retrying while the record waits: ${event.error.message}`
+      )
+    case "TransactionFailed":
+      return Effect.logWarning(`Transaction failed; restarting from the committed offset: ${event.error.message}`)
+    case "ProcessingBudgetReached":
+      return Effect.logWarning("Handling took more than 70 % of maxPollInterval; it was cut short")
+    case "DrainTimedOut":
+      return Effect.logWarning(
+        `Drain timed out with ${pluralize(event.unfinished, "record")} in work; they will be delivered again`
+      )
+    default:
+      return undefined
+  }
+}
+
+const settlements = {
+  Routed: "routed to",
+  DeadLettered: "dead-lettered to",
+  Skipped: "skipped",
+  Halted: "halted its partition",
+  HeldByBreaker: "waits for the circuit breaker"
+} as const
+
+const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined => {
+  switch (event._tag) {
+    case "AlertFailed":
+      return Effect.logWarning(`Alert handler failed: ${event.failure.className} ${event.failure.message}`)
+    case "AlertDropped":
+      return Effect.logWarning("Alert queue is full; dropped the alert about a stored dead letter")
+    case "LetterHandlerFailed":
+      return Effect.logWarning(`Dead letter handler failed: ${event.failure.className} ${event.failure.message}`)
+    case "ScheduledReplay": {
+      const { replayed, passedOver, refused } = event.report
+      return Effect.logInfo(`Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}`)
+    }
+    case "StrategyFailed":
+      return Effect.logError(`Dead letter strategy failed; retrying: ${event.error.message}`)
+    default:
+      return undefined
+  }
+}
