@@ -1,4 +1,4 @@
-/** All benchmarks by name. Each is loaded when it is asked for, so that a process holds only what it measures. */
+/** All benchmarks by name. Each is loaded on demand, so that a process holds only the code that it measures. */
 import type { Benchmark } from "./harness/Benchmark.ts"
 
 export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {

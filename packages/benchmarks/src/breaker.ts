@@ -1,4 +1,4 @@
-/** What a circuit breaker costs per call while it is closed, and how late it lets the first call through after it was open. */
+/** The cost of a closed circuit breaker per call, and the delay of the first call after the breaker was open. */
 import { CircuitBreaker } from "@eventbus/core"
 import { Effect } from "effect"
 import { make, medianAtMost, type TopicPlan } from "./harness/Benchmark.ts"
@@ -9,7 +9,7 @@ type Parameters = Readonly<Record<"calls" | "openings", number>>
 const topic: TopicPlan<Parameters> = { lifetime: "run", partitions: 1 }
 const waitMillis = 200
 
-/** One permit and one outcome per call, as a binding does it for each delivery. */
+/** One permit and one outcome per call, as a binding uses the breaker for each delivery. */
 const closed = Effect.fnUntraced(function* ({ calls }: Parameters) {
   const breaker = yield* CircuitBreaker.make()
   const pass = (count: number) => {
@@ -25,7 +25,7 @@ const closed = Effect.fnUntraced(function* ({ calls }: Parameters) {
   return { micros: [(since(start).millis * 1_000) / calls] }
 }, Effect.scoped)
 
-/** Opens it again and again, and measures from the moment that its wait is over until it lets a call through. */
+/** Opens the breaker repeatedly, and measures the time from the end of its wait to the first permitted call. */
 const opened = Effect.fnUntraced(function* ({ openings }: Parameters) {
   const late: Array<number> = []
   const breaker = yield* CircuitBreaker.make({

@@ -1,4 +1,4 @@
-/** How many records per second get through when each is committed before the next of its partition starts. */
+/** Records per second when each record is committed before the next one of its partition starts. */
 import { Binding, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -51,7 +51,7 @@ export const commit = make({
         autoCommit: false,
         eachMessage: async ({ topic, partition, message }) => {
           const offset = String(BigInt(message.offset) + 1n)
-          // The last record ends the round: its commit is part of it.
+          // The commit of the last record is part of the round.
           await consumer.commitOffsets([{ topic, partition, offset }])
           arrivals.add(message.value)
         }

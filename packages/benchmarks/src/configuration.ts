@@ -1,4 +1,4 @@
-/** How long it takes to read a file of many bindings and to check all of it: in a process that has just begun, and once more. */
+/** The time to read and check a file of many bindings, in a fresh process and once more. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -18,7 +18,7 @@ const short = (n: number): ReadonlyArray<string> => [
   "retry: { tiers: [1m, 5m, 12m] }"
 ]
 
-/** The seed's sample. */
+/** The sample of the seed. */
 const long = (n: number): ReadonlyArray<string> => [
   ...[`topic: orders-${n}`, `group-id: billing-${n}`, "listener-type: BATCH", "ack-mode: MANUAL_IMMEDIATE"],
   ...["concurrency: 3", "max-poll-records: 200", "max-poll-interval-ms: 600000", "session-timeout-ms: 45000"],
@@ -90,7 +90,7 @@ export const configuration = make({
   measures: [
     { participant: "short", series: "first", target: medianAtMost(200) },
     { participant: "short", series: "again", target: medianAtMost(200) },
-    // A megabyte, in a process that has compiled nothing yet: there to be seen.
+    // One megabyte in a process that has compiled nothing yet. This figure has no target.
     { participant: "long", series: "first" },
     { participant: "long", series: "again", target: medianAtMost(200) }
   ].map((measure) => ({ ...measure, label: measure.series, unit: "ms" }))

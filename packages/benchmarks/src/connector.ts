@@ -1,4 +1,4 @@
-/** What many bindings with retry tiers cost in one process: to start, to keep, and while nothing happens. */
+/** The cost of many bindings with retry tiers in one process: starting them, keeping them, and idling. */
 import { Binding, EventBusConnector, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer, type Scope } from "effect"
@@ -9,7 +9,7 @@ type Parameters = Readonly<Record<"bindings" | "tiers" | "seconds", number>>
 
 const partitions = 3
 
-/** Each binding reads the topic in a group of its own, and so has retry topics of its own. */
+/** Each binding reads the topic in its own group and has its own retry topics. */
 const bindingsOf = ({ topic, groupId, parameters }: Round<Parameters>) =>
   Array.from({ length: parameters.bindings }, (_, index) =>
     Binding.make(`binding-${index}`, {
@@ -22,7 +22,7 @@ const bindingsOf = ({ topic, groupId, parameters }: Round<Parameters>) =>
     })
   )
 
-/** Starts them side by side; answers how long it took until every partition of every topic and tier was assigned. */
+/** Starts the bindings concurrently. Returns the time until every partition of every topic and tier was assigned. */
 const startAll = Effect.fnUntraced(function* (
   round: Round<Parameters>
 ): Effect.fn.Return<number, unknown, Scope.Scope> {

@@ -1,4 +1,4 @@
-/** How many records per second a consumer gets through when handling them costs nothing. */
+/** Records per second of a consumer whose handler does nothing. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -28,7 +28,7 @@ const consumer = (
   })
 })
 
-/** `MANUAL`: commits are merged and go out in the background. */
+/** `MANUAL` merges commits and sends them in the background. */
 const settings = ({ topic, groupId }: Round<Parameters>) =>
   ({ topic, groupId, value: Serde.bytes, ackMode: "MANUAL" }) as const
 

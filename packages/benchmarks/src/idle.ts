@@ -1,4 +1,4 @@
-/** What being connected costs while nothing happens. */
+/** The cost of connected consumers while nothing happens. */
 import { Binding, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -10,7 +10,7 @@ type Parameters = Readonly<Record<"consumers" | "seconds", number>>
 
 const topic: TopicPlan<Parameters> = { lifetime: "run", partitions: 6, content: () => ({ records: 6, bytes: 200 }) }
 
-/** Each consumer is a group of its own and is counted as connected when it has had the topic's records. */
+/** Each consumer has its own group, and counts as connected after it has received the topic's records. */
 const participant = (
   run: (round: Round<Parameters>, all: ReadonlyArray<Arrivals>) => Effect.Effect<void, unknown, Scope.Scope>
 ): Participant<Parameters> => ({

@@ -1,4 +1,4 @@
-/** How far keys of one partition overlap: a handler that waits 10 ms, one by one and side by side. */
+/** The overlap of keys in one partition: a handler that waits 10 ms, one record at a time and by key. */
 import { Binding, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"

@@ -1,4 +1,4 @@
-/** How long a record takes from the publisher to the handler, under a load that leaves room. */
+/** The time from the publisher to the handler, under a load with spare capacity. */
 import { Binding, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -20,7 +20,7 @@ type Parameters = Readonly<Record<"rate" | "seconds" | "warmup" | "bytes", numbe
 const partitions = 6
 const topic: TopicPlan<Parameters> = { lifetime: "round", partitions }
 
-/** Bare kafkajs, one record per send, in a process of its own. The value carries when it was handed to `send`. */
+/** Bare kafkajs in a separate process, one record per send. The value carries the time at which `send` got it. */
 const publisher: Role<Parameters> = ({ brokers, topic, parameters }) =>
   Effect.promise(async () => {
     const { rate, seconds, warmup, bytes } = parameters

@@ -1,4 +1,4 @@
-/** How much memory a consumer holds while records wait, and whether it stays at that. */
+/** The memory of a consumer while records wait, and whether it grows. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -22,7 +22,7 @@ type Parameters = Readonly<
   >
 >
 
-/** Resident memory in MiB, once a second, for as long as the scope lives. */
+/** Resident memory in MiB, once a second, as long as the scope lives. */
 const watchResident = Effect.gen(function* () {
   const resident: Array<number> = []
   yield* Effect.forkScoped(
@@ -44,7 +44,7 @@ const binding = ({ topic, groupId }: Round<Parameters>, handle: (value: Uint8Arr
     handler: ({ value }) => handle(value)
   })
 
-/** More records wait than the handler can take on in the time. */
+/** More records wait than the handler can process in the time. */
 const waiting = (partitions: number): Participant<Parameters> => ({
   topic: {
     lifetime: "run",
@@ -67,7 +67,7 @@ const inTier = (records: number): Participant<Parameters> => ({
   topic: { lifetime: "round", partitions: flowPartitions },
   role: Effect.fnUntraced(function* (round) {
     const { firstSeconds } = round.parameters
-    // In a process of its own: what writing takes is not measured.
+    // A separate process writes the records, so that its memory is not measured.
     const filling = yield* round.start(`fill ${records}`)
     yield* filling.samples
     const tiered = Binding.make("memory", {
@@ -98,7 +98,7 @@ const publisher: Role<Parameters> = ({ brokers, topic, parameters }) =>
 const flowPartitions = 6
 const flowTopic: TopicPlan<Parameters> = { lifetime: "round", partitions: flowPartitions }
 
-/** Records go through as fast as they are published. */
+/** Records are consumed as fast as they are published. */
 const flow: Participant<Parameters> = {
   topic: flowTopic,
   role: Effect.fnUntraced(function* (round) {

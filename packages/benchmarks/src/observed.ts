@@ -1,4 +1,4 @@
-/** What metrics, log fields and traces cost a consumer whose handler costs nothing. */
+/** The cost of metrics, log fields and traces for a consumer whose handler does nothing. */
 import { Binding, Metrics, Serde } from "@eventbus/core"
 import { OpenTelemetry } from "@eventbus/observability"
 import { Effect, Layer, Logger, References, type Scope } from "effect"
@@ -39,10 +39,10 @@ const read = (round: Round<Parameters>, groupId: string): Effect.Effect<Samples,
   return Effect.andThen(Effect.scoped(Effect.andThen(runBindings(round, [binding]), arrivals.all())), arrivals.pace)
 }
 
-/** Whatever a program keeps for all of its bindings, around what it does. */
+/** The services that a program keeps for all of its bindings. */
 type Around = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) => Effect.Effect<A, E, Scope.Scope>
 
-/** Measures the last of several times: what the first ten thousand spans of a process cost, while their code is compiled, is no cost of a record. */
+/** Measures the last of several runs: a process compiles code during its first ten thousand spans, which is not a cost of a record. */
 const consumer = (around: Around): Participant<Parameters> => ({
   topic,
   role: (round) =>
@@ -52,7 +52,7 @@ const consumer = (around: Around): Participant<Parameters> => ({
     }).pipe(around, Effect.scoped)
 })
 
-/** Lines are made as they are for a log collector, and go nowhere: where they go has a price of its own. */
+/** Log lines are formatted as for a log collector and then dropped, since their transport has a cost of its own. */
 const logged: Around = (effect) =>
   effect.pipe(
     Effect.provideService(References.MinimumLogLevel, "Info"),

@@ -1,4 +1,4 @@
-/** The outbox against bare loops over the same table: draining, relaying, latency, the cost of a write, a table full of finished rows. */
+/** The outbox against bare loops over the same table: draining, relaying, latency, the cost of a write, and a table full of finished rows. */
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Outbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
@@ -23,7 +23,7 @@ import { writeCost } from "./outbox/writeCost.ts"
 
 type Parameters = Readonly<Record<"rows" | "perSecond" | "seconds" | "warmup" | "transactions" | "doneRows", number>>
 
-/** Most participants do without Kafka. */
+/** Most participants need no Kafka. */
 const noTopic: TopicPlan<Parameters> = { lifetime: "run", partitions: 1 }
 const relayTopic: TopicPlan<Parameters> = { lifetime: "round", partitions: 6 }
 
@@ -32,7 +32,7 @@ const alone = (role: Role<Parameters>): Participant<Parameters> => ({ topic: noT
 const drain = (database: Database, work: Work, hotShare = 0) =>
   alone(({ parameters }) => drainedBy({ database, rows: parameters.rows, hotShare }, work))
 
-/** Every record must be in the topic, once. */
+/** Every record must be in the topic exactly once. */
 const toKafka = (work: (round: { readonly brokers: ReadonlyArray<string>; readonly topic: string }) => Work) =>
   ({
     topic: relayTopic,

@@ -1,4 +1,4 @@
-/** How large the outbox's table becomes under a steady stream of events. */
+/** The size of the outbox's table under a steady stream of events. */
 import { type Measure, make } from "./harness/Benchmark.ts"
 import { growth } from "./outbox/bloat.ts"
 

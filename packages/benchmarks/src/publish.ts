@@ -1,4 +1,4 @@
-/** How many records per second are acknowledged by all replicas: sent one by one at the same time, and in batches. */
+/** Records per second that all replicas acknowledge: sent concurrently one by one, and in batches. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, type Scope } from "effect"
@@ -13,7 +13,7 @@ const topic: TopicPlan<Parameters> = { lifetime: "round", partitions: 6 }
 interface Work {
   readonly topic: string
   readonly bytes: number
-  /** Publishes the records with these numbers, as one call of the client. */
+  /** Publishes the records with these numbers in one call of the client. */
   readonly call: (numbers: ReadonlyArray<number>) => Effect.Effect<unknown, unknown>
 }
 

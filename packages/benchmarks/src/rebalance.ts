@@ -1,4 +1,4 @@
-/** What a group goes through while a third member joins and leaves, twice. */
+/** The effect of a third member that joins and leaves a group twice. */
 import { Binding, Serde } from "@eventbus/core"
 import { Duration, Effect, Schedule, type Scope } from "effect"
 import {
@@ -30,7 +30,7 @@ const topic: TopicPlan<Parameters> = {
 
 type Handled = (partition: number, value: Uint8Array | null) => void
 
-/** A member writes down what it handles, and when, until it is asked to stop. */
+/** A member that records the time of each handled record until it is asked to stop. */
 const member =
   (run: (round: Round<Parameters>, handled: Handled) => Effect.Effect<void, unknown, Scope.Scope>): Role<Parameters> =>
   (round) =>
@@ -79,7 +79,7 @@ const kafkaJsMember = member((round, handled) => {
   )
 })
 
-/** Two members stay; a third comes and goes twice. Ends when everything is committed. */
+/** Two members stay; a third one joins and leaves twice. Ends when everything is committed. */
 const group = (helper: string): Participant<Parameters> => ({
   topic,
   role: Effect.fnUntraced(function* ({ brokers, topic, groupId, parameters, start }) {
@@ -107,7 +107,7 @@ const group = (helper: string): Participant<Parameters> => ({
   })
 })
 
-/** Each member's log as one account of the group. */
+/** Merges the members' records into one series for the group. */
 const account = (logs: ReadonlyArray<Samples>, records: number): Samples => {
   const times = new Uint8Array(records)
   const byPartition = new Map<number, Array<{ readonly member: number; readonly at: number }>>()

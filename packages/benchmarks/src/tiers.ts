@@ -1,4 +1,4 @@
-/** What retries cost: the main topic while records leave it for a tier, how late they come back, and dead letters at full speed. */
+/** The cost of retries: the rate of the main topic while records go to a tier, their delay beyond the due time, and dead letters at full speed. */
 import { Binding, type Delivery, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Data, Effect } from "effect"
 import type { Message } from "kafkajs"
@@ -23,7 +23,7 @@ type Incoming = Delivery.Delivery<Uint8Array | null, Uint8Array | null>
 
 class Unavailable extends Data.TaggedError("Unavailable") {}
 
-/** One for all: what an engine takes to make an error is not what is measured. */
+/** One error for all records, since the engine's cost of making an error is not measured. */
 const unavailable = Effect.fail(new Unavailable())
 
 const partitions = 6
@@ -34,25 +34,25 @@ const filled = (records: (parameters: Parameters) => number): TopicPlan<Paramete
   content: (parameters) => ({ records: records(parameters), bytes: parameters.bytes })
 })
 
-/** When a tier's record was due, by its own header. */
+/** The due time of a tier's record, by its own header. */
 const lateness = ({ record }: Incoming): number => {
   const header = record.headers.findLast(({ key }) => key === "x-eventbus-retry-timestamp")
   return Date.now() - (Number(Buffer.from(header!.value!).toString()) + delayMillis)
 }
 
-/** Everything that a careful user would switch on, in the modes that `bench consume` has. */
+/** Everything that a careful user would switch on, in the ack modes of `bench consume`. */
 const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effect.Effect<void, Unavailable>) =>
   Binding.make("tiers", {
     ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: delayMillis }] }),
     exceptions: { nonRetryable: ["IllegalArgument"] },
-    // It counts every call, and is not to open where all fail.
+    // The breaker counts every call, but never opens.
     circuitBreaker: { slidingWindowSize: 100_000, minimumNumberOfCalls: 100_000 },
     onError: { Unavailable: Route.retry },
     handler
   })
 
-/** A binding whose first delivery fails for the records that `fails` names; the tier handles them. */
+/** A binding whose first delivery fails for the records in `fails`; the tier handles them. */
 const retrying = (
   total: (parameters: Parameters) => number,
   fails: (number: number, parameters: Parameters) => boolean,
@@ -86,7 +86,7 @@ const withLateness = (samples: Samples, late: ReadonlyArray<number>) =>
     ? Effect.fail(`a record was handled ${-Math.min(...late)} ms early`)
     : Effect.succeed(late.length === 0 ? samples : { ...samples, late })
 
-/** Records that were published to the tier at one moment: they are due together. */
+/** Records that were published to the tier at one moment, so that they are due together. */
 const dueTogether: Participant<Parameters> = {
   topic: { lifetime: "round", partitions },
   role: Effect.fnUntraced(function* (round) {
@@ -138,14 +138,14 @@ const deadLetters: Participant<Parameters> = {
   })
 }
 
-/** Bare records of the same number and size, as `bench publish` has them. */
+/** Bare records of the same number and size, as in `bench publish`. */
 const bareRecord: (topic: string, index: number, bytes: number) => Message = (_, index, bytes) => ({
   value: numbered(index, bytes)
 })
 
 const { stack = "" } = new Unavailable()
 
-/** A record with what a dead letter carries: as many headers, of the same names and sizes. */
+/** A record with as many headers as a dead letter, of the same names and sizes. */
 const accountedRecord: typeof bareRecord = (topic, index, bytes) => {
   const now = String(Date.now())
   return {
@@ -171,7 +171,7 @@ const accountedRecord: typeof bareRecord = (topic, index, bytes) => {
   }
 }
 
-/** What the bare client does with records in batches of 500. */
+/** The bare client with records in batches of 500. */
 const batchesOf = (record: typeof bareRecord): Participant<Parameters> => ({
   topic: { lifetime: "round", partitions },
   role: ({ brokers, topic, parameters: { letters, bytes } }) =>

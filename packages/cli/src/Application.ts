@@ -10,23 +10,26 @@ import { Layer, Predicate } from "effect"
 
 const TypeId = "~@eventbus/cli/Application"
 
-/** Handlers with nothing left to provide but what the layer gives. */
+/** Handlers together with the layer that provides everything they require. */
 export interface Application {
   readonly [TypeId]: typeof TypeId
+  /** Handlers of the bindings, by name. */
   readonly handlers: Handlers.Handlers<never>
+  /** Layer of the services that the handlers require. */
   readonly layer: Layer.Layer<never, unknown>
 }
 
-/** A requirement of a handler that the layer does not give is a compile error. */
+/** Makes an application. A requirement of a handler that the layer does not provide is a compile error. */
 export const make = <R = never>(options: {
   readonly handlers: Handlers.Handlers<R>
-  /** The services that the handlers require. Default: none. */
+  /** Layer of the services that the handlers require. Default: none. */
   readonly layer?: Layer.Layer<NoInfer<R>, unknown>
 }): Application => ({
   [TypeId]: TypeId,
-  // The layer gives what the handlers require, and only with the layer can they run.
+  // The layer provides the requirements of the handlers, and both are only used together.
   handlers: options.handlers as Handlers.Handlers<never>,
   layer: options.layer ?? Layer.empty
 })
 
+/** Whether a value was made by `make`. */
 export const isApplication = (value: unknown): value is Application => Predicate.hasProperty(value, TypeId)

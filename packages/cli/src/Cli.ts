@@ -1,8 +1,8 @@
 /**
- * The command `eventbus`, as a value: a program may run it under a name, or with commands, of its own.
+ * The command `eventbus` as a value. A program may run it under another name, or beside its own commands.
  *
- * Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 a cluster or a file cannot be
- * reached; 130 ended by a signal, after everything was finished.
+ * Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 a cluster or a file
+ * cannot be reached; 130 ended by a signal after a graceful stop.
  */
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
@@ -12,12 +12,13 @@ import { run as runCommand } from "./internal/runCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
+/** The command with its subcommands validate, plan, run and trail. */
 export const command = Command.make("eventbus").pipe(
   Command.withDescription("Checks, explains and runs the bindings of a configuration file."),
   Command.withSubcommands([validate, plan, runCommand, trail])
 )
 
-/** Runs it with the arguments of the process. A failure is reported in one message. */
+/** Runs the command with the arguments of the process. A failure prints one message. */
 export const run = (version: string) =>
   Command.run(command, { version }).pipe(
     Effect.provideService(CliOutput.Presenter, presenter),
@@ -26,16 +27,16 @@ export const run = (version: string) =>
     )
   )
 
-/** A wrong command line gets its errors and a hint; the help page is for those who ask for it. */
+/** A wrong command line prints its errors and a hint instead of the whole help page. */
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     if (event._tag !== "InvalidInvocation") return CliOutput.defaultPresenter.present(event)
     const messages = event.errors.map(({ message }) => message)
-    return Console.error([...messages, `${event.commandPath.join(" ")} --help says what there is`].join("\n"))
+    return Console.error([...messages, `${event.commandPath.join(" ")} --help lists commands and flags`].join("\n"))
   }
 }
 
-/** The exit code of the process. */
+/** Sets the exit code of the process: 2 for a wrong command line, otherwise that of the failure. */
 export const teardown: Runtime.Teardown = (exit, onExit) =>
   Exit.isFailure(exit) && CliError.isCliError(Cause.squash(exit.cause)) && !Cause.hasInterruptsOnly(exit.cause)
     ? onExit(exitCodes.usage)

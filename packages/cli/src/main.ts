@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Not from the index, which loads ten times as much.
+// The index would load ten times as much.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, FileSystem, Path, Schema } from "effect"

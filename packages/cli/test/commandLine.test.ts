@@ -180,7 +180,7 @@ describe("eventbus plan", () => {
       const folder = yield* files
       const nowhere = yield* eventbus(folder, "plan", "app.yaml", "--check")
       assert.strictEqual(nowhere.code, 1)
-      assert.match(nowhere.err, /binding 'orders' is on cluster 'default'.*eventbus\.clusters names none/)
+      assert.match(nowhere.err, /binding 'orders' is on cluster 'default'.*eventbus\.clusters has none/)
       const away = yield* eventbus(folder, "plan", "app.yaml", "--binding", "orders", "--brokers", "127.0.0.1:1")
       assert.strictEqual(away.code, 3)
       assert.match(away.out, /orders on cluster default\n(.*\n)+ {2}on the cluster\n {4}error {2}\S/)
@@ -192,7 +192,7 @@ describe("eventbus", () => {
   it.live("a wrong command line gives one message and exit code 2", () =>
     Effect.gen(function* () {
       const folder = yield* files
-      const hint = (command: string) => `${command} --help says what there is\n`
+      const hint = (command: string) => `${command} --help lists commands and flags\n`
       for (const [args, message] of [
         [["plan"], /^Missing required argument: file\n/],
         [["plan", "app.yaml", "--chek"], /^Unrecognized flag: --chek(.*\n)+.*--check/],

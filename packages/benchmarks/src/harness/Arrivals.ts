@@ -1,11 +1,11 @@
-/** Checks records off as they are handled, and measures from the first to the last. */
+/** Counts handled records, and measures from the first to the last. */
 import { Deferred, Duration, Effect, Schema } from "effect"
 import type { Samples } from "./Benchmark.ts"
 import { numberOf } from "./kafka.ts"
 import { now, pace, since } from "./stopwatch.ts"
 
-/** A round that does not count: records did not arrive, or arrived twice. */
-export class RecordsAmiss extends Schema.TaggedError<RecordsAmiss>()("RecordsAmiss", {
+/** The round is invalid: records are missing or arrived twice. */
+class RecordsAmiss extends Schema.TaggedError<RecordsAmiss>()("RecordsAmiss", {
   expected: Schema.Int,
   arrived: Schema.Int,
   repeated: Schema.Int
@@ -25,14 +25,14 @@ export class Arrivals {
   #started = now()
   #spent = now()
 
-  /** Of the records numbered from `first` on, `expected` are counted; others are ignored. */
+  /** Counts the `expected` records numbered from `first` on, and ignores others. */
   constructor(expected: number, first = 0) {
     this.#expected = expected
     this.#first = first
     this.#seen = new Uint8Array(expected)
   }
 
-  /** A record is handled. */
+  /** Counts a handled record. */
   add(value: Uint8Array | null): void {
     const number = numberOf(value!) - this.#first
     if (number < 0 || number >= this.#expected) return
@@ -47,14 +47,14 @@ export class Arrivals {
     Deferred.doneUnsafe(this.#all, Effect.void)
   }
 
-  /** Waits for all records; fails when some do not come within the bound. */
+  /** Waits for all records. Fails when some are missing after the time limit. */
   all(bound: Duration.Input = Duration.minutes(3)): Effect.Effect<void, RecordsAmiss> {
     return Deferred.await(this.#all).pipe(
       Effect.timeoutOrElse({ duration: bound, orElse: () => Effect.fail(this.#amiss()) })
     )
   }
 
-  /** The pace from the first record to the last. Ask when the consumer has stopped: a record that came twice by then is a failure. */
+  /** The rate from the first record to the last. Call it after the consumer has stopped, so that duplicates fail the round. */
   readonly pace: Effect.Effect<Samples, RecordsAmiss> = Effect.suspend(() =>
     this.#repeated > 0 ? Effect.fail(this.#amiss()) : Effect.succeed(pace(this.#spent, this.#expected))
   )

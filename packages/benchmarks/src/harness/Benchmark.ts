@@ -1,19 +1,19 @@
 /**
- * A benchmark: what takes part, what is measured, and what must be reached.
+ * A benchmark: its participants, its measures, and its targets.
  *
- * Participants take turns, round by round, each in a fresh process, so that neither the other's warm code nor its garbage counts. A participant
- * answers with samples and fails when a record is missing or came twice: a fast loser has no figure.
+ * Participants run one after another, round by round, each in a fresh process, so that no warm code and no garbage of another participant counts. A
+ * participant returns samples, and fails when a record is missing or came twice: a fast loser has no figure.
  */
 import { type Effect, Schema } from "effect"
 
-/** What a process answers with: named series of numbers. */
+/** The answer of a process: named series of numbers. */
 export const Samples = Schema.Record(Schema.String, Schema.Array(Schema.Number))
 export type Samples = typeof Samples.Type
 
 /** Numbers that the command line may set, such as `--records 1000`. */
 export type Parameters = Readonly<Record<string, number>>
 
-/** Where a process finds what it needs. Serialisable. */
+/** The input of a process, as plain data. */
 export const ProcessInput = Schema.Struct({
   brokers: Schema.Array(Schema.String),
   topic: Schema.String,
@@ -22,34 +22,34 @@ export const ProcessInput = Schema.Struct({
 })
 export type ProcessInput = typeof ProcessInput.Type
 
-/** A process that a participant has started. */
+/** A further process that a participant has started. */
 export interface Helper {
-  /** Waits until the helper says that it has begun. */
+  /** Waits until the helper reports that it has begun. */
   readonly begun: Effect.Effect<void, ProcessFailed>
   /** Asks the helper to end. */
   readonly stop: Effect.Effect<void>
   readonly samples: Effect.Effect<Samples, ProcessFailed>
 }
 
-/** One turn of one participant. */
+/** One round of one participant. */
 export interface Round<P extends Parameters> extends ProcessInput {
   readonly parameters: P
-  /** Starts another process of this benchmark; it does not outlive the round. */
+  /** Starts another process of this benchmark, which ends with the round at the latest. */
   readonly start: (helper: string) => Effect.Effect<Helper>
-  /** Tells whoever started this process that its work has begun. */
+  /** Reports to the parent process that the work has begun. */
   readonly begin: () => void
-  /** Waits until whoever started this process asks it to end. */
+  /** Waits until the parent process asks this process to end. */
   readonly stopped: Effect.Effect<void>
 }
 
-/** What one process does. */
+/** The work of one process. */
 export type Role<P extends Parameters> = (round: Round<P>) => Effect.Effect<Samples, unknown>
 
-/** A topic, which lives as long as the run or is a fresh one in every round. */
+/** A topic that lives as long as the run, or is created for every round. */
 export interface TopicPlan<P extends Parameters> {
   readonly lifetime: "run" | "round"
   readonly partitions: number
-  /** What it holds when the round begins. Default: nothing. */
+  /** Records in the topic when the round begins. Default none. */
   readonly content?: (parameters: P) => Content
 }
 
@@ -57,7 +57,7 @@ export interface TopicPlan<P extends Parameters> {
 export interface Content {
   readonly records: number
   readonly bytes: number
-  /** How many keys to use in turn. Default: no key, and partitions in turn. */
+  /** Number of keys, used in rotation. Default: no keys, and partitions in rotation. */
   readonly keys?: number
 }
 
@@ -66,7 +66,7 @@ export interface Participant<P extends Parameters> {
   readonly role: Role<P>
 }
 
-/** What must be reached: by the ratio to the opponent, or by the figure itself. */
+/** A target for the ratio to the opponent, or for the figure itself. */
 export interface Target {
   readonly of: "ratio" | "median"
   readonly bound: "at least" | "at most"
@@ -81,11 +81,11 @@ export const medianAtMost = (value: number): Target => ({ of: "median", bound: "
 /** One figure of one participant, alone or against the same figure of another. */
 export interface Measure {
   readonly participant: string
-  /** Which samples. */
+  /** Name of the series of samples. */
   readonly series: string
-  /** Which of a round's samples, from 0 to 1. Default 0.5, the median. The rounds' values have their median taken in any case. */
+  /** Quantile of a round's samples, from 0 to 1. Default 0.5, the median. The result is always the median of the rounds. */
   readonly quantile?: number
-  /** Tells figures of one participant apart: the case is `participant label`. */
+  /** Distinguishes figures of one participant: the case is `participant label`. */
   readonly label?: string
   readonly unit: string
   /** The participant to compare with. */
@@ -95,19 +95,19 @@ export interface Measure {
 
 export interface Options<P extends Parameters> {
   readonly name: string
-  /** What is done and with which settings, on all sides: printed above the table. */
+  /** Description of the work and of the settings on all sides, printed above the table. */
   readonly header: ReadonlyArray<string>
-  /** With their defaults. */
+  /** Parameters with their defaults. */
   readonly parameters: P
-  /** Default 3. */
+  /** Number of rounds. Default 3. */
   readonly rounds?: number
   readonly participants: Readonly<Record<string, Participant<P>>>
-  /** Processes that participants start beside themselves. */
+  /** Further processes that participants start. */
   readonly helpers?: Readonly<Record<string, Role<P>>>
   readonly measures: ReadonlyArray<Measure>
 }
 
-/** A process of a benchmark ended badly; `detail` is what it said. */
+/** A process of a benchmark failed; `detail` is its last report. */
 export class ProcessFailed extends Schema.TaggedError<ProcessFailed>()("ProcessFailed", {
   process: Schema.String,
   detail: Schema.String
@@ -117,10 +117,10 @@ export class ProcessFailed extends Schema.TaggedError<ProcessFailed>()("ProcessF
   }
 }
 
-/** A benchmark whose parameter names are erased: what the harness runs. */
+/** A benchmark without the type of its parameters, as the harness runs it. */
 export interface Benchmark extends Omit<Options<Parameters>, "participants" | "helpers"> {
   readonly participants: ReadonlyMap<string, { readonly topic: TopicPlan<Parameters> }>
-  /** What the process of that name does; undefined when there is none. */
+  /** The role of a process by its name; undefined for an unknown name. */
   readonly role: (
     name: string
   ) => ((round: Omit<Round<Parameters>, "parameters">) => Effect.Effect<Samples, unknown>) | undefined

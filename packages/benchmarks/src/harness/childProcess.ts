@@ -43,5 +43,5 @@ process.on("message", (message) => {
       .then(answer)
       .then(() => process.exit())
 })
-// Whoever started this process is gone: nobody wants the answer.
+// The parent process has ended, so nobody reads the answer.
 process.on("disconnect", () => process.exit(1))

@@ -1,4 +1,4 @@
-/** A binding and a bare kafkajs consumer that fetch alike: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
+/** A binding and a bare kafkajs consumer with equal fetch settings: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
 import { Binding } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, type Scope } from "effect"
@@ -6,7 +6,7 @@ import type { ConsumerConfig, ConsumerRunConfig } from "kafkajs"
 import type { Parameters, Round } from "./Benchmark.ts"
 import { client } from "./kafka.ts"
 
-/** Runs a binding until the scope closes: it drains, commits and leaves then. */
+/** Runs a binding until the scope closes, which drains it, commits and leaves the group. */
 export const runBindings = (
   { brokers }: Pick<Round<Parameters>, "brokers">,
   bindings: ReadonlyArray<Binding.Binding<never>>

@@ -1,10 +1,10 @@
-/** The cluster of a run, and topics on it. Everything here is the bare client: what is measured does not prepare its own measurement. */
+/** The cluster of a run and its topics. It uses the bare client, so that the measured code does not prepare its own measurement. */
 import { RealKafka, type RealKafkaError } from "@eventbus/kafka-runner"
 import { Effect, Schedule, type Scope } from "effect"
 import { Kafka, logLevel } from "kafkajs"
 import type { Content } from "./Benchmark.ts"
 
-/** The cluster that `KAFKA_BROKERS` names, else one broker that ends with the scope. */
+/** The cluster in `KAFKA_BROKERS`; without it, a new broker that ends with the scope. */
 export const brokers: Effect.Effect<ReadonlyArray<string>, RealKafkaError.RealKafkaError, Scope.Scope> = Effect.suspend(
   () => {
     const given = process.env.KAFKA_BROKERS
@@ -23,13 +23,13 @@ export const createTopic = (brokers: ReadonlyArray<string>, topic: string, numPa
 export const deleteTopic = (brokers: ReadonlyArray<string>, topic: string) =>
   withAdmin(brokers, (admin) => admin.deleteTopics({ topics: [topic] }))
 
-/** Records in the topic, over all partitions. */
+/** Number of records in the topic, over all partitions. */
 export const countRecords = (brokers: ReadonlyArray<string>, topic: string) =>
   withAdmin(brokers, async (admin) =>
     (await admin.fetchTopicOffsets(topic)).reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0)
   )
 
-/** The same again and again on one connection; 0 while there is no such topic. What counts in the process that is measured should cost it little. */
+/** The same, repeatedly over one connection, so that the count costs the measured process little; 0 for a missing topic. */
 export const countingRecords = (brokers: ReadonlyArray<string>, topic: string) =>
   Effect.map(
     Effect.acquireRelease(
@@ -50,7 +50,7 @@ export const countingRecords = (brokers: ReadonlyArray<string>, topic: string) =
       )
   )
 
-/** How many records of the topic the group has committed, over all partitions. */
+/** Number of records of the topic that the group has committed, over all partitions. */
 export const countCommitted = (brokers: ReadonlyArray<string>, groupId: string, topic: string) =>
   withAdmin(brokers, async (admin) =>
     (await admin.fetchOffsets({ groupId, topics: [topic] }))
@@ -58,8 +58,8 @@ export const countCommitted = (brokers: ReadonlyArray<string>, groupId: string, 
       .reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)
   )
 
-/** kafkajs does not wait out what a topic that was just made answers on a busy machine. */
-const patience = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
+/** kafkajs does not wait for a new topic on a busy machine, so the request is repeated. */
+const topicRetry = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
 
 const withAdmin = <A>(brokers: ReadonlyArray<string>, use: (admin: ReturnType<Kafka["admin"]>) => Promise<A>) =>
   Effect.acquireUseRelease(
@@ -72,7 +72,7 @@ const withAdmin = <A>(brokers: ReadonlyArray<string>, use: (admin: ReturnType<Ka
       Effect.orDie(
         Effect.retry(
           Effect.tryPromise(() => use(admin)),
-          patience
+          topicRetry
         )
       ),
     (admin) => Effect.promise(() => admin.disconnect())
@@ -91,7 +91,7 @@ export const numberOf = (value: Uint8Array): number =>
 const maxBatchBytes = 750_000
 const maxSendBytes = 4_000_000
 
-/** Writes the content of a topic in big batches, each partition in turn unless there are keys. */
+/** Writes the content of a topic in large batches, with partitions in rotation unless the content has keys. */
 export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
   Effect.promise(async () => {
     const producer = client(brokers).producer()
@@ -113,7 +113,7 @@ export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: 
     await producer.disconnect()
   })
 
-/** Writes records into a retry topic that were all published to it at this moment. */
+/** Writes records into a retry topic, all of them published at this moment. */
 export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
   Effect.promise(async () => {
     const producer = client(brokers).producer()

@@ -1,19 +1,19 @@
 /**
- * Processes of a benchmark: `childProcess.ts` is started with the names of a benchmark and a role, told its place, and answers with samples.
+ * The processes of a benchmark: starts `childProcess.ts` with the names of a benchmark and a role, sends it its input, and receives samples.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { type Helper, ProcessFailed, ProcessInput, Samples } from "./Benchmark.ts"
 
-/** What a process is told. */
+/** A message to a process. */
 export const Order = Schema.Union([
   Schema.TaggedStruct("Begin", { input: ProcessInput }),
   Schema.TaggedStruct("Stop", {})
 ])
 export type Order = typeof Order.Type
 
-/** What a process answers: that it has begun (at most once, and not all do), and how it ended. */
+/** A message from a process: that it has begun (at most once, and only from some processes), or how it ended. */
 export const Answer = Schema.Union([
   Schema.TaggedStruct("Begun", {}),
   Schema.TaggedStruct("Measured", { samples: Samples }),
@@ -24,7 +24,7 @@ export type Answer = typeof Answer.Type
 const decodeAnswer = Schema.decodeUnknownSync(Answer)
 const entry = fileURLToPath(new URL("./childProcess.ts", import.meta.url))
 
-/** Starts a process; it is killed when the scope closes. `profileFolder` gets a CPU profile of it. */
+/** Starts a process, which is killed when the scope closes. `profileFolder` receives its CPU profile. */
 export const start = (
   benchmark: string,
   role: string,
@@ -36,7 +36,7 @@ export const start = (
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         fork(entry, [benchmark, role], {
-          // What a participant writes must not get between the lines of `--json`.
+          // The output of a participant must not get between the lines of `--json`.
           stdio: ["ignore", process.stderr, process.stderr, "ipc"],
           execArgv: ["--no-warnings", ...profiling]
         })
@@ -60,7 +60,7 @@ export const start = (
     }
   })
 
-/** Hears a process's answers. The last one counts when the process has ended: its own, or that it died without one. */
+/** Receives the answers of a process. Its last answer counts when the process has ended; without one, the exit code does. */
 const listen = (child: ChildProcess, hear: (answer: Answer) => void): void => {
   let last: Answer | undefined
   child.on("message", (message) => {

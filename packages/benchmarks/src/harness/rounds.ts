@@ -1,4 +1,4 @@
-/** Runs a benchmark: participants in turn, round by round, and what comes out as measurements. */
+/** Runs a benchmark round by round, and turns its samples into measurements. */
 import { randomBytes } from "node:crypto"
 import type { RealKafkaError } from "@eventbus/kafka-runner"
 import { Effect, Scope } from "effect"
@@ -7,15 +7,16 @@ import * as Kafka from "./kafka.ts"
 import * as Processes from "./processes.ts"
 
 export interface RunOptions {
+  /** Options of a run. */
   readonly rounds: number
   readonly overrides: Parameters
-  /** Only these participants; all when empty. Measures that need others are left out. */
+  /** Runs only these participants; empty means all. Measures that need others are left out. */
   readonly only: ReadonlyArray<string>
   readonly profileFolder: string | undefined
   readonly log: (line: string) => void
 }
 
-/** One figure. `against` and `ratio` are null for a participant that stands alone. */
+/** One figure. `against` and `ratio` are null for a participant without an opponent. */
 export interface Measurement {
   readonly bench: string
   readonly case: string
@@ -29,14 +30,14 @@ export interface Measurement {
 export interface Judged {
   readonly measurement: Measurement
   readonly target: Target | undefined
-  /** undefined without a target. */
+  /** Undefined without a target. */
   readonly met: boolean | undefined
 }
 
 /** The samples of each participant, round by round. */
 type Results = ReadonlyMap<string, ReadonlyArray<Samples>>
 
-/** Fails when a round does: no figure is better than one that a lost record has paid for. */
+/** Fails when a round fails, since a figure must not be paid for with a lost record. */
 export const run: (
   benchmark: Benchmark,
   options: RunOptions
@@ -71,7 +72,7 @@ export const run: (
       return topic
     })
 
-  const turn = (name: string, plan: TopicPlan<Parameters>, round: number) =>
+  const runRound = (name: string, plan: TopicPlan<Parameters>, round: number) =>
     Effect.gen(function* () {
       const topic = yield* topicOf(plan)
       const groupId = `${runName}-${name.replaceAll(" ", "-")}-${round}`
@@ -81,14 +82,14 @@ export const run: (
     }).pipe(Effect.scoped)
 
   const results = new Map<string, Array<Samples>>()
-  const takePart = [...benchmark.participants].filter(
+  const participants = [...benchmark.participants].filter(
     ([name]) => options.only.length === 0 || options.only.includes(name)
   )
   for (let round = 0; round < options.rounds; round++) {
-    // Nobody always goes first.
-    const first = round % Math.max(1, takePart.length)
-    for (const [name, { topic }] of [...takePart.slice(first), ...takePart.slice(0, first)]) {
-      const samples = yield* turn(name, topic, round)
+    // The first participant changes from round to round.
+    const first = round % Math.max(1, participants.length)
+    for (const [name, { topic }] of [...participants.slice(first), ...participants.slice(0, first)]) {
+      const samples = yield* runRound(name, topic, round)
       results.set(name, [...(results.get(name) ?? []), samples])
       options.log(`round ${round + 1} of ${options.rounds}: ${name} ${describeSamples(samples)}`)
     }
@@ -137,12 +138,12 @@ const measure = (benchmark: Benchmark, results: Results): ReadonlyArray<Judged> 
     if (against !== undefined && !results.has(against)) add(alone.participant, alone)
     else add(alone.participant, { ...alone, ...(against !== undefined && { against }) }, target)
   }
-  // The opponents' own figures.
+  // The figures of the opponents themselves.
   for (const { against, ...alone } of takesPart) if (against !== undefined && results.has(against)) add(against, alone)
   return [...lines.values()]
 }
 
-/** null when there is nothing to compare with. */
+/** Null when the opponent's figure is 0. */
 const ratioOf = (median: number, against: number): number | null => (against === 0 ? null : median / against)
 
 const isMet = ({ bound, value }: Target, actual: number): boolean =>

@@ -1,4 +1,4 @@
-/** Time on the clock, and on this process's account of CPU time (all threads of it). */
+/** Wall time, and CPU time of all threads of this process. */
 import type { Samples } from "./Benchmark.ts"
 
 export interface Moment {
@@ -22,5 +22,5 @@ export const pace = ({ millis, cpuMicros }: Moment, records: number): Samples =>
   cpu: [cpuMicros / records]
 })
 
-/** Epoch milliseconds with fractions, which processes of one machine may compare. */
+/** Epoch milliseconds with fractions, comparable between processes of one machine. */
 export const wallMillis = (): number => performance.timeOrigin + performance.now()

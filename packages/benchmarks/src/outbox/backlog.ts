@@ -1,4 +1,4 @@
-/** Rounds that drain a backlog: how many events per second, by a bare loop or by an outbox. */
+/** Rounds that drain a backlog: events per second of a bare loop or of an outbox. */
 import { EventEnvelope, ListenerRegistry, Outbox, OutboxStore, type OutboxWriter } from "@eventbus/outbox"
 import { Deferred, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,7 +11,7 @@ type Table = SqlClient.SqlClient | OutboxStore.OutboxStore
 const aggregates = 1000
 const payload = new Uint8Array(500).fill(120)
 
-/** Inserts rows of 500 bytes; `hotShare` of them belong to one aggregate, the others to 1,000 aggregates in turn. */
+/** Inserts rows of 500 bytes. A share of them, `hotShare`, belongs to one aggregate, the others to 1,000 aggregates in rotation. */
 export const fill: (rows: number, hotShare?: number) => Effect.Effect<void, unknown, Table> = Effect.fnUntraced(
   function* (rows, hotShare = 0) {
     const store = yield* OutboxStore.OutboxStore
@@ -29,7 +29,7 @@ export const fill: (rows: number, hotShare?: number) => Effect.Effect<void, unkn
   }
 )
 
-/** Statistics are up to date, and the log of the filling is written. */
+/** Updates the statistics, and flushes the log of the inserts. */
 export const settle = SqlClient.SqlClient.use((sql) =>
   sql.onDialectOrElse({
     mysql: () => sql.unsafe("ANALYZE TABLE outbox_event").unprepared,
@@ -39,7 +39,7 @@ export const settle = SqlClient.SqlClient.use((sql) =>
   })
 )
 
-/** Empties a table of so many rows. */
+/** Drains a table of this many rows. */
 export type Work = (rows: number) => Effect.Effect<unknown, unknown, Table>
 
 export interface Backlog {
@@ -48,7 +48,7 @@ export interface Backlog {
   readonly hotShare?: number
 }
 
-/** The pace of `work`, which empties the table. A first, smaller backlog warms it up. */
+/** The rate of `work`, which drains the table. A smaller backlog warms it up first. */
 export const drainedBy = (backlog: Backlog, work: Work): Effect.Effect<Samples, unknown> =>
   Effect.gen(function* () {
     yield* fill(Math.ceil(backlog.rows / 5), backlog.hotShare)
@@ -65,7 +65,7 @@ export const drainedBy = (backlog: Backlog, work: Work): Effect.Effect<Samples, 
 
 type Shape = Layer.Layer<OutboxWriter.OutboxWriter, unknown, SqlClient.SqlClient | ListenerRegistry.ListenerRegistry>
 
-/** An outbox that runs until it has delivered so many. Closing it flushes the marks, so they are part of the time. */
+/** An outbox that runs until it has delivered this many events. Closing it flushes the marks, so they are part of the time. */
 export const deliverAll =
   (shape: Shape, listener?: ListenerRegistry.EventListener): Work =>
   (rows) =>
@@ -84,7 +84,7 @@ export const deliverAll =
 
 const busy = { batchSize: 500, coldQueueCapacity: 4000 } as const
 
-/** The shapes that take part, with the settings of a busy table. */
+/** The variants of the outbox, with the settings of a busy table. */
 export const single = (onDone: "keep" | "delete"): Shape => Outbox.singleNode({ onDone, ...busy })
 
 export const multi = (onDone: "keep" | "delete"): Shape =>

@@ -21,7 +21,7 @@ const dueBatch = (sql: Sql): string => {
   return `SELECT event_id, aggregate_id, payload FROM outbox_event WHERE status IN (0, 2) AND ${at} <= ${now} ORDER BY ${at}, seq LIMIT 500 ${lock}`
 }
 
-/** A statement about the batch: PostgreSQL takes the ids as one array. */
+/** A statement about the batch. PostgreSQL takes the ids as one array. */
 const onBatch = (sql: Sql, verb: string, rows: ReadonlyArray<Row>): Effect.Effect<void, SqlError.SqlError> => {
   if (rows.length === 0) return Effect.void
   const ids = rows.map((row) => row.event_id)
@@ -35,7 +35,7 @@ const onBatch = (sql: Sql, verb: string, rows: ReadonlyArray<Row>): Effect.Effec
 const repeatUntilEmpty = <E, R>(batch: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.asVoid(Effect.repeat(batch, { until: (rows) => rows.length === 0 }))
 
-/** Lock a batch, mark it done in the same transaction. */
+/** Locks a batch and marks it done in the same transaction. */
 export const lockAndMark = SqlClient.SqlClient.use((sql) => {
   const now = sql.onDialectOrElse({
     mysql: () => "UTC_TIMESTAMP(6)",
@@ -47,7 +47,7 @@ export const lockAndMark = SqlClient.SqlClient.use((sql) => {
   return repeatUntilEmpty(sql.withTransaction(batch))
 })
 
-/** Delete a batch and get it back, in one statement. PostgreSQL only. */
+/** Deletes a batch and returns it in one statement. PostgreSQL only. */
 export const lockAndDelete = SqlClient.SqlClient.use((sql) =>
   repeatUntilEmpty(
     sql.unsafe(
@@ -58,7 +58,7 @@ export const lockAndDelete = SqlClient.SqlClient.use((sql) =>
   )
 )
 
-/** Bucket by bucket: read a batch in order, delete it. */
+/** Reads a batch in order and deletes it, bucket by bucket. */
 export const bucketReadAndDelete = SqlClient.SqlClient.use((sql) =>
   Effect.forEach(
     Array(64).keys(),
@@ -75,7 +75,7 @@ export const bucketReadAndDelete = SqlClient.SqlClient.use((sql) =>
   )
 )
 
-/** Lock a batch, send it with the bare client and all acknowledgements, delete it. */
+/** Locks a batch, sends it with the bare client and all acknowledgements, and deletes it. */
 export const lockSendAndDelete = (brokers: ReadonlyArray<string>, topic: string) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

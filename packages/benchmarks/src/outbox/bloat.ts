@@ -1,4 +1,4 @@
-/** How large the table becomes under a steady stream of events, with the settings that the migration gives it and with others. */
+/** The size of the table under a steady stream of events, with the settings of the migration and with others. */
 import { ListenerRegistry, Outbox } from "@eventbus/outbox"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ const shapes = {
   claimed: Outbox.multiNode({ purge, claimLocking: { lockTimeout: "1 minute" } })
 }
 
-/** Other settings than the migration's, for comparison. */
+/** Settings other than the migration's, for comparison. */
 const settings = {
   migration: "SET (fillfactor = 100)",
   airy: "SET (fillfactor = 85)",
@@ -37,7 +37,7 @@ const measureSize = SqlClient.SqlClient.use((sql) =>
   )
 )
 
-/** Five events per transaction, as many transactions as it takes. */
+/** Writes five events per transaction, in as many transactions as needed. */
 const stream = ({ perSecond, seconds }: Parameters) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -49,7 +49,7 @@ const stream = ({ perSecond, seconds }: Parameters) =>
     }
   })
 
-/** Samples of the second half, when the table has found its size; `packed` is the same rows without a hole between them. */
+/** Samples of the second half, when the size of the table is stable. `packed` is the size of the same rows without holes. */
 const grow = (shape: (typeof shapes)[keyof typeof shapes], setting: keyof typeof settings, parameters: Parameters) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -78,7 +78,7 @@ const grow = (shape: (typeof shapes)[keyof typeof shapes], setting: keyof typeof
     }
   }).pipe(Effect.provide(Layer.fresh(postgres)))
 
-/** All of them at once: they share the machine and the time. Series are named `shape setting figure`. */
+/** All variants run concurrently and share the machine and the time. Series are named `shape setting figure`. */
 export const growth: Role<Parameters> = Effect.fnUntraced(function* ({ parameters }) {
   const series: Record<string, ReadonlyArray<number>> = {}
   const runs = Object.entries(shapes).flatMap(([name, shape]) =>

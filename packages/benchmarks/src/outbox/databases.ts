@@ -14,7 +14,7 @@ import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** A schema with the outbox tables in it, and a store that deletes or keeps what is done. */
+/** A schema with the outbox tables, and a store that deletes or keeps finished rows. */
 export type Database = Layer.Layer<SqlClient.SqlClient | OutboxStore.OutboxStore, unknown>
 
 const addressOf = (variable: string, port: number) => {

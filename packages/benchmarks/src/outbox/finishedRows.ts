@@ -1,4 +1,4 @@
-/** A table with a million finished rows in it: what claiming costs, and what a purge of them does to writers. */
+/** A table with a million finished rows: the cost of claims, and the effect of a purge on writers. */
 import { Outbox, OutboxStore, PurgeScheduler } from "@eventbus/outbox"
 import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,7 +17,7 @@ const insertDone = (rows: number) =>
       FROM generate_series(1, ${rows}) AS n`
   ).pipe(Effect.andThen(settle))
 
-/** Milliseconds of a look at the lag, as the health check takes it. */
+/** Duration in milliseconds of a query for the lag, as the health check makes it. */
 const lagTimes = Effect.gen(function* () {
   const store = yield* OutboxStore.OutboxStore
   const millis: Array<number> = []
@@ -29,7 +29,7 @@ const lagTimes = Effect.gen(function* () {
   return millis
 })
 
-/** Milliseconds of each claim of 500 until nothing is left. */
+/** Duration in milliseconds of each claim of 500 rows until the table is empty. */
 const claimAll = Effect.gen(function* () {
   const store = yield* OutboxStore.OutboxStore
   const millis: Array<number> = []
@@ -63,7 +63,7 @@ export const claiming: Role<Readonly<Record<"doneRows", number>>> = Effect.fnUnt
   }
 })
 
-/** A writer that commits one event after the other while everything is purged; how long its transactions took, before and meanwhile. */
+/** A writer commits one event after another during a purge. Returns the durations of its transactions, before and meanwhile. */
 export const purging: Role<Readonly<Record<"doneRows", number>>> = ({ parameters }) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** From the COMMIT being sent to the listener being called, at a steady rate, in this process and in another one. */
+/** The time from sending the COMMIT to calling the listener, at a steady rate, in this process and in another one. */
 import { ListenerRegistry, Outbox, type OutboxWriter } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,7 +11,7 @@ type Parameters = Readonly<Record<"perSecond" | "seconds" | "warmup", number>>
 const body = "x".repeat(500)
 const idOf = (n: number): string => `e${n}`
 
-/** Where the listener notes when each event came. A duplicate would not move it. */
+/** The time at which the listener received each event. A duplicate does not change it. */
 const recorder = () => {
   const receivedAt: Array<number> = []
   const registry = ListenerRegistry.layerAll((event) =>
@@ -22,7 +22,7 @@ const recorder = () => {
   return { receivedAt, registry }
 }
 
-/** Writes events, one transaction each; returns when each COMMIT was sent. */
+/** Writes events, one transaction each. Returns the times at which each COMMIT was sent. */
 const writeSteadily: (
   parameters: Parameters
 ) => Effect.Effect<ReadonlyArray<number>, unknown, SqlClient.SqlClient | OutboxWriter.OutboxWriter> = Effect.fnUntraced(
@@ -62,7 +62,7 @@ export const hotPath: Role<Parameters> = ({ parameters }) => {
 /** The schema that both processes of a round use. */
 const schemaOfRound = ({ groupId }: Pick<Round<Parameters>, "groupId">) => groupId.replaceAll(/\W/g, "_")
 
-/** A writer without a relay; a relay in another process hears of it through LISTEN and NOTIFY. */
+/** A writer without a relay. A relay in another process learns of its events through LISTEN and NOTIFY. */
 export const anotherProcess: Role<Parameters> = Effect.fnUntraced(function* (round) {
   const schema = schemaOfRound(round)
   yield* schemaOf(schema, "SCHEMA", postgresIn("public", 1))
@@ -77,7 +77,7 @@ export const anotherProcess: Role<Parameters> = Effect.fnUntraced(function* (rou
   }).pipe(Effect.provide(Layer.provideMerge(Outbox.writerOnly(), withTables(postgresIn(schema)))))
 }, Effect.scoped)
 
-/** The other process of it. */
+/** The other process, with the relay. */
 export const relay: Role<Parameters> = (round) => {
   const { receivedAt, registry } = recorder()
   return Effect.gen(function* () {

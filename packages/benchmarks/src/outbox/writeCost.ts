@@ -1,4 +1,4 @@
-/** The cost of a write to the caller: transactions of one insert and one event, against transactions of two plain inserts. */
+/** The cost of a write for the caller: transactions of one insert and one event, against transactions of two plain inserts. */
 import { Outbox } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { postgres } from "./databases.ts"
 const text = "x".repeat(500)
 const slices = 20
 
-/** Slices of both kinds in turn, so that both see the same machine: milliseconds per transaction, and the ratio slice by slice. */
+/** Alternates slices of both kinds, so that both see the same machine. Returns milliseconds per transaction, and the ratio slice by slice. */
 export const writeCost: Role<Readonly<Record<"transactions", number>>> = ({ parameters }) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

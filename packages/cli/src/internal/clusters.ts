@@ -9,7 +9,7 @@ import { type CommandFailed, refuse, refuseUsage } from "./failures.ts"
 
 const defaultCluster = "default"
 
-/** `brokers` stand for those of the cluster `default`, whose other settings stay. */
+/** The clusters of the configuration. `brokers` replaces the addresses of the cluster `default` and keeps its other settings. */
 export const layer = (
   configuration: Configuration.Configuration,
   brokers: Option.Option<string>
@@ -27,7 +27,7 @@ export const layer = (
       const names = unknown.map(({ name, cluster }) => `binding '${name}' is on cluster '${cluster}'`).join(", ")
       const known = clusters.size === 0 ? "none" : Array.from(clusters.keys()).join(", ")
       return yield* refuse(
-        `${names}; eventbus.clusters names ${known}. --brokers says where cluster '${defaultCluster}' is.`
+        `${names}; eventbus.clusters has ${known}. --brokers sets the brokers of cluster '${defaultCluster}'.`
       )
     }
     return Clusters.layerMap(new Map(Array.from(clusters, ([alias, options]) => [alias, KafkaJs.layer(options)])))

@@ -1,5 +1,5 @@
 /**
- * The configuration that a command works on, and the mistakes in it.
+ * Reads the configuration of a command and formats its mistakes.
  */
 import { Configuration, type Handlers } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
@@ -10,11 +10,11 @@ import { counted } from "./text.ts"
 interface Source {
   readonly file: string
   readonly profile: ReadonlyArray<string>
-  /** Whether they fit is checked, too. */
+  /** Handlers to check the bindings against. Default: not checked. */
   readonly handlers?: Handlers.Handlers<unknown>
 }
 
-/** Without profiles on the command line, those of the environment count. */
+/** Reads the file. Without profiles on the command line, `EVENTBUS_PROFILE` applies. */
 export const read = ({
   file,
   profile,
@@ -22,15 +22,15 @@ export const read = ({
 }: Source): Effect.Effect<Configuration.Configuration, EventBusError.ConfigurationValidation> =>
   Configuration.load(file, { ...(profile.length > 0 && { profile }), ...(handlers !== undefined && { handlers }) })
 
-/** For commands that need it to be right. */
+/** Reads the file and fails when it has a mistake. */
 export const readValid = (source: Source): Effect.Effect<Configuration.Configuration, CommandFailed> =>
   Effect.catchTag(read(source), "ConfigurationValidation", ({ issues }) => refuse(mistakes(source.file, issues)))
 
-/** A line for each, as compilers write them, so that editors find the place. */
+/** One line for each mistake in the format of compilers, so that editors find the location. */
 export const mistakes = (file: string, issues: ReadonlyArray<EventBusError.ConfigurationIssue>): string =>
   [...issues.map((issue) => line(file, issue)), `${file}: ${counted(issues.length, "mistake")}`].join("\n")
 
 const line = (file: string, { path, found, allowed, at }: EventBusError.ConfigurationIssue): string => {
-  const place = [at?.file ?? file, at?.line, at?.column].filter((part) => part !== undefined).join(":")
-  return `${place}: ${path === "" ? "" : `${path}: `}found ${found}, allowed is ${allowed}`
+  const location = [at?.file ?? file, at?.line, at?.column].filter((part) => part !== undefined).join(":")
+  return `${location}: ${path === "" ? "" : `${path}: `}found ${found}, allowed is ${allowed}`
 }

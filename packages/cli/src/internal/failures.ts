@@ -1,19 +1,19 @@
 /**
- * How a command ends that cannot do what it was asked: with a message on standard error, and an exit code that says of what kind it is.
+ * The failures of commands: a message on standard error, and an exit code for the kind of failure.
  */
 import { Data, Effect, Runtime } from "effect"
 
-/** The exit code of the process. `0`: done. `130`: ended by a signal, after everything was finished. */
+/** The exit codes of failures. Others: `0` for done, `130` for a graceful stop after a signal. */
 export const exitCodes = {
-  /** The answer is no: mistakes in the configuration, something is missing on the cluster, no such record. */
+  /** The answer is no: the configuration has mistakes, the cluster lacks something, or the record does not exist. */
   refused: 1,
-  /** The command line itself: an unknown flag, a missing argument. */
+  /** The command line is wrong: an unknown flag or a missing argument. */
   usage: 2,
-  /** A cluster or a file that is needed cannot be reached. */
+  /** A required cluster or file cannot be reached. */
   unavailable: 3
 } as const
 
-/** The message alone is printed. It is empty when everything has been said. */
+/** A failed command. Only its message is printed; an empty message means that the output says everything. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
   readonly code: (typeof exitCodes)[keyof typeof exitCodes]
@@ -27,7 +27,7 @@ export const refuse = (message: string): Effect.Effect<never, CommandFailed> =>
 export const refuseUsage = (message: string): Effect.Effect<never, CommandFailed> =>
   Effect.fail(new CommandFailed({ message, code: exitCodes.usage }))
 
-/** The message of an error of the connector is made for people. */
+/** Fails with the message of a connector error, which is written for people. */
 export const unavailable = <A, E extends { readonly message: string }, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, CommandFailed, R> =>

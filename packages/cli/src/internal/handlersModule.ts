@@ -1,5 +1,5 @@
 /**
- * The module with a program's handlers, named on the command line.
+ * The module with a program's handlers, as `--handlers` names it.
  */
 import { Handlers } from "@eventbus/config"
 import { Effect, Path, Predicate } from "effect"
@@ -12,7 +12,7 @@ export const flag = Flag.String("handlers").pipe(Flag.withMetavar("module"))
 const shapes =
   "export default Application.make({ handlers, layer }), or export `handlers`: Handlers.make({ ... }), or functions by name"
 
-/** Runs the module, and reads what it exports. */
+/** Imports the module and reads its exports. */
 export const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<Application.Application, CommandFailed, Path.Path> {

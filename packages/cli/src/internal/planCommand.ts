@@ -1,5 +1,5 @@
 /**
- * `eventbus plan`: what the bindings of a configuration mean, and what their clusters lack for them.
+ * `eventbus plan`: the topics, consumers and retries that a configuration implies, and the differences to the clusters.
  */
 import { Configuration } from "@eventbus/config"
 import { type Binding, type Broker, Plan } from "@eventbus/core"
@@ -11,11 +11,11 @@ import { CommandFailed, exitCodes, refuse } from "./failures.ts"
 import * as Flags from "./flags.ts"
 import { planText } from "./planText.ts"
 
-/** A plan, and what a look at the cluster came to, if there was one. */
+/** A plan with the findings on its cluster, if the cluster was checked. */
 interface Report {
   readonly plan: Plan.Plan
   readonly findings?: ReadonlyArray<Plan.Finding>
-  /** Why the cluster could not be looked at. */
+  /** Why the cluster could not be checked. */
   readonly unreachable?: string
 }
 
@@ -30,7 +30,7 @@ export const plan = Command.make(
       Flag.between(0, 1_000)
     ),
     check: Flag.Boolean("check").pipe(
-      Flag.withDescription("Looks at the clusters of the file, changes nothing, and says what is missing"),
+      Flag.withDescription("Checks the clusters of the file without changing them, and prints what is missing"),
       Flag.withDefault(false)
     ),
     brokers: Flags.brokers,
@@ -49,7 +49,7 @@ export const plan = Command.make(
 ).pipe(
   Command.withShortDescription("Prints what the bindings imply, and what a cluster lacks for them"),
   Command.withDescription(
-    "Prints the topics, consumers, retry times and memory that each binding implies; with --check or --brokers also what is missing on the cluster."
+    "Prints the topics, consumers, retry times and memory that each binding implies; with --check or --brokers also what the cluster lacks."
   ),
   Command.withExamples([
     { command: "eventbus plan app.yaml", description: "From the file alone" },
@@ -87,7 +87,7 @@ const text = ({ plan, findings, unreachable }: Report): string =>
     unreachable === undefined ? findings?.map(({ severity, message }) => [severity, message]) : [["error", unreachable]]
   )
 
-/** The printed plan says why. */
+/** Fails without a message, since the printed plan states the reasons. */
 const conclude = (reports: ReadonlyArray<Report>): Effect.Effect<void, CommandFailed> => {
   if (reports.some(({ unreachable }) => unreachable !== undefined)) {
     return Effect.fail(new CommandFailed({ message: "", code: exitCodes.unavailable }))

@@ -1,11 +1,11 @@
 /**
- * A plan as text for people: aligned columns, 100 characters wide at most where names allow.
+ * A plan as text for people: aligned columns, at most 100 characters wide where names allow.
  */
 import type { Plan } from "@eventbus/core"
 import { Duration } from "effect"
 import { columns, counted, indent } from "./text.ts"
 
-/** `found` undefined: no cluster was asked. */
+/** `found` is undefined when no cluster was checked. */
 export const planText = (
   plan: Plan.Plan,
   found: ReadonlyArray<readonly [severity: string, message: string]> | undefined
@@ -63,12 +63,12 @@ const ending = (onExhausted: Plan.Plan["onExhausted"]): string =>
   onExhausted === "halt" ? "its partition halts" : "dead letter topic"
 
 const onCluster = (found: ReadonlyArray<readonly [string, string]>): ReadonlyArray<string> =>
-  found.length === 0 ? ["everything is there"] : columns(found)
+  found.length === 0 ? ["nothing is missing"] : columns(found)
 
 const span = ({ earliestMillis, latestMillis }: Plan.TimeRange): string =>
   time(earliestMillis) === time(latestMillis) ? time(latestMillis) : `${time(earliestMillis)} to ${time(latestMillis)}`
 
-/** To a tenth of a second, and to a second from a minute on. */
+/** Rounds to a tenth of a second, and to a second from a minute on. */
 const time = (millis: number): string => {
   const precision = millis < 1_000 ? 1 : millis < 60_000 ? 100 : 1_000
   return Duration.format(Duration.millis(Math.round(millis / precision) * precision))

@@ -1,5 +1,5 @@
 /**
- * `eventbus run`: the bindings of a configuration, with the handlers of a module, until a signal ends them.
+ * `eventbus run`: runs the bindings of a configuration with the handlers of a module, until a signal.
  */
 import { Configuration } from "@eventbus/config"
 import { Effect, Layer, Logger, Predicate } from "effect"
@@ -50,7 +50,7 @@ export const run = Command.make(
   ])
 )
 
-/** An error of the connector, or of the program's own layer. */
+/** The failure of the connector, or of the program's own layer. */
 const failed = (error: unknown): CommandFailed =>
   new CommandFailed({
     message: Predicate.hasProperty(error, "message") ? String(error.message) : String(error),

@@ -1,8 +1,8 @@
 /**
- * Lines for a terminal.
+ * Text for a terminal.
  */
 
-/** Rows as lines whose columns stand under each other. */
+/** Rows as lines with aligned columns. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const count = Math.max(0, ...rows.map((row) => row.length))
   const widths = Array.from({ length: count }, (_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
@@ -17,6 +17,6 @@ export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArr
 
 export const indent = (depth: number, line: string): string => `${"  ".repeat(depth)}${line}`
 
-/** `1 topic`, `2 topics`, with thousands set apart. */
+/** `1 topic`, `2 topics`, with a space between thousands. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en-US").replaceAll(",", " ")} ${count === 1 ? one : many}`

@@ -1,5 +1,5 @@
 /**
- * `eventbus trail`: the way of one record through main topic, retry topics and dead letter topic, from what lies in the cluster.
+ * `eventbus trail`: the path of one record through main topic, retry topics and dead letter topic, read from the cluster.
  */
 import { Configuration } from "@eventbus/config"
 import { Broker, Clusters as CoreClusters, Plan, Trail } from "@eventbus/core"
@@ -22,7 +22,7 @@ export const trail = Command.make(
     ),
     at: Flag.String("at").pipe(
       Flag.withMetavar("partition@offset"),
-      Flag.withDescription("The record at this place of the main topic, such as 3@17"),
+      Flag.withDescription("The record at this position of the main topic, such as 3@17"),
       Flag.optional
     ),
     profile: Flags.profile,
@@ -42,7 +42,7 @@ export const trail = Command.make(
     )
     if (json) yield* Console.log(JSON.stringify({ hops }, withoutBigInts, 2))
     else if (hops.length > 0) yield* Console.log(Trail.format(hops))
-    if (hops.length === 0) return yield* refuse(json ? "" : "nothing of such a record is left")
+    if (hops.length === 0) return yield* refuse(json ? "" : "no topic holds such a record any more")
   })
 ).pipe(
   Command.withShortDescription("Follows one record through its topics"),
@@ -73,15 +73,14 @@ const selectorOf = (
   key: Option.Option<string>,
   at: Option.Option<string>
 ): Effect.Effect<Trail.Selector, CommandFailed> => {
-  if (Option.isSome(key) === Option.isSome(at))
-    return refuseUsage("a record is named by --key, or by --at: one of them")
+  if (Option.isSome(key) === Option.isSome(at)) return refuseUsage("name the record by --key or by --at, not by both")
   if (Option.isSome(key)) return Effect.succeed({ key: key.value })
   const text = Option.getOrElse(at, () => "")
-  const place = /^(\d{1,9})@(\d{1,18})$/.exec(text)
-  return place === null
+  const match = /^(\d{1,9})@(\d{1,18})$/.exec(text)
+  return match === null
     ? refuseUsage(`--at is "${text}"; allowed is partition@offset, such as 3@17`)
-    : Effect.succeed({ partition: Number(place[1]), offset: BigInt(place[2]!) })
+    : Effect.succeed({ partition: Number(match[1]), offset: BigInt(match[2]!) })
 }
 
-/** Offsets are exact as text. */
+/** Offsets become text, so that they stay exact. */
 const withoutBigInts = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value)

@@ -1,5 +1,5 @@
 /**
- * `eventbus validate`: every mistake of a configuration, at once.
+ * `eventbus validate`: prints every mistake of a configuration.
  */
 import type { Configuration } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
@@ -17,7 +17,7 @@ export const validate = Command.make(
     file: Flags.file,
     profile: Flags.profile,
     handlers: HandlersModule.flag.pipe(
-      Flag.withDescription("A module with the handlers: whether each binding has one that fits is checked, too"),
+      Flag.withDescription("A module with handlers: also checks that each binding has a handler that fits"),
       Flag.optional
     ),
     json: Flags.json
@@ -36,7 +36,7 @@ export const validate = Command.make(
 ).pipe(
   Command.withShortDescription("Checks a configuration, and prints every mistake"),
   Command.withDescription(
-    "Checks a configuration and prints every mistake with its place, what was found and what is allowed. Asks no cluster."
+    "Checks a configuration and prints every mistake with its location, the value and the allowed values. Connects to no cluster."
   ),
   Command.withExamples([
     { command: "eventbus validate app.yaml", description: "The file, and app.yaml's includes" },
