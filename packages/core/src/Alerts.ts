@@ -7,6 +7,7 @@ export type Level = "warning" | "critical"
 
 /** A figure above a limit fires; one that equals it does not. */
 export interface Limits {
+  /** The limit of a warning. */
   readonly warning: number
   /** At least `warning`. */
   readonly critical: number

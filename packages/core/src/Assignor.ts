@@ -8,7 +8,9 @@ import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
 
 /** A member, as the group knows it. */
 export interface Candidate {
+  /** The member id that the coordinator gave. */
   readonly memberId: string
+  /** The topics that the member subscribes to. */
   readonly topics: ReadonlySet<string>
   /** Keys (`ConsumerRecord.partitionKey`) of what it holds now. */
   readonly holds: ReadonlySet<string>

@@ -6,13 +6,17 @@
 
 /** One header of a record. A key may repeat, order matters, and a value may be null (Kafka's wire format allows all three). */
 export interface Header {
+  /** Its name, as UTF-8 text. May be empty. */
   readonly key: string
+  /** Its bytes; null differs from empty. */
   readonly value: Uint8Array | null
 }
 
 /** The coordinates of a partition. */
 export interface TopicPartition {
+  /** The topic. */
   readonly topic: string
+  /** The number of the partition, from 0. */
   readonly partition: number
 }
 
@@ -30,16 +34,19 @@ export interface ConsumerRecord extends RecordPosition {
   readonly key: Uint8Array | null
   /** Original bytes; null is a tombstone, which differs from an empty value. */
   readonly value: Uint8Array | null
+  /** Headers in the order in which they were written. */
   readonly headers: ReadonlyArray<Header>
 }
 
 /** A record to publish. */
 export interface ProducerRecord {
+  /** The topic to publish to. */
   readonly topic: string
   /** Chooses the partition (Kafka's murmur2) unless `partition` is set; null spreads records over the partitions. */
   readonly key: Uint8Array | null
   /** null publishes a tombstone. */
   readonly value: Uint8Array | null
+  /** Headers, written in this order. Default: none. */
   readonly headers?: ReadonlyArray<Header>
   /** Overrides the partition chosen by key. */
   readonly partition?: number

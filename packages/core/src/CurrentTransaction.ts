@@ -8,6 +8,7 @@ import type { Producer } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type { ProducerRecord, RecordMetadata } from "./ConsumerRecord.ts"
 
+/** The transaction of the record that is being handled, as a producer. */
 export class CurrentTransaction extends Context.Service<CurrentTransaction, Producer>()(
   "@eventbus/core/CurrentTransaction"
 ) {}

@@ -12,11 +12,13 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
 import * as TopicName from "./TopicName.ts"
 
-/** Why a record is dead-lettered: what a target may be chosen by. */
+/** Why a record is dead-lettered. A function of the settings may choose the topic by it. */
 export interface FailureSummary {
+  /** Why the connector gave the record up. */
   readonly reason: DeadLetterReason
   /** Never empty. */
   readonly exceptionClass: string
+  /** The message of the last error. May be empty. */
   readonly message: string
   /** The `_tag` of a tagged error. */
   readonly tag: string | undefined
@@ -37,7 +39,7 @@ export interface HeaderSets {
   readonly trailJson?: boolean | undefined
 }
 
-/** What every strategy takes. */
+/** The settings that every strategy takes. */
 export interface Settings {
   /** The dead letter topic is `{topic}.{topicSuffix}` then. Default: what the binding's `naming` says, `{topic}.DLT`. */
   readonly topicSuffix?: string | undefined
@@ -46,9 +48,11 @@ export interface Settings {
    * binding reads. Strategy, replay and statistics look after the dead letter topic alone. Default: all go there.
    */
   readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
+  /** Headers of other systems to write beside the connector's. Default: none. */
   readonly headers?: HeaderSets | undefined
 }
 
+/** The settings of a scheduled replay. */
 export interface ReplaySettings {
   /** Records younger than this, since they were dead-lettered, wait. */
   readonly cooldownMillis: number
@@ -59,11 +63,16 @@ export interface ReplaySettings {
 }
 
 /** A strategy with its settings. `R` is what its handler requires. */
-export type DeadLetter<R = never> = { readonly settings: Settings } & (
+export type DeadLetter<R = never> = {
+  /** The settings that all strategies have. */
+  readonly settings: Settings
+} & (
   | { readonly _tag: "StoreOnly" }
   | {
       readonly _tag: "AlertAndStore"
+      /** The handler of the strategy: it gets each dead letter. */
       readonly handler: (record: DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
+      /** How long the handler may take, in milliseconds. */
       readonly timeoutMillis: number
     }
   | ({ readonly _tag: "ScheduledReplay" } & ReplaySettings)
@@ -72,7 +81,17 @@ export type DeadLetter<R = never> = { readonly settings: Settings } & (
 
 /** Settings outside of what is allowed; all of them at once. */
 export class InvalidDeadLetter extends Schema.TaggedError<InvalidDeadLetter>()("InvalidDeadLetter", {
-  issues: Schema.Array(Schema.Struct({ path: Schema.String, found: Schema.String, allowed: Schema.String }))
+  /** Every setting that is not allowed. */
+  issues: Schema.Array(
+    Schema.Struct({
+      /** The setting, such as `cooldown`. */
+      path: Schema.String,
+      /** The value that was given, as text. */
+      found: Schema.String,
+      /** The values that are allowed. */
+      allowed: Schema.String
+    })
+  )
 }) {
   override get message(): string {
     return this.issues.map(({ path, found, allowed }) => `${path} is ${found}; allowed: ${allowed}`).join("\n")

@@ -12,7 +12,9 @@ import * as Spring from "./internal/record/springHeaders.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
 export interface TierFailureRecord {
+  /** The tier; 0 is the main topic. */
   readonly tier: number
+  /** The class of the last error in that tier. */
   readonly exceptionClass: string
   /** Epoch milliseconds. Default 0. */
   readonly exhaustedAt: number
@@ -20,11 +22,15 @@ export interface TierFailureRecord {
   readonly attempts: number
 }
 
+/** A dead letter, read from its headers. A header that is missing or malformed has the default of its field. */
 export interface DeadLetterRecord {
   /** Whose headers say where the record was first; `none`: nobody's, and the four `original…` fields are those of the dead letter itself. */
   readonly originFrom: "eventbus" | "spring" | "none"
+  /** The topic that the record was first in. */
   readonly originalTopic: string
+  /** Its partition there. */
   readonly originalPartition: number
+  /** Its offset there. */
   readonly originalOffset: bigint
   /** Epoch milliseconds. */
   readonly originalTimestamp: number
@@ -32,6 +38,7 @@ export interface DeadLetterRecord {
   readonly key: Uint8Array | null
   /** Original bytes. */
   readonly value: Uint8Array | null
+  /** All headers of the dead letter, in order. */
   readonly headers: ReadonlyArray<Header>
   /** Undefined for a record that another system dead-lettered. */
   readonly dltReason: DeadLetterReason | undefined

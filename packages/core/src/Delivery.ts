@@ -3,8 +3,11 @@
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 
+/** One decoded record, as a handler gets it. */
 export interface Delivery<out K, out V> {
+  /** The decoded key. */
   readonly key: K
+  /** The decoded value. */
   readonly value: V
   /** The record as fetched: original bytes, exact offset, headers in order. */
   readonly record: ConsumerRecord
@@ -13,6 +16,7 @@ export interface Delivery<out K, out V> {
    * `x-eventbus-consumer-instance` (`{hostname}-{index}`). Headers of those names that came with the record are replaced.
    */
   readonly headers: ReadonlyArray<Header>
+  /** The name of the binding. */
   readonly bindingName: string
   /** `{topic}-{partition}-{offset}` of the topic that the record was first in: names it once and for all, through all tiers, for idempotent handlers. */
   readonly deduplicationKey: string
@@ -24,7 +28,9 @@ export interface Delivery<out K, out V> {
 
 /** What a `handleBatch` handler receives: consecutive records of one partition. */
 export interface Batch<out K, out V> {
+  /** The topic of all records. */
   readonly topic: string
+  /** The partition of all records. */
   readonly partition: number
   /** One or more, in offset order. */
   readonly deliveries: ReadonlyArray<Delivery<K, V>>

@@ -64,6 +64,7 @@ export type TierCommand = (
   options?: { readonly tier?: number }
 ) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
+/** The bindings of one program, by name, and their commands. */
 export class EventBusConnector extends Context.Service<
   EventBusConnector,
   {
@@ -83,6 +84,7 @@ export class EventBusConnector extends Context.Service<
     readonly resume: TierCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
+    /** The state of a binding. */
     readonly getState: (name: string) => Effect.Effect<ContainerState, BindingLookupError>
     /** Every binding as it is now, its partitions with their lag included. Asks no broker. */
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>

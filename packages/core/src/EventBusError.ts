@@ -1,5 +1,5 @@
 /**
- * What the connector itself refuses or reports, as tagged errors (the `EventBusException` family, connector seed §11).
+ * Errors of the connector itself, as tagged errors (the `EventBusException` family, connector seed §11).
  */
 import { Schema } from "effect"
 import type { ConsumerRecord } from "./ConsumerRecord.ts"
@@ -18,7 +18,7 @@ export class InvalidContainerState extends Schema.TaggedError<InvalidContainerSt
   current: ContainerState,
   /** The states in which the command is allowed. */
   required: Schema.Array(ContainerState),
-  /** What else the caller should know, such as who holds a pause. */
+  /** More that the caller should know, such as the reasons of a pause. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -146,7 +146,14 @@ export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("Batc
   /** `from`: the batch failed at one record. `these`: the named records failed. */
   kind: Schema.Literals(["from", "these"]),
   /** The failed records by their index in the batch, from 0, each with its error. */
-  failures: Schema.NonEmptyArray(Schema.Struct({ index: Schema.Int, error: Schema.Unknown }))
+  failures: Schema.NonEmptyArray(
+    Schema.Struct({
+      /** Index in the batch, from 0. */
+      index: Schema.Int,
+      /** Any value that the handler failed with for this record. */
+      error: Schema.Unknown
+    })
+  )
 }) {
   /** Index of the first record that failed. */
   get failedIndex(): number {
@@ -176,17 +183,6 @@ export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("Batc
   }
 }
 
-/** A dead letter could not be published (yet). The source record stays unfinished and the publish is repeated. */
-export class DltPublish extends Schema.TaggedError<DltPublish>()("DltPublish", {
-  binding: Schema.String,
-  topic: Schema.String,
-  detail: Schema.String
-}) {
-  override get message(): string {
-    return `Binding '${this.binding}' cannot publish to dead letter topic '${this.topic}': ${this.detail}`
-  }
-}
-
 /** Any error of the connector. */
 export type EventBusException =
   | InvalidContainerState
@@ -198,4 +194,3 @@ export type EventBusException =
   | ConnectorClosed
   | ProcessingBudgetExceeded
   | BatchProcessing
-  | DltPublish

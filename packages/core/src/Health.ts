@@ -10,9 +10,12 @@ import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { PauseReason } from "./internal/partition/pauseReasons.ts"
 
+/** The status of all bindings together. */
 export type Status = "UP" | "DEGRADED" | "DOWN"
 
+/** How the bindings of a program are, with the reasons. */
 export interface Health {
+  /** The worst status of the reasons; `UP` without any. */
   readonly status: Status
   /** Liveness: false only when a new process could help, that is for `PollLoopStuck`. Not for a cluster that is away. */
   readonly live: boolean
@@ -39,18 +42,23 @@ interface Stuck extends OfBinding, TopicPartition {
   readonly forMillis: number
 }
 
+/** Something that is not as it should be. */
 export type Reason =
   /** No broker of the cluster answers. Its bindings go on by themselves when one does. */
   | (Since & {
       readonly _tag: "ClusterUnreachable"
+      /** The alias of the cluster. */
       readonly cluster: string
+      /** The bindings on it. */
       readonly bindings: ReadonlyArray<string>
+      /** The last error. */
       readonly error: BrokerError
     })
   /** The client died for another reason; it is started again, and again. */
   | (OfBinding &
       Since & {
         readonly _tag: "ConsumerCrashed"
+        /** The index of the consumer, from 0. */
         readonly consumer: number
         readonly error: BrokerError
         /** In a row. */
@@ -62,8 +70,10 @@ export type Reason =
   | (OfBinding &
       Since & {
         readonly _tag: "PublisherFailing"
+        /** The topic that this is about. */
         readonly topic: string
         readonly error: BrokerError
+        /** Copies that wait. */
         readonly copies: number
       })
   /** A record has waited for five seconds or more for what its serde needs to read it, such as a schema. Nothing is lost, and nothing behind it goes on. */
@@ -75,18 +85,29 @@ export type Reason =
   | (OfBinding &
       Since & {
         readonly _tag: "BreakerOpen"
+        /** The state of the breaker. */
         readonly state: CircuitBreaker.State
+        /** When it looks at the dependency again, epoch milliseconds; undefined when somebody has to decide. */
         readonly nextProbeAtMillis: number | undefined
       })
   /** An operator, or a record that halted its partition, holds the binding. */
-  | (OfBinding & Since & { readonly _tag: "Paused"; readonly by: ReadonlyArray<PauseReason> })
-  | (OfBinding & { readonly _tag: "TierPaused"; readonly tier: number })
+  | (OfBinding &
+      Since & {
+        readonly _tag: "Paused"
+        /** The reasons that hold it. */
+        readonly by: ReadonlyArray<PauseReason>
+      })
+  | (OfBinding & {
+      readonly _tag: "TierPaused"
+      /** The retry tier, from 1. */
+      readonly tier: number
+    })
   /** A consumer has not been running yet since its binding was started. */
   | (OfBinding & Since & { readonly _tag: "Starting"; readonly consumer: number })
   /** The connector is closing: bindings drain, and no new ones are taken. */
   | { readonly _tag: "Closing" }
 
-/** What a reason makes of the whole. */
+/** The status that a reason alone leads to. */
 export const severity = (reason: Reason): Exclude<Status, "UP"> => severities[reason._tag]
 
 const severities = {

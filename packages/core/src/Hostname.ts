@@ -6,6 +6,7 @@
  */
 import { Context } from "effect"
 
+/** The name of this host. Read when a binding starts. */
 export const Hostname = Context.Reference<string>("@eventbus/core/Hostname", {
   defaultValue: () => globalThis.process?.env["HOSTNAME"] ?? "localhost"
 })

@@ -30,6 +30,7 @@ export interface Options<in K, in V> {
 
 /** One claim of one key: what its owner shows to complete, abandon or renew it. */
 export interface Token {
+  /** The key that is claimed. */
   readonly key: string
   /** Differs from that of every other claim of the key. */
   readonly id: string
@@ -41,17 +42,27 @@ export interface Token {
  * - `InProgress`: somebody else's, who may still fail; the lease runs out at `untilMillis` by the clock of this process, if nobody renews it.
  */
 export type Claim =
-  | { readonly _tag: "Started"; readonly token: Token }
+  | {
+      readonly _tag: "Started"
+      /** The token that completes, abandons or renews the claim. */
+      readonly token: Token
+    }
   | { readonly _tag: "Done" }
-  | { readonly _tag: "InProgress"; readonly untilMillis: number }
+  | {
+      readonly _tag: "InProgress"
+      /** When the lease of the owner runs out, epoch milliseconds. */
+      readonly untilMillis: number
+    }
 
 /** The store did not answer, or refused. What it was asked for may have happened all the same. */
 export class IdempotencyStoreError extends Schema.TaggedError<IdempotencyStoreError>()("IdempotencyStoreError", {
   /** Name of the store. */
   store: Schema.String,
+  /** The operation that failed. */
   operation: Schema.Literals(["open", "begin", "complete", "abandon", "renew"]),
   /** Whether the same call may succeed later. */
   retryable: Schema.Boolean,
+  /** The error of the store's client. */
   cause: Schema.Defect()
 }) {
   override get message(): string {
@@ -86,6 +97,7 @@ export class IdempotencyStore extends Context.Service<
   }
 >()("@eventbus/core/IdempotencyStore") {}
 
+/** The settings of `layerMemory`. */
 export interface MemoryOptions {
   /**
    * How many keys are kept, done and in progress together. Default 100,000; a whole number from 1. One more makes the store forget the key

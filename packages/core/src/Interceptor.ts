@@ -12,8 +12,11 @@ import type { ConsumerRecord } from "./ConsumerRecord.ts"
 export interface Call {
   /** The alias of the binding's cluster. */
   readonly cluster: string
+  /** The name of the binding. */
   readonly binding: string
+  /** The topic of the records. */
   readonly topic: string
+  /** The partition of the records. */
   readonly partition: number
   /** 0 on the main topic, else the first tier of the retry topic. */
   readonly tier: number
@@ -21,6 +24,7 @@ export interface Call {
   readonly records: ReadonlyArray<ConsumerRecord>
 }
 
+/** Wraps a call of a handler: it runs `handle`, and may do something before and after it. */
 export type Interceptor = <A, E, R>(handle: Effect.Effect<A, E, R>, call: Call) => Effect.Effect<A, E, R>
 
 /** Those of every binding, the outermost first. Read when a partition begins to be handled. A binding's own (`interceptors`) are within them. Default: none. */

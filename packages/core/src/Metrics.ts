@@ -1,21 +1,22 @@
 /**
  * The metrics of the connector (connector seed §4.13): every binding has them, without opt-in, in Effect's `Metric` registry, where any exporter finds them.
  *
- * Each binding also reports under the names of OpenTelemetry's semantic conventions for messaging. A series lives as long as what it tells of: those of a
- * partition until it is given up, those of a run until the binding stops, its state until the binding is removed. Labels are bounded: exception
- * classes to `mostExceptions` per binding, and none is a key, a value or a message of a record.
+ * Each binding also reports under OpenTelemetry's names for messaging. A series ends with what it is about: a partition's when it is given up, a run's when the
+ * binding stops. Labels are bounded: `mostExceptions` exception classes per binding, and never a key, a value or a message of a record.
  */
 import { Context } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ContainerState } from "./EventBusError.ts"
 
-/** A metric of the connector: what its exporters, dashboards and documentation are made from. */
+/** A metric of the connector. Exporters, dashboards and documentation are made from it. */
 export interface Definition {
   /** As in Effect's registry and in OpenTelemetry. */
   readonly name: string
+  /** Its kind, by OpenTelemetry's names. */
   readonly kind: "counter" | "gauge" | "histogram"
   /** `s` for seconds; otherwise a number of things. */
   readonly unit?: "s"
+  /** One sentence for dashboards and exporters. */
   readonly description: string
   /** The names of its labels. */
   readonly labels: ReadonlyArray<string>

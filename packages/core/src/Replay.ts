@@ -34,12 +34,15 @@ export interface DeadLetters {
   readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable>
 }
 
+/** A dead letter, and what was done about it. */
 export interface ListedDeadLetter {
+  /** The dead letter. */
   readonly letter: DeadLetterRecord
   /** `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. */
   readonly state: "waiting" | "dealt-with"
 }
 
+/** A part of a dead letter topic. */
 export interface Page {
   /** Of this partition. */
   readonly partition: number
@@ -64,6 +67,7 @@ export const Discarded = Schema.Struct({
 })
 export type Discarded = typeof Discarded.Type
 
+/** The result of a replay, in records. */
 export interface Report {
   /** Copies that are acknowledged. */
   readonly replayed: number
@@ -81,6 +85,7 @@ export interface Stats {
   readonly stored: number
   /** Of the counted ones, epoch milliseconds; undefined when there is none. */
   readonly oldestMillis: number | undefined
+  /** The newest of the counted ones, epoch milliseconds; undefined when there is none. */
   readonly newestMillis: number | undefined
   /** Of the counted ones, by the class of the last exception: at most 200 classes, all further ones as `other`. */
   readonly byExceptionClass: ReadonlyMap<string, number>
@@ -88,7 +93,9 @@ export interface Stats {
 
 /** The binding has no such tier. Nothing was replayed. */
 export class UnknownTier extends Schema.TaggedError<UnknownTier>()("UnknownTier", {
+  /** The tier that was asked for. */
   tier: Schema.Number,
+  /** How many tiers the binding has. */
   tiers: Schema.Number
 }) {
   override get message(): string {
@@ -100,7 +107,9 @@ export class UnknownTier extends Schema.TaggedError<UnknownTier>()("UnknownTier"
 
 /** Kafka deletes no records of a topic that is only compacted. Nothing was purged. */
 export class NotPurgeable extends Schema.TaggedError<NotPurgeable>()("NotPurgeable", {
+  /** The dead letter topic. */
   topic: Schema.String,
+  /** Its `cleanup.policy`. */
   cleanupPolicy: Schema.String
 }) {
   override get message(): string {

@@ -17,6 +17,7 @@ export class DecodeFailure extends Schema.TaggedError<DecodeFailure>()("DecodeFa
   /** All problems, as text; says what was expected. */
   detail: Schema.String
 }) {
+  /** Repeating cannot help. */
   readonly retryable = false
   override get message(): string {
     return `${this.serde} cannot decode the record: ${this.detail}`
@@ -32,32 +33,39 @@ export class EncodeFailure extends Schema.TaggedError<EncodeFailure>()("EncodeFa
   /** All problems, as text; says what was expected. */
   detail: Schema.String
 }) {
+  /** Repeating cannot help. */
   readonly retryable = false
   override get message(): string {
     return `${this.serde} cannot encode the value: ${this.detail}`
   }
 }
 
-/** What may say how bytes are to be read: the record that they are a part of. Its headers are parsed when they are looked at. */
+/** The record that bytes are a part of: its headers may say how to read them. They are parsed when they are looked at. */
 export type Source = Pick<ConsumerRecord, "headers">
 
+/** Decodes and encodes values of one type. */
 export interface Serde<A> {
   /** Shown in errors, logs and headers. */
   readonly name: string
+  /** Bytes to a value. null is a tombstone, or "no key". Never throws. */
   readonly decode: (bytes: Uint8Array | null, source?: Source) => Result.Result<A, DecodeFailure>
+  /** A value to bytes. Never throws. */
   readonly encode: (value: A) => Result.Result<Uint8Array | null, EncodeFailure>
   /** Headers without which a record of this value cannot be decoded. Default: none. */
   readonly headers?: (value: A) => ReadonlyArray<Header>
   /**
-   * What these bytes wait for before they can be decoded, such as a schema that is fetched; undefined when it is there, as it nearly always is. It does not
-   * fail: it lasts as long as an outage does. A partition waits for it with what is before the record handled, and ends it when it stops. Default: nothing.
+   * The effect that these bytes need before they can be decoded, such as the fetch of a schema; undefined when they need none, as nearly always. It does not
+   * fail: it lasts as long as an outage does. A partition handles the records before this one and then waits for the effect. It ends the effect when it stops.
+   * Default: none.
    */
   readonly prepare?: (bytes: Uint8Array | null, source?: Source) => Effect.Effect<void> | undefined
 }
 
 /** A serde of some type. Methods, so that every serde is one; a value of another type is refused by the serde itself. */
 export interface Any extends Pick<Serde<unknown>, "name" | "decode" | "prepare"> {
+  /** As that of `Serde`. */
   encode(value: unknown): ReturnType<Serde<unknown>["encode"]>
+  /** As those of `Serde`. */
   headers?(value: unknown): ReadonlyArray<Header>
 }
 

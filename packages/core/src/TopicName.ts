@@ -2,9 +2,11 @@
  * Names that are derived from a binding: retry topics, dead letter topic, containers, group members (rulings "Names").
  */
 
-/** What a strategy may use to build a name. */
+/** The parts that a strategy may build a name of. */
 export interface Source {
+  /** The main topic of the binding. */
   readonly topic: string
+  /** Its consumer group. */
   readonly groupId: string
 }
 
@@ -14,6 +16,7 @@ export interface NamingStrategy {
   readonly name: string
   /** Name of retry topic `tier` (from 1). */
   readonly retry: (source: Source, tier: number) => string
+  /** Name of the dead letter topic. */
   readonly deadLetter: (source: Source) => string
 }
 
@@ -48,9 +51,11 @@ export const perGroup: NamingStrategy = {
 /** `{topic}.{suffix}`: what an explicit `topicSuffix` of a tier or of the dead letter topic makes. */
 export const withSuffix = (topic: string, suffix: string): string => `${topic}.${suffix}`
 
+/** The topics that a binding adds to its main topic. */
 export interface DerivedTopics {
   /** Retry topics in the order of their tiers. */
   readonly retry: ReadonlyArray<string>
+  /** The dead letter topic. */
   readonly deadLetter: string
 }
 
@@ -80,7 +85,9 @@ export const derive = (
 
 /** A name that cannot be used, and why. */
 export interface NameProblem {
+  /** The name. */
   readonly name: string
+  /** Why it cannot be used. */
   readonly reason: string
 }
 

@@ -10,6 +10,7 @@ import type { Producer } from "./Broker.ts"
 import type { Header, ProducerRecord } from "./ConsumerRecord.ts"
 import * as TraceContext from "./internal/record/traceContext.ts"
 
+/** How the connector traces. */
 export interface Options {
   /**
    * The share of records without trace headers that begin a trace, from 0 to 1. Default 1. Records that have them do as these say. All attempts of a record

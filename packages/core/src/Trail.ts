@@ -22,8 +22,11 @@ export type { Selector, Topics }
 export interface Hop {
   /** `main`: the record itself. `retry`: a copy in a retry topic. `dead-letter`: in the dead letter topic. `replay`: back in the main topic. */
   readonly kind: "main" | "retry" | "dead-letter" | "replay"
+  /** The topic of the copy. */
   readonly topic: string
+  /** Its partition. */
   readonly partition: number
+  /** Its offset. */
   readonly offset: bigint
   /** When it was published, epoch milliseconds. */
   readonly timestamp: number
@@ -35,11 +38,11 @@ export interface Hop {
   readonly replayCount: number
   /** Handler calls before this copy was made, since the last replay. */
   readonly totalAttempts: number
-  /** What drove it here: of a dead letter the last exception, of a retry that of the last tier which gave the record up. */
+  /** The class of the error that brought it here: of a dead letter the last error, of a retry that of the last tier which gave the record up. */
   readonly exceptionClass: string | undefined
-  /** Of a dead letter. */
+  /** The message of the last error. Set for a dead letter. */
   readonly exceptionMessage: string | undefined
-  /** Of a dead letter. */
+  /** Why the connector gave the record up. Set for a dead letter. */
   readonly reason: DeadLetterReason | undefined
   /** Whether the group has committed past it; undefined where it does not consume, or has committed nothing. */
   readonly committed: boolean | undefined

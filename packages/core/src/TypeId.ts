@@ -29,10 +29,12 @@ export type Types = Readonly<Record<string, Any>>
 export type Named<T extends Types> = {
   readonly [Name in keyof T & string]: {
     readonly _tag: Name
+    /** The decoded value. */
     readonly value: T[Name] extends Serde<infer A> ? A : never
   }
 }[keyof T & string]
 
+/** The settings of a serde for several types. */
 export interface Options {
   /** Names that may be decoded: exact ones, and `prefix.*` for all that begin with `prefix.`. Default `com.extractor.unraveldocs.*`. */
   readonly trusted?: ReadonlyArray<string>
