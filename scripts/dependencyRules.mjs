@@ -52,7 +52,8 @@ const rooms = {
     "breaker",
     "retry",
     "failure",
-    "base"
+    "base",
+    "port"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire"],
   outbox: ["ordered", "dispatch", "delivery", "store", "base"],

@@ -1,6 +1,6 @@
 /**
  * The Broker port: the only door to Kafka. `@eventbus/kafkajs` opens it on a real cluster, `@eventbus/testkit` in memory; one
- * contract suite holds both to what the docstrings here say.
+ * contract suite holds both to these docstrings.
  *
  * Three rules run through all of it:
  *
@@ -12,9 +12,21 @@
 import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
+import type { Admin } from "./internal/port/admin.ts"
+
+export type {
+  AclOperation,
+  Admin,
+  AuthorizedOperations,
+  GroupDescription,
+  NewTopic,
+  PartitionOffsets,
+  TopicDescription
+} from "./internal/port/admin.ts"
 
 /** How to join a group and fetch. */
 export interface ConsumerOptions {
+  /** Kafka: `group.id`. */
   readonly groupId: string
   /** Topics to subscribe to. A topic that does not exist (yet) is not an error of the session: it has no partitions until it does. */
   readonly topics: ReadonlyArray<string>
@@ -41,7 +53,7 @@ export interface ConsumerOptions {
   readonly isolationLevel?: "read_committed" | "read_uncommitted"
 }
 
-/** What an adapter fetches at most of one partition of the topic, in bytes. */
+/** The most bytes that an adapter fetches of one partition of the topic at once. */
 export const maxBytesOf = (options: ConsumerOptions, topic: string): number => {
   const { maxPartitionFetchBytes = 1024 * 1024, maxBytesByTopic } = options
   return Math.min(maxPartitionFetchBytes, maxBytesByTopic?.get(topic) ?? maxPartitionFetchBytes)
@@ -72,7 +84,7 @@ export interface RecordChunk extends TopicPartition {
 }
 
 /**
- * What a session reports, in the order in which it happened.
+ * The events of a session, in the order in which they happened.
  *
  * - `Assigned`: partitions that are new to this session. Nothing is fetched from them until `seek` gives a position.
  *   A partition that stays over a rebalance is not mentioned: it goes on without a repeated or missing record. The first one says that the session has become
@@ -88,19 +100,31 @@ export type ConsumerEvent =
   | { readonly _tag: "Assigned"; readonly generation: number; readonly partitions: ReadonlyArray<AssignedPartition> }
   | {
       readonly _tag: "Revoked"
+      /** The generation of the assignment. */
       readonly generation: number
+      /** The partitions that this is about. */
       readonly partitions: ReadonlyArray<TopicPartition>
+      /** Gives the partitions to their next owners. Called once, after the last commit. */
       readonly release: Effect.Effect<void>
     }
   | { readonly _tag: "Lost"; readonly generation: number; readonly partitions: ReadonlyArray<TopicPartition> }
-  | { readonly _tag: "Fetched"; readonly chunk: RecordChunk }
+  | {
+      readonly _tag: "Fetched"
+      /** The records. */
+      readonly chunk: RecordChunk
+    }
   | {
       readonly _tag: "OutOfRange"
       readonly generation: number
+      /** The topic. */
       readonly topic: string
+      /** The number of the partition. */
       readonly partition: number
+      /** The position that does not exist. */
       readonly position: bigint
+      /** First offset that is still there. */
       readonly logStart: bigint
+      /** One past the last offset. */
       readonly logEnd: bigint
     }
 
@@ -108,6 +132,7 @@ export type ConsumerEvent =
 export interface OffsetCommit extends TopicPartition {
   /** The generation in which the partition was assigned (from `Assigned`). */
   readonly generation: number
+  /** The next offset to read. */
   readonly offset: bigint
   /** Text kept beside the offset. Default empty. */
   readonly metadata?: string
@@ -135,6 +160,7 @@ export interface ConsumerSession {
 
 /** How to publish. */
 export interface ProducerOptions {
+  /** Shown in broker logs and quotas (Kafka: `client.id`). Default: the adapter's. */
   readonly clientId?: string
   /** `acks`. Default `all`. */
   readonly acks?: "all" | "leader"
@@ -196,124 +222,19 @@ export interface TransactionalProducer {
   ) => Effect.Effect<A, E | BrokerError, R>
 }
 
-/** A topic to create. */
-export interface NewTopic {
-  readonly topic: string
-  /** 1 or more; undefined takes the broker's `num.partitions`. */
-  readonly partitions?: number
-  /** undefined takes the broker's `default.replication.factor`. */
-  readonly replicationFactor?: number
-  /** Topic configuration, such as `retention.ms`. */
-  readonly config?: ReadonlyMap<string, string>
-}
-
-export interface TopicDescription {
-  readonly topic: string
-  readonly partitions: number
-  readonly replicationFactor: number
-}
-
-export interface PartitionOffsets {
-  readonly partition: number
-  readonly logStart: bigint
-  readonly logEnd: bigint
-}
-
-export interface GroupDescription {
-  readonly groupId: string
-  /** Kafka's state names. */
-  readonly state: "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead"
-  readonly members: ReadonlyArray<{
-    readonly memberId: string
-    readonly groupInstanceId: string | undefined
-    readonly clientId: string
-    readonly assignment: ReadonlyArray<TopicPartition>
-  }>
-}
-
-/** What an ACL grants, by Kafka's names. */
-export type AclOperation =
-  | "Read"
-  | "Write"
-  | "Create"
-  | "Delete"
-  | "Alter"
-  | "Describe"
-  | "ClusterAction"
-  | "DescribeConfigs"
-  | "AlterConfigs"
-  | "IdempotentWrite"
-
-/** What this user may do (KIP-430). A cluster without ACLs grants everything. */
-export interface AuthorizedOperations {
-  /** On the cluster as a whole; undefined when it does not say. `Create` here is for any topic. */
-  readonly cluster: ReadonlySet<AclOperation> | undefined
-  /** A topic that does not exist is left out; one that may not be described has none, whether it exists or not. */
-  readonly topics: ReadonlyMap<string, ReadonlySet<AclOperation>>
-  /** A group need not exist. */
-  readonly groups: ReadonlyMap<string, ReadonlySet<AclOperation>>
-}
-
-/** Administration of one cluster. */
-export interface Admin {
-  /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
-  readonly createTopics: (topics: ReadonlyArray<NewTopic>) => Effect.Effect<void, BrokerError>
-  readonly deleteTopics: (topics: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
-  /** Raises the number of partitions of a topic to `total`. */
-  readonly createPartitions: (topic: string, total: number) => Effect.Effect<void, BrokerError>
-  readonly listTopics: Effect.Effect<ReadonlyArray<string>, BrokerError>
-  /** Fails with `UnknownTopic` for a topic that does not exist. */
-  readonly describeTopic: (topic: string) => Effect.Effect<TopicDescription, BrokerError>
-  readonly topicConfig: (topic: string) => Effect.Effect<ReadonlyMap<string, string>, BrokerError>
-  /** Sets the given keys and leaves all others as they are. */
-  readonly alterTopicConfig: (topic: string, config: ReadonlyMap<string, string>) => Effect.Effect<void, BrokerError>
-  /** Log start and end of every partition, in partition order. The end is what a consumer of `isolation` (default `read_uncommitted`) can read. */
-  readonly topicOffsets: (
-    topic: string,
-    isolation?: "read_committed" | "read_uncommitted"
-  ) => Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError>
-  /** Per partition the first offset whose timestamp is at or after the given epoch milliseconds; the log end when there is none. */
-  readonly offsetsForTimestamp: (
-    topic: string,
-    timestamp: number
-  ) => Effect.Effect<ReadonlyArray<{ readonly partition: number; readonly offset: bigint }>, BrokerError>
-  /** Committed offsets of a group; a partition without one is left out. */
-  readonly committedOffsets: (
-    groupId: string,
-    topics: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<TopicPartition & { readonly offset: bigint }>, BrokerError>
-  /** Sets committed offsets of a group that has no members. */
-  readonly setCommittedOffsets: (
-    groupId: string,
-    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint }>
-  ) => Effect.Effect<void, BrokerError>
-  readonly listGroups: Effect.Effect<ReadonlyArray<string>, BrokerError>
-  /** A group that does not exist is described as `Dead` without members. */
-  readonly describeGroup: (groupId: string) => Effect.Effect<GroupDescription, BrokerError>
-  /** Deletes groups that have no members. */
-  readonly deleteGroups: (groupIds: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
-  /** What this user may do with these topics and groups. Left out by an adapter that cannot ask. */
-  readonly authorizedOperations?: (
-    topics: ReadonlyArray<string>,
-    groupIds: ReadonlyArray<string>
-  ) => Effect.Effect<AuthorizedOperations, BrokerError>
-  /** Moves the log start of partitions up to `before`; records below are gone. `before` -1 means the log end. */
-  readonly deleteRecords: (
-    topic: string,
-    partitions: ReadonlyArray<{ readonly partition: number; readonly before: bigint }>
-  ) => Effect.Effect<void, BrokerError>
-}
-
 /** One Kafka cluster. */
 export class Broker extends Context.Service<
   Broker,
   {
     /** Joins a group. The effect succeeds once the client is connected; assignments arrive as events. */
     readonly consumer: (options: ConsumerOptions) => Effect.Effect<ConsumerSession, BrokerError, Scope.Scope>
+    /** A producer without transactions. */
     readonly producer: (options?: ProducerOptions) => Effect.Effect<Producer, BrokerError, Scope.Scope>
+    /** A producer with a `transactional.id`. `transactionTimeout` (Kafka: `transaction.timeout.ms`) defaults to the adapter's. */
     readonly transactionalProducer: (
       options: ProducerOptions & { readonly transactionalId: string; readonly transactionTimeout?: Duration.Input }
     ) => Effect.Effect<TransactionalProducer, BrokerError, Scope.Scope>
+    /** The administration of the cluster. */
     readonly admin: Effect.Effect<Admin, BrokerError, Scope.Scope>
   }
 >()("@eventbus/core/Broker") {}

@@ -1,0 +1,134 @@
+/**
+ * The administration of a cluster, as a part of the Broker port (`Broker.ts`).
+ */
+import type { Effect } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { TopicPartition } from "../../ConsumerRecord.ts"
+
+/** A topic to create. */
+export interface NewTopic {
+  /** The name of the topic. */
+  readonly topic: string
+  /** 1 or more; undefined takes the broker's `num.partitions`. */
+  readonly partitions?: number
+  /** undefined takes the broker's `default.replication.factor`. */
+  readonly replicationFactor?: number
+  /** Topic configuration, such as `retention.ms`. */
+  readonly config?: ReadonlyMap<string, string>
+}
+
+/** A topic as the cluster has it. */
+export interface TopicDescription {
+  /** The name of the topic. */
+  readonly topic: string
+  /** How many partitions it has. */
+  readonly partitions: number
+  /** How many replicas each partition has. */
+  readonly replicationFactor: number
+}
+
+/** The ends of one partition's log. */
+export interface PartitionOffsets {
+  /** The number of the partition, from 0. */
+  readonly partition: number
+  /** First offset that is still there. */
+  readonly logStart: bigint
+  /** One past the last offset. */
+  readonly logEnd: bigint
+}
+
+/** A consumer group as its coordinator describes it. */
+export interface GroupDescription {
+  /** Kafka: `group.id`. */
+  readonly groupId: string
+  /** Kafka's state names. */
+  readonly state: "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead"
+  /** Its members; empty for a group that is `Empty` or `Dead`. */
+  readonly members: ReadonlyArray<{
+    /** The id that the coordinator gave. */
+    readonly memberId: string
+    /** Kafka: `group.instance.id`; undefined for a dynamic member. */
+    readonly groupInstanceId: string | undefined
+    /** Kafka: `client.id`. */
+    readonly clientId: string
+    /** The partitions that it owns. */
+    readonly assignment: ReadonlyArray<TopicPartition>
+  }>
+}
+
+/** An operation that an ACL grants, by Kafka's names. */
+export type AclOperation =
+  | "Read"
+  | "Write"
+  | "Create"
+  | "Delete"
+  | "Alter"
+  | "Describe"
+  | "ClusterAction"
+  | "DescribeConfigs"
+  | "AlterConfigs"
+  | "IdempotentWrite"
+
+/** The operations that this user may do (KIP-430). A cluster without ACLs grants everything. */
+export interface AuthorizedOperations {
+  /** On the cluster as a whole; undefined when it does not say. `Create` here is for any topic. */
+  readonly cluster: ReadonlySet<AclOperation> | undefined
+  /** A topic that does not exist is left out; one that may not be described has none, whether it exists or not. */
+  readonly topics: ReadonlyMap<string, ReadonlySet<AclOperation>>
+  /** A group need not exist. */
+  readonly groups: ReadonlyMap<string, ReadonlySet<AclOperation>>
+}
+
+/** Administration of one cluster. */
+export interface Admin {
+  /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
+  readonly createTopics: (topics: ReadonlyArray<NewTopic>) => Effect.Effect<void, BrokerError>
+  /** Deletes topics. Fails with `UnknownTopic` for the first one that does not exist. */
+  readonly deleteTopics: (topics: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
+  /** Raises the number of partitions of a topic to `total`. */
+  readonly createPartitions: (topic: string, total: number) => Effect.Effect<void, BrokerError>
+  /** The names of all topics that this user may describe. */
+  readonly listTopics: Effect.Effect<ReadonlyArray<string>, BrokerError>
+  /** Fails with `UnknownTopic` for a topic that does not exist. */
+  readonly describeTopic: (topic: string) => Effect.Effect<TopicDescription, BrokerError>
+  /** The configuration of a topic, defaults included. Fails with `UnknownTopic` for a topic that does not exist. */
+  readonly topicConfig: (topic: string) => Effect.Effect<ReadonlyMap<string, string>, BrokerError>
+  /** Sets the given keys and leaves all others as they are. */
+  readonly alterTopicConfig: (topic: string, config: ReadonlyMap<string, string>) => Effect.Effect<void, BrokerError>
+  /** Log start and end of every partition, in partition order. The end is what a consumer of `isolation` (default `read_uncommitted`) can read. */
+  readonly topicOffsets: (
+    topic: string,
+    isolation?: "read_committed" | "read_uncommitted"
+  ) => Effect.Effect<ReadonlyArray<PartitionOffsets>, BrokerError>
+  /** Per partition the first offset whose timestamp is at or after the given epoch milliseconds; the log end when there is none. */
+  readonly offsetsForTimestamp: (
+    topic: string,
+    timestamp: number
+  ) => Effect.Effect<ReadonlyArray<{ readonly partition: number; readonly offset: bigint }>, BrokerError>
+  /** Committed offsets of a group; a partition without one is left out. */
+  readonly committedOffsets: (
+    groupId: string,
+    topics: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<TopicPartition & { readonly offset: bigint }>, BrokerError>
+  /** Sets committed offsets of a group that has no members. */
+  readonly setCommittedOffsets: (
+    groupId: string,
+    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint }>
+  ) => Effect.Effect<void, BrokerError>
+  /** The ids of all groups. */
+  readonly listGroups: Effect.Effect<ReadonlyArray<string>, BrokerError>
+  /** A group that does not exist is described as `Dead` without members. */
+  readonly describeGroup: (groupId: string) => Effect.Effect<GroupDescription, BrokerError>
+  /** Deletes groups that have no members. */
+  readonly deleteGroups: (groupIds: ReadonlyArray<string>) => Effect.Effect<void, BrokerError>
+  /** The operations that this user may do with these topics and groups. Left out by an adapter that cannot ask. */
+  readonly authorizedOperations?: (
+    topics: ReadonlyArray<string>,
+    groupIds: ReadonlyArray<string>
+  ) => Effect.Effect<AuthorizedOperations, BrokerError>
+  /** Moves the log start of partitions up to `before`; records below are gone. `before` -1 means the log end. */
+  readonly deleteRecords: (
+    topic: string,
+    partitions: ReadonlyArray<{ readonly partition: number; readonly before: bigint }>
+  ) => Effect.Effect<void, BrokerError>
+}
