@@ -221,7 +221,7 @@ const common = {
 /** TopicBindingProperties of the seed. */
 export const Binding = section("One topic that a group reads.", { ...required, ...common })
 
-/** What all bindings of a file have in common; each may say it otherwise. */
+/** Settings of all bindings of a file. Each binding may override them. */
 export const Defaults = section("Settings of all bindings; each binding's own win.", {
   topic: optional(required.topic),
   groupId: optional(required.groupId),

@@ -58,7 +58,7 @@ const byTopic = (partitions: ReadonlyArray<TopicPartition>): ReadonlyMap<string,
   return topics
 }
 
-/** What each holds of a topic; of two that claim a partition, the first. */
+/** The partitions of a topic that each member holds. When two members claim a partition, the first one has it. */
 const holdings = (
   subscribers: ReadonlyArray<Candidate>,
   all: ReadonlyArray<string>

@@ -77,8 +77,8 @@ export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null
 ): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })
 
 /**
- * What registering these bindings together would refuse, by index; empty when nothing. Clusters and topics are not asked. What two of them have against each
- * other, such as a dead letter topic that both would write to, is told at the later one.
+ * The problems for which `register` would refuse these bindings, by index; empty without any. Clusters and topics are not asked. A conflict of two bindings,
+ * such as a dead letter topic that both would write to, is reported at the later one.
  */
 export const problems = (
   bindings: ReadonlyArray<Binding<unknown>>

@@ -145,7 +145,7 @@ export interface OffsetCommit extends TopicPartition {
 export interface ConsumerSession {
   /** Events in order. Fails when the session is dead; closing the session shuts the queue down, which interrupts whoever takes from it. */
   readonly events: Queue.Dequeue<ConsumerEvent, BrokerError>
-  /** Stops fetching from partitions. What is already in `events` stays there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
+  /** Stops fetching from partitions. Events that are already in `events` stay there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
   readonly pause: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
   /** Fetches again from partitions, from behind the last chunk handed over: nothing is skipped, nothing repeated. Unknown partitions are ignored. */
   readonly resume: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
@@ -201,7 +201,7 @@ export interface Producer {
 export type OnAnswer = (index: number, answer: Result.Result<RecordMetadata, BrokerError>) => void
 
 /**
- * A Kafka transaction: records and group offsets become visible together, or never. What is interrupted while it is sent may be in it or not: then it is
+ * A Kafka transaction: records and group offsets become visible together, or never. A record whose sending is interrupted may be in it or not: then the transaction is
  * aborted, also when its program goes on and succeeds.
  */
 export interface Transaction extends Producer {

@@ -47,7 +47,7 @@ export const layerMap = <E, R>(clusters: ReadonlyMap<string, Layer.Layer<Broker,
         Effect.map(Layer.build(cluster), (context) => [alias, context] as const)
       )
       const brokers = new Map(built.map(([alias, context]) => [alias, Context.get(context, Broker)]))
-      // What else a layer says, such as the name of this host, is said for the program by the default one.
+      // Other services of a layer, such as the name of this host, come from the default cluster's layer.
       const others = new Map(built).get(defaultCluster) ?? built[0]?.[1] ?? Context.empty()
       return Context.add(others, Clusters, brokers).pipe(
         Context.add(Broker, brokers.get(defaultCluster) ?? nowhere(Array.from(brokers.keys())))

@@ -1,5 +1,5 @@
 /**
- * What becomes of a binding's dead letters once they are stored: nothing, an alert, a replay after a while, or a handler of your own (connector seed §4.7).
+ * Strategies for a binding's dead letters once they are stored: nothing, an alert, a replay after a while, or a handler of your own (connector seed §4.7).
  *
  * ```ts
  * deadLetter: DeadLetter.storeOnly

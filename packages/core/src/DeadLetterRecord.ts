@@ -60,7 +60,7 @@ export interface DeadLetterRecord {
   readonly record: ConsumerRecord
 }
 
-/** What the headers of a fetched record tell. */
+/** Reads a fetched record as a dead letter. */
 export const read = (record: ConsumerRecord): DeadLetterRecord => {
   const headers = lastValues(record.headers)
   const own = readOrigin(record, headers)

@@ -1,5 +1,5 @@
 /**
- * What a handler receives: one record, decoded, with where it came from.
+ * The argument of a handler: one record, decoded, with where it came from.
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 
@@ -26,7 +26,7 @@ export interface Delivery<out K, out V> {
   readonly attempt: number
 }
 
-/** What a `handleBatch` handler receives: consecutive records of one partition. */
+/** The argument of a `handleBatch` handler: consecutive records of one partition. */
 export interface Batch<out K, out V> {
   /** The topic of all records. */
   readonly topic: string

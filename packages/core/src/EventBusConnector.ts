@@ -49,7 +49,7 @@ export type { BindingSnapshot } from "./Snapshot.ts"
 /** An event that says what a binding shows now, and why. */
 export type StateChanged = Extract<EventBusEvent, { readonly _tag: "StateChanged" }>
 
-/** What a name may fail at: no binding has it, or bindings of several clusters do, and then their keys, `{cluster}:{binding}`, name them. */
+/** No binding has the name, or bindings of several clusters do. Then their keys, `{cluster}:{binding}`, name them. */
 export type BindingLookupError = BindingNotFound | AmbiguousBinding
 
 /**

@@ -2,8 +2,8 @@
  * Remembers what has been handled, so that a record which is delivered again is not handled again (connector seed §8).
  *
  * A key is claimed before the handler runs and completed after it: in progress is not done. A claim is held for a lease, which its owner
- * renews while it works; when the lease runs out the claim is over, and whoever asks next gets the key. What a former owner says after
- * that changes nothing, since every claim has a token of its own. Every store is exact: one that may take a new key for a known one would
+ * renews while it works; when the lease runs out the claim is over, and the next caller gets the key. A former owner changes nothing
+ * after that, since every claim has a token of its own. Every store is exact: one that may take a new key for a known one would
  * lose records (ruling 54).
  *
  * Stores: `layerMemory` for one process, `@eventbus/redis`, and `SqlIdempotencyStore` of `@eventbus/outbox`.
@@ -12,10 +12,10 @@ import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import type { Delivery } from "./Delivery.ts"
 import * as Failure from "./internal/failure/failure.ts"
 
-/** What a binding says about idempotency. */
+/** The idempotency settings of a binding. */
 export interface Options<in K, in V> {
   /**
-   * What names the work of a delivery. Default: `deduplicationKey`, the first place of the record, in all tiers the same. The store gets it
+   * The key of a delivery's work. Default: `deduplicationKey`, the first position of the record, in all tiers the same. The store gets it
    * as `{groupId}:{key}`, so that groups never take each other's work for done.
    *
    * The default knows a record by its offset: after a topic was deleted and made again, or offsets were moved back on purpose, the records of
@@ -54,7 +54,7 @@ export type Claim =
       readonly untilMillis: number
     }
 
-/** The store did not answer, or refused. What it was asked for may have happened all the same. */
+/** The store did not answer, or refused. The operation may have happened all the same. */
 export class IdempotencyStoreError extends Schema.TaggedError<IdempotencyStoreError>()("IdempotencyStoreError", {
   /** Name of the store. */
   store: Schema.String,

@@ -1,8 +1,8 @@
 /**
- * What runs around every call of a handler: to time it, to limit it, to give it services or log annotations, to check something first.
+ * Interceptors run around every call of a handler: to time it, to limit it, to give it services or log annotations, to check something first.
  *
  * An interceptor gets the call as an effect, and answers with one of the same result. So it can run things before and after, repeat nothing by itself, fail by a
- * defect, and is not able to invent a success. What it does counts as the handler's: for the breaker, the processing budget, and retries, each of which calls
+ * defect, and is not able to invent a success. Its own work counts as the handler's: for the breaker, the processing budget, and retries, each of which calls
  * it anew. It stands outside of the idempotency store: it sees records that the store then skips.
  */
 import { Context, Effect, Layer } from "effect"

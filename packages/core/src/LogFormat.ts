@@ -10,7 +10,7 @@ import { CurrentLogAnnotations } from "effect/References"
 /** In the order in which they stand between the brackets. */
 const coordinates = ["bindingName", "topic", "partition", "offset", "consumerGroup", "consumerInstance"] as const
 
-/** What is said elsewhere in the line, or need not be said because it is the usual case. */
+/** Annotations that the line shows elsewhere, or that are left out because they are the usual case. */
 const isSaid = (key: string, value: unknown): boolean =>
   coordinates.some((name) => name === key) ||
   value === undefined ||
@@ -75,7 +75,7 @@ const asJson = (value: unknown): string | undefined => {
   }
 }
 
-/** What JSON has no form for, or would leave empty. An object that contains itself is named where it comes again. */
+/** Values that JSON has no form for, or would leave empty. An object that contains itself is named where it comes again. */
 const writable = () => {
   const within: Array<unknown> = []
   return function (this: unknown, _key: string, value: unknown): unknown {

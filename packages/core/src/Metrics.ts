@@ -199,7 +199,7 @@ export const publishFailed = define({
   labels: [...ofBinding, "topic"]
 })
 
-/** What the error handling strategy's alerts call the lag. */
+/** The lag, by the name that the alerts of the error handling strategy use. */
 export const kafkaConsumerLag = define({
   name: "kafka.consumer.lag",
   kind: "gauge",

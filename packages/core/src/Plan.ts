@@ -1,5 +1,5 @@
 /**
- * What a binding means before it runs: its topics, consumers, the times of its retries, how much it holds in memory, and what is missing on the cluster.
+ * The plan of a binding before it runs: its topics, consumers, the times of its retries, how much it holds in memory, and what is missing on the cluster.
  *
  * ```ts
  * const plan = Plan.make(orders)

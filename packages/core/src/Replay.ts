@@ -1,5 +1,5 @@
 /**
- * What operators do with a binding's dead letter topic, and what their commands report (connector seed §4.7, rulings 30 to 32 and 61).
+ * Commands of operators on a binding's dead letter topic, and their reports (connector seed §4.7, rulings 30 to 32 and 61).
  */
 import { type Effect, Schema } from "effect"
 import type { BrokerError } from "./BrokerError.ts"

@@ -109,7 +109,7 @@ export const string: Serde<string> = make({
   }
 })
 
-/** null in, null out; everything else goes to `serde`. What a compacted topic with tombstones needs, and keys that may be missing. */
+/** null in, null out; everything else goes to `serde`. For compacted topics with tombstones, and for keys that may be missing. */
 export const nullable = <A>(serde: Serde<A>): Serde<A | null> => {
   const { headers, prepare } = serde
   return {

@@ -30,7 +30,7 @@ export interface BindingSnapshot {
   readonly state: ContainerState
   /** Since when it shows this state, epoch milliseconds. */
   readonly sinceMillis: number
-  /** Who holds it when the state is PAUSED: `operator`, `breaker` or both. */
+  /** The reasons that hold it when the state is PAUSED: `operator`, `breaker` or both. */
   readonly pausedBy: ReadonlyArray<PauseReason>
   /** Retry tiers that are paused by themselves. */
   readonly pausedTiers: ReadonlyArray<number>
@@ -96,7 +96,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly logEnd: bigint
   /** `logEnd - position`, never negative: offsets that are not finished. */
   readonly lag: bigint
-  /** What holds its fetching. */
+  /** The reasons that hold its fetching. */
   readonly pauses: ReadonlyArray<PauseReason>
   /** Records that have begun and are not finished. */
   readonly inFlight: number

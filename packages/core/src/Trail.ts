@@ -83,7 +83,7 @@ const hopOf = ({ kind, record, committed }: Copy): Hop => {
   const { topic, partition, offset, timestamp } = record
   const at = { kind, topic, partition, offset, timestamp, committed }
   const nothing = { exceptionClass: undefined, exceptionMessage: undefined, reason: undefined }
-  // What headers of the record itself claim says nothing about its way.
+  // Headers of the record itself say nothing reliable about its way.
   if (kind === "main") return { ...at, ...nothing, tier: 0, attempt: 1, replayCount: 0, totalAttempts: 0 }
   const letter = DeadLetterRecord.read(record)
   const { replayCount, totalAttempts } = letter

@@ -53,7 +53,7 @@ export const serde = <const T extends Types>(types: T, options: Options = {}): W
   const known = listed(Array.from(serdes.keys()))
   const called = (name: string | undefined) => (name === undefined ? undefined : serdes.get(name))
 
-  /** What is wrong with a name that no serde is for. */
+  /** The message for a name that no serde is for. */
   const refusal = (name: string | undefined): string => {
     if (name === undefined) return `header ${headerKey} is missing; it must be one of ${known}`
     return isTrusted(name, trusted)

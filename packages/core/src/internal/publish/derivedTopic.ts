@@ -1,5 +1,5 @@
 /**
- * What a retry or dead letter topic is like when it is made: as its source, but that it keeps its records long enough, and has room for added headers.
+ * The settings of a retry or dead letter topic when it is created: those of its source, with a longer retention where needed and room for added headers.
  */
 import { Effect } from "effect"
 import type { Admin, NewTopic, TopicDescription } from "../../Broker.ts"

@@ -6,7 +6,7 @@ import type { Admin, Broker, NewTopic } from "../../Broker.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
 
-/** Makes the retry topics that are missing of a binding that has some, so that they can be read from the start. What cannot be made now is made when it is needed. */
+/** Creates the missing retry topics of a binding, so that they can be read from the start. A topic that cannot be created now is created when it is needed. */
 export type Prepare = (definition: BindingDefinition<unknown>) => Effect.Effect<void>
 
 /** Brokers refuse requests of many thousand partitions. */
@@ -33,7 +33,7 @@ export const perCluster = (scope: Scope.Scope): ((broker: Broker["Service"]) => 
   }
 }
 
-/** Who comes while the cluster is being connected to, and asked what it has, takes part in the same round. */
+/** A binding that comes while the client connects and lists the topics takes part in the same round. */
 const ofCluster = (broker: Broker["Service"], scope: Scope.Scope): Prepare => {
   let joinable: Array<Waiting> | undefined
 

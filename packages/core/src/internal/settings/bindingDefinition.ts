@@ -86,7 +86,7 @@ export interface BindingDefinition<out R> extends Plain {
   readonly handler: Handler<R>
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
-  /** What a failure in a tier means, before attempts are counted. */
+  /** Decides what a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
   readonly tiers: Tiers.Tiers
   readonly deadLetterTopic: string
@@ -115,7 +115,7 @@ export interface Described<out R> {
 export const groupOf = ({ groupId, retry, tiers }: BindingDefinition<unknown>, topic: string): string =>
   retry.consumer === "separate" && tiers.ofTopic(topic) !== undefined ? TopicName.retryGroup(groupId) : groupId
 
-/** What one delivery (or batch) may take: 70 % of `maxPollInterval` (ruling 18). */
+/** The budget of one delivery (or batch): 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 
 export const definePerRecord = <K, V, E, R, P, D>(

@@ -17,5 +17,5 @@ export const of = ({ name, cluster }: Named): string => `${cluster}:${name}`
 /** For people: the plain name, with the cluster only where it is not `default`. */
 export const label = (binding: Named): string => (binding.cluster === defaultCluster ? binding.name : of(binding))
 
-/** What an event says of the binding that it is of. */
+/** The binding of an event. */
 export const onEvent = ({ name, cluster }: Named) => ({ cluster, binding: name })

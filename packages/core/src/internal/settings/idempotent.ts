@@ -1,8 +1,8 @@
 /**
  * A handler that runs once per key: it claims the key first, and completes it when it has succeeded (OFF-19, OFF-21).
  *
- * What the store cannot do never loses a record and never holds one up for long: every call of it is bounded. It fails at `begin`: the record
- * fails, before its handler ran. It fails at `complete`: the success stands, and the record may be handled once more if it is delivered again.
+ * A failure of the store never loses a record and never holds one up for long: every call of it is bounded. When `begin` fails, the record fails
+ * before its handler runs. When `complete` fails, the success stands, and the record may be handled once more if it is delivered again.
  */
 import { Cause, Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
 import type { Delivery } from "../../Delivery.ts"
@@ -22,7 +22,7 @@ export class AlreadyHandled {
 
 const alreadyHandled = new AlreadyHandled()
 
-/** What a handler's call is replaced with where there is nothing to do for it. */
+/** Replaces a handler's call that has nothing to do. */
 export const nothingToDo: Effect.Effect<never, AlreadyHandled> = Effect.fail(alreadyHandled)
 
 /** Whether a handler ended because its work was done already. */
@@ -31,7 +31,7 @@ export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
 
 type Store = IdempotencyStore["Service"]
 
-/** What one call of the store, with its repetitions, may take. */
+/** The longest time of one call of the store, with its repetitions. */
 const storeBound = Duration.seconds(5)
 
 /** Between two looks at a claim of somebody else: doubled up to the longest. */
