@@ -20,7 +20,7 @@ const run = Effect.fnUntraced(function* (failures: ReadonlyMap<string, number>) 
       ...orders,
       listenerType: "BATCH",
       maxPollRecords: 12,
-      retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "10 millis", jitter: 0 }),
+      retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "10 millis", jitter: 0 }),
       handler: ({ value }) =>
         Effect.suspend(() => {
           const call = (calls.get(value) ?? 0) + 1

@@ -17,7 +17,7 @@ describe("C12 a dead letter publish after the partition was revoked", () => {
         yield* append("orders", 1, ["b"])
         const failing = Binding.make("orders", {
           ...orders,
-          retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "1 second", multiplier: 1, jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "1 second", multiplier: 1, jitter: 0 }),
           handler: () => Effect.andThen(Effect.sleep("500 millis"), Effect.fail(new Boom())),
           onError: { Boom: Route.retry }
         })
@@ -66,7 +66,7 @@ describe("C12 a retry publish after the partition was revoked", () => {
         const failing = Binding.make("orders", {
           ...orders,
           retry: RetryPolicy.tiered({
-            blocking: { maxAttempts: 3, initialInterval: "1 second", multiplier: 1, jitter: 0 },
+            blocking: { maxAttempts: 3, initialBackoff: "1 second", multiplier: 1, jitter: 0 },
             tiers: [{ delay: "10 seconds", maxAttempts: 1 }]
           }),
           handler: () => Effect.andThen(Effect.sleep("500 millis"), Effect.fail(new Boom())),

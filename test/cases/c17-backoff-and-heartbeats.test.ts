@@ -11,7 +11,7 @@ const short = {
   sessionTimeout: "6 seconds",
   heartbeatInterval: "2 seconds",
   maxPollRecords: 1,
-  retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "1 second", maxInterval: "4 seconds", jitter: 0 })
+  retry: RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "1 second", maxBackoff: "4 seconds", jitter: 0 })
 } as const
 
 describe("C17 backoff in place starves heartbeats (async handlers; a handler that blocks the event loop needs a real process)", () => {

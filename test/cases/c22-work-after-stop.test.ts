@@ -7,7 +7,7 @@ import { advance, append, inTime, orders, scenario, settle, start } from "../sce
 const failing = (calls: { count: number }) =>
   Binding.make("orders", {
     ...orders,
-    retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "1 second", jitter: 0 }),
+    retry: RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "1 second", jitter: 0 }),
     handler: () =>
       Effect.andThen(
         Effect.sync(() => calls.count++),

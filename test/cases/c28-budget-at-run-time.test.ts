@@ -20,7 +20,7 @@ describe("C28 the budget at run time, when handler time was not in the startup s
             listenerType: "BATCH",
             maxPollInterval: "10 seconds",
             maxPollRecords: 5,
-            retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "600 millis", multiplier: 1, jitter: 0 }),
+            retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "600 millis", multiplier: 1, jitter: 0 }),
             handler: () => Effect.andThen(Effect.sleep("2 seconds"), Effect.fail(new Boom())),
             onError: { Boom: Route.retry }
           })

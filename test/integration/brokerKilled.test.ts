@@ -1,6 +1,6 @@
 /** Three brokers under load, one of them killed with -9 and started again later: nothing is lost, nothing is committed that was not handled. */
 import { assert } from "@effect/vitest"
-import { Binding, Broker, Serde, TopicName } from "@eventbus/core"
+import { Binding, Broker, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Fiber } from "effect"
@@ -21,6 +21,7 @@ const reader = (topic: string, ackMode: "MANUAL" | "MANUAL_IMMEDIATE") => {
     naming: TopicName.perGroup,
     ackMode,
     value: Serde.string,
+    retry: RetryPolicy.blocking(),
     handler: ({ record: { partition, offset }, value }) =>
       Effect.andThen(
         Effect.yieldNow,

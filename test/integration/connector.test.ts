@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
-import { Binding, Broker, Clusters, EventBusConnector, Serde } from "@eventbus/core"
+import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer } from "effect"
@@ -17,7 +17,14 @@ KafkaSuite.shared("connector", (bootstrap) => {
         const name = Bus.fresh("seen")
         yield* Bus.createTopic(name, 2)
         const make = (cluster: string) =>
-          Binding.make(name, { topic: name, groupId: name, cluster, value: Serde.string, handler: () => Effect.void })
+          Binding.make(name, {
+            topic: name,
+            groupId: name,
+            cluster,
+            value: Serde.string,
+            retry: RetryPolicy.blocking(),
+            handler: () => Effect.void
+          })
         const context = yield* Layer.build(
           EventBusConnector.layer.pipe(
             Layer.provideMerge(

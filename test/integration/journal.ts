@@ -8,7 +8,7 @@ import { Effect, Schema } from "effect"
 const Settings = Schema.Struct({
   ackMode: Schema.optionalKey(Schema.Literals(["MANUAL", "MANUAL_IMMEDIATE"])),
   processingOrder: Schema.optionalKey(Schema.Literals(["partition", "key", "unordered"])),
-  membership: Schema.optionalKey(Schema.Literals(["dynamic", "static"])),
+  staticMembership: Schema.optionalKey(Schema.Boolean),
   sessionTimeout: Schema.optionalKey(Schema.Int),
   heartbeatInterval: Schema.optionalKey(Schema.Int),
   shutdownTimeout: Schema.optionalKey(Schema.Int)

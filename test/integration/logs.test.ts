@@ -1,6 +1,6 @@
 /** Logs with holes, control records, new partitions, a new life, or a start that moves: positions stay right, and what is gone is counted. */
 import { assert } from "@effect/vitest"
-import { Binding, Broker, Serde } from "@eventbus/core"
+import { Binding, Broker, RetryPolicy, Serde } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
@@ -15,6 +15,7 @@ const reader = (name: string) => {
     groupId: name,
     value: Serde.nullable(Serde.string),
     maxPartitionFetchBytes: 200,
+    retry: RetryPolicy.blocking(),
     handler: ({ value }) => Effect.sync(() => handled.push(value ?? "gone"))
   })
   return { made, handled }

@@ -1,6 +1,6 @@
 /** Handlers that take longer than the session: in the background they cost nothing; blocking the event loop costs the partition, and no record. */
 import { assert } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import * as Bus from "./bus.ts"
@@ -21,6 +21,7 @@ KafkaSuite.shared("handlers longer than the session", (bootstrap) => {
           value: Serde.string,
           sessionTimeout: "6 seconds",
           heartbeatInterval: "2 seconds",
+          retry: RetryPolicy.blocking(),
           handler: ({ value }) =>
             Effect.andThen(
               Effect.sleep("15 seconds"),

@@ -60,7 +60,7 @@ KafkaSuite.shared("the main job", (bootstrap) => {
             ackMode,
             key: Serde.json(Schema.String),
             value: Serde.json(Order),
-            retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "5 millis" }),
+            retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "5 millis" }),
             handler: ({ value: { id, mood } }) => {
               const attempt = (attempts.get(id) ?? 0) + 1
               attempts.set(id, attempt)
@@ -129,6 +129,7 @@ KafkaSuite.shared("the main job", (bootstrap) => {
             topic,
             groupId,
             value: Serde.string,
+            retry: RetryPolicy.blocking(),
             handler: Effect.fnUntraced(function* ({ record: { partition, offset } }) {
               const all = yield* Effect.orDie(admin.committedOffsets(groupId, [topic]))
               const found = all.find((entry) => entry.partition === partition)?.offset ?? 0n

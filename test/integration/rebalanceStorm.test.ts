@@ -1,6 +1,6 @@
 /** Members that join and leave all the time during load: nothing is lost, nothing is handled twice, and partitions that stay go on. */
 import { assert } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Exit, Random, Scope } from "effect"
 import * as Bus from "./bus.ts"
@@ -20,6 +20,7 @@ const member = (name: string, handled: Array<Done>) =>
     ackMode: "MANUAL",
     sessionTimeout: "6 seconds",
     heartbeatInterval: "500 millis",
+    retry: RetryPolicy.blocking(),
     handler: ({ record: { partition, offset }, value }) =>
       Effect.andThen(
         Effect.sleep("1 millis"),

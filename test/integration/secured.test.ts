@@ -4,7 +4,7 @@
  */
 import { inspect } from "node:util"
 import { assert } from "@effect/vitest"
-import { Binding, Broker, type BrokerError, EventBusConnector, Serde } from "@eventbus/core"
+import { Binding, Broker, type BrokerError, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
@@ -115,6 +115,7 @@ KafkaSuite.own(
             topic: name,
             groupId: name,
             value: Serde.string,
+            retry: RetryPolicy.blocking(),
             handler: ({ value }) => Effect.sync(() => void handled.push(value))
           })
           yield* asAdmin(Bus.createTopic(name, 1))
@@ -242,6 +243,7 @@ KafkaSuite.own(
               topic: name,
               groupId: name,
               value: Serde.string,
+              retry: RetryPolicy.blocking(),
               handler: () => Effect.void
             })
             const lines: Array<string> = []

@@ -1,6 +1,6 @@
 /** Records that are written and read all the time, while something happens to the connections. */
 import { assert } from "@effect/vitest"
-import { Binding, Broker, Serde } from "@eventbus/core"
+import { Binding, Broker, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, Fiber, Schedule } from "effect"
 import * as Bus from "./bus.ts"
 
@@ -23,6 +23,7 @@ export const start = Effect.fnUntraced(function* (title: string) {
     topic: name,
     groupId: name,
     value: Serde.string,
+    retry: RetryPolicy.blocking(),
     // A session that ended is noticed soon.
     heartbeatInterval: "1 second",
     handler: ({ value }) => Effect.sync(() => void handled.push(Number(value)))

@@ -1,6 +1,6 @@
 /** Stopping: what runs is finished and committed, what does not end is left behind in bounded time, and nothing is repeated that was done. */
 import { assert } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { type Duration, Effect } from "effect"
@@ -17,13 +17,14 @@ const binding = (
   name: string,
   { started, handled }: Seen,
   handler: (value: string) => Effect.Effect<void>,
-  settings: { readonly shutdownTimeout?: Duration.Input; readonly membership?: "dynamic" | "static" } = {}
+  settings: { readonly shutdownTimeout?: Duration.Input; readonly staticMembership?: boolean } = {}
 ) =>
   Binding.make(name, {
     topic: name,
     groupId: name,
     value: Serde.string,
     ...settings,
+    retry: RetryPolicy.blocking(),
     handler: ({ value }) =>
       Effect.andThen(
         Effect.suspend(() => {
@@ -134,7 +135,8 @@ KafkaSuite.shared("stopping", (bootstrap) => {
             topic: name,
             groupId: name,
             value: Serde.string,
-            membership: "static",
+            staticMembership: true,
+            retry: RetryPolicy.blocking(),
             handler: ({ value }) =>
               Effect.sync(() => {
                 started.push(value)

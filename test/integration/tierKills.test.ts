@@ -42,7 +42,7 @@ const lives = (bootstrap: ReadonlyArray<string>, points: (topics: ReadonlyArray<
         journal: journal.path,
         ...{ name, topic: name, groupId: name, handlerMillis: 0, blockMillis: 0 },
         ...(diesAt === undefined ? {} : { diesAt }),
-        settings: { membership: "static" }
+        settings: { staticMembership: true }
       })
 
     let published = 0

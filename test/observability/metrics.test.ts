@@ -20,7 +20,7 @@ const binding = (options: { readonly isDown: () => boolean }) =>
   Binding.make("orders", {
     ...orders,
     retry: RetryPolicy.tiered({
-      blocking: { maxAttempts: 3, initialInterval: "1 second", multiplier: 1, jitter: 0 },
+      blocking: { maxAttempts: 3, initialBackoff: "1 second", multiplier: 1, jitter: 0 },
       tiers: ["1 minute", "5 minutes"]
     }),
     onError: { Down: Route.retry, Invalid: Route.deadLetter("invalid") },

@@ -52,7 +52,7 @@ const eventful = Effect.gen(function* () {
     Binding.make("orders", {
       ...orders,
       maxPollInterval: "5 minutes",
-      retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, initialInterval: "1 second" }, tiers: ["1 minute"] }),
+      retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, initialBackoff: "1 second" }, tiers: ["1 minute"] }),
       circuitBreaker: { slidingWindowSize: 2, minimumNumberOfCalls: 2, waitDurationInOpenState: "30 seconds" },
       onError: { Down: Route.retry, Known: Route.skip },
       handler: ({ value }) =>

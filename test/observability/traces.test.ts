@@ -245,7 +245,7 @@ describe("traces", () => {
             yield* start(
               Binding.make("orders", {
                 ...orders,
-                retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 millis", jitter: 0 }),
+                retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 millis", jitter: 0 }),
                 onError: { Declined: Route.retry },
                 handler: ({ value }) => (value === "v7" || value === "v8" ? new Declined() : Effect.void)
               })

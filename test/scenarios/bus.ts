@@ -2,7 +2,7 @@
  * Every scenario starts from this: an in-memory cluster, a connector, and a journal of its events.
  */
 import { it } from "@effect/vitest"
-import { type Binding, type Broker, EventBusConnector, type EventBusEvent, Serde } from "@eventbus/core"
+import { type Binding, type Broker, EventBusConnector, type EventBusEvent, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Clock, Context, type Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -34,8 +34,13 @@ export const runScenario = <E>(
     )
   )
 
-/** Settings that most bindings of these tests share: topic `orders`, group `billing`, text values. */
-export const orders = { topic: "orders", groupId: "billing", value: Serde.string } as const
+/** Settings that most bindings of these tests share: topic `orders`, group `billing`, text values, and no retry topics, which few of these scenarios are about. */
+export const orders = {
+  topic: "orders",
+  groupId: "billing",
+  value: Serde.string,
+  retry: RetryPolicy.blocking()
+} as const
 
 /** A connector of its own on a cluster: one process of an application. */
 export interface App {

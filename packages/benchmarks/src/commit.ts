@@ -1,5 +1,5 @@
 /** Records per second when each record is committed before the next one of its partition starts. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, type Participant, type Round, ratioAtLeast, type TopicPlan } from "./harness/Benchmark.ts"
@@ -41,6 +41,7 @@ export const commit = make({
       const { topic, groupId } = round
       const commit = Binding.make("commit", {
         ...{ topic, groupId, value: Serde.bytes, ackMode: "MANUAL_IMMEDIATE" },
+        retry: RetryPolicy.blocking(),
         handler: ({ value }) => Effect.sync(() => arrivals.add(value))
       })
       return runBindings(round, [commit])

@@ -46,6 +46,7 @@ export const consume = make({
       runBindings(round, [
         Binding.make("record", {
           ...settings(round),
+          retry: RetryPolicy.blocking(),
           handler: ({ value }) => Effect.sync(() => arrivals.add(value))
         })
       ])
@@ -54,8 +55,10 @@ export const consume = make({
       runBindings(round, [
         Binding.make("resilient", {
           ...settings(round),
-          retry: RetryPolicy.tiered(),
-          exceptions: { nonRetryable: ["IllegalArgument"], skipToTier: { Unavailable: 2 } },
+          retry: RetryPolicy.tiered({
+            nonRetryableExceptions: ["IllegalArgument"],
+            skipToTierMapping: { Unavailable: 2 }
+          }),
           circuitBreaker: {},
           handler: ({ value }) => Effect.sync(() => arrivals.add(value))
         })
@@ -65,6 +68,7 @@ export const consume = make({
       runBindings(round, [
         Binding.make("promise", {
           ...settings(round),
+          retry: RetryPolicy.blocking(),
           handler: ({ value }) => Effect.promise(async () => arrivals.add(value))
         })
       ])

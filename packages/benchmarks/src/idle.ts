@@ -1,5 +1,5 @@
 /** The cost of connected consumers while nothing happens. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, medianAtMost, type Participant, type Round, type TopicPlan } from "./harness/Benchmark.ts"
@@ -42,6 +42,7 @@ export const idle = make({
         all.map((arrivals, index) =>
           Binding.make(`idle-${index}`, {
             ...{ topic: round.topic, groupId: `${round.groupId}-${index}`, value: Serde.bytes },
+            retry: RetryPolicy.blocking(),
             handler: ({ value }) => Effect.sync(() => arrivals.add(value))
           })
         )

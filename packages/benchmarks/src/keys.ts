@@ -1,5 +1,5 @@
 /** The overlap of keys in one partition: a handler that waits 10 ms, one record at a time and by key. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, type Participant, ratioAtLeast, type TopicPlan } from "./harness/Benchmark.ts"
@@ -25,6 +25,7 @@ const consumer = (
     const arrivals = new Arrivals(records, warmup)
     const keys = Binding.make("keys", {
       ...{ topic, groupId, value: Serde.bytes, ackMode: "MANUAL", ...order },
+      retry: RetryPolicy.blocking(),
       handler: ({ value }) =>
         Effect.andThen(
           Effect.sleep(numberOf(value!) < warmup ? 1 : handlerMillis),

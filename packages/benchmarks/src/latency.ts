@@ -1,5 +1,5 @@
 /** The time from the publisher to the handler, under a load with spare capacity. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import {
@@ -74,6 +74,7 @@ const binding = (ackMode: "MANUAL" | "MANUAL_IMMEDIATE") =>
     const { topic, groupId } = round
     const latency = Binding.make("latency", {
       ...{ topic, groupId, ackMode, value: Serde.bytes },
+      retry: RetryPolicy.blocking(),
       handler: ({ value }) => Effect.sync(() => handle(value))
     })
     return runBindings(round, [latency])

@@ -41,6 +41,7 @@ const middle = (values: ReadonlyArray<number>) => quantile(values, 0.5)
 const binding = ({ topic, groupId }: Round<Parameters>, handle: (value: Uint8Array | null) => Effect.Effect<void>) =>
   Binding.make("memory", {
     ...{ topic, groupId, value: Serde.bytes, ackMode: "MANUAL" },
+    retry: RetryPolicy.blocking(),
     handler: ({ value }) => handle(value)
   })
 

@@ -1,5 +1,5 @@
 /** The cost of metrics, log fields and traces for a consumer whose handler does nothing. */
-import { Binding, Metrics, Serde } from "@eventbus/core"
+import { Binding, Metrics, RetryPolicy, Serde } from "@eventbus/core"
 import { OpenTelemetry } from "@eventbus/observability"
 import { Effect, Layer, Logger, References, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -34,6 +34,7 @@ const read = (round: Round<Parameters>, groupId: string): Effect.Effect<Samples,
     groupId,
     value: Serde.bytes,
     ackMode: "MANUAL",
+    retry: RetryPolicy.blocking(),
     handler: ({ value }) => Effect.sync(() => arrivals.add(value))
   })
   return Effect.andThen(Effect.scoped(Effect.andThen(runBindings(round, [binding]), arrivals.all())), arrivals.pace)

@@ -1,5 +1,5 @@
 /** The effect of a third member that joins and leaves a group twice. */
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Duration, Effect, Schedule, type Scope } from "effect"
 import {
   make,
@@ -54,6 +54,7 @@ const bindingMember = member((round, handled) => {
     ...{ topic, groupId, value: Serde.bytes, ackMode: "MANUAL" },
     sessionTimeout: parameters.sessionMillis,
     heartbeatInterval: parameters.heartbeatMillis,
+    retry: RetryPolicy.blocking(),
     handler: ({ value, record }) =>
       Effect.andThen(
         Effect.sleep(parameters.handlerMillis),

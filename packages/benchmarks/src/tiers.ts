@@ -44,8 +44,11 @@ const lateness = ({ record }: Incoming): number => {
 const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effect.Effect<void, Unavailable>) =>
   Binding.make("tiers", {
     ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
-    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: delayMillis }] }),
-    exceptions: { nonRetryable: ["IllegalArgument"] },
+    retry: RetryPolicy.tiered({
+      blocking: { maxAttempts: 1 },
+      tiers: [{ delay: delayMillis }],
+      nonRetryableExceptions: ["IllegalArgument"]
+    }),
     // The breaker counts every call, but never opens.
     circuitBreaker: { slidingWindowSize: 100_000, minimumNumberOfCalls: 100_000 },
     onError: { Unavailable: Route.retry },

@@ -1,6 +1,7 @@
 /**
  * The settings of a binding as a configuration gives them: every key has its value.
  */
+import { Defaults } from "@eventbus/core"
 import type * as Settings from "./Settings.ts"
 
 type Decoded = typeof Settings.Binding.Type
@@ -26,18 +27,17 @@ export interface BindingSettings extends Omit<Decoded, "handler" | "maxPollRecor
   readonly retry: RetrySettings
 }
 
-const tier = (delayMs: number): TierSettings => ({ delayMs, maxAttempts: 3, concurrency: 1 })
-
-const defaultTiers: ReadonlyArray<TierSettings> = [10_000, 60_000, 300_000].map(tier)
-
 /** Fills in the defaults that depend on another key. */
 export const complete = (name: string, decoded: Decoded): BindingSettings => {
-  const { tiers = decoded.orderingMode === "STRICT" ? [] : defaultTiers } = decoded.retry
+  const { tiers = Defaults.tierDelaysMillis[decoded.orderingMode] } = decoded.retry
   return {
     ...decoded,
     name,
     handler: decoded.handler ?? name,
-    maxPollRecords: decoded.maxPollRecords ?? (decoded.listenerType === "BATCH" ? 200 : 50),
-    retry: { ...decoded.retry, tiers: tiers.map((each) => (typeof each === "number" ? tier(each) : each)) }
+    maxPollRecords: decoded.maxPollRecords ?? Defaults.maxPollRecords[decoded.listenerType],
+    retry: {
+      ...decoded.retry,
+      tiers: tiers.map((tier) => (typeof tier === "number" ? { delayMs: tier, ...Defaults.tier } : tier))
+    }
   }
 }

@@ -4,7 +4,7 @@
 import * as Fs from "node:fs/promises"
 import { Effect, Redacted, Schema } from "effect"
 import * as Addresses from "./internal/schema/addresses.ts"
-import type * as Settings from "./Settings.ts"
+import type * as ClusterSchema from "./internal/schema/clusterSchema.ts"
 
 /** The file of a secret was readable when the configuration was loaded and cannot be read any more. */
 export class SecretFileUnreadable extends Schema.TaggedError<SecretFileUnreadable>()("SecretFileUnreadable", {
@@ -89,7 +89,7 @@ export interface ClusterSettings {
 export const addresses: (text: string) => ReadonlyArray<string> | undefined = Addresses.parse
 
 /** Settings of one cluster from the decoded configuration. */
-export const complete = (alias: string, decoded: typeof Settings.Cluster.Type): ClusterSettings => {
+export const complete = (alias: string, decoded: typeof ClusterSchema.Cluster.Type): ClusterSettings => {
   const { brokers, ssl, sasl, connectionTimeoutMs, requestTimeoutMs, metadataMaxAgeMs, clientId, retries } = decoded
   return {
     alias,
@@ -104,7 +104,7 @@ export const complete = (alias: string, decoded: typeof Settings.Cluster.Type): 
   }
 }
 
-const sslOf = (ssl: typeof Settings.Ssl.Type): SslSettings => {
+const sslOf = (ssl: typeof ClusterSchema.Ssl.Type): SslSettings => {
   const { ca, caFile, cert, certFile, key, keyFile, passphrase, passphraseFile, ...plain } = ssl
   return {
     ...plain,
@@ -116,7 +116,7 @@ const sslOf = (ssl: typeof Settings.Ssl.Type): SslSettings => {
 }
 
 /** The schema has checked that each mechanism has its keys. */
-const saslOf = (sasl: typeof Settings.Sasl.Type): PasswordSettings | ClientCredentialsSettings => {
+const saslOf = (sasl: typeof ClusterSchema.Sasl.Type): PasswordSettings | ClientCredentialsSettings => {
   const { mechanism, username, password, passwordFile, clientSecret, clientSecretFile, ...token } = sasl
   const { tokenEndpoint, clientId, scope, credentialsIn } = token
   return mechanism === "oauthbearer"

@@ -28,6 +28,6 @@ export const text: string = [
   "# Every default of a binding. What depends on another key, or is not set, is a comment.",
   "eventbus:",
   "  defaults:",
-  ...indented(indented(lines(Shape.make(Settings.Defaults.ast) as Shape.Struct))),
+  ...indented(indented(lines(Shape.make(Settings.BindingDefaults.ast) as Shape.Struct))),
   ""
 ].join("\n")

@@ -163,9 +163,9 @@ const dataOf = (keys: Decoded) => {
             groupId: keys.GroupId,
             concurrency: keys.ConsumerNumber,
             naming: "dotted",
-            dlt: { topic: keys.Error?.TopicName },
+            deadLetter: { topic: keys.Error?.TopicName },
             retry: {
-              tier0: { maxAttempts: 1 },
+              blocking: { maxAttempts: 1 },
               // Tiers with equal delays would share a topic, but the seed names one topic for each attempt. Delays that differ by a millisecond keep
               // them apart.
               tiers: Array.from({ length: RetryAttempts }, (_, index) => ({ delayMs: Delay + index, maxAttempts: 1 }))
@@ -182,7 +182,7 @@ const keysOf = new Map<string, Node.Path>([
   ["groupId", ["GroupId"]],
   ["concurrency", ["ConsumerNumber"]],
   ["naming", ["TopicName"]],
-  ["dlt", ["Error", "TopicName"]],
+  ["deadLetter", ["Error", "TopicName"]],
   ["retry", ["RetryPolicy"]]
 ])
 

@@ -66,9 +66,9 @@ describe("files that the package ships", () => {
       const other = yield* Configuration.parse(
         `${DefaultsFile.text}\n${bindings}, dlt: { replay: { max-replays: 5 } } }`
       )
-      assert.deepStrictEqual(other.bindings[0]!.dlt, {
-        ...plain.bindings[0]!.dlt,
-        replay: { ...plain.bindings[0]!.dlt.replay, maxReplays: 5 }
+      assert.deepStrictEqual(other.bindings[0]!.deadLetter, {
+        ...plain.bindings[0]!.deadLetter,
+        replay: { ...plain.bindings[0]!.deadLetter.replay, maxReplays: 5 }
       })
     })
   )

@@ -63,7 +63,7 @@ describe("the configuration of a result-based consumer", () => {
       assert.strictEqual(consumer.bindings.length, 1)
       assert.deepInclude(binding, { name: "my-topic", topic: "my-topic", groupId: "my-group", concurrency: 1 })
       assert.deepInclude(binding!.retry, { tiers: [] })
-      assert.strictEqual(binding!.retry.tier0.maxAttempts, 1)
+      assert.strictEqual(binding!.retry.blocking.maxAttempts, 1)
       assert.strictEqual(definitionOf(consumer).deadLetterTopic, "my-topic.error")
       assert.deepStrictEqual(
         consumer.clusters.map(({ alias, brokers }) => [alias, ...brokers]),

@@ -37,7 +37,7 @@ describe("the samples of connector seed appendix", () => {
         orderingMode: "RELAXED_IN_RETRY"
       })
       assert.deepInclude(orders!.retry, {
-        tier0: { maxAttempts: 3, initialBackoffMs: 100, multiplier: 2, maxBackoffMs: 2000, jitter: 0.2 },
+        blocking: { maxAttempts: 3, initialBackoffMs: 100, multiplier: 2, maxBackoffMs: 2000, jitter: 0.2 },
         tiers: [tier(1, 10_000), tier(2, 60_000), tier(3, 300_000)],
         retryableExceptions: [
           "java.net.SocketTimeoutException",
@@ -61,7 +61,7 @@ describe("the samples of connector seed appendix", () => {
         permittedNumberOfCallsInHalfOpenState: 5,
         automaticPauseOnOpen: true
       })
-      assert.deepInclude(orders!.dlt, {
+      assert.deepInclude(orders!.deadLetter, {
         topicSuffix: "DLT",
         strategy: "ALERT_AND_STORE",
         replay: { maxReplays: 3, cooldownMs: 3_600_000, batchSize: 100 }
@@ -73,9 +73,9 @@ describe("the samples of connector seed appendix", () => {
         concurrency: 2,
         orderingMode: "STRICT"
       })
-      assert.deepInclude(payments!.retry.tier0, { maxAttempts: 5, initialBackoffMs: 200, multiplier: 2 })
+      assert.deepInclude(payments!.retry.blocking, { maxAttempts: 5, initialBackoffMs: 200, multiplier: 2 })
       assert.deepInclude(payments!.circuitBreaker, { enabled: true, failureRateThreshold: 30 })
-      assert.strictEqual(payments!.dlt.strategy, "STORE_ONLY")
+      assert.strictEqual(payments!.deadLetter.strategy, "STORE_ONLY")
     })
   )
 
@@ -117,7 +117,7 @@ describe("the samples of connector seed appendix", () => {
         ]
       )
       assert.isFalse(notifications!.circuitBreaker.enabled)
-      assert.strictEqual(notifications!.dlt.strategy, "STORE_ONLY")
+      assert.strictEqual(notifications!.deadLetter.strategy, "STORE_ONLY")
       const definition = Configuration.withoutHandlers({ clusters: [], bindings })[0]!.definition
       assert.strictEqual(definition.deadLetterTopic, "notification.events.DLT")
       assert.deepStrictEqual(

@@ -3,7 +3,7 @@
  */
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ExceptionClassifier, ExceptionLists } from "./Classifier.ts"
+import type { ExceptionClassifier } from "./Classifier.ts"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import type { DeadLetter } from "./DeadLetter.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
@@ -54,8 +54,8 @@ export interface Settings<K, V> {
   readonly fetchMaxWait?: Duration.Input
   /** `max.partition.fetch.bytes`. Default 1 MiB. For retry topics at most 256 KiB, since what waits there is held in memory. */
   readonly maxPartitionFetchBytes?: number
-  /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default `dynamic`. */
-  readonly membership?: "dynamic" | "static"
+  /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default false. */
+  readonly staticMembership?: boolean
   /** Where a group without a committed offset starts. Default `earliest`. An offset that is out of range always resumes at the earliest. */
   readonly autoOffsetReset?: "earliest" | "latest"
   /** `isolation.level`. Default `read_committed`. */
@@ -72,14 +72,13 @@ export interface Settings<K, V> {
   /** The same in bytes. Default 16 MiB. */
   readonly maxBufferedBytes?: number
   /**
-   * How a failing record is tried again. Default `RetryPolicy.blocking()`: 3 attempts in place, 100 and 200 ms apart. `RetryPolicy.tiered()` adds
-   * retry topics.
+   * How a failing record is tried again, and which errors are (its exception lists). Default `RetryPolicy.tiered()`: 3 attempts in place and the seed's three
+   * retry topics, 10 seconds, 1 minute and 5 minutes (connector seed §4.1), as in a file. With `orderingMode: "STRICT"` the default is `RetryPolicy.blocking()`, which has
+   * attempts in place only.
    */
   readonly retry?: RetryPolicy
-  /** What errors without a rule in `onError` mean, defects included; asked before `exceptions`. */
+  /** What errors without a rule in `onError` mean, defects included. It is asked before the exception lists of `retry`. Default: none. */
   readonly classifier?: ExceptionClassifier
-  /** The same as lists of class names and message patterns, such as a configuration file has. */
-  readonly exceptions?: ExceptionLists
   /** `STRICT` promises that no record overtakes another of its partition, ever: no tiers; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
   readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
   /**

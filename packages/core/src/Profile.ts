@@ -13,7 +13,13 @@ import * as RetryPolicy from "./RetryPolicy.ts"
 type Profile = Pick<Settings<never, never>, "ackMode" | "retry" | "maxPollRecords" | "maxPollInterval">
 
 const retries = (count: number, initialInterval: number, maxInterval: number) =>
-  RetryPolicy.blocking({ maxAttempts: count + 1, initialInterval, multiplier: 2, maxInterval, jitter: 0 })
+  RetryPolicy.blocking({
+    maxAttempts: count + 1,
+    initialBackoff: initialInterval,
+    multiplier: 2,
+    maxBackoff: maxInterval,
+    jitter: 0
+  })
 
 /** Three retries after 1, 2 and 4 seconds; a wait never exceeds 30 seconds. */
 export const standard = {

@@ -1,127 +1,154 @@
 /**
- * How often, and how far apart, a failing record is tried again.
+ * How often, and how far apart, a failing record is tried again, and which errors are tried at all.
+ *
+ * A binding without `retry` has `tiered()`: attempts in place and three retry topics (connector seed §4.1, §4.6), in code as in a file. With `orderingMode: "STRICT"` it has
+ * `blocking()`, because a record in a retry topic is overtaken. `blocking()` is also the way to say that a binding has no retry topics.
  */
-import { Duration, Option, Schema } from "effect"
-import type { BackoffPolicy } from "./internal/retry/backoff.ts"
+import { Duration, Schema } from "effect"
+import type { ExceptionLists } from "./Classifier.ts"
+import * as Defaults from "./Defaults.ts"
+import { toMillis } from "./internal/base/durations.ts"
+import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 
-/** Settings outside of what is allowed; all of them at once. */
+/** Settings outside of what is allowed; all of them at once. Thrown by the functions of this module. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {
+  /** Every setting that is refused. */
   issues: Schema.Array(
     Schema.Struct({
       /** The setting, such as `blocking.maxAttempts` or `tiers[1].delay`. */
       path: Schema.String,
-      /** What was given, as text. */
+      /** The value that was given, as text. */
       found: Schema.String,
       /** What is allowed. */
       allowed: Schema.String
     })
   )
 }) {
+  /** False: the same settings are refused again. */
   readonly retryable = false
   override get message(): string {
     return this.issues.map(({ path, found, allowed }) => `${path} is ${found}; allowed: ${allowed}`).join("\n")
   }
 }
 
-export interface RetryPolicy {
-  /** Tier 0: attempts inside one delivery. The partition (or key) waits meanwhile. Each delivery of a tier has them again. */
+/** A policy, checked and complete. `blocking`, `tiered` and `fixedDelay` make one. */
+export interface RetryPolicy extends ExceptionLists {
+  /** Attempts inside one delivery (tier 0). The partition, or the key, waits meanwhile. Each delivery of a tier has them again. */
   readonly blocking: BackoffPolicy
   /** Retry topics with a delay, in the order in which a record passes through them. Empty: none. */
   readonly tiers: ReadonlyArray<Tier>
   /** Whether the tiers share the group and the session of the main topic, or have a group `{groupId}.retry` of their own. */
   readonly consumer: "shared" | "separate"
-  /** Partitions of a retry topic that is made; undefined: as many as the source has. */
+  /** Partitions of a retry topic that the connector creates; undefined: as many as the source has. */
   readonly partitions: number | undefined
-  /** Replication factor of a topic that is made; undefined: the source's. */
+  /** Replication factor of a retry topic that the connector creates; undefined: the source's. */
   readonly replicationFactor: number | undefined
+}
+
+/** Attempts in place and the waits between them, as finite numbers. */
+export interface BackoffPolicy {
+  /** Handler calls in all, 1 or more: there is one wait fewer than attempts. */
+  readonly maxAttempts: number
+  /** Wait after the first failure, in milliseconds. */
+  readonly initialBackoffMillis: number
+  /** Factor from one wait to the next, 1 or more. */
+  readonly multiplier: number
+  /** Longest single wait in milliseconds, jitter included. */
+  readonly maxBackoffMillis: number
+  /** A wait varies by up to this share of itself, either way. 0 to 1. */
+  readonly jitter: number
 }
 
 /** One retry tier: a topic whose records become due when they have been there for the delay. */
 export interface Tier {
+  /** How long a record waits before each delivery, in milliseconds. */
   readonly delayMillis: number
   /** Deliveries in this tier, each after the delay, each with all attempts of `blocking`. */
   readonly maxAttempts: number
-  /** What stands behind `{topic}.` in the topic's name; undefined: what the naming strategy says. */
+  /** The part of the topic's name behind `{topic}.`; undefined: what the naming strategy says. */
   readonly topicSuffix: string | undefined
-  /** Handlers that run at once in this tier. */
+  /** Handlers that run at once in this tier, in one process. */
   readonly concurrency: number
   /** This tier's records go to the topic of the tier before it, which has the same delay. */
   readonly sharesTopic: boolean
 }
 
+/** Settings of one tier. */
 export interface TierOptions {
-  /** How long a record waits before each delivery in this tier. Zero or more, 2^53 - 1 ms at most. */
+  /** How long a record waits before each delivery in this tier. 0 or more, 2^53 - 1 ms at most. */
   readonly delay: Duration.Input
   /** Deliveries in this tier, 1 or more. Default 3. */
   readonly maxAttempts?: number
   /** Name of the topic behind `{topic}.`. Default: what the binding's naming strategy says, `retry-{n}`. */
   readonly topicSuffix?: string
-  /** Handlers that run at once in this tier, in one process. 1 or more. Default 1: what recovers is not to be hit hard. */
+  /** Handlers that run at once in this tier, in one process. 1 or more. Default 1, which is gentle to a dependency that recovers. */
   readonly concurrency?: number
 }
 
-export interface TieredOptions {
-  /** Attempts inside each delivery. Default as `blocking()`: 3. */
+/** Settings of a policy with retry topics. */
+export interface TieredOptions extends ExceptionLists {
+  /** Attempts inside each delivery. Default as in `blocking()`: 3. */
   readonly blocking?: BlockingOptions
-  /** The tiers, by their delay or in full. Default: 10 seconds, 1 minute, 5 minutes, three deliveries each. */
+  /** The tiers, by their delay or in full. Default: 10 seconds, 1 minute, 5 minutes, three deliveries each. An empty list means no retry topics. */
   readonly tiers?: ReadonlyArray<Duration.Input | TierOptions>
   /** `share`: neighbouring tiers of the same delay use one topic. Default `refuse`: delays must grow from tier to tier. */
   readonly equalDelays?: "refuse" | "share"
   /** `shared` (default): one membership, one set of connections. `separate`: a rebalance of the tiers never touches the main topic. */
   readonly consumer?: "shared" | "separate"
-  /** Partitions of a retry topic that is made. 1 or more. Default: as many as the source. */
+  /** Partitions of a retry topic that the connector creates. 1 or more. Default: as many as the source. */
   readonly partitions?: number
-  /** Replication factor of a retry topic that is made. 1 or more. Default: the source's. */
+  /** Replication factor of a retry topic that the connector creates. 1 or more. Default: the source's. */
   readonly replicationFactor?: number
 }
 
+/** Settings of the attempts in place. */
 export interface BlockingOptions {
   /** Handler calls in all, the first included. A whole number, 1 or more; 1 means no retries. Default 3. */
   readonly maxAttempts?: number
-  /** Wait after the first failure. Zero or more, 2^53 - 1 ms at most. Default 100 millis. */
-  readonly initialInterval?: Duration.Input
+  /** Wait after the first failure. 0 or more, 2^53 - 1 ms at most. Default 100 milliseconds. */
+  readonly initialBackoff?: Duration.Input
   /** Factor from one wait to the next. 1 or more, finite; 1 keeps the wait constant. Default 2. */
   readonly multiplier?: number
-  /** Cap of a single wait, the first and jitter included. Zero or more, 2^53 - 1 ms at most. Default 2 seconds. */
-  readonly maxInterval?: Duration.Input
+  /** Longest single wait, the first and jitter included. 0 or more, 2^53 - 1 ms at most. Default 2 seconds. */
+  readonly maxBackoff?: Duration.Input
   /** A wait varies by up to this share of itself, either way. 0 (exact waits) to 1. Default 0.2. */
   readonly jitter?: number
 }
 
 const withoutTiers = { tiers: [], consumer: "shared", partitions: undefined, replicationFactor: undefined } as const
 
-/** One attempt, no retries. */
+/** One attempt: no attempts in place and no retry topics. A failed record goes to the dead letter topic. */
 export const none: RetryPolicy = {
-  blocking: { maxAttempts: 1, initialIntervalMillis: 0, multiplier: 1, maxIntervalMillis: 0, jitter: 0 },
+  blocking: { maxAttempts: 1, initialBackoffMillis: 0, multiplier: 1, maxBackoffMillis: 0, jitter: 0 },
   ...withoutTiers
 }
 
 /**
- * Retries in place, in order, with exponential waits between the attempts. By default: 3 attempts, about 100 and 200 ms apart.
- * Throws `InvalidRetryPolicy`, naming every setting that is not allowed.
+ * Attempts in place only, in order, with exponential waits between them, and no retry topics. By default: 3 attempts, about 100 and 200 ms apart.
+ * Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
-export const blocking = (options: BlockingOptions = {}): RetryPolicy => {
+export const blocking = (options: BlockingOptions & ExceptionLists = {}): RetryPolicy => {
   const { policy, issues } = readBlocking(options)
   if (issues.length > 0) throw new InvalidRetryPolicy({ issues })
-  return { blocking: policy, ...withoutTiers }
+  return { blocking: policy, ...withoutTiers, ...listsOf(options) }
 }
 
 /**
- * Retries in place, and then through retry topics with growing delays, while the main topic goes on (connector seed §4.6). By default 30 attempts over
+ * Attempts in place, and then retry topics with growing delays, while the main topic goes on (connector seed §4.6). By default 30 attempts over
  * about 18 minutes: 3 in place, then 3 deliveries of 3 attempts after 10 seconds, 1 minute and 5 minutes each.
- * Throws `InvalidRetryPolicy`, naming every setting that is not allowed.
+ * Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const { policy, issues } = readBlocking(options.blocking ?? {})
-  const inFull = (options.tiers ?? ["10 seconds", "1 minute", "5 minutes"]).map(
+  const { equalDelays = Defaults.retry.equalDelays, consumer = Defaults.retry.consumer } = options
+  const inFull = (options.tiers ?? Defaults.tierDelaysMillis.RELAXED_IN_RETRY).map(
     (tier): TierOptions => (isTierOptions(tier) ? tier : { delay: tier })
   )
   const tiers = inFull.map((tier, index): Tier => {
     const delayMillis = toMillis(tier.delay)
     const before = inFull[index - 1]
-    const sharesTopic =
-      options.equalDelays === "share" && before !== undefined && toMillis(before.delay) === delayMillis
-    const { maxAttempts = 3, topicSuffix, concurrency = 1 } = tier
+    const sharesTopic = equalDelays === "share" && before !== undefined && toMillis(before.delay) === delayMillis
+    const { maxAttempts = Defaults.tier.maxAttempts, topicSuffix, concurrency = Defaults.tier.concurrency } = tier
     return { delayMillis, maxAttempts, topicSuffix, concurrency, sharesTopic }
   })
   const all = [
@@ -131,45 +158,51 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
     ...optionalCount("replicationFactor", options.replicationFactor)
   ]
   if (all.length > 0) throw new InvalidRetryPolicy({ issues: all })
-  return {
-    blocking: policy,
-    tiers,
-    consumer: options.consumer ?? "shared",
-    partitions: options.partitions,
-    replicationFactor: options.replicationFactor
-  }
+  const { partitions, replicationFactor } = options
+  return { blocking: policy, tiers, consumer, partitions, replicationFactor, ...listsOf(options) }
 }
 
 /**
  * One retry topic with a fixed delay: `maxAttempts` deliveries (default 3), each after `delay`. Name it with `topicSuffix`, or with
- * `naming: TopicName.dashed` for `{topic}-retry`.
+ * `naming: TopicName.dashed` for `{topic}-retry`. Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const fixedDelay = (options: TierOptions & Omit<TieredOptions, "tiers" | "equalDelays">): RetryPolicy =>
   tiered({ ...options, tiers: [options] })
 
+const listsOf = ({
+  retryableExceptions,
+  nonRetryableExceptions,
+  skipToTierMapping
+}: ExceptionLists): ExceptionLists => ({
+  ...(retryableExceptions && { retryableExceptions }),
+  ...(nonRetryableExceptions && { nonRetryableExceptions }),
+  ...(skipToTierMapping && { skipToTierMapping })
+})
+
 const readBlocking = (options: BlockingOptions) => {
   const {
-    maxAttempts = 3,
-    initialInterval = "100 millis",
-    multiplier = 2,
-    maxInterval = "2 seconds",
-    jitter = 0.2
+    maxAttempts = Defaults.blocking.maxAttempts,
+    initialBackoff = Defaults.blocking.initialBackoffMillis,
+    multiplier = Defaults.blocking.multiplier,
+    maxBackoff = Defaults.blocking.maxBackoffMillis,
+    jitter = Defaults.blocking.jitter
   } = options
-  const initialIntervalMillis = toMillis(initialInterval)
-  const maxIntervalMillis = toMillis(maxInterval)
+  const initialBackoffMillis = toMillis(initialBackoff)
+  const maxBackoffMillis = toMillis(maxBackoff)
   const issues = [
+    ...RenamedSettings.issues(options, RenamedSettings.ofBlocking, "blocking."),
     ...count("blocking.maxAttempts", maxAttempts),
-    ...issue("blocking.initialInterval", initialInterval, initialIntervalMillis >= 0, interval),
+    ...issue("blocking.initialBackoff", initialBackoff, initialBackoffMillis >= 0, interval),
     ...issue(
       "blocking.multiplier",
       multiplier,
       Number.isFinite(multiplier) && multiplier >= 1,
       "a finite number, 1 or more"
     ),
-    ...issue("blocking.maxInterval", maxInterval, maxIntervalMillis >= 0, interval),
+    ...issue("blocking.maxBackoff", maxBackoff, maxBackoffMillis >= 0, interval),
     ...issue("blocking.jitter", jitter, Number.isFinite(jitter) && jitter >= 0 && jitter <= 1, "a number from 0 to 1")
   ]
-  return { policy: { maxAttempts, initialIntervalMillis, multiplier, maxIntervalMillis, jitter }, issues }
+  return { policy: { maxAttempts, initialBackoffMillis, multiplier, maxBackoffMillis, jitter }, issues }
 }
 
 const isTierOptions = (tier: Duration.Input | TierOptions): tier is TierOptions =>
@@ -205,13 +238,6 @@ const optionalCount = (path: string, found: number | undefined) => (found === un
 
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
   isAllowed ? [] : [{ path, found: show(found), allowed }]
-
-/** NaN for what is no duration that adds up exactly. Effect reads the number NaN as zero, which would turn a mistake into retries without a wait. */
-const toMillis = (input: Duration.Input): number => {
-  if (Number.isNaN(input)) return Number.NaN
-  const millis = Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-  return millis <= Number.MAX_SAFE_INTEGER ? millis : Number.NaN
-}
 
 const show = (found: unknown): string =>
   typeof found === "string"

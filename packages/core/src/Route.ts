@@ -1,47 +1,70 @@
 /**
- * Where a record goes whose handler failed.
+ * Where a record goes after its handler failed. Every way to decide about an error ends in a route: `onError`, a classifier, the exception lists and
+ * the results of `Outcome`.
  */
 import { Data, Duration, Option } from "effect"
 
 /**
- * - `Retry`: try again in place (the blocking attempts of the binding's `RetryPolicy`), and when those are used up, go to the next retry
- *   tier; behind the last one, take the route of an exhausted record.
- * - `NextTier`: the same without another attempt in place.
- * - `Tier`: to this retry tier at once. A tier at or behind the one that the record is in means the next; one that does not exist, the
+ * - `Retry`: try again in place, up to the blocking attempts of the binding's `RetryPolicy`. When those are used up, go to retry tier `tier`; undefined means
+ *   the next one. Behind the last tier the record is exhausted.
+ * - `NextTier`: go to the next tier without another attempt in place.
+ * - `Tier`: go to this retry tier at once. A tier at or behind the one that the record is in means the next one. A tier that does not exist means the
  *   dead letter topic (ruling 15).
- * - `After`: at once to the first tier ahead whose delay is at least `delayMillis`, or else to the last one.
- * - `DeadLetter`: publish to the dead letter topic at once, without another attempt; `reason` is free text for whoever reads it there.
+ * - `After`: go at once to the first tier ahead whose delay is at least `delayMillis`, or else to the last one.
+ * - `DeadLetter`: publish to the dead letter topic at once, without another attempt. `reason` is free text for people who read the dead letter.
  * - `Pause`: keep the record unfinished and pause the whole binding for reason `operator`, until somebody resumes it.
  * - `Skip`: drop the record on purpose. It counts as finished and is gone for this group.
  */
 export type Route = Data.TaggedEnum<{
-  Retry: Record<never, never>
+  /** Try again in place, then in a tier. */
+  Retry: {
+    /** The tier that follows the attempts in place, from 1. Undefined: the next one. */
+    readonly tier: number | undefined
+  }
+  /** Go to the next tier at once. */
   NextTier: Record<never, never>
-  Tier: { readonly tier: number }
-  After: { readonly delayMillis: number }
-  DeadLetter: { readonly reason: string | undefined }
+  /** Go to a tier at once. */
+  Tier: {
+    /** Number of the tier, from 1. */
+    readonly tier: number
+  }
+  /** Go to a tier by its delay. */
+  After: {
+    /** The least delay of the tier, in milliseconds. */
+    readonly delayMillis: number
+  }
+  /** Go to the dead letter topic at once. */
+  DeadLetter: {
+    /** Text for header `x-eventbus-dlt-detail`. Undefined: none. */
+    readonly reason: string | undefined
+  }
+  /** Keep the record and pause the binding. */
   Pause: Record<never, never>
+  /** Drop the record. */
   Skip: Record<never, never>
 }>
 
 const constructors = Data.taggedEnum<Route>()
 
-/** Try again in place, then in the tiers. The default for defects and for errors without a rule. */
-export const retry: Route = constructors.Retry()
+/** Try again in place, then in the next tier. The default for defects and for errors without a rule. */
+export const retry: Route = constructors.Retry({ tier: undefined })
 
-/** To the next tier at once. */
+/** Try again in place, then go to retry tier `n` (from 1) instead of the next one. */
+export const retryThenTier = (n: number): Route => constructors.Retry({ tier: n })
+
+/** Go to the next tier at once. */
 export const nextTier: Route = constructors.NextTier()
 
-/** To retry tier `n` (from 1) at once. */
+/** Go to retry tier `n` (from 1) at once. */
 export const tier = (n: number): Route => constructors.Tier({ tier: n })
 
-/** To the tier that waits at least so long, such as what a `Retry-After` asks for. What is no duration counts as zero: the next tier. */
+/** Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. A value that is no duration counts as zero: the next tier. */
 export const after = (delay: Duration.Input): Route =>
   constructors.After({
     delayMillis: Option.match(Duration.fromInput(delay), { onNone: () => 0, onSome: Duration.toMillis })
   })
 
-/** To the dead letter topic at once. */
+/** Go to the dead letter topic at once. `reason` is free text for people who read the dead letter. Default: none. */
 export const deadLetter = (reason?: string): Route => constructors.DeadLetter({ reason })
 
 /** Keep the record and pause the binding until an operator resumes it. */
@@ -49,6 +72,3 @@ export const pause: Route = constructors.Pause()
 
 /** Drop the record on purpose. */
 export const skip: Route = constructors.Skip()
-
-/** Exhaustive match over the routes. */
-export const match = constructors.$match

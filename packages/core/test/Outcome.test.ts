@@ -2,11 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
 import * as Classification from "../src/internal/failure/classification.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
+import * as Results from "../src/internal/failure/results.ts"
 import * as Outcome from "../src/Outcome.ts"
 
 /** The route of a record whose handler succeeds with this value. */
 const decisionOf = (answer: unknown, rules: Classification.Rules<never> = {}) => {
-  const exit = Effect.runSyncExit(Outcome.toEffect(answer))
+  const exit = Effect.runSyncExit(Results.toEffect(answer))
   return Exit.isSuccess(exit) ? "done" : Classification.make(rules)(exit.cause, 1)
 }
 
@@ -32,7 +33,7 @@ describe("Outcome", () => {
         throw new Error("asked about a result")
       },
       classifier: () => ({ routing: "PAUSE_CONTAINER", targetTier: -1 }),
-      exceptions: { nonRetryable: ["Down", "RetryableResult"], skipToTier: { ErrorResult: 2 } }
+      exceptions: { nonRetryableExceptions: ["Down", "RetryableResult"], skipToTierMapping: { ErrorResult: 2 } }
     }
     expect(decisionOf(Outcome.retry(new Down("x")), rules)).toEqual(again)
     expect(decisionOf(Outcome.failure(new Down("x")), rules)).toEqual(atOnce)
@@ -41,7 +42,7 @@ describe("Outcome", () => {
   it("RES-01 ruling 68 an error that is raised instead of a result is tried again, unless it is classified", () => {
     const cause = Cause.fail(new Down("x"))
     expect(Classification.make({})(cause, 1)).toEqual(again)
-    expect(Classification.make({ exceptions: { nonRetryable: ["Down"] } })(cause, 1)).toEqual(atOnce)
+    expect(Classification.make({ exceptions: { nonRetryableExceptions: ["Down"] } })(cause, 1)).toEqual(atOnce)
   })
 
   it("RES-01 failing with a result means the same as succeeding with it", () => {

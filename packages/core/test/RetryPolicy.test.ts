@@ -17,16 +17,16 @@ const refusal = (options: RetryPolicy.BlockingOptions) => {
 describe("RetryPolicy", () => {
   it("RTY-01 defaults: 3 attempts, 100 ms doubling up to 2 s, a fifth of jitter", () => {
     expect(RetryPolicy.blocking()).toEqual({
-      blocking: { maxAttempts: 3, initialIntervalMillis: 100, multiplier: 2, maxIntervalMillis: 2000, jitter: 0.2 },
+      blocking: { maxAttempts: 3, initialBackoffMillis: 100, multiplier: 2, maxBackoffMillis: 2000, jitter: 0.2 },
       tiers: [],
       consumer: "shared"
     })
-    expect(RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "200 millis" }).blocking).toMatchObject({
+    expect(RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "200 millis" }).blocking).toMatchObject({
       maxAttempts: 5,
-      initialIntervalMillis: 200,
-      maxIntervalMillis: 2000
+      initialBackoffMillis: 200,
+      maxBackoffMillis: 2000
     })
-    expect(RetryPolicy.blocking({ maxInterval: Duration.minutes(1) }).blocking.maxIntervalMillis).toBe(60_000)
+    expect(RetryPolicy.blocking({ maxBackoff: Duration.minutes(1) }).blocking.maxBackoffMillis).toBe(60_000)
   })
 
   it("the policy none is one attempt without a wait", () => {
@@ -37,16 +37,16 @@ describe("RetryPolicy", () => {
   it("names every bad setting at once: path, found value, allowed values", () => {
     const error = refusal({
       maxAttempts: 2.5,
-      initialInterval: Number.NaN,
+      initialBackoff: Number.NaN,
       multiplier: 0.5,
-      maxInterval: -1,
+      maxBackoff: -1,
       jitter: 2
     })
     expect(error.issues).toEqual([
       { path: "blocking.maxAttempts", found: "2.5", allowed: "a whole number, 1 or more" },
-      { path: "blocking.initialInterval", found: "NaN", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
+      { path: "blocking.initialBackoff", found: "NaN", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
       { path: "blocking.multiplier", found: "0.5", allowed: "a finite number, 1 or more" },
-      { path: "blocking.maxInterval", found: "-1", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
+      { path: "blocking.maxBackoff", found: "-1", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
       { path: "blocking.jitter", found: "2", allowed: "a number from 0 to 1" }
     ])
     expect(error.message.split("\n")).toHaveLength(5)
@@ -64,8 +64,8 @@ describe("RetryPolicy", () => {
       "-1 seconds",
       Number.NaN
     ] as const) {
-      expect(refusal({ initialInterval: interval }).issues[0]?.path).toBe("blocking.initialInterval")
-      expect(refusal({ maxInterval: interval }).issues[0]?.path).toBe("blocking.maxInterval")
+      expect(refusal({ initialBackoff: interval }).issues[0]?.path).toBe("blocking.initialBackoff")
+      expect(refusal({ maxBackoff: interval }).issues[0]?.path).toBe("blocking.maxBackoff")
     }
     for (const multiplier of [0, Number.NaN, Number.POSITIVE_INFINITY])
       expect(refusal({ multiplier }).issues).toHaveLength(1)

@@ -24,7 +24,7 @@ export const charging = Binding.make("charging", {
   groupId: "billing",
   value: Serde.json(Order),
   handler: ({ value }) => Gateway.use((gateway) => gateway.charge(value)),
-  retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "200 millis", maxInterval: "2 seconds", jitter: 0 }),
+  retry: RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "200 millis", maxBackoff: "2 seconds", jitter: 0 }),
   // A tag that is missing here does not compile. Defects are retried.
   onError: {
     GatewayDown: ({ status }) => (status === 501 ? Route.deadLetter("not implemented") : Route.retry),

@@ -4,7 +4,7 @@
  */
 import { openSync, writeSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, EventBusConnector, Serde } from "@eventbus/core"
+import { Binding, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
 import { decodeTask, type Entry } from "../journal.ts"
@@ -27,6 +27,7 @@ const binding = Binding.make(task.name, {
   groupId: task.groupId,
   value: Serde.string,
   ...task.settings,
+  retry: RetryPolicy.blocking(),
   handler: ({ record: { partition, offset }, value }) => {
     const of = { partition, offset: Number(offset), value }
     const done = Effect.sync(() => write({ _tag: "Done", ...of }))

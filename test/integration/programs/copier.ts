@@ -1,7 +1,7 @@
 /** A transactional consumer as a process of its own, to be killed: writes every value that it reads to `{topic}-copy`. */
 import { openSync, writeSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, CurrentTransaction, Serde } from "@eventbus/core"
+import { Binding, CurrentTransaction, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
 import { decodeTask, type Entry } from "../journal.ts"
@@ -23,7 +23,7 @@ const copying = Binding.makeTransactional(task.name, {
     yield* Effect.sleep(task.handlerMillis)
     write({ _tag: "Done", partition: record.partition, offset: Number(record.offset), value })
   }),
-  onError: () => ({ _tag: "Retry" })
+  onError: () => Route.retry
 })
 
 NodeRuntime.runMain(Layer.launch(Binding.layer(copying).pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))))

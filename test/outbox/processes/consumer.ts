@@ -1,6 +1,6 @@
 /** A consumer with an inbox as a process of its own: `consumer.ts <schema> <topic> <brokers> <name> <host> <port>`. */
 import { PgClient } from "@effect/sql-pg"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Inbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
@@ -14,6 +14,7 @@ const binding = Binding.make("billing", {
   groupId: `billing-${schema}`,
   value: Serde.bytes,
   autoOffsetReset: "earliest",
+  retry: RetryPolicy.blocking(),
   handler: Effect.fnUntraced(function* ({ record }) {
     const eventId = KafkaRelay.eventIdOf(record) ?? "unknown"
     const sql = yield* SqlClient.SqlClient

@@ -120,7 +120,7 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
           Binding.make("orders", {
             ...orders,
             processingOrder: "key",
-            retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
+            retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "2 seconds", jitter: 0 }),
             circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
             onError: { Down: Route.retry },
             handler: ({ value }) =>
@@ -283,7 +283,7 @@ describe("the circuit breaker of a binding (TST-06: breaker)", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 4 })
       const { dependency, binding } = dependent(three, {
-        retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "1 second", multiplier: 1, jitter: 0 })
+        retry: RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "1 second", multiplier: 1, jitter: 0 })
       })
       dependency.isDown = true
       const app = yield* start(binding)

@@ -14,7 +14,7 @@ const circuitBreaker = {
 } as const
 
 const retry = RetryPolicy.tiered({
-  blocking: { maxAttempts: 2, initialInterval: "5 seconds", maxInterval: "5 seconds", jitter: 0 },
+  blocking: { maxAttempts: 2, initialBackoff: "5 seconds", maxBackoff: "5 seconds", jitter: 0 },
   tiers: ["10 seconds"]
 })
 

@@ -27,7 +27,7 @@ describe("a record that was replayed to the main topic", () => {
       yield* start(
         Binding.make("orders", {
           ...orders,
-          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: 0 }),
           handler: () => Effect.suspend(() => Effect.die(`call ${++calls}`))
         })
       )

@@ -17,7 +17,7 @@ describe("a record of a batch that is tried again alone", () => {
       const app = yield* start(
         Binding.makeBatch("orders", {
           ...orders,
-          retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "100 millis", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "100 millis", jitter: 0 }),
           handleBatch: ({ deliveries }): Effect.Effect<void, EventBusError.BatchProcessing | Flaky | Harmless> => {
             const index = deliveries.findIndex(({ value }) => value === "b")
             if (index < 0) return Effect.void

@@ -75,8 +75,8 @@ describe("listenerType BATCH", () => {
           ...batch,
           retry: RetryPolicy.blocking({
             maxAttempts: 2,
-            initialInterval: "10 seconds",
-            maxInterval: "10 seconds",
+            initialBackoff: "10 seconds",
+            maxBackoff: "10 seconds",
             jitter: 0
           }),
           maxPollInterval: "10 hours",
@@ -238,7 +238,7 @@ const randomBatches = (
         ...batch,
         ...settings,
         commitInterval: 0,
-        retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "10 millis", jitter: 0 }),
+        retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "10 millis", jitter: 0 }),
         handler: ({ value, record }) =>
           Effect.suspend(() => {
             const call = (calls.get(value) ?? 0) + 1
@@ -272,7 +272,7 @@ const randomBatches = (
   })
 
 describe("makeBatch (TST-06: batch adapter)", () => {
-  const chunked = { ...orders, retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second", jitter: 0 }) }
+  const chunked = { ...orders, retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 second", jitter: 0 }) }
 
   scenario("OFF-05 the handler gets up to maxPollRecords consecutive records of one partition per call", () =>
     Effect.gen(function* () {
@@ -435,7 +435,7 @@ describe("makeBatch (TST-06: batch adapter)", () => {
           ...chunked,
           maxPollInterval: "10 seconds",
           maxPollRecords: 2,
-          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "2 seconds", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "2 seconds", jitter: 0 }),
           handleBatch: ({ deliveries }) =>
             Effect.suspend(() => {
               calls.push(deliveries.length)

@@ -119,8 +119,8 @@ describe("a wall clock that is set while records wait", () => {
             ...orders,
             retry: RetryPolicy.blocking({
               maxAttempts: 3,
-              initialInterval: "20 seconds",
-              maxInterval: "20 seconds",
+              initialBackoff: "20 seconds",
+              maxBackoff: "20 seconds",
               jitter: 0
             }),
             maxPollRecords: 1,

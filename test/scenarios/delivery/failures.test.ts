@@ -44,7 +44,7 @@ describe("attempts in place", () => {
       const app = yield* start(
         Binding.make("orders", {
           ...orders,
-          retry: RetryPolicy.blocking({ maxAttempts: 5, initialInterval: "200 millis", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 5, initialBackoff: "200 millis", jitter: 0 }),
           handler: () => Effect.fail(new Boom({})),
           onError: { Boom: Route.retry }
         })
@@ -71,8 +71,8 @@ describe("attempts in place", () => {
           heartbeatInterval: "30 days",
           retry: RetryPolicy.blocking({
             maxAttempts: 2,
-            initialInterval: "30 days",
-            maxInterval: "30 days",
+            initialBackoff: "30 days",
+            maxBackoff: "30 days",
             jitter: 0
           }),
           handler: () => Effect.suspend(() => (++calls === 1 ? Effect.fail(new Boom({})) : Effect.void)),
@@ -153,8 +153,8 @@ describe("attempts in place", () => {
           ...orders,
           retry: RetryPolicy.blocking({
             maxAttempts: 2,
-            initialInterval: "5 seconds",
-            maxInterval: "5 seconds",
+            initialBackoff: "5 seconds",
+            maxBackoff: "5 seconds",
             jitter: 0
           }),
           handler: () => Effect.die("always")
@@ -368,8 +368,8 @@ describe("processing budget (TST-06: poll-budget guard)", () => {
           ...tight,
           retry: RetryPolicy.blocking({
             maxAttempts: 3,
-            initialInterval: "2500 millis",
-            maxInterval: "2500 millis",
+            initialBackoff: "2500 millis",
+            maxBackoff: "2500 millis",
             jitter: 0
           }),
           handler: () =>

@@ -19,7 +19,7 @@ describe("a halted record of a batch", () => {
           onExhausted: "halt",
           maxPollRecords: 2,
           maxPollInterval: "10 seconds",
-          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "100 millis", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "100 millis", jitter: 0 }),
           handler: ({ value }) =>
             Effect.suspend(() => (value === "a" && ++failures < 3 ? Effect.die("no") : Effect.void))
         })

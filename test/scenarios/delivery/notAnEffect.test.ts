@@ -22,7 +22,7 @@ describe("a handler that returns no Effect is a defect of its record, and gives 
       ...orders,
       ackMode: "MANUAL",
       maxInFlight: 1,
-      retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" })
+      retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 second" })
     } as const
     const handler = ({ value: text }: { readonly value: string }) =>
       text === "bad" ? (value as Effect.Effect<void>) : Effect.void
@@ -61,7 +61,7 @@ describe("a handler that returns no Effect is a defect of its record, and gives 
 
 /** A yielded value that ends the fiber of a call without its finalizers. */
 const noEffect = Promise.resolve() as unknown as Effect.Effect<never>
-const retry = RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" })
+const retry = RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 second" })
 
 describe("a call that yields a value that is not an Effect (ruling 16)", () => {
   const settlements = (app: App) =>

@@ -18,7 +18,7 @@ describe("a batch of which two records failed", () => {
       const app = yield* start(
         Binding.makeBatch("orders", {
           ...orders,
-          retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 second", jitter: 0 }),
           onError: { Alarm: Route.pause, Transient: Route.retry },
           handleBatch: ({ deliveries }): Effect.Effect<void, Alarm | Transient | EventBusError.BatchProcessing> =>
             Effect.suspend(() => {

@@ -50,7 +50,7 @@ describe("the processing budget (ruling 18)", () => {
       const binding = Binding.makeBatch("orders", {
         ...budget,
         maxPollRecords: 2,
-        retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "1 second", jitter: 0 }),
+        retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "1 second", jitter: 0 }),
         handleBatch: ({ deliveries }) => {
           if (deliveries.length === 1) return Effect.void
           callsAsWhole++

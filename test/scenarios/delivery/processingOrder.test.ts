@@ -62,7 +62,7 @@ describe("processingOrder key", () => {
       yield* start(
         Binding.make("orders", {
           ...keyed,
-          retry: RetryPolicy.blocking({ maxAttempts: 3, initialInterval: "1 second", jitter: 0 }),
+          retry: RetryPolicy.blocking({ maxAttempts: 3, initialBackoff: "1 second", jitter: 0 }),
           handler: ({ value }) => (value === "a0" ? Effect.fail(new Boom()) : Effect.sync(() => handled.push(value))),
           onError: { Boom: Route.retry }
         })
@@ -166,7 +166,7 @@ const randomRun = (plan: ReadonlyArray<Planned>, maxInFlight: number) =>
       Binding.make("orders", {
         ...keyed,
         maxInFlight,
-        retry: RetryPolicy.blocking({ initialInterval: "10 millis", jitter: 0 }),
+        retry: RetryPolicy.blocking({ initialBackoff: "10 millis", jitter: 0 }),
         handler: ({ value }) =>
           Effect.gen(function* () {
             const { millis, failures } = plan[Number(value)]!

@@ -50,7 +50,7 @@ describe("a drain of records that run side by side", () => {
       const binding = Binding.make("orders", {
         ...orders,
         processingOrder: "key",
-        retry: RetryPolicy.blocking({ initialInterval: "1 second" }),
+        retry: RetryPolicy.blocking({ initialBackoff: "1 second" }),
         onError: { Down: Route.retry },
         handler: ({ value }) =>
           value === "a0" && isDown ? Effect.fail(new Down()) : Effect.sync(() => handled.push(value))

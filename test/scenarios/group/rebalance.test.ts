@@ -285,7 +285,7 @@ describe("membership", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* fill(2, 1)
       const other = yield* start(slowly([], {}))
-      const binding = Binding.make("invoices", { ...orders, membership: "static", handler: () => Effect.void })
+      const binding = Binding.make("invoices", { ...orders, staticMembership: true, handler: () => Effect.void })
       const before = yield* start(binding)
       yield* advance("1 second")
       const { generation } = yield* memory.group("billing")
@@ -302,7 +302,7 @@ describe("membership", () => {
     Effect.gen(function* () {
       yield* fill(2, 1)
       const other = yield* start(slowly([], {}))
-      const binding = Binding.make("invoices", { ...orders, membership: "static", handler: () => Effect.void })
+      const binding = Binding.make("invoices", { ...orders, staticMembership: true, handler: () => Effect.void })
       const before = yield* start(binding)
       yield* advance("1 second")
       yield* inTime(before.close)

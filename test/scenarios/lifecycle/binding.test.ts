@@ -60,7 +60,7 @@ describe("a binding (TST-06: single adapter)", () => {
       const { service, consumers } = yield* noting
       const settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = {
         retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"], consumer: "separate" }),
-        membership: "static",
+        staticMembership: true,
         concurrency: 2,
         sessionTimeout: "30 seconds",
         heartbeatInterval: "9 seconds"

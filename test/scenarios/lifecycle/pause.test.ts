@@ -159,7 +159,7 @@ describe("STRICT with onExhausted halt", () => {
     ...orders,
     orderingMode: "STRICT",
     onExhausted: "halt",
-    retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "100 millis", jitter: 0 })
+    retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "100 millis", jitter: 0 })
   } as const
 
   /** Fails on `bad` until it is mended. */

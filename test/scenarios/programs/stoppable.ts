@@ -3,7 +3,7 @@
  * about its end. `slow` as argument gives it a handler that never ends.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"
 
@@ -14,6 +14,7 @@ const orders = Binding.make("orders", {
   groupId: "billing",
   value: Serde.string,
   shutdownTimeout: stuck ? "300 millis" : "10 seconds",
+  retry: RetryPolicy.blocking(),
   handler: ({ value }) =>
     Effect.gen(function* () {
       yield* Effect.sync(() => process.stdout.write(`started ${value}\n`))

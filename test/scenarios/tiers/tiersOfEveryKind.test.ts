@@ -252,7 +252,7 @@ describe("attempts in place and idempotency", () => {
             topic: "orders",
             groupId: "billing",
             value: Serde.string,
-            retry: RetryPolicy.blocking({ maxAttempts: 2, initialInterval: "1 second" }),
+            retry: RetryPolicy.blocking({ maxAttempts: 2, initialBackoff: "1 second" }),
             onError: { Down: Route.retry },
             idempotency: { key: ({ value }: { readonly value: string }) => value },
             handler: () => Effect.suspend(() => (++calls === 1 ? Effect.fail(new Down()) : Effect.void))

@@ -30,7 +30,7 @@ export const makeBinding = (
     ackMode: plan.ackMode,
     commitInterval: plan.commitIntervalMillis,
     processingOrder: plan.processingOrder,
-    membership: plan.membership,
+    staticMembership: plan.membership === "static",
     maxPollRecords: plan.maxPollRecords,
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
@@ -73,7 +73,7 @@ export const makeBinding = (
 }
 
 const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPolicy.RetryPolicy => {
-  const blocking = { maxAttempts, initialInterval: 50, maxInterval: 500 }
+  const blocking = { maxAttempts, initialBackoff: 50, maxBackoff: 500 }
   if (tiers.length === 0) return RetryPolicy.blocking(blocking)
   return RetryPolicy.tiered({
     blocking,

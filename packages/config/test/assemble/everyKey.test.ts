@@ -152,7 +152,7 @@ describe("every key", () => {
       // Keys that contradict each other stay, such as halt without STRICT, or dead letters in the source topic.
       const { paths } = yield* issuesOf(root)
       assert.deepStrictEqual(
-        paths.filter((path) => !/handler|retry|naming|maxPollRecords|onExhausted|dlt\.topic$/.test(path)),
+        paths.filter((path) => !/handler|retry|naming|maxPollRecords|onExhausted|deadLetter\.topic$/.test(path)),
         []
       )
     })

@@ -91,7 +91,7 @@ describe("handlers", () => {
       const bulk = Handler.batch({ value: Serde.string, handleBatch: () => Effect.void })
       assert.deepStrictEqual(yield* refusal(text, Handlers.make({ charge, bulk })), [
         'eventbus.bindings.orders.handler: "chrage"; one of the handlers charge, bulk; did you mean charge?',
-        "eventbus.bindings.audit.dlt.strategy: ALERT_AND_STORE; a strategy without code, or onDeadLetter in handler 'charge'",
+        "eventbus.bindings.audit.deadLetter.strategy: ALERT_AND_STORE; a strategy without code, or onDeadLetter in handler 'charge'",
         "eventbus.bindings.bulk.listenerType: SINGLE; BATCH: handler 'bulk' takes whole batches"
       ])
     })

@@ -41,8 +41,8 @@ describe("mistakes (TST-06: configuration validation)", () => {
             "eventbus.bindings.orders.maxPollRecords 7:25",
             "eventbus.bindings.orders.listenerType 8:22",
             "eventbus.bindings.orders.sessionTimeoutMs 9:24",
-            "eventbus.bindings.orders.retry.tier0.multiplier 11:30",
-            "eventbus.bindings.orders.retry.tier0.maxAttempts 11:50",
+            "eventbus.bindings.orders.retry.blocking.multiplier 11:30",
+            "eventbus.bindings.orders.retry.blocking.maxAttempts 11:50",
             "eventbus.bindings.orders.retry.tiers[0] 12:17",
             "eventbus.bindings.payments.retry.tiers[1].delayMs 16:28"
           ]
@@ -146,7 +146,7 @@ eventbus:
         orders("concurrency"),
         orders("sessionTimeoutMs"),
         orders("processingOrder"),
-        orders("retry.tier0"),
+        orders("retry.blocking"),
         orders("retry.tiers[0].concurrency"),
         orders("retry.tiers[1].delayMs"),
         orders("retry.retryableExceptions[0]"),
@@ -170,7 +170,7 @@ eventbus:
           ["retry: { retryable-exceptions: [Down], non-retryable-exceptions: [Down, 1] }"],
           "retry.nonRetryableExceptions[1]"
         ],
-        [["dlt: { topic-suffix: retry-1, topic: a b }"], "dlt.topic"],
+        [["dlt: { topic-suffix: retry-1, topic: a b }"], "deadLetter.topic"],
         [
           ["circuit-breaker: { enabled: true, sliding-window-size: 5, minimum-number-of-calls: no }"],
           "circuitBreaker.minimumNumberOfCalls"
@@ -221,7 +221,7 @@ eventbus:
       }
       for (const strategy of ["STORE_ONLY", "ALERT_AND_STORE", "SCHEDULED_REPLAY", "CUSTOM"]) {
         const { bindings } = yield* Configuration.parse(withOrders(`dlt: { strategy: ${strategy} }`))
-        assert.strictEqual(bindings[0]!.dlt.strategy, strategy)
+        assert.strictEqual(bindings[0]!.deadLetter.strategy, strategy)
       }
       const batch = yield* Configuration.parse(
         withOrders("listener-type: BATCH", "ack-mode: MANUAL", "batch-failure-strategy: DLQ_AND_CONTINUE")
@@ -245,7 +245,7 @@ eventbus:
           `retry: { tiers: [], tier0: { max-attempts: 2, initial-backoff: ${wait}, max-backoff: ${wait}, jitter: 0 } }`
         )
       const [issue] = yield* issuesOf(Configuration.parse(settings(7)))
-      assert.include(issue!, "eventbus.bindings.orders.retry.tier0: '7 ms of waits x 10 maxPollRecords = 70 ms'")
+      assert.include(issue!, "eventbus.bindings.orders.retry.blocking: '7 ms of waits x 10 maxPollRecords = 70 ms'")
       assert.include(issue!, "less than 70 % of maxPollInterval, which is 70 ms")
       yield* Configuration.parse(settings(6))
     })

@@ -104,7 +104,7 @@ describe("keys by variable", () => {
         ["orders", "order-events"]
       )
       assert.deepInclude(bindings[0], { groupId: "shipping", maxPollIntervalMs: 300_000 })
-      assert.strictEqual(bindings[0]!.retry.tier0.maxAttempts, 4)
+      assert.strictEqual(bindings[0]!.retry.blocking.maxAttempts, 4)
       assert.deepStrictEqual(
         bindings[0]!.retry.tiers.map(({ delayMs }) => delayMs),
         [60_000, 180_000]
@@ -215,7 +215,7 @@ describe("CFG-22 one schema", () => {
       assert.strictEqual(error.binding, "orders")
       assert.deepStrictEqual(
         error.issues.map(({ path, found }) => `${path} ${found}`),
-        ["handler a function", "concurrency NaN", "fetchMaxWaitMs Infinity", "dlt nothing"]
+        ["handler a function", "concurrency NaN", "fetchMaxWaitMs Infinity", "deadLetter nothing"]
       )
       const { groupId } = yield* Configuration.decodeBinding("orders", { topic: "orders", groupId: "${HOME}" })
       assert.strictEqual(groupId, "${HOME}")

@@ -45,7 +45,7 @@ describe("profiles and includes", () => {
           orders!.maxPollRecords,
           orders!.concurrency,
           orders!.retry.tiers.length,
-          orders!.retry.tier0.maxAttempts
+          orders!.retry.blocking.maxAttempts
         ])
       assert.deepStrictEqual(yield* read({}), [7, 1, 2, 2])
       assert.deepStrictEqual(yield* read({ profile: "prod" }), [9, 1, 1, 2])

@@ -2,8 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Data } from "effect"
 import * as fc from "fast-check"
 import * as BrokerError from "../../src/BrokerError.ts"
-import * as Classifier from "../../src/Classifier.ts"
+import type * as Classifier from "../../src/Classifier.ts"
 import { make, type Rules } from "../../src/internal/failure/classification.ts"
+import * as ExceptionLists from "../../src/internal/failure/exceptionLists.ts"
 import * as Route from "../../src/Route.ts"
 
 type Options = Rules<never>
@@ -38,10 +39,10 @@ describe("classification", () => {
     for (const error of [...errors, named("GatewayError", named("AuthenticationError"))]) {
       expect(of({}, error)).toBe("at once DeadLetter")
       expect(make({})(Cause.die(error), 0).permanent).toBe(true)
-      expect(of({ exceptions: { retryable: ["SomethingElse"] } }, error)).toBe("at once DeadLetter")
+      expect(of({ exceptions: { retryableExceptions: ["SomethingElse"] } }, error)).toBe("at once DeadLetter")
       expect(of({ onError: () => Route.retry }, error)).toBe("in place NextTier")
     }
-    const retryable = { exceptions: { retryable: ["SaslAuthenticationException"] } }
+    const retryable = { exceptions: { retryableExceptions: ["SaslAuthenticationException"] } }
     expect(of(retryable, named("SaslAuthenticationException"))).toBe("in place NextTier")
     expect(of({}, named("AuthenticationServerDown"))).toBe("in place NextTier")
   })
@@ -66,8 +67,8 @@ describe("classification", () => {
 
   it("CLS-03 CLS-04 CLS-05 lists by class name, by the last part of a qualified name, and by message", () => {
     const exceptions: Classifier.ExceptionLists = {
-      nonRetryable: ["com.enterprise.schema.SchemaValidationException", /card .* declined/],
-      skipToTier: { "javax.ws.rs.ServiceUnavailableException": 2, "/quota/i": 3 }
+      nonRetryableExceptions: ["com.enterprise.schema.SchemaValidationException", /card .* declined/],
+      skipToTierMapping: { "javax.ws.rs.ServiceUnavailableException": 2, "/quota/i": 3 }
     }
     const named = (name: string, message = "") => Object.assign(new Error(message), { name })
     expect(of({ exceptions }, named("SchemaValidationException"))).toBe("at once DeadLetter")
@@ -80,7 +81,8 @@ describe("classification", () => {
 
   it("CLS-07 when only one of pattern and error is qualified, the simple name decides; two qualified names are compared whole", () => {
     const named = (name: string) => Object.assign(new Error(), { name })
-    const dead = (pattern: string, name: string) => of({ exceptions: { nonRetryable: [pattern] } }, named(name))
+    const dead = (pattern: string, name: string) =>
+      of({ exceptions: { nonRetryableExceptions: [pattern] } }, named(name))
     expect(dead("Timeout", "java.net.Timeout")).toBe("at once DeadLetter")
     expect(dead("java.net.Timeout", "Timeout")).toBe("at once DeadLetter")
     expect(dead("java.net.Timeout", "org.db.Timeout")).toBe("in place NextTier")
@@ -89,7 +91,7 @@ describe("classification", () => {
 
   it("CLS-12 an expression keeps no state between messages, and matches the beginning of a long one", () => {
     const sticky = /refused/gy
-    const classify = make({ exceptions: { nonRetryable: [/declined/g, "/gone/g", sticky] } })
+    const classify = make({ exceptions: { nonRetryableExceptions: [/declined/g, "/gone/g", sticky] } })
     const thenOf = (message: string) => classify(Cause.fail(new Error(message)), 0).destination._tag
     for (const message of ["card declined", "gone", "refused"]) {
       expect([thenOf(message), thenOf(message), thenOf(message)]).toEqual(["DeadLetter", "DeadLetter", "DeadLetter"])
@@ -102,10 +104,10 @@ describe("classification", () => {
   it("CLS-11 a defect has no typed route, but classifier and lists apply to it", () => {
     const defect = Cause.die(new CardDeclined())
     expect(make({ onError: () => Route.skip })(defect, 0).destination._tag).toBe("NextTier")
-    expect(make({ onError: () => Route.skip, classifier: Classifier.deadLetter })(defect, 0).destination._tag).toBe(
+    expect(make({ onError: () => Route.skip, classifier: () => Route.deadLetter() })(defect, 0).destination._tag).toBe(
       "DeadLetter"
     )
-    expect(make({ exceptions: { skipToTier: { CardDeclined: 2 } } })(defect, 0).destination).toEqual({
+    expect(make({ exceptions: { skipToTierMapping: { CardDeclined: 2 } } })(defect, 0).destination).toEqual({
       _tag: "Tier",
       tier: 2
     })
@@ -113,7 +115,7 @@ describe("classification", () => {
 
   it("lists match the chain of causes, also a cyclic one", () => {
     const root = Object.assign(new Error("refused"), { name: "ServiceUnavailableException" })
-    const exceptions = { skipToTier: { ServiceUnavailableException: 1 } }
+    const exceptions = { skipToTierMapping: { ServiceUnavailableException: 1 } }
     expect(of({ exceptions }, new Error("outer", { cause: new Error("middle", { cause: root }) }))).toBe(
       "in place Tier 1"
     )
@@ -123,7 +125,11 @@ describe("classification", () => {
   })
 
   it("CLS-07 ruling 58 precedence: rule, classifier, non-retryable, skip, retryable; an error outside a non-empty retryable list goes to the next tier at once", () => {
-    const exceptions = { nonRetryable: ["A"], skipToTier: { A: 1, B: 2 }, retryable: ["B", "C"] }
+    const exceptions = {
+      nonRetryableExceptions: ["A"],
+      skipToTierMapping: { A: 1, B: 2 },
+      retryableExceptions: ["B", "C"]
+    }
     const error = (name: string) => Object.assign(new Error(), { name })
     expect(["A", "B", "C", "D"].map((name) => of({ exceptions }, error(name)))).toEqual([
       "at once DeadLetter",
@@ -132,13 +138,24 @@ describe("classification", () => {
       "at once NextTier"
     ])
     const classifier: Classifier.ExceptionClassifier = ({ className }, tier) =>
-      className === "A" ? Classifier.skipToTier(tier + 1) : undefined
+      className === "A" ? Route.retryThenTier(tier + 1) : undefined
     expect(of({ exceptions, classifier }, error("A"), 1)).toBe("in place Tier 2")
     expect(of({ exceptions, classifier }, error("D"))).toBe("at once NextTier")
     expect(of({ exceptions, classifier, onError: { A: Route.skip } }, { _tag: "A" })).toBe("at once Skip")
-    expect(of({ classifier: () => Classifier.pauseContainer() }, "x")).toBe("at once Pause")
-    expect(of({ classifier: () => Classifier.deadLetter() }, "x")).toBe("at once DeadLetter")
-    expect(of({ classifier: () => Classifier.nextTier() }, "x")).toBe("in place NextTier")
+  })
+
+  it("CLS-02 a classifier answers with any route, or in the seed's words, which mean the same", () => {
+    const answers = (answer: Route.Route | Classifier.ExceptionRoutingDecision) => of({ classifier: () => answer }, "x")
+    const seed = (routing: Classifier.ExceptionRouting, targetTier = -1) => answers({ routing, targetTier })
+    expect([answers(Route.retry), seed("NEXT_TIER")]).toEqual(["in place NextTier", "in place NextTier"])
+    expect([answers(Route.retryThenTier(2)), seed("SKIP_TO_TIER", 2)]).toEqual(["in place Tier 2", "in place Tier 2"])
+    expect([answers(Route.deadLetter()), seed("DEAD_LETTER")]).toEqual(["at once DeadLetter", "at once DeadLetter"])
+    expect([answers(Route.pause), seed("PAUSE_CONTAINER")]).toEqual(["at once Pause", "at once Pause"])
+    expect(answers(Route.nextTier)).toBe("at once NextTier")
+    expect(answers(Route.tier(3))).toBe("at once Tier 3")
+    expect(answers(Route.after("1 minute"))).toBe("at once After 60000")
+    expect(answers(Route.deadLetter("gone"))).toBe("at once DeadLetter gone")
+    expect(answers(Route.skip)).toBe("at once Skip")
   })
 
   it("CLS-10 classification never throws: there is a decision, whatever is thrown and whatever rules and classifiers do", () => {
@@ -167,7 +184,7 @@ describe("classification", () => {
       classifier: () => {
         throw new Error("classifier")
       },
-      exceptions: { retryable: ["A"], nonRetryable: [/(a+)+$/], skipToTier: { B: 1 } }
+      exceptions: { retryableExceptions: ["A"], nonRetryableExceptions: [/(a+)+$/], skipToTierMapping: { B: 1 } }
     }
     const decides = (error: unknown) => {
       expect(make(options)(Cause.fail(error), 0)).toEqual(make(options)(Cause.fail(error), 0))
@@ -183,30 +200,30 @@ describe("classification", () => {
   })
 
   it("CLS-10 names such as constructor are ordinary names", () => {
-    const exceptions = { skipToTier: { constructor: 1, toString: 2 } }
+    const exceptions = { skipToTierMapping: { constructor: 1, toString: 2 } }
     expect(of({ exceptions }, { _tag: "constructor" })).toBe("in place Tier 1")
-    expect(of({ exceptions: { skipToTier: {} } }, { _tag: "constructor" })).toBe("in place NextTier")
+    expect(of({ exceptions: { skipToTierMapping: {} } }, { _tag: "constructor" })).toBe("in place NextTier")
     expect(of({ onError: {} }, { _tag: "__proto__" })).toBe("in place NextTier")
   })
 
   it("CLS-09 CFG every mistake in the lists is named at once", () => {
     const lists = {
-      retryable: ["x.A", "/(/"],
-      nonRetryable: ["A", " "],
-      skipToTier: new Map([
+      retryableExceptions: ["x.A", "/(/"],
+      nonRetryableExceptions: ["A", " "],
+      skipToTierMapping: new Map([
         ["B", 4],
         ["C", 1.5]
       ])
     }
-    expect(Classifier.problems(lists, 3).map(({ path }) => path)).toEqual([
-      "retryable[1]",
-      "nonRetryable[1]",
-      "retryable[0]",
-      "skipToTier.B",
-      "skipToTier.C"
+    expect(ExceptionLists.problems(lists, 3).map(({ path }) => path)).toEqual([
+      "retryableExceptions[1]",
+      "nonRetryableExceptions[1]",
+      "retryableExceptions[0]",
+      "skipToTierMapping.B",
+      "skipToTierMapping.C"
     ])
-    expect(Classifier.problems({ skipToTier: { B: 1 } }, 0)[0]?.allowed).toContain("no retry tiers")
-    expect(Classifier.problems({ retryable: ["A", /b/], skipToTier: { B: 2 } }, 3)).toEqual([])
-    expect(of({ exceptions: { retryable: ["/(/"] } }, "x")).toBe("at once NextTier")
+    expect(ExceptionLists.problems({ skipToTierMapping: { B: 1 } }, 0)[0]?.allowed).toContain("no retry tiers")
+    expect(ExceptionLists.problems({ retryableExceptions: ["A", /b/], skipToTierMapping: { B: 2 } }, 3)).toEqual([])
+    expect(of({ exceptions: { retryableExceptions: ["/(/"] } }, "x")).toBe("at once NextTier")
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Header } from "../../src/ConsumerRecord.ts"
-import type * as Failure from "../../src/internal/failure/failure.ts"
+import type * as Failure from "../../src/Failure.ts"
 import * as DeadLetterHeaders from "../../src/internal/record/deadLetterHeaders.ts"
 import { Undecodable } from "../../src/internal/record/decoding.ts"
 import * as Names from "../../src/internal/record/headerNames.ts"

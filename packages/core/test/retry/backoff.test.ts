@@ -3,27 +3,28 @@ import { Clock, Duration, Effect, Exit, Fiber, Random, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as Backoff from "../../src/internal/retry/backoff.ts"
+import type { BackoffPolicy } from "../../src/RetryPolicy.ts"
 
-const defaults: Backoff.BackoffPolicy = {
+const defaults: BackoffPolicy = {
   maxAttempts: 3,
-  initialIntervalMillis: 100,
+  initialBackoffMillis: 100,
   multiplier: 2,
-  maxIntervalMillis: 2000,
+  maxBackoffMillis: 2000,
   jitter: 0
 }
 
 const policies = fc.record({
   maxAttempts: fc.integer({ min: 1, max: 2000 }),
-  initialIntervalMillis: fc.oneof(fc.nat(5000), fc.double({ min: 0, max: 1e12, noNaN: true })),
+  initialBackoffMillis: fc.oneof(fc.nat(5000), fc.double({ min: 0, max: 1e12, noNaN: true })),
   multiplier: fc.oneof(fc.constant(1), fc.double({ min: 1, max: 1e6, noNaN: true })),
-  maxIntervalMillis: fc.oneof(fc.nat(10_000), fc.double({ min: 0, max: 1e12, noNaN: true })),
+  maxBackoffMillis: fc.oneof(fc.nat(10_000), fc.double({ min: 0, max: 1e12, noNaN: true })),
   jitter: fc.double({ min: 0, max: 1, noNaN: true })
 })
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 const attempt = fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }))
 
 /** Runs an always failing task under the schedule; returns when each attempt happened. */
-const attemptTimes = (policy: Backoff.BackoffPolicy) =>
+const attemptTimes = (policy: BackoffPolicy) =>
   Effect.gen(function* () {
     const times: Array<number> = []
     const task = Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -45,14 +46,14 @@ describe("backoff", () => {
         const delay = Backoff.delayMillis(policy, n, r)
         expect(Number.isFinite(delay)).toBe(true)
         expect(delay).toBeGreaterThanOrEqual(0)
-        expect(delay).toBeLessThanOrEqual(policy.maxIntervalMillis)
-        expect(Number.isInteger(delay) || delay === policy.maxIntervalMillis).toBe(true)
+        expect(delay).toBeLessThanOrEqual(policy.maxBackoffMillis)
+        expect(Number.isInteger(delay) || delay === policy.maxBackoffMillis).toBe(true)
       })
     )
   })
 
   it("CARD-05 the attempts in place follow a Schedule that can be stepped through without a broker", () => {
-    const policy = { maxAttempts: 4, initialIntervalMillis: 100, multiplier: 3, maxIntervalMillis: 500, jitter: 0 }
+    const policy = { maxAttempts: 4, initialBackoffMillis: 100, multiplier: 3, maxBackoffMillis: 500, jitter: 0 }
     const steps = Effect.gen(function* () {
       const step = yield* Schedule.toStep(Backoff.schedule(policy))
       const delays: Array<number> = []
@@ -102,13 +103,13 @@ describe("backoff", () => {
     )
     expect(Backoff.worstCaseTotalMillis({ ...defaults, maxAttempts: 5, multiplier: 1 })).toBe(400)
     expect(Backoff.worstCaseTotalMillis({ ...defaults, maxAttempts: 1e12 })).toBe(3100 + (1e12 - 1 - 5) * 2000)
-    expect(Backoff.worstCaseTotalMillis({ ...defaults, maxAttempts: 1e12, initialIntervalMillis: 0 })).toBe(0)
+    expect(Backoff.worstCaseTotalMillis({ ...defaults, maxAttempts: 1e12, initialBackoffMillis: 0 })).toBe(0)
   })
 
   it.effect("RTY-01 three attempts wait 100 and 200 ms; five from 200 ms wait 200, 400, 800, 1600", () =>
     Effect.gen(function* () {
       expect(waits(yield* attemptTimes(defaults))).toEqual([100, 200])
-      const payments = { ...defaults, maxAttempts: 5, initialIntervalMillis: 200 }
+      const payments = { ...defaults, maxAttempts: 5, initialBackoffMillis: 200 }
       expect(waits(yield* attemptTimes(payments))).toEqual([200, 400, 800, 1600])
       expect(waits(yield* attemptTimes({ ...payments, maxAttempts: 7 }))).toEqual([200, 400, 800, 1600, 2000, 2000])
       expect(yield* attemptTimes({ ...defaults, maxAttempts: 1 })).toHaveLength(1)
@@ -118,14 +119,14 @@ describe("backoff", () => {
   it.effect("RTY-02 a wait above 2^31-1 ms lasts its full time", () =>
     Effect.gen(function* () {
       const long = 2 ** 31 + 5
-      const policy = { ...defaults, maxAttempts: 2, initialIntervalMillis: long, maxIntervalMillis: 2 ** 40 }
+      const policy = { ...defaults, maxAttempts: 2, initialBackoffMillis: long, maxBackoffMillis: 2 ** 40 }
       expect(waits(yield* attemptTimes(policy))).toEqual([long])
     })
   )
 
   it.effect("RTY-02 the schedule draws jitter from Random: spread around the plain wait, never over the cap", () =>
     Effect.gen(function* () {
-      const policy = { ...defaults, maxAttempts: 200, initialIntervalMillis: 1500, multiplier: 1, jitter: 0.5 }
+      const policy = { ...defaults, maxAttempts: 200, initialBackoffMillis: 1500, multiplier: 1, jitter: 0.5 }
       const all = waits(yield* attemptTimes(policy))
       expect(all).toHaveLength(199)
       expect(Math.min(...all)).toBeGreaterThanOrEqual(750)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import * as RenamedSettings from "../../src/internal/settings/renamedSettings.ts"
 
@@ -19,8 +19,23 @@ describe("settings that were renamed", () => {
     })
   }
 
+  it("former names of the attempts in place are refused with a hint, at the top and below tiers", () => {
+    const old = { initialInterval: "1 second", maxInterval: "1 second" } as RetryPolicy.BlockingOptions
+    const refused = [
+      "blocking.initialInterval is a setting that was renamed; allowed: initialBackoff, its new name",
+      "blocking.maxInterval is a setting that was renamed; allowed: maxBackoff, its new name"
+    ].join("\n")
+    assert.throws(() => RetryPolicy.blocking(old), refused)
+    assert.throws(() => RetryPolicy.tiered({ blocking: old }), refused)
+  })
+
   it("the new names are taken", () => {
-    const renamed = { isolationLevel: "read_uncommitted", maxPartitionFetchBytes: 1, fetchMaxWait: 1 } as const
+    const renamed = {
+      isolationLevel: "read_uncommitted",
+      maxPartitionFetchBytes: 1,
+      fetchMaxWait: 1,
+      staticMembership: true
+    } as const
     assert.deepStrictEqual(problemsOf(Binding.make("orders", { ...options, ...renamed })), [])
   })
 })

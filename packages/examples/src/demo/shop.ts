@@ -66,7 +66,7 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
     value: Serde.json(Order),
     handler: ({ value, deduplicationKey }) => Payments.use((payments) => payments.charge(value, deduplicationKey)),
     retry: RetryPolicy.tiered({
-      blocking: { maxAttempts: 3, initialInterval: "100 millis" },
+      blocking: { maxAttempts: 3, initialBackoff: "100 millis" },
       tiers: retryDelaysMillis.map((delay) => ({ delay, maxAttempts: 1 }))
     }),
     circuitBreaker: {

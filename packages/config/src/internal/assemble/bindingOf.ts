@@ -66,8 +66,7 @@ const withoutErrorType = <A, R>(handler: (input: A) => Effect.Effect<unknown, un
 /** All options except for the handler. */
 const optionsOf = <K, V, E, P>(settings: BindingSettings, code: Options<K, V, E, P>) => ({
   ...plainOptions(settings),
-  retry: retryPolicyOf(settings),
-  exceptions: ErrorNames.exceptionsOf(settings.retry, namesOf(code.errors)),
+  retry: retryPolicyOf(settings, namesOf(code.errors)),
   ...breakerOf(settings, code.probe),
   deadLetter: deadLetterOf(settings, code.onDeadLetter),
   value: code.value,
@@ -93,7 +92,7 @@ const plainOptions = (settings: BindingSettings) => ({
   rebalanceTimeout: settings.rebalanceTimeoutMs,
   fetchMaxWait: settings.fetchMaxWaitMs,
   maxPartitionFetchBytes: settings.maxPartitionFetchBytes,
-  membership: settings.staticMembership ? ("static" as const) : ("dynamic" as const),
+  staticMembership: settings.staticMembership,
   autoOffsetReset: settings.autoOffsetReset,
   isolationLevel: settings.isolationLevel,
   processingOrder: settings.processingOrder,
@@ -108,22 +107,16 @@ const plainOptions = (settings: BindingSettings) => ({
   autoStartup: settings.autoStartup
 })
 
-const namingOf = ({ naming, dlt: { topic } }: BindingSettings): TopicName.NamingStrategy =>
+const namingOf = ({ naming, deadLetter: { topic } }: BindingSettings): TopicName.NamingStrategy =>
   topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
 
 /** Throws `InvalidRetryPolicy` for tiers that contradict each other. */
-const retryPolicyOf = ({ retry }: Pick<BindingSettings, "retry">): RetryPolicy.RetryPolicy => {
-  const { tier0, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
-  const blocking = {
-    maxAttempts: tier0.maxAttempts,
-    initialInterval: tier0.initialBackoffMs,
-    multiplier: tier0.multiplier,
-    maxInterval: tier0.maxBackoffMs,
-    jitter: tier0.jitter
-  }
-  if (tiers.length === 0) return RetryPolicy.blocking(blocking)
+const retryPolicyOf = ({ retry }: BindingSettings, names: ErrorNames.Names | undefined): RetryPolicy.RetryPolicy => {
+  const { blocking, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
+  const { initialBackoffMs, maxBackoffMs, ...others } = blocking
   return RetryPolicy.tiered({
-    blocking,
+    ...ErrorNames.exceptionsOf(retry, names),
+    blocking: { ...others, initialBackoff: initialBackoffMs, maxBackoff: maxBackoffMs },
     tiers: tiers.map(({ delayMs, ...tier }) => ({ delay: delayMs, ...tier })),
     equalDelays,
     consumer,
@@ -155,10 +148,10 @@ const breakerOf = <R>(
 
 /** `handlerChecks` refuses a strategy without its `onDeadLetter`. A binding without code, for rules and plans, stores its dead letters. */
 const deadLetterOf = <R>(
-  { dlt }: BindingSettings,
+  { deadLetter }: BindingSettings,
   onDeadLetter: ((letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>) | undefined
 ): DeadLetter.DeadLetter<R> => {
-  const { strategy, replay, alertTimeoutMs, topic, topicSuffix, headers } = dlt
+  const { strategy, replay, alertTimeoutMs, topic, topicSuffix, headers } = deadLetter
   const base = (): DeadLetter.DeadLetter<R> => {
     if (strategy === "SCHEDULED_REPLAY") {
       const { cooldownMs, maxReplays, batchSize } = replay

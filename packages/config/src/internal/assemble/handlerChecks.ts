@@ -15,7 +15,7 @@ export interface Problem {
 }
 
 export const problems = (settings: BindingSettings, { byName }: Handlers<unknown>): ReadonlyArray<Problem> => {
-  const { handler: handlerName, dlt, listenerType } = settings
+  const { handler: handlerName, deadLetter, listenerType } = settings
   const issue = (path: Node.Path, found: string, allowed: string): Problem => ({ path, found, allowed })
   const handler = byName.get(handlerName)
   if (handler === undefined) {
@@ -23,13 +23,13 @@ export const problems = (settings: BindingSettings, { byName }: Handlers<unknown
     const hint = Names.hint(handlerName, known)
     return [issue(["handler"], JSON.stringify(handlerName), `one of the handlers ${known.join(", ")}${hint}`)]
   }
-  const needsOnDeadLetter = dlt.strategy === "ALERT_AND_STORE" || dlt.strategy === "CUSTOM"
+  const needsOnDeadLetter = deadLetter.strategy === "ALERT_AND_STORE" || deadLetter.strategy === "CUSTOM"
   return [
     ...(needsOnDeadLetter && !handler.hasOnDeadLetter
       ? [
           issue(
-            ["dlt", "strategy"],
-            dlt.strategy,
+            ["deadLetter", "strategy"],
+            deadLetter.strategy,
             `a strategy without code, or onDeadLetter in handler '${handlerName}'`
           )
         ]

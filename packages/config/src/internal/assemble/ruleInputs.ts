@@ -4,7 +4,7 @@
 import { formatPath, type Path } from "../tree/node.ts"
 
 /** The keys that make up the names of retry and dead letter topics, and the keys of other bindings' names. */
-const names = ["topic", "groupId", "cluster", "naming", "dlt.topic", "dlt.topicSuffix"]
+const names = ["topic", "groupId", "cluster", "naming", "deadLetter.topic", "deadLetter.topicSuffix"]
 
 /** A refused delay removes its whole list of tiers. */
 const tiers = ["retry.tiers[].delayMs", "retry.tiers[].topicSuffix"]
@@ -15,12 +15,12 @@ const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string
   [/^processingOrder$/, ["processingOrder", "listenerType"]],
   [/^onExhausted$/, ["onExhausted", "orderingMode"]],
   [/^circuitBreaker/, ["circuitBreaker"]],
-  [/^retry\.tier0/, ["retry.tier0", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
+  [/^retry\.blocking/, ["retry.blocking", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
   [/^retry\.tiers\[/, [...tiers, "retry.equalDelays"]],
   [/^retry\.(nonR|r)etryableExceptions/, ["retry.retryableExceptions", "retry.nonRetryableExceptions"]],
   [/^retry\.skipToTierMapping/, ["retry.skipToTierMapping", ...tiers, "orderingMode"]],
   [/^retry$/, [...tiers, "orderingMode"]],
-  [/^(topic$|naming$|dlt|retry\.tiers$)/, names]
+  [/^(topic$|naming$|deadLetter|retry\.tiers$)/, names]
 ]
 
 /** Whether a problem at this path, below the binding, may come from a refused key. */

@@ -85,24 +85,16 @@ const problemsOfCore = (checked: ReadonlyArray<CheckedBinding>) => {
 const shape = Shape.make(Settings.Binding.ast)
 const retryShape = Shape.make(Settings.Retry.ast)
 
-const lists = new Map([
-  ["retryable", "retryableExceptions"],
-  ["nonRetryable", "nonRetryableExceptions"]
-])
-
 /** Maps core's name of a setting to the key of the configuration. */
-const pathOf = (path: string, { dlt }: BindingSettings): Path => {
-  const skip = "exceptions.skipToTier."
+const pathOf = (path: string, { deadLetter }: BindingSettings): Path => {
+  // The name of an error may have dots in it.
+  const skip = "retry.skipToTierMapping."
   if (path.startsWith(skip)) return ["retry", "skipToTierMapping", path.slice(skip.length)]
-  const [, list, index] = /^exceptions\.(\w+)\[(\d+)\]$/.exec(path) ?? []
-  if (list !== undefined) return ["retry", lists.get(list) ?? list, Number(index)]
   switch (path) {
     case "deadLetterTopic":
     case "deadLetter.journal":
-      if (dlt.topic !== undefined) return ["dlt", "topic"]
-      return dlt.topicSuffix === undefined ? ["naming"] : ["dlt", "topicSuffix"]
-    case "retry.blocking":
-      return ["retry", "tier0"]
+      if (deadLetter.topic !== undefined) return ["deadLetter", "topic"]
+      return deadLetter.topicSuffix === undefined ? ["naming"] : ["deadLetter", "topicSuffix"]
     case "name":
       return []
     default:

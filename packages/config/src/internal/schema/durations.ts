@@ -30,6 +30,18 @@ export const parse = (text: string): number => {
   return Number.isSafeInteger(millis) ? millis : Number.NaN
 }
 
+/** The shortest text for a default: `200 ms`, `45 s`, `10 min`. */
+export const format = (millis: number): string => {
+  const [unit, each] = shownUnits.find(([, each]) => millis >= each && millis % each === 0) ?? ["ms", 1]
+  return `${millis / each} ${unit}`
+}
+
+const shownUnits = [
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000]
+] as const
+
 const parseIso = (text: string): number => {
   const amounts = iso.exec(text)?.slice(1)
   if (amounts === undefined || amounts.every((amount) => amount === undefined)) return Number.NaN

@@ -53,9 +53,9 @@ export const exceptionsOf = (retry: RetrySettings, names: Names | undefined): Cl
     return tags.length === 0 ? [pattern] : tags
   }
   return {
-    retryable: retry.retryableExceptions.flatMap(translate),
-    nonRetryable: retry.nonRetryableExceptions.flatMap(translate),
-    skipToTier: new Map(
+    retryableExceptions: retry.retryableExceptions.flatMap(translate),
+    nonRetryableExceptions: retry.nonRetryableExceptions.flatMap(translate),
+    skipToTierMapping: new Map(
       Object.entries(retry.skipToTierMapping).flatMap(([pattern, tier]) =>
         translate(pattern).map((each) => [each, tier] as const)
       )

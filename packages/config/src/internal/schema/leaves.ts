@@ -12,8 +12,10 @@ export interface SettingInfo {
   readonly allowed: string
   /** The constraint for editors, as JSON Schema. */
   readonly json: Readonly<Record<string, unknown>>
-  /** Meaning, unit and default. */
+  /** Meaning and unit. `withDefault` adds the default. */
   readonly description: string
+  /** True for a value in milliseconds. */
+  readonly isDuration?: boolean
   /** True for a value that no message may show. */
   readonly secret?: boolean
   /** The default as a file would write it. */
@@ -32,6 +34,10 @@ const isWithin = (value: number, { minimum, maximum = Number.MAX_SAFE_INTEGER }:
   value >= minimum && value <= maximum
 
 const check = <T>(is: (value: T) => boolean) => Schema.makeFilter<T>((value) => is(value))
+
+/** A part of the configuration; absent, it has the defaults of its keys. */
+export const section = <F extends Schema.Struct.Fields>(description: string, fields: F) =>
+  Schema.Struct(fields).annotate({ description })
 
 /** A whole number. */
 export const whole = (description: string, range: Range = { minimum: 1 }) =>
@@ -71,6 +77,7 @@ export const duration = (description: string, minimum = 0) =>
     .annotate({
       allowed: `a duration such as "10s" or "10 seconds", or a whole number of ms, ${from({ minimum }, " ms")}`,
       json: { type: ["integer", "string"], minimum, pattern: "^(P.+|[0-9].*[A-Za-z])$" },
+      isDuration: true,
       description
     })
 
@@ -120,7 +127,7 @@ export const secret = (description: string) =>
   })
 
 /**
- * Adds the default of an absent key, as a file would write it.
+ * Adds the default of an absent key, as a file would write it. The description of a single value then names it.
  *
  * Unlike `Schema.withDecodingDefaultKey`, this decodes a present value once and decodes the default only one time, since most bindings leave most
  * keys out.
@@ -143,5 +150,12 @@ export const withDefault =
           }
         )
       )
-      .annotate({ ...SchemaAST.resolve(schema.ast), fallback })
+      .annotate({ ...withShownDefault(SchemaAST.resolve(schema.ast) ?? {}, fallback), fallback })
   }
+
+const withShownDefault = (facts: Partial<SettingInfo>, fallback: unknown): Partial<SettingInfo> => {
+  // Lists and sections say their default in words of their own.
+  if (facts.allowed === undefined) return facts
+  const shown = facts.isDuration && typeof fallback === "number" ? Durations.format(fallback) : String(fallback)
+  return { ...facts, description: `${facts.description} Default ${shown}.` }
+}

@@ -2,6 +2,7 @@
  * Computes from the settings alone when the attempts of a record that always fails take place.
  */
 
+import type { BackoffPolicy } from "../../RetryPolicy.ts"
 import * as Backoff from "../retry/backoff.ts"
 import type { Tiers } from "../retry/tiers.ts"
 import type { PlannedDelivery, RetryTimes, TimeRange } from "./planTypes.ts"
@@ -11,7 +12,7 @@ const maxListed = 100
 
 export const retryTimes = (
   source: string,
-  blocking: Backoff.BackoffPolicy,
+  blocking: BackoffPolicy,
   tiers: Tiers,
   budgetMillis: number
 ): RetryTimes => {

@@ -3,12 +3,14 @@
  */
 
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
-import * as Classifier from "../../Classifier.ts"
+import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
+import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
-import { type BindingDefinition, budgetMillis, millis } from "../settings/bindingDefinition.ts"
+import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
+import { millis } from "../settings/plainSettings.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
@@ -45,10 +47,10 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
       path: `circuitBreaker.${found.path}`
     })
   ),
-  ...(definition.exceptions === undefined
-    ? []
-    : Classifier.problems(definition.exceptions, definition.tiers.count)
-  ).map((found) => ({ ...found, path: `exceptions.${found.path}` }))
+  ...ExceptionLists.problems(definition.retry, definition.tiers.count).map((found) => ({
+    ...found,
+    path: `retry.${found.path}`
+  }))
 ]
 
 /** Checks the names of the derived topics: they must be legal and distinct from each other and from the source (ruling 1). */
@@ -154,8 +156,8 @@ const duration = (path: string, millis: number, least: number) =>
       ]
 
 const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
-  const lease = millis(idempotency?.lease, 60_000)
-  const retention = millis(idempotency?.retention, 86_400_000)
+  const lease = millis(idempotency?.lease, Defaults.idempotency.leaseMillis)
+  const retention = millis(idempotency?.retention, Defaults.idempotency.retentionMillis)
   return [...duration("idempotency.lease", lease, 1_000), ...duration("idempotency.retention", retention, 1)]
 }
 

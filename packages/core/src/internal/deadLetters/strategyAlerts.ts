@@ -4,8 +4,9 @@
 import { type Cause, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import type { Failure } from "../../Failure.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
-import * as Failure from "../failure/failure.ts"
+import * as Failures from "../failure/failure.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
 export interface Options<R> {
@@ -52,11 +53,15 @@ const alert = Effect.fnUntraced(function* <R>(
   const ended = yield* Effect.timeoutOption(Fiber.await(calling), timeoutMillis)
   if (Option.isNone(ended)) {
     calling.interruptUnsafe()
-    onEvent({ _tag: "AlertFailed", letter, failure: Failure.fromUnknown(new AlertTimedOut({ millis: timeoutMillis })) })
+    onEvent({
+      _tag: "AlertFailed",
+      letter,
+      failure: Failures.fromUnknown(new AlertTimedOut({ millis: timeoutMillis }))
+    })
   } else if (Exit.isFailure(ended.value)) {
     onEvent({ _tag: "AlertFailed", letter, failure: failureOf(ended.value.cause) })
   }
 })
 
-const failureOf = (cause: Cause.Cause<unknown>): Failure.Failure =>
-  Failure.fromCause(cause) ?? Failure.fromUnknown(new Error("The alert handler interrupted itself."))
+const failureOf = (cause: Cause.Cause<unknown>): Failure =>
+  Failures.fromCause(cause) ?? Failures.fromUnknown(new Error("The alert handler interrupted itself."))

@@ -7,11 +7,12 @@ import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordC
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import type { Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { restartBackoff } from "../base/restartBackoff.ts"
 import * as Defect from "../failure/defect.ts"
-import * as Failure from "../failure/failure.ts"
+import * as Failures from "../failure/failure.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
@@ -148,5 +149,5 @@ const commit = (session: ConsumerSession, { at }: Reader, offset: bigint): Effec
 
 const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
 
-const failureOf = (cause: Cause.Cause<unknown>): Failure.Failure =>
-  Failure.fromCause(cause) ?? Failure.fromUnknown(new Error("The dead letter handler interrupted itself."))
+const failureOf = (cause: Cause.Cause<unknown>): Failure =>
+  Failures.fromCause(cause) ?? Failures.fromUnknown(new Error("The dead letter handler interrupted itself."))

@@ -3,8 +3,8 @@
  */
 import type { BrokerError } from "../../BrokerError.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import type { Failure } from "../../Failure.ts"
 import type { Report } from "../../Replay.ts"
-import type { Failure } from "../failure/failure.ts"
 
 export type StrategyEvent =
   /** The alert handler failed or died, or it was interrupted after its timeout. */

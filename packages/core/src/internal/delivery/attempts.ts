@@ -7,9 +7,10 @@
 import { type Cause, Duration, Effect, Exit, Pull, Schedule } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { ProcessingBudgetExceeded } from "../../EventBusError.ts"
+import type { Failure } from "../../Failure.ts"
 import * as Clocks from "../base/clocks.ts"
 import type { Decision } from "../failure/classification.ts"
-import * as Failure from "../failure/failure.ts"
+import * as Failures from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Undecodable } from "../record/decoding.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
@@ -35,7 +36,7 @@ const exhausted: Decision = { inPlace: false, destination: { _tag: "NextTier" },
 
 /** A failure of the handler, and what it means. */
 interface Judged {
-  readonly failure: Failure.Failure
+  readonly failure: Failure
   readonly decision: Decision
 }
 
@@ -92,9 +93,9 @@ const judge = (
   const { definition } = context
   if (cutOff) {
     const error = new ProcessingBudgetExceeded({ budgetMillis: budgetMillis(definition) })
-    return { failure: Failure.fromUnknown(error), decision: exhausted }
+    return { failure: Failures.fromUnknown(error), decision: exhausted }
   }
-  const failure = Failure.fromCause(cause)
+  const failure = Failures.fromCause(cause)
   if (failure === undefined) return undefined
   const tier = partition.tier === undefined ? 0 : retryStateOf(context, partition, record).tier
   return { failure, decision: definition.classify(cause, tier, failure) }
@@ -241,7 +242,7 @@ export const settleUndecodable = <R>(
   record: ConsumerRecord,
   undecodable: Undecodable
 ): DeliveryResult => {
-  const failure = Failure.fromUnknown(undecodable.value ?? undecodable.key)
+  const failure = Failures.fromUnknown(undecodable.value ?? undecodable.key)
   const firstFailureMillis = context.clock.currentTimeMillisUnsafe()
   reportAttemptFailed(context, partition, record, 0, failure, undefined)
   return deadLetter(
@@ -261,7 +262,7 @@ const alreadyHandled: DeliveryResult = { settlement: "Skipped", attempts: 0, fai
 const abandoned = (attempts: number): DeliveryResult => ({ settlement: "Abandoned", attempts, failure: undefined })
 
 /** The breaker is open: the record stays where it is, and its delivery begins anew when the breaker lets it. */
-const heldByBreaker = (attempts: number, failure: Failure.Failure | undefined): DeliveryResult => ({
+const heldByBreaker = (attempts: number, failure: Failure | undefined): DeliveryResult => ({
   settlement: "HeldByBreaker",
   attempts,
   failure

@@ -3,9 +3,9 @@
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import type { Destination } from "../failure/classification.ts"
-import type { Failure } from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"

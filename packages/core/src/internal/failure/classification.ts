@@ -1,19 +1,21 @@
 /**
  * Decides the route of a record from the cause of its failed delivery. Total: it decides for every thrown value, also when a user's rule throws.
  *
- * The first rule that answers wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the lists
- * (non-retryable, skip mapping, retryable), the name of an authentication error. Otherwise the record is attempted again in place, then goes to the next tier.
+ * The first rule that answers wins (ruling 58): the result of the handler, `onError` by the error's tag, the classifier function, the exception lists
+ * (with the name of an authentication error). Otherwise the record is attempted again in place, then goes to the next tier. Every rule ends in a `Route`, and `decide`
+ * alone turns routes into decisions.
  */
 import { Cause, Predicate } from "effect"
 import type { OnError } from "../../BindingOptions.ts"
-import { type ExceptionClassifier, type ExceptionLists, skipEntries } from "../../Classifier.ts"
-import * as Outcome from "../../Outcome.ts"
-import type { Route } from "../../Route.ts"
-import * as ErrorPattern from "./errorPattern.ts"
-import * as Failure from "./failure.ts"
+import type { ExceptionClassifier, ExceptionLists } from "../../Classifier.ts"
+import type { Failure } from "../../Failure.ts"
+import * as Route from "../../Route.ts"
+import * as Lists from "./exceptionLists.ts"
+import { fromCause } from "./failure.ts"
+import * as Results from "./results.ts"
 
 /** Where a record goes when it is not attempted again in place. */
-export type Destination = Exclude<Route, { readonly _tag: "Retry" }>
+export type Destination = Exclude<Route.Route, { readonly _tag: "Retry" }>
 
 export interface Decision {
   /** Whether the remaining attempts in place come first. */
@@ -34,24 +36,22 @@ export interface Rules<in E> {
   readonly exceptions?: ExceptionLists
 }
 
-type Answer = Decision | undefined
-
 /** Decides about a cause in a tier (0 is the main topic). Pass `failure` when the caller has already read it from the cause. */
-export type Classify = (cause: Cause.Cause<unknown>, tier: number, failure?: Failure.Failure) => Decision
+export type Classify = (cause: Cause.Cause<unknown>, tier: number, failure?: Failure) => Decision
 
 /** Makes the classifier of one binding. It reads the rules once. */
 export const make = <E>(rules: Rules<E>): Classify => {
   const byType = typed(rules.onError)
-  const byLists = listed(rules.exceptions)
+  const byLists = Lists.compile(rules.exceptions ?? {})
   return (cause, tier, known) => {
     try {
-      const failure = known ?? Failure.fromCause(cause)
+      const failure = known ?? fromCause(cause)
       if (failure === undefined) return byDefault
-      return (
-        byResult(failure.error) ??
-        (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
-        byClassifier(rules.classifier, failure, tier) ??
-        byLists(failure)
+      return decide(
+        Results.routeOf(failure.error) ??
+          (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
+          byClassifier(rules.classifier, failure, tier) ??
+          byLists(failure)
       )
     } catch {
       // A rule or a classifier threw. The handler's failure is still the one that is reported, and the record keeps its attempts.
@@ -62,39 +62,16 @@ export const make = <E>(rules: Rules<E>): Classify => {
 
 const byDefault: Decision = { inPlace: true, destination: { _tag: "NextTier" }, permanent: false }
 const atOnce: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
-const toDeadLetter: Decision = {
-  inPlace: false,
-  destination: { _tag: "DeadLetter", reason: undefined },
-  permanent: true
-}
 const toOperator: Decision = { inPlace: false, destination: { _tag: "Pause" }, permanent: true }
 const dropped: Decision = { inPlace: false, destination: { _tag: "Skip" }, permanent: true }
 
-const byResult = (error: unknown): Answer => {
-  if (!Outcome.isFailed(error)) return undefined
-  return error._tag === "RetryableResult" ? byDefault : toDeadLetter
-}
-
-type Rule<E> = Route | ((error: E) => Route)
-
-/** The binding's own rule for a typed failure. */
-const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure.Failure) => Answer) => {
-  if (onError === undefined) return () => undefined
-  // A typed failure of this binding's own handler is an E, and a rule only sees errors of its tag.
-  if (typeof onError === "function") return ({ error }) => fromRoute(onError(error as E))
-  const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
-  return ({ tag, error }) => {
-    const rule = tag === undefined ? undefined : rules.get(tag)
-    if (rule === undefined) return undefined
-    return fromRoute(typeof rule === "function" ? rule(error as E) : rule)
-  }
-}
-
-/** Reads a route that a rule returned. Plain JavaScript may return anything; a value that is not a route means the default. */
-const fromRoute = (route: unknown): Decision => {
+/** What a route means. In plain JavaScript a rule may give anything: a value that is no route means the default. Copies what it keeps. */
+const decide = (route: unknown): Decision => {
   if (!Predicate.isObject(route)) return byDefault
   const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
   switch (_tag) {
+    case "Retry":
+      return isNumber(tier) ? { inPlace: true, destination: { _tag: "Tier", tier }, permanent: false } : byDefault
     case "NextTier":
       return atOnce
     case "Tier":
@@ -103,8 +80,10 @@ const fromRoute = (route: unknown): Decision => {
       return isNumber(delayMillis)
         ? { inPlace: false, destination: { _tag, delayMillis }, permanent: false }
         : byDefault
-    case "DeadLetter":
-      return { ...toDeadLetter, destination: { _tag, reason: typeof reason === "string" ? reason : undefined } }
+    case "DeadLetter": {
+      const destination = { _tag, reason: typeof reason === "string" ? reason : undefined } as const
+      return { inPlace: false, destination, permanent: true }
+    }
     case "Pause":
       return toOperator
     case "Skip":
@@ -114,59 +93,36 @@ const fromRoute = (route: unknown): Decision => {
   }
 }
 
-const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Failure.Failure, tier: number): Answer => {
-  const decision: unknown = classifier?.(failure, tier)
-  if (decision === undefined || decision === null) return undefined
-  const { routing, targetTier } = decision as { readonly [key: string]: unknown }
+type Rule<E> = Route.Route | ((error: E) => Route.Route)
+
+/** The binding's own rule for a typed failure. A rule that gives nothing is a rule nevertheless: it means the default. */
+const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure) => Route.Route | undefined) => {
+  if (onError === undefined) return () => undefined
+  // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
+  if (typeof onError === "function") return ({ error }) => onError(error as E) ?? Route.retry
+  const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
+  return ({ tag, error }) => {
+    const rule = tag === undefined ? undefined : rules.get(tag)
+    if (rule === undefined) return undefined
+    return (typeof rule === "function" ? rule(error as E) : rule) ?? Route.retry
+  }
+}
+
+/** The answer of the classifier, which is a route, or a decision in the seed's words. */
+const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Failure, tier: number): unknown => {
+  const answer: unknown = classifier?.(failure, tier)
+  if (!Predicate.isObject(answer) || !("routing" in answer)) return answer
+  const { routing, targetTier } = answer as { readonly [key: string]: unknown }
   switch (routing) {
     case "SKIP_TO_TIER":
-      return isNumber(targetTier) ? skipTo(targetTier) : byDefault
+      return isNumber(targetTier) ? Route.retryThenTier(targetTier) : Route.retry
     case "DEAD_LETTER":
-      return toDeadLetter
+      return Route.deadLetter()
     case "PAUSE_CONTAINER":
-      return toOperator
+      return Route.pause
     default:
-      return byDefault
+      return Route.retry
   }
 }
-
-/** `AuthenticationException`, `KafkaJSSASLAuthenticationError`, our own `AuthenticationFailed`: the server would refuse the same credentials again. */
-const authentication = /Authentication(Error|Exception|Failed|Failure)$/
-
-const byName = (chain: ReadonlyArray<Failure.ErrorSummary>): Decision =>
-  chain.some(({ className }) => authentication.test(className)) ? toDeadLetter : byDefault
-
-/** Decides by the lists of a binding. They are the last rule, so they always answer. */
-const listed = (lists: ExceptionLists | undefined): ((failure: Failure.Failure) => Decision) => {
-  if (lists === undefined) return (failure) => byName(errorChain(failure))
-  const nonRetryable = (lists.nonRetryable ?? []).map(ErrorPattern.parse)
-  const retryable = (lists.retryable ?? []).map(ErrorPattern.parse)
-  const skips = Array.from(
-    skipEntries(lists),
-    ([pattern, tier]) => [ErrorPattern.parse(pattern), skipTo(tier)] as const
-  )
-  return (failure) => {
-    const chain = errorChain(failure)
-    if (matchesAny(nonRetryable, chain)) return toDeadLetter
-    for (const error of chain) {
-      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, error))
-      if (skip !== undefined) return skip[1]
-    }
-    if (matchesAny(retryable, chain)) return byDefault
-    const named = byName(chain)
-    return retryable.length === 0 || named.permanent ? named : atOnce
-  }
-}
-
-/** The error and its causes, outermost first. */
-const errorChain = (failure: Failure.Failure): ReadonlyArray<Failure.ErrorSummary> => [failure, ...failure.causes]
-
-const matchesAny = (
-  patterns: ReadonlyArray<ErrorPattern.ErrorPattern>,
-  chain: ReadonlyArray<Failure.ErrorSummary>
-): boolean => chain.some((error) => patterns.some((pattern) => ErrorPattern.matches(pattern, error)))
-
-/** The attempts in place come first: only the attempt that exhausts them skips to the tier (connector seed appendix). */
-const skipTo = (tier: number): Decision => ({ inPlace: true, destination: { _tag: "Tier", tier }, permanent: false })
 
 const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)

@@ -1,7 +1,7 @@
 /**
  * The patterns by which the lists of a configuration name errors: a class name, or a regular expression on the message.
  */
-import type { ErrorSummary } from "./failure.ts"
+import type { ErrorSummary } from "../../Failure.ts"
 
 /**
  * - `ClassName` matches the class name of an error or its `_tag`. `simpleName` is the part after the last dot of a qualified name such as

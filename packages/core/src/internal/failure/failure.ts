@@ -4,25 +4,7 @@
  * Nothing in this file throws, however hostile the value is: a getter that throws, a revoked Proxy, a null prototype, a cyclic cause.
  */
 import { Cause } from "effect"
-
-/** Name and message of one error. */
-export interface ErrorSummary {
-  /** Never empty: the `_tag` of a tagged error, or else the error's own name, its class, or its type. */
-  readonly className: string
-  /** May be empty. An object without a message shows its fields as JSON. */
-  readonly message: string
-}
-
-export interface Failure extends ErrorSummary {
-  /** Empty when the value has none. */
-  readonly stackTrace: string
-  /** The `_tag` of a tagged error. `onError` selects its rule by it. */
-  readonly tag: string | undefined
-  /** The thrown value itself. */
-  readonly error: unknown
-  /** The chain of `cause`, outermost first: at most ten entries. It ends where it would repeat. */
-  readonly causes: ReadonlyArray<ErrorSummary>
-}
+import type { ErrorSummary, Failure } from "../../Failure.ts"
 
 const maxCauses = 10
 const maxClassNameLength = 256

@@ -185,7 +185,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxPartitionFetchBytes: definition.maxPartitionFetchBytes,
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
-    ...(definition.membership === "static"
+    ...(definition.staticMembership
       ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }
       : {})
   })

@@ -5,20 +5,23 @@ import { Effect } from "effect"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
+import { type Topics, topicsText } from "../settings/topicsText.ts"
 
-/** An effect that logs the line of the event; undefined when it has none. */
-export const of = (event: EventBusEvent): Effect.Effect<void> | undefined =>
-  ofConsumer(event) ?? ofPartition(event) ?? ofDeadLetters(event)
+/** An effect that logs the line of the event; undefined when it has none. The line of a start names the topics of the binding. */
+export const of = (event: EventBusEvent, binding: Topics | undefined): Effect.Effect<void> | undefined =>
+  ofConsumer(event, binding) ?? ofPartition(event) ?? ofDeadLetters(event)
 
 /** Most records end as `Handled`; another consumer continues with an abandoned one. Neither is worth a line. */
 export const isQuiet = (settlement: Settlement): settlement is "Handled" | "Abandoned" =>
   settlement === "Handled" || settlement === "Abandoned"
 
-const ofConsumer = (event: EventBusEvent): Effect.Effect<void> | undefined => {
+const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.Effect<void> | undefined => {
   switch (event._tag) {
     case "StateChanged": {
       const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
-      return Effect.logInfo(`Binding is ${event.to}${reasons}, was ${event.from}`)
+      const isStart = event.to === "RUNNING" && event.from !== "PAUSED"
+      const topics = isStart && binding !== undefined ? `. ${topicsText(binding)}` : ""
+      return Effect.logInfo(`Binding is ${event.to}${reasons}, was ${event.from}${topics}`)
     }
     case "SessionCrashed":
       return Effect.logError(`Consumer failed; restarting with backoff: ${event.error.message}`)

@@ -35,8 +35,9 @@ export const attach = (
         if (!rateLimit.allows(event)) return
       }
       if (!isNews(event, reported)) return
-      const line = EventLines.of(event)
-      if (line !== undefined) run(Effect.annotateLogs(line, LogAnnotations.ofEvent(event, bindingOf(event))))
+      const binding = bindingOf(event)
+      const line = EventLines.of(event, binding?.definition)
+      if (line !== undefined) run(Effect.annotateLogs(line, LogAnnotations.ofEvent(event, binding)))
     }, "rare")
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {

@@ -4,8 +4,8 @@
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
+import type { Failure } from "../../Failure.ts"
 import * as Metrics from "../../Metrics.ts"
-import type { Failure } from "../failure/failure.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DeadLetterDepth from "./deadLetterDepth.ts"
 import * as Histogram from "./histogram.ts"

@@ -2,7 +2,7 @@
  * The headers of a dead letter: the user's own headers, then what happened to the record (rulings 14, 20 and 22).
  */
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
-import type { Failure } from "../failure/failure.ts"
+import type { Failure } from "../../Failure.ts"
 import type { Undecodable } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
 

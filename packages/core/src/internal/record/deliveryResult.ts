@@ -2,7 +2,7 @@
  * What the delivery of a record came to.
  */
 import type { Settlement, Target } from "../../EventBusEvent.ts"
-import type { Failure } from "../failure/failure.ts"
+import type { Failure } from "../../Failure.ts"
 import type { Copy } from "./copy.ts"
 
 export interface DeliveryResult {

@@ -2,35 +2,23 @@
  * The waits between attempts of one delivery (Tier 0): exponential, with jitter that never exceeds the cap (ruling 12).
  */
 import { Duration, Effect, Random, Schedule } from "effect"
-
-/** Finite numbers only; `RetryPolicy` validates what users write. */
-export interface BackoffPolicy {
-  /** Handler calls in total, 1 or more. There is one wait fewer than attempts. */
-  readonly maxAttempts: number
-  readonly initialIntervalMillis: number
-  /** 1 or more. */
-  readonly multiplier: number
-  /** Longest single wait, jitter included. */
-  readonly maxIntervalMillis: number
-  /** 0 to 1: a wait varies by up to this share of itself, in both directions. */
-  readonly jitter: number
-}
+import type { BackoffPolicy } from "../../RetryPolicy.ts"
 
 /** The wait after failed attempt number `attempt` (from 1), in whole milliseconds. `random` is in [0, 1). Finite for every attempt. */
 export const delayMillis = (policy: BackoffPolicy, attempt: number, random: number): number => {
-  if (policy.initialIntervalMillis === 0) return 0
+  if (policy.initialBackoffMillis === 0) return 0
   // The power may be Infinity. The cap makes it finite before anything is multiplied with it.
-  const interval = Math.min(policy.maxIntervalMillis, policy.initialIntervalMillis * policy.multiplier ** (attempt - 1))
-  return Math.min(policy.maxIntervalMillis, Math.round(interval * (1 + policy.jitter * (2 * random - 1))))
+  const interval = Math.min(policy.maxBackoffMillis, policy.initialBackoffMillis * policy.multiplier ** (attempt - 1))
+  return Math.min(policy.maxBackoffMillis, Math.round(interval * (1 + policy.jitter * (2 * random - 1))))
 }
 
 /** The sum of all waits of one delivery when every random draw is `random`. */
 export const totalMillis = (policy: BackoffPolicy, random: number): number => {
   const wait = (attempt: number) => delayMillis(policy, attempt, random)
-  if (policy.multiplier === 1 || policy.initialIntervalMillis === 0) return (policy.maxAttempts - 1) * wait(1)
+  if (policy.multiplier === 1 || policy.initialBackoffMillis === 0) return (policy.maxAttempts - 1) * wait(1)
   // Once the cap is reached, all further waits are equal: multiply instead of adding up a possibly huge number of attempts.
   const isCapped = (attempt: number) =>
-    policy.initialIntervalMillis * policy.multiplier ** (attempt - 1) >= policy.maxIntervalMillis
+    policy.initialBackoffMillis * policy.multiplier ** (attempt - 1) >= policy.maxBackoffMillis
   let total = 0
   for (let attempt = 1; attempt < policy.maxAttempts; attempt++) {
     if (isCapped(attempt)) return total + (policy.maxAttempts - attempt) * wait(attempt)

@@ -1,28 +1,32 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
-import { Duration, Effect } from "effect"
-import type { BatchOptions, FailureOptions, Options, Settings, TransactionalOptions } from "../../BindingOptions.ts"
+import { Effect } from "effect"
+import type {
+  BatchOptions,
+  FailureOptions,
+  OnError,
+  Options,
+  Settings,
+  TransactionalOptions
+} from "../../BindingOptions.ts"
 import type { Producer } from "../../Broker.ts"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import type { ExceptionLists } from "../../Classifier.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { CurrentTransaction } from "../../CurrentTransaction.ts"
 import * as DeadLetter from "../../DeadLetter.ts"
+import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
-import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
-import * as Outcome from "../../Outcome.ts"
-import * as RetryPolicy from "../../RetryPolicy.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Classification from "../failure/classification.ts"
+import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
 import { isForAnotherGroup } from "../record/replayHeaders.ts"
-import * as Tiers from "../retry/tiers.ts"
 import { defaultCluster } from "./bindingKey.ts"
 import { idempotent, nothingToDo } from "./idempotent.ts"
-import * as RenamedSettings from "./renamedSettings.ts"
+import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
@@ -62,25 +66,7 @@ export type Handler<R> =
       ) => Effect.Effect<unknown, unknown, R> | Undecodable
     }
 
-type Plain = Required<
-  Omit<
-    Settings<never, never>,
-    | "key"
-    | "value"
-    | "commitInterval"
-    | "maxPollInterval"
-    | "sessionTimeout"
-    | "heartbeatInterval"
-    | "rebalanceTimeout"
-    | "fetchMaxWait"
-    | "shutdownTimeout"
-    | "classifier"
-    | "exceptions"
-  >
->
-
-export interface BindingDefinition<out R> extends Plain {
-  readonly name: string
+export interface BindingDefinition<out R> extends PlainSettings {
   readonly listenerType: "SINGLE" | "BATCH"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
@@ -88,21 +74,10 @@ export interface BindingDefinition<out R> extends Plain {
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
   /** Decides what a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
-  readonly tiers: Tiers.Tiers
   readonly deadLetterTopic: string
   readonly circuitBreaker: CircuitBreaker.Options<R> | undefined
   readonly deadLetter: DeadLetter.DeadLetter<R>
-  readonly exceptions: ExceptionLists | undefined
   readonly idempotency?: Pick<IdempotencyStore.Options<never, never>, "lease" | "retention"> | undefined
-  readonly commitIntervalMillis: number
-  readonly maxPollIntervalMillis: number
-  readonly sessionTimeoutMillis: number
-  readonly heartbeatIntervalMillis: number
-  readonly rebalanceTimeoutMillis: number
-  readonly fetchMaxWaitMillis: number
-  readonly shutdownTimeoutMillis: number
-  /** Settings that were given under a former name. Validation refuses them. */
-  readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
 }
 
 /** A named definition: what can be registered. */
@@ -125,14 +100,14 @@ export const definePerRecord = <K, V, E, R, P, D>(
 ): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
   const key = keySerde(options)
   const handler = onceHandler(options)
-  const listenerType = options.listenerType ?? "SINGLE"
+  const listenerType = options.listenerType ?? Defaults.binding.listenerType
   return {
-    ...settings(name, options, listenerType),
+    ...plainSettings(name, options, listenerType),
     ...protection(options),
     listenerType,
-    batchFailureStrategy: options.batchFailureStrategy ?? "SEEK_TO_FAILED",
+    batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
     serdes: { key, value: options.value },
-    classify: Classification.make(options),
+    classify: classificationOf(options),
     idempotency: options.idempotency,
     handler: {
       _tag: "PerRecord",
@@ -163,7 +138,7 @@ const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
   const { idempotency, groupId, cluster = defaultCluster } = options
-  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(checked(options.handler(delivery)), Outcome.toEffect)
+  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
   if (idempotency === undefined) return handler
   // The same topic on another cluster holds other records under the same offsets.
   const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
@@ -179,19 +154,19 @@ export const defineTransactional = <K, V, E, R, P, D>(
 ): BindingDefinition<Exclude<R, CurrentTransaction> | P | D> => {
   const key = keySerde(options)
   return {
-    ...settings(name, options, "SINGLE"),
+    ...plainSettings(name, options, "SINGLE"),
     ...protection(options),
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value: options.value },
-    classify: Classification.make(options),
+    classify: classificationOf(options),
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
         if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
-        const handled = Effect.flatMap(checked(options.handler(delivery)), Outcome.toEffect)
+        const handled = Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
         return Effect.provideService(handled, CurrentTransaction, transaction)
       }
     }
@@ -204,12 +179,12 @@ export const definePerBatch = <K, V, E, R, P, D>(
 ): BindingDefinition<R | P | D> => {
   const key = keySerde(options)
   return {
-    ...settings(name, options, "BATCH"),
+    ...plainSettings(name, options, "BATCH"),
     ...protection(options),
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value: options.value },
-    classify: Classification.make(options),
+    classify: classificationOf(options),
     handler: {
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
@@ -252,55 +227,14 @@ function keySerde(options: { readonly key?: unknown }): unknown {
   return options.key ?? Serde.bytes
 }
 
-const noHeaders = () => []
-
-const settings = (
-  name: string,
-  options: Omit<Settings<unknown, unknown>, "key" | "value">,
-  listenerType: "SINGLE" | "BATCH"
-) => {
-  const processingOrder = options.processingOrder ?? "partition"
-  const { topic, groupId, naming = TopicName.standard, retry = RetryPolicy.blocking() } = options
-  return {
-    name,
-    topic,
-    groupId,
-    cluster: options.cluster ?? defaultCluster,
-    naming,
-    retry,
-    tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
-    exceptions: options.exceptions,
-    ackMode: options.ackMode ?? "MANUAL_IMMEDIATE",
-    processingOrder,
-    orderingMode: options.orderingMode ?? "RELAXED_IN_RETRY",
-    onExhausted: options.onExhausted ?? "dead-letter",
-    interceptors: options.interceptors ?? [],
-    enrich: options.enrich ?? noHeaders,
-    missingTopics: options.missingTopics ?? "create",
-    membership: options.membership ?? "dynamic",
-    autoOffsetReset: options.autoOffsetReset ?? "earliest",
-    isolationLevel: options.isolationLevel ?? "read_committed",
-    autoStartup: options.autoStartup ?? true,
-    concurrency: options.concurrency ?? 1,
-    maxPollRecords: options.maxPollRecords ?? (listenerType === "BATCH" ? 200 : 50),
-    maxInFlight: options.maxInFlight ?? (processingOrder === "partition" ? Number.POSITIVE_INFINITY : 16),
-    maxBufferedRecords: options.maxBufferedRecords ?? 50_000,
-    maxBufferedBytes: options.maxBufferedBytes ?? 16 * 1024 * 1024,
-    maxPartitionFetchBytes: options.maxPartitionFetchBytes ?? 1024 * 1024,
-    commitIntervalMillis: millis(options.commitInterval, 200),
-    maxPollIntervalMillis: millis(options.maxPollInterval, 600_000),
-    sessionTimeoutMillis: millis(options.sessionTimeout, 45_000),
-    heartbeatIntervalMillis: millis(options.heartbeatInterval, 10_000),
-    rebalanceTimeoutMillis: millis(options.rebalanceTimeout, 60_000),
-    fetchMaxWaitMillis: millis(options.fetchMaxWait, 100),
-    shutdownTimeoutMillis: millis(options.shutdownTimeout, 30_000),
-    renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
-  } as const
-}
-
-/** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
-export const millis = (input: Duration.Input | undefined, fallback: number): number => {
-  if (input === undefined) return fallback
-  const duration = Duration.fromInput(input)
-  return duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
-}
+/** The rules for errors: those of the binding, and the lists of its retry policy. */
+const classificationOf = <E>({
+  onError,
+  classifier,
+  retry
+}: { readonly onError?: OnError<E> } & Pick<Settings<never, never>, "classifier" | "retry">) =>
+  Classification.make({
+    ...(onError === undefined ? {} : { onError }),
+    ...(classifier === undefined ? {} : { classifier }),
+    ...(retry === undefined ? {} : { exceptions: retry })
+  })

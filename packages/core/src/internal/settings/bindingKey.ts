@@ -1,9 +1,10 @@
 /**
  * How a binding is told apart from all others of a program: by its cluster and its name (connector seed §9).
  */
+import * as Defaults from "../../Defaults.ts"
 
 /** The alias of a binding that names no cluster. */
-export const defaultCluster = "default"
+export const defaultCluster = Defaults.binding.cluster
 
 /** A binding by what names it. */
 export interface Named {

@@ -5,6 +5,7 @@
  * before its handler runs. When `complete` fails, the success stands, and the record may be handled once more if it is delivered again.
  */
 import { Cause, Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
+import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import {
   type Claim,
@@ -46,8 +47,8 @@ export const idempotent = <K, V, A, E, R>(
   store: Store,
   handler: (delivery: Delivery<K, V>) => Effect.Effect<A, E, R>
 ): ((delivery: Delivery<K, V>) => Effect.Effect<A, E | AlreadyHandled | IdempotencyStoreError, R>) => {
-  const lease = Duration.fromInputUnsafe(options.lease ?? "1 minute")
-  const retention = Duration.fromInputUnsafe(options.retention ?? "24 hours")
+  const lease = Duration.fromInputUnsafe(options.lease ?? Defaults.idempotency.leaseMillis)
+  const retention = Duration.fromInputUnsafe(options.retention ?? Defaults.idempotency.retentionMillis)
   const keyOf = options.key ?? ((delivery: Delivery<K, V>) => delivery.deduplicationKey)
   return (delivery) =>
     Effect.uninterruptibleMask((restore) =>

@@ -8,10 +8,15 @@ export type Renamed = Readonly<Record<string, string>>
 
 /** Former names of a binding's settings. */
 export const ofBinding: Renamed = {
+  exceptions: "retryableExceptions, nonRetryableExceptions and skipToTierMapping of `retry`",
   isolation: "isolationLevel",
   maxBytesPerPartition: "maxPartitionFetchBytes",
-  maxWait: "fetchMaxWait"
+  maxWait: "fetchMaxWait",
+  membership: "staticMembership"
 }
+
+/** Former names of the settings of attempts in place. */
+export const ofBlocking: Renamed = { initialInterval: "initialBackoff", maxInterval: "maxBackoff" }
 
 /** One issue for each former name that the options use. `prefix` stands before its path. */
 export const issues = (options: object, renamed: Renamed, prefix = ""): ReadonlyArray<ConfigurationIssue> =>

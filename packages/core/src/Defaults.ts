@@ -1,0 +1,87 @@
+/**
+ * The default of every setting of a binding, once. Code (`Binding.make`, `RetryPolicy`, `CircuitBreaker`, `DeadLetter`) and files (`@eventbus/config`) both read them
+ * here. Where the connector seed names a default (§4.1, §4.9, §4.11), it is this one. Durations are in milliseconds, sizes in bytes.
+ */
+
+/** Settings of a binding. What each of them means stands in `BindingOptions`. */
+export const binding = {
+  cluster: "default",
+  listenerType: "SINGLE",
+  batchFailureStrategy: "SEEK_TO_FAILED",
+  ackMode: "MANUAL_IMMEDIATE",
+  commitIntervalMillis: 200,
+  concurrency: 1,
+  maxPollIntervalMillis: 600_000,
+  sessionTimeoutMillis: 45_000,
+  heartbeatIntervalMillis: 10_000,
+  rebalanceTimeoutMillis: 60_000,
+  fetchMaxWaitMillis: 100,
+  maxPartitionFetchBytes: 1_048_576,
+  staticMembership: false,
+  autoOffsetReset: "earliest",
+  isolationLevel: "read_committed",
+  processingOrder: "partition",
+  maxBufferedRecords: 50_000,
+  maxBufferedBytes: 16_777_216,
+  orderingMode: "RELAXED_IN_RETRY",
+  onExhausted: "dead-letter",
+  missingTopics: "create",
+  shutdownTimeoutMillis: 30_000,
+  autoStartup: true
+} as const
+
+/** `maxPollRecords`, by `listenerType`. */
+export const maxPollRecords = { SINGLE: 50, BATCH: 200 } as const
+
+/** `maxInFlight`, by `processingOrder`. Infinity: no limit beside one record per partition. */
+export const maxInFlight = { partition: Number.POSITIVE_INFINITY, key: 16, unordered: 16 } as const
+
+/** Attempts in place of one delivery (tier 0 of the seed). What each setting means stands in `RetryPolicy.BlockingOptions`. */
+export const blocking = {
+  maxAttempts: 3,
+  initialBackoffMillis: 100,
+  multiplier: 2,
+  maxBackoffMillis: 2_000,
+  jitter: 0.2
+} as const
+
+/** Settings of the retry tiers together. What each of them means stands in `RetryPolicy.TieredOptions`. */
+export const retry = { equalDelays: "refuse", consumer: "shared" } as const
+
+/** One retry tier, beside its delay. What each setting means stands in `RetryPolicy.TierOptions`. */
+export const tier = { maxAttempts: 3, concurrency: 1 } as const
+
+/** Delays of the retry tiers of a binding that names none, by `orderingMode`: 10 seconds, 1 minute and 5 minutes; none with `STRICT`, which forbids tiers. */
+export const tierDelaysMillis: {
+  /** Delays with `orderingMode: "RELAXED_IN_RETRY"`. */
+  readonly RELAXED_IN_RETRY: ReadonlyArray<number>
+  /** Delays with `orderingMode: "STRICT"`. */
+  readonly STRICT: ReadonlyArray<number>
+} = { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] }
+
+/** What each setting means stands in `CircuitBreaker.Options`. A binding in code has a breaker only with the option `circuitBreaker`, one in a file with `enabled`. */
+export const circuitBreaker = {
+  enabled: false,
+  failureRateThreshold: 50,
+  slowCallRateThreshold: 80,
+  slowCallDurationMillis: 5_000,
+  waitDurationInOpenStateMillis: 60_000,
+  slidingWindowSize: 100,
+  slidingWindowType: "count",
+  minimumNumberOfCalls: 10,
+  permittedNumberOfCallsInHalfOpenState: 5,
+  automaticPauseOnOpen: true,
+  probeTimeoutMillis: 10_000
+} as const
+
+/** Dead letters: the strategy, the time for one alert, and what a replay takes. What each setting means stands in `DeadLetter`. */
+export const deadLetter = {
+  strategy: "STORE_ONLY",
+  alertTimeoutMillis: 30_000,
+  cooldownMillis: 3_600_000,
+  maxReplays: 3,
+  batchSize: 100
+} as const
+
+/** What each setting means stands in `IdempotencyStore.Options`. */
+export const idempotency = { leaseMillis: 60_000, retentionMillis: 86_400_000 } as const

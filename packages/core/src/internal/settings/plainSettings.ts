@@ -1,0 +1,91 @@
+/**
+ * The settings that every kind of binding takes, with defaults applied: plain values, in milliseconds, beside the retry tiers that they make.
+ */
+import { Duration } from "effect"
+import type { Settings } from "../../BindingOptions.ts"
+import * as Defaults from "../../Defaults.ts"
+import type { ConfigurationIssue } from "../../EventBusError.ts"
+import * as RetryPolicy from "../../RetryPolicy.ts"
+import * as TopicName from "../../TopicName.ts"
+import * as Tiers from "../retry/tiers.ts"
+import * as RenamedSettings from "./renamedSettings.ts"
+
+type Durations =
+  | "commitInterval"
+  | "maxPollInterval"
+  | "sessionTimeout"
+  | "heartbeatInterval"
+  | "rebalanceTimeout"
+  | "fetchMaxWait"
+  | "shutdownTimeout"
+
+export interface PlainSettings
+  extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | Durations>> {
+  readonly name: string
+  readonly tiers: Tiers.Tiers
+  readonly commitIntervalMillis: number
+  readonly maxPollIntervalMillis: number
+  readonly sessionTimeoutMillis: number
+  readonly heartbeatIntervalMillis: number
+  readonly rebalanceTimeoutMillis: number
+  readonly fetchMaxWaitMillis: number
+  readonly shutdownTimeoutMillis: number
+  /** Settings that were given under a former name. Validation refuses them. */
+  readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
+}
+
+type Given = Omit<Settings<unknown, unknown>, "key" | "value">
+
+export const plainSettings = (name: string, options: Given, listenerType: "SINGLE" | "BATCH"): PlainSettings => {
+  const { topic, groupId, naming = TopicName.standard, enrich = noHeaders, interceptors = [] } = options
+  const { processingOrder = Defaults.binding.processingOrder } = options
+  const retry = options.retry ?? defaultRetry(options)
+  return {
+    ...{ name, topic, groupId, naming, retry, enrich, interceptors, processingOrder },
+    tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
+    ...choices(options),
+    ...numbers(options),
+    maxPollRecords: options.maxPollRecords ?? Defaults.maxPollRecords[listenerType],
+    maxInFlight: options.maxInFlight ?? Defaults.maxInFlight[processingOrder],
+    commitIntervalMillis: millis(options.commitInterval, Defaults.binding.commitIntervalMillis),
+    maxPollIntervalMillis: millis(options.maxPollInterval, Defaults.binding.maxPollIntervalMillis),
+    sessionTimeoutMillis: millis(options.sessionTimeout, Defaults.binding.sessionTimeoutMillis),
+    heartbeatIntervalMillis: millis(options.heartbeatInterval, Defaults.binding.heartbeatIntervalMillis),
+    rebalanceTimeoutMillis: millis(options.rebalanceTimeout, Defaults.binding.rebalanceTimeoutMillis),
+    fetchMaxWaitMillis: millis(options.fetchMaxWait, Defaults.binding.fetchMaxWaitMillis),
+    shutdownTimeoutMillis: millis(options.shutdownTimeout, Defaults.binding.shutdownTimeoutMillis),
+    renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
+  }
+}
+
+const noHeaders = () => []
+
+/** The seed's three tiers, as in a file; none with `STRICT`, where a record in a tier would be overtaken. */
+const defaultRetry = ({ orderingMode = Defaults.binding.orderingMode }: Given): RetryPolicy.RetryPolicy =>
+  RetryPolicy.tiered({ tiers: Defaults.tierDelaysMillis[orderingMode] })
+
+const choices = (options: Given) => ({
+  cluster: options.cluster ?? Defaults.binding.cluster,
+  ackMode: options.ackMode ?? Defaults.binding.ackMode,
+  orderingMode: options.orderingMode ?? Defaults.binding.orderingMode,
+  onExhausted: options.onExhausted ?? Defaults.binding.onExhausted,
+  missingTopics: options.missingTopics ?? Defaults.binding.missingTopics,
+  staticMembership: options.staticMembership ?? Defaults.binding.staticMembership,
+  autoOffsetReset: options.autoOffsetReset ?? Defaults.binding.autoOffsetReset,
+  isolationLevel: options.isolationLevel ?? Defaults.binding.isolationLevel,
+  autoStartup: options.autoStartup ?? Defaults.binding.autoStartup
+})
+
+const numbers = (options: Given) => ({
+  concurrency: options.concurrency ?? Defaults.binding.concurrency,
+  maxBufferedRecords: options.maxBufferedRecords ?? Defaults.binding.maxBufferedRecords,
+  maxBufferedBytes: options.maxBufferedBytes ?? Defaults.binding.maxBufferedBytes,
+  maxPartitionFetchBytes: options.maxPartitionFetchBytes ?? Defaults.binding.maxPartitionFetchBytes
+})
+
+/** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
+export const millis = (input: Duration.Input | undefined, fallback: number): number => {
+  if (input === undefined) return fallback
+  const duration = Duration.fromInput(input)
+  return duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
+}
