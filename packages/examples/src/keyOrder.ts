@@ -4,7 +4,7 @@
  *   node packages/examples/src/keyOrder.ts
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Console, Effect, Layer } from "effect"
 import * as Kafka from "./kafka.ts"
 
@@ -15,6 +15,7 @@ const activity = Binding.make("activity", {
   value: Serde.string,
   processingOrder: "key", // offsets are still committed in order: no record is skipped when the process dies
   maxInFlight: 8,
+  retry: RetryPolicy.blocking(), // no retry topics: a record that waits in one is overtaken by later records of its key
   handler: ({ key, value }) =>
     Console.log(`${key} ${value}`).pipe(Effect.delay(value === "signed up" ? "300 millis" : "20 millis"))
 })

@@ -6,7 +6,7 @@
  */
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
-import { Binding, LogFormat, Serde } from "@eventbus/core"
+import { Binding, LogFormat, RetryPolicy, Serde } from "@eventbus/core"
 import { OpenTelemetry, Prometheus } from "@eventbus/observability"
 import { Config, Effect, Layer } from "effect"
 import * as Kafka from "./kafka.ts"
@@ -15,6 +15,7 @@ const orders = Binding.make("orders", {
   topic: "orders",
   groupId: "billing",
   value: Serde.string,
+  retry: RetryPolicy.blocking(),
   handler: ({ value }) => Effect.withSpan(Effect.log(`charging ${value}`), "charge")
 })
 

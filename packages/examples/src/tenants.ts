@@ -4,7 +4,7 @@
  *   node packages/examples/src/tenants.ts
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, DeadLetter, EventBusConnector, Health, Serde } from "@eventbus/core"
+import { Binding, EventBusConnector, Health, Serde, TopicName } from "@eventbus/core"
 import { Console, Effect, Layer, Stream } from "effect"
 import * as Kafka from "./kafka.ts"
 
@@ -13,7 +13,7 @@ const bindingOf = (tenant: string) =>
     topic: "orders",
     groupId: `billing.${tenant}`,
     value: Serde.string,
-    deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, { topicSuffix: `${tenant}.DLT` }),
+    naming: TopicName.perGroup, // each tenant has retry and dead letter topics of its own
     handler: ({ value }) => Console.log(`${tenant} got ${value}`)
   })
 
