@@ -10,7 +10,7 @@ class Down extends Data.TaggedError("Down")<{ readonly message: string }> {}
 const partitions = 3
 
 /** Handler calls of one delivery; delays and deliveries of the tiers. */
-const blocking = { maxAttempts: 2, initialInterval: "5 millis", jitter: 0 } as const
+const blocking = { maxAttempts: 2, initialBackoff: "5 millis", jitter: 0 } as const
 const tiers = [
   { delay: 300, maxAttempts: 2, concurrency: 16 },
   { delay: 600, maxAttempts: 1, concurrency: 16 },

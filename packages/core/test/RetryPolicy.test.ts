@@ -78,9 +78,9 @@ describe("RetryPolicy", () => {
         fc.record(
           {
             maxAttempts: fc.oneof(fc.integer({ min: -2, max: 50 }), fc.double()),
-            initialInterval: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
+            initialBackoff: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
             multiplier: fc.oneof(fc.constantFrom(1, 1.5, 2, 10), fc.double()),
-            maxInterval: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
+            maxBackoff: fc.oneof(fc.integer({ min: -2, max: 5000 }), fc.double()),
             jitter: fc.oneof(fc.constantFrom(0, 0.2, 1), fc.double())
           },
           { requiredKeys: [] }

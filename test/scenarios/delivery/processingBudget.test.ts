@@ -34,7 +34,7 @@ describe("the processing budget (ruling 18)", () => {
               })
             )
       const interval = "40 seconds"
-      const blocking = { maxAttempts: 2, initialInterval: interval, maxInterval: interval, jitter: 0 } as const
+      const blocking = { maxAttempts: 2, initialBackoff: interval, maxBackoff: interval, jitter: 0 } as const
       yield* start(Binding.make("orders", { ...budget, retry: RetryPolicy.blocking(blocking), handler }))
       yield* pass(200)
       yield* append("orders", 0, ["a"])

@@ -86,7 +86,7 @@ interface Handed {
 type Handle = (handed: Handed) => Effect.Effect<unknown, Down | Invalid>
 
 const bindingOf = (plan: Plan, handle: Handle, chance: Random) => {
-  const blocking = { maxAttempts: plan.blockingAttempts, initialInterval: "1 second", jitter: 0 } as const
+  const blocking = { maxAttempts: plan.blockingAttempts, initialBackoff: "1 second", jitter: 0 } as const
   const circuitBreaker: CircuitBreaker.Options = {
     minimumNumberOfCalls: 3,
     slidingWindowSize: 4,

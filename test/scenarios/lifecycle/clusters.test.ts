@@ -133,7 +133,7 @@ describe("bindings on several clusters", () => {
         const { connector } = yield* start(of("default", "a"), of("west", "b"))
         const other = Binding.make("more", { ...orders, cluster: "west", groupId: "c", handler: () => Effect.void })
         const refusal = yield* Effect.flip(connector.register(other))
-        assert.include(refusal.message, "binding 'orders' uses this topic, too")
+        assert.include(refusal.message, "binding 'orders' uses this topic too")
         const again = yield* Effect.flip(connector.register(of("west", "b")))
         assert.strictEqual(again._tag, "BindingAlreadyExists")
         assert.include(again.message, "'west:orders'")

@@ -6,8 +6,8 @@ const orders = { topic: "orders", groupId: "billing", value: Serde.string, handl
 const batch = { ...orders, handleBatch: () => Effect.void }
 
 const retryTopics = (binding: Binding.Binding<unknown>) =>
-  Plan.make(binding).topics.flatMap(({ topic, role, delayMillis, isMade }) =>
-    role === "retry" ? [[topic, delayMillis, isMade]] : []
+  Plan.make(binding).topics.flatMap(({ topic, role, delayMillis, createIfMissing }) =>
+    role === "retry" ? [[topic, delayMillis, createIfMissing]] : []
   )
 
 const threeTiers = [

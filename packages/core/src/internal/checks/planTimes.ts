@@ -10,12 +10,7 @@ import type { PlannedDelivery, RetryTimes, TimeRange } from "./planTypes.ts"
 /** A plan lists this many deliveries. More tell a reader nothing new. */
 const maxListed = 100
 
-export const retryTimes = (
-  source: string,
-  blocking: BackoffPolicy,
-  tiers: Tiers,
-  budgetMillis: number
-): RetryTimes => {
+export const retryTimes = (source: string, blocking: BackoffPolicy, tiers: Tiers, budgetMillis: number): RetryTimes => {
   const inPlace: TimeRange = {
     earliestMillis: Backoff.totalMillis(blocking, 0),
     latestMillis: Backoff.worstCaseTotalMillis(blocking)
