@@ -19,3 +19,16 @@ export const make = <A, E>(effect: Effect.Effect<A, E>, scope: Scope.Scope): Eff
     })
   })
 }
+
+/** The same for a question that is asked about many keys: callers that ask about one key at the same time share one run. */
+export const perKey = <A, E>(
+  ask: (key: string) => Effect.Effect<A, E>,
+  scope: Scope.Scope
+): ((key: string) => Effect.Effect<A, E>) => {
+  const shared = new Map<string, Effect.Effect<A, E>>()
+  return (key) => {
+    const run = shared.get(key) ?? make(ask(key), scope)
+    shared.set(key, run)
+    return run
+  }
+}

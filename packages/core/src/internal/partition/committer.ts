@@ -2,14 +2,15 @@
  * Sends commits for one session: merged over partitions, one request in flight, never backwards (rulings 5 and 7).
  *
  * A partition says that its position moved (`mark`), or waits until what it finished is committed (`commit`). One fiber sends for
- * all of them; while a request is out, whatever finishes meanwhile joins the next.
+ * all of them. Records that finish while a request is out join the next one.
  */
-import { Deferred, Effect, Latch, Schedule, type Scope } from "effect"
+import { Effect, Latch, Schedule, type Scope } from "effect"
 import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as CommitWaiters from "./commitWaiters.ts"
 
-/** What the committer needs of an assigned partition. */
+/** An assigned partition, as the committer needs it. */
 export interface Committable extends TopicPartition {
   readonly generation: number
   /** The offset that may be committed now. */
@@ -18,7 +19,7 @@ export interface Committable extends TopicPartition {
   committed: bigint
   /** False once the assignment is over: nothing is sent for it any more. */
   readonly owned: () => boolean
-  /** True once it is being given up: what runs in it need not wait for a commit any more, since the last one is still to come. */
+  /** True once it is being given up: its handlers need not wait for a commit any more, since the last one is still to come. */
   readonly stopping: boolean
 }
 
@@ -29,7 +30,7 @@ export interface Committer {
   readonly hasten: (partition: Committable) => void
   /** Returns when everything finished so far is committed, or the partition is being given up. */
   readonly commit: (partition: Committable) => Effect.Effect<void>
-  /** Answers those who wait for a commit of a partition that is being given up by now. */
+  /** Answers fibers that wait for a commit of a partition that is being given up by now. */
   readonly release: () => void
   /** The last commit of a partition that is being given up: returns when everything is committed, or the assignment is over. */
   readonly commitLast: (partition: Committable) => Effect.Effect<void>
@@ -44,13 +45,6 @@ export interface CommitterOptions {
 /** Waits between attempts of a commit that was refused: 50 ms doubling up to 2 s, for as long as it takes. */
 const refused = Schedule.min([Schedule.exponential("50 millis", 2), Schedule.spaced("2 seconds")])
 
-interface Waiter {
-  readonly partition: Committable
-  readonly offset: bigint
-  readonly givenUp: () => boolean
-  readonly done: Deferred.Deferred<void>
-}
-
 export const make = Effect.fnUntraced(function* (
   session: Pick<ConsumerSession, "commit">,
   options: CommitterOptions
@@ -58,34 +52,15 @@ export const make = Effect.fnUntraced(function* (
   const dirty = new Set<Committable>()
   /** Refused as no longer ours, and not known to be over yet: they must not hold up the others. */
   const stale = new Set<Committable>()
-  let waiters: Array<Waiter> = []
+  const waiters = CommitWaiters.make()
   const work = Latch.makeUnsafe(false)
   const urgent = Latch.makeUnsafe(false)
 
-  /** Answers whoever waits for nothing more. An answered fiber may run at once and wait again, so the list is settled first. */
-  const answer = () => {
-    const pending = (waiter: Waiter) => !waiter.givenUp() && waiter.partition.committed < waiter.offset
-    const answered = waiters.filter((waiter) => !pending(waiter))
-    waiters = waiters.filter(pending)
-    for (const { done } of answered) Deferred.doneUnsafe(done, Effect.void)
-  }
-
-  const takeBatch = (): Map<Committable, OffsetCommit> => {
-    const batch = new Map<Committable, OffsetCommit>()
-    for (const partition of dirty) {
-      const offset = partition.position()
-      if (!partition.owned() || offset <= partition.committed) continue
-      const { topic, partition: number, generation } = partition
-      batch.set(partition, { topic, partition: number, generation, offset })
-    }
-    dirty.clear()
-    return batch
-  }
-
   let attempt = 0
-  /** One request. What could not be committed stays dirty and fails, so that the schedule decides when to try again. */
+  /** One request. Partitions that could not be committed stay dirty, and the request fails, so that the schedule decides when to try again. */
   const send = Effect.suspend(() => {
-    const batch = takeBatch()
+    const batch = batchOf(dirty)
+    dirty.clear()
     if (batch.size === 0) return Effect.void
     return session.commit(Array.from(batch.values())).pipe(
       Effect.tap(() =>
@@ -100,12 +75,8 @@ export const make = Effect.fnUntraced(function* (
       Effect.tapError((error) =>
         Effect.sync(() => {
           options.onFailed(error, ++attempt)
-          const named = new Set(error._tag === "StaleAssignment" ? error.partitions : [])
-          for (const partition of batch.keys()) {
-            const isStale = named.has(partitionKey(partition.topic, partition.partition))
-            ;(isStale ? stale : dirty).add(partition)
-          }
-          answer()
+          for (const partition of batch.keys()) (isStale(error, partition) ? stale : dirty).add(partition)
+          waiters.answer()
         })
       )
     )
@@ -123,7 +94,7 @@ export const make = Effect.fnUntraced(function* (
       work.closeUnsafe()
       urgent.closeUnsafe()
       yield* Effect.retry(send, refused)
-      answer()
+      waiters.answer()
       for (const partition of stale) mark(partition)
       stale.clear()
     })
@@ -138,17 +109,31 @@ export const make = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       const offset = partition.position()
       if (givenUp() || offset <= partition.committed) return Effect.void
-      const done = Deferred.makeUnsafe<void>()
-      waiters.push({ partition, offset, givenUp, done })
+      const answered = waiters.add(partition, offset, givenUp)
       hasten(partition)
-      return Deferred.await(done)
+      return answered
     })
 
   return {
     mark,
     hasten,
     commit: (partition) => wait(partition, () => partition.stopping || !partition.owned()),
-    release: answer,
+    release: waiters.answer,
     commitLast: (partition) => wait(partition, () => !partition.owned())
   }
 })
+
+const isStale = (error: BrokerError, { topic, partition }: TopicPartition): boolean =>
+  error._tag === "StaleAssignment" && error.partitions.includes(partitionKey(topic, partition))
+
+/** The positions that the broker does not have yet, of partitions that are still ours. */
+const batchOf = (partitions: Iterable<Committable>): Map<Committable, OffsetCommit> => {
+  const batch = new Map<Committable, OffsetCommit>()
+  for (const partition of partitions) {
+    const offset = partition.position()
+    if (!partition.owned() || offset <= partition.committed) continue
+    const { topic, partition: number, generation } = partition
+    batch.set(partition, { topic, partition: number, generation, offset })
+  }
+  return batch
+}

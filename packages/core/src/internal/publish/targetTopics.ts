@@ -1,5 +1,6 @@
 /**
- * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Makes the one that is needed, and knows how many partitions they have.
+ * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Creates the one that is needed, and knows how many partitions
+ * they have.
  */
 import { Clock, Effect, Exit, type Scope } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
@@ -9,17 +10,17 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
 
 export interface TargetTopics {
-  /** Makes a topic that is missing; fails when that is not possible, or not wanted (`missingTopics`). */
+  /** Creates a topic that is missing; fails when that is not possible, or not wanted (`missingTopics`). */
   readonly create: (topic: string) => Effect.Effect<void, BrokerError>
   /** Fails with the first retry or dead letter topic that is not there (`missingTopics: "require"`). */
   readonly require: Effect.Effect<void, BrokerError>
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
-  /** Told that a partition was refused: the topic may have been made anew with fewer. */
+  /** A partition was refused: the topic may have been created anew with fewer. */
   readonly doubt: (topic: string) => Effect.Effect<void>
 }
 
-/** How long a topic's partition count is believed, and how long that there is none. */
+/** How long a topic's partition count holds, and how long it holds that there is none. */
 const rememberMillis = 60_000
 const retryMillis = 1_000
 
@@ -28,7 +29,7 @@ interface Count {
   readonly atMillis: number
 }
 
-/** What was asked for runs in the scope. */
+/** Requests run in the scope. */
 export const make = (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
@@ -63,7 +64,7 @@ export const make = (
       withAdmin((admin) => admin.describeTopic(topic)),
       () => undefined
     )
-    // One that was made since it was asked for is known better.
+    // A topic that was created since the request began is known better.
     const made = described === undefined ? fresh(topic, now) : undefined
     if (made !== undefined) return made.partitions
     const partitions = described?.partitions
@@ -71,8 +72,8 @@ export const make = (
     return partitions
   })
 
-  /** What came of it lately is believed: all that wait for the topic ask at once. */
-  const createOnce = Effect.fnUntraced(function* (topic: string) {
+  /** The last result holds for a second, because all records that wait for the topic ask at once. */
+  const createRarely = Effect.fnUntraced(function* (topic: string) {
     const now = yield* Clock.currentTimeMillis
     const last = creations.get(topic)
     if (last !== undefined && Math.abs(now - last.atMillis) < retryMillis) return yield* last.exit
@@ -84,16 +85,8 @@ export const make = (
     return yield* exit
   })
 
-  /** A flood of failing records asks the cluster once. */
-  const once = <A, E>(ask: (topic: string) => Effect.Effect<A, E>) => {
-    const flights = new Map<string, Effect.Effect<A, E>>()
-    return (topic: string): Effect.Effect<A, E> => {
-      const flight = flights.get(topic) ?? SingleFlight.make(ask(topic), scope)
-      flights.set(topic, flight)
-      return flight
-    }
-  }
-  const describeOnce = once(describe)
+  // Ten thousand failing records ask the cluster once.
+  const describeOnce = SingleFlight.perKey(describe, scope)
 
   return {
     doubt: (topic) =>
@@ -101,7 +94,7 @@ export const make = (
         const known = counts.get(topic)
         if (known !== undefined && Math.abs(now - known.atMillis) >= retryMillis) counts.delete(topic)
       }),
-    create: once(createOnce),
+    create: SingleFlight.perKey(createRarely, scope),
     require: withAdmin((admin) =>
       Effect.forEach([...tiers.topics.map(({ topic }) => topic), definition.deadLetterTopic], admin.describeTopic, {
         discard: true

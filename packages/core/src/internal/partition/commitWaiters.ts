@@ -1,0 +1,36 @@
+/**
+ * Fibers that wait until an offset is committed, or until their partition is given up.
+ */
+import { Deferred, Effect } from "effect"
+
+interface Waiter {
+  readonly partition: { readonly committed: bigint }
+  readonly offset: bigint
+  readonly givenUp: () => boolean
+  readonly done: Deferred.Deferred<void>
+}
+
+export interface CommitWaiters {
+  /** Returns an effect that waits until the offset is committed, or until `givenUp` answers true. */
+  readonly add: (partition: Waiter["partition"], offset: bigint, givenUp: () => boolean) => Effect.Effect<void>
+  /** Answers every waiter whose offset is committed or whose partition is given up. */
+  readonly answer: () => void
+}
+
+export const make = (): CommitWaiters => {
+  let waiting: Array<Waiter> = []
+  return {
+    add: (partition, offset, givenUp) => {
+      const done = Deferred.makeUnsafe<void>()
+      waiting.push({ partition, offset, givenUp, done })
+      return Deferred.await(done)
+    },
+    answer: () => {
+      const isPending = ({ partition, offset, givenUp }: Waiter) => !givenUp() && partition.committed < offset
+      const answered = waiting.filter((waiter) => !isPending(waiter))
+      // An answered fiber may run at once and wait again, so the list is settled first.
+      waiting = waiting.filter(isPending)
+      for (const { done } of answered) Deferred.doneUnsafe(done, Effect.void)
+    }
+  }
+}

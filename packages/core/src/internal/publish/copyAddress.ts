@@ -1,0 +1,51 @@
+/**
+ * The record that a copy is published as, and the partition that it goes to. A topic that is missing is created first.
+ */
+import { Effect } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ProducerRecord } from "../../ConsumerRecord.ts"
+import type { Copy } from "../record/copy.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import type { TargetTopics } from "./targetTopics.ts"
+
+export interface CopyAddress {
+  /** The source's partition for a copy without key, so that neighbours stay together; undefined where the target has no such partition. */
+  readonly samePartition: (copy: Copy) => Effect.Effect<number | undefined>
+  /** The record to publish. */
+  readonly recordOf: (copy: Copy) => Effect.Effect<ProducerRecord>
+  /** True when the cause of a refusal is removed, so that the next attempt need not wait. */
+  readonly heal: (error: BrokerError, topic: string) => Effect.Effect<boolean>
+}
+
+export const make = ({ missingTopics }: BindingDefinition<unknown>, topics: TargetTopics): CopyAddress => {
+  const partitionsOf = (topic: string) =>
+    Effect.flatMap(topics.partitionsOf(topic), (partitions) =>
+      partitions !== undefined || missingTopics !== "create"
+        ? Effect.succeed(partitions)
+        : Effect.andThen(Effect.ignore(topics.create(topic)), topics.partitionsOf(topic))
+    )
+  const samePartition = ({ record, topic }: Copy) =>
+    Effect.map(partitionsOf(topic), (partitions) =>
+      partitions !== undefined && record.partition < partitions ? record.partition : undefined
+    )
+  return {
+    samePartition,
+    recordOf: (copy) =>
+      copy.record.key === null
+        ? Effect.map(samePartition(copy), (partition) => producerRecord(copy, partition))
+        : Effect.succeed(producerRecord(copy, undefined)),
+    heal: (error, topic) => {
+      if (error._tag === "RecordRejected") return Effect.as(topics.doubt(topic), false)
+      if (error._tag !== "UnknownTopic" || missingTopics !== "create") return Effect.succeed(false)
+      return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
+    }
+  }
+}
+
+/** A copy without a key goes to `partition`, one with a key where that leads. */
+export const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => {
+  const { key, value } = record
+  return partition === undefined || key !== null
+    ? { topic, key, value, headers }
+    : { topic, key, value, headers, partition }
+}

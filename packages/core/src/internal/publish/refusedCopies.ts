@@ -1,0 +1,71 @@
+/**
+ * Publishes copies again that were refused: with growing waits, for as long as it takes or until the partition stops. Owns which copies are refused now.
+ */
+import { type Clock, Effect, Result, Schedule } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ProducerRecord, RecordMetadata } from "../../ConsumerRecord.ts"
+import type { Unpublished } from "../../Snapshot.ts"
+import type { Copy } from "../record/copy.ts"
+import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
+import type { CopyAddress } from "./copyAddress.ts"
+
+export type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
+
+/** Waits between attempts of a publish: 100 ms doubling up to 10 s. */
+const waits = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
+
+export interface RefusedCopies {
+  /** Publishes a copy after its first refusal: true when it is acknowledged, false when the partition stopped first. */
+  readonly publishAgain: (send: Send, copy: Copy, first: BrokerError) => Effect.Effect<boolean>
+  /** The copies that cannot be published at the moment; undefined when there are none. */
+  readonly unpublished: () => Unpublished | undefined
+}
+
+export const make = (
+  clock: Clock.Clock,
+  address: CopyAddress,
+  onStored: (copy: Copy, metadata: RecordMetadata) => void
+): RefusedCopies => {
+  let refusals: Omit<Unpublished, "copies"> | undefined
+  let refusedCopies = 0
+
+  const insist = (send: Send, copy: Copy, first: BrokerError) =>
+    Effect.gen(function* () {
+      const { partition, topic } = copy
+      const nextWait = yield* Schedule.toStep(waits)
+      let headers = copy.headers
+      let tooLarge = 0
+      let error = first
+      for (let attempt = 1; !partition.stopping; attempt++) {
+        if (!((yield* address.heal(error, topic)) && attempt === 1)) {
+          const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
+          refusals = { topic, error, sinceMillis }
+          copy.onRefused(error, attempt)
+          if (error._tag === "RecordTooLarge") headers = DeadLetterRecordHeaders.trim(copy.headers, ++tooLarge)
+          const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
+          yield* partition.until(Effect.sleep(wait))
+          if (partition.stopping) return false
+        }
+        const result = yield* Effect.result(send(yield* address.recordOf({ ...copy, headers })))
+        if (Result.isSuccess(result)) {
+          onStored({ ...copy, headers }, result.success)
+          return true
+        }
+        error = result.failure
+      }
+      return false
+    })
+
+  return {
+    publishAgain: (send, copy, first) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => refusedCopies++),
+        () => insist(send, copy, first),
+        () =>
+          Effect.sync(() => {
+            if (--refusedCopies === 0) refusals = undefined
+          })
+      ),
+    unpublished: () => (refusals === undefined ? undefined : { ...refusals, copies: refusedCopies })
+  }
+}
