@@ -1,5 +1,7 @@
 /** The operator's view of dead events (outbox seed §18). When the database fails, the failure is logged, and the answer is empty. */
 import { Context, Effect, Layer } from "effect"
+import { failureOfValue } from "./internal/base/failureText.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { OutboxStoreError } from "./OutboxError.ts"
 import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"
 
@@ -27,17 +29,20 @@ export interface DeadEventOptions {
   readonly onReplayed?: () => void
 }
 
-const logFailure = (error: OutboxStoreError) => Effect.logFatal("outbox: dead event operation failed", error)
+const logFailure = (error: OutboxStoreError) =>
+  Effect.logFatal(`outbox: dead event operation failed: ${failureOfValue(error).summary}`)
 
 /** The manager of the store's dead events. */
 export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventManager["Service"], never, OutboxStore> =>
-  Effect.map(OutboxStore, (store) => {
+  Effect.gen(function* () {
+    const store = yield* OutboxStore
+    const tools = yield* makeDeliveryTools(store)
     const orElse =
       <A>(fallback: A) =>
       (effect: Effect.Effect<A, OutboxStoreError>): Effect.Effect<A> =>
         Effect.catch(effect, (error) => Effect.as(logFailure(error), fallback))
     const replay = (eventId: string) => Effect.map(store.replayDead(eventId), (changed) => changed > 0)
-    const replayed = Effect.sync(() => options.onReplayed?.())
+    const replayed = Effect.sync(() => tools.guard.run("onReplayed", options.onReplayed))
 
     const replayAll = Effect.fnUntraced(function* (filter: DeadFilter, batchSize: number) {
       let total = 0
@@ -50,7 +55,7 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventMan
         for (const event of dead) {
           const ok = yield* Effect.result(replay(event.eventId))
           if (ok._tag === "Failure") {
-            yield* Effect.logFatal("outbox: replaying dead events stopped", ok.failure)
+            yield* Effect.logFatal(`outbox: replaying dead events stopped: ${failureOfValue(ok.failure).summary}`)
             return total
           }
           if (ok.success) total++

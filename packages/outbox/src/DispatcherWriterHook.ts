@@ -1,7 +1,8 @@
 /** The hot path: puts committed events straight into the dispatcher's hot queue (outbox seed §7, §13). */
-import { Effect } from "effect"
-import * as MetricsExporter from "./MetricsExporter.ts"
+import { Effect, Option } from "effect"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
+import { OutboxStore } from "./OutboxStore.ts"
 import type { WriterHook } from "./WriterHook.ts"
 
 /** Settings of `make`. */
@@ -14,15 +15,19 @@ export interface DispatcherWriterHookOptions {
 
 /** A hook for the writer. A full or closed hot queue never fails a write: dropped events are logged, counted, and left to the poller. */
 export const make = (options: DispatcherWriterHookOptions): Effect.Effect<WriterHook> =>
-  Effect.map(MetricsExporter.Current, (metrics) => ({
-    afterCommit: (events) =>
-      Effect.suspend(() => {
-        const dropped = events.filter((event) => !options.dispatcher.enqueueHot(event)).map((event) => event.eventId)
-        if (dropped.length === 0) return Effect.void
-        for (const _ of dropped) metrics.incrementHotDropped()
-        return Effect.andThen(
-          Effect.logWarning(`outbox: hot queue full or closed; the poller delivers ${dropped.length} events`),
-          options.onDropped?.(dropped) ?? Effect.void
-        )
-      })
-  }))
+  Effect.gen(function* () {
+    const store = yield* Effect.serviceOption(OutboxStore)
+    const { metrics } = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
+    return {
+      afterCommit: (events) =>
+        Effect.suspend(() => {
+          const dropped = events.filter((event) => !options.dispatcher.enqueueHot(event)).map((event) => event.eventId)
+          if (dropped.length === 0) return Effect.void
+          for (const _ of dropped) metrics.incrementHotDropped()
+          return Effect.andThen(
+            Effect.logWarning(`outbox: hot queue full or closed; the poller delivers ${dropped.length} events`),
+            options.onDropped?.(dropped) ?? Effect.void
+          )
+        })
+    }
+  })

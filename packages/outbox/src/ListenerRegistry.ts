@@ -6,6 +6,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
+import { callEffect } from "./internal/base/guard.ts"
 import { anyAggregateTypeName, nameOf } from "./internal/base/typeName.ts"
 import { DuplicateListener } from "./OutboxError.ts"
 
@@ -80,7 +81,10 @@ const providing = <R>(context: Context.Context<R>) => {
   }
   return (listener: EventListener<R>): EventListener =>
     (event) =>
-      Effect.updateContext(listener(event), merge)
+      Effect.updateContext(
+        callEffect(`listener ${keyOf(event.aggregateType, event.eventType)}`, () => listener(event)),
+        merge
+      )
 }
 
 /** A registry with these listeners. The layer requires what they require, and fails when two have one key. */

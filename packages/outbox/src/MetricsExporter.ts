@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, Metric } from "effect"
 
-/** The counters and gauges of one outbox. They are called on the hot path: implementations return at once and do not throw. */
+/** The counters and gauges of one outbox. They are called on the hot path: implementations return at once. One that throws is logged and shown in health. */
 export interface MetricsExporter {
   /** An event entered the hot queue. */
   readonly incrementHotEnqueued: () => void
@@ -18,6 +18,8 @@ export interface MetricsExporter {
   readonly incrementDispatchFailure: () => void
   /** An event was marked DEAD. */
   readonly incrementDispatchDead: () => void
+  /** A long-lived fiber of the outbox died and was started again (ruling 86). Optional, since the seed's exporter lacks it. */
+  readonly incrementFiberDeath?: () => void
   /** The number of events in each queue. An ordered relay has no hot queue, and reports its events in memory as the cold one. */
   readonly recordQueueDepths: (hotDepth: number, coldDepth: number) => void
   /** Age of the oldest event of the last read, in milliseconds; 0 when there was none. */
@@ -49,7 +51,8 @@ const counters = {
   incrementColdEnqueued: ["enqueue.cold", "Events enqueued via the poller"],
   incrementDispatchSuccess: ["dispatch.success", "Events delivered"],
   incrementDispatchFailure: ["dispatch.failure", "Failed deliveries that will be retried"],
-  incrementDispatchDead: ["dispatch.dead", "Events moved to DEAD"]
+  incrementDispatchDead: ["dispatch.dead", "Events moved to DEAD"],
+  incrementFiberDeath: ["fiber.deaths", "Long-lived fibers that died and were started again"]
 } as const
 
 /**
@@ -76,6 +79,7 @@ export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
       incrementDispatchSuccess: count("incrementDispatchSuccess"),
       incrementDispatchFailure: count("incrementDispatchFailure"),
       incrementDispatchDead: count("incrementDispatchDead"),
+      incrementFiberDeath: count("incrementFiberDeath"),
       recordQueueDepths: (hot, cold) => {
         hotDepth(hot)
         coldDepth(cold)

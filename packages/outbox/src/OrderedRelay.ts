@@ -9,13 +9,15 @@
  *
  * The relay owns the events in memory (at most `maxInMemory`), their lanes, the read positions and the leases.
  */
-import { Clock, Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
+import { Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"
+import { logText } from "./internal/base/failureText.ts"
 import { checkOptions, positive, text, whole } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
+import { type DeliveryTools, makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import {
   type BucketLease,
   type BucketLeases,
@@ -28,7 +30,6 @@ import { OrderedReading } from "./internal/ordered/orderedReading.ts"
 import { makeReadPositions } from "./internal/ordered/readPositions.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
-import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
@@ -126,11 +127,10 @@ interface Halves {
 
 const makeHalves = Effect.fnUntraced(function* (
   settings: OrderedRelayOptions & typeof defaults,
+  tools: DeliveryTools,
   currentLeases: () => ReadonlyArray<BucketLease>
 ) {
   const store = yield* OutboxStore
-  const metrics = yield* MetricsExporter.Current
-  const clock = yield* Clock.Clock
   const reads = yield* makeBucketReads(store.dialect, store.names, settings.codec ?? defaultCodec)
   const positions = makeReadPositions()
   const callListener = makeCallListener({
@@ -144,12 +144,12 @@ const makeHalves = Effect.fnUntraced(function* (
     if (change === "delayed" || delivery.size === lowWater || delivery.size === 0) wake()
   }
   const delivery = new OrderedDelivery(
-    { store, metrics, clock, positions, callListener, onChange },
+    { store, tools, positions, callListener, onChange },
     { ...settings, owner: settings.leases === "none" ? undefined : settings.leases.owner }
   )
   const order = settings.workerCount === 1 ? "all" : "aggregate"
   const reading = new OrderedReading(
-    { store, metrics, reads, positions, delivery, currentLeases },
+    { store, tools, reads, positions, delivery, currentLeases },
     { ...settings, order }
   )
   wake = reading.signal.raise
@@ -168,7 +168,10 @@ const keepLeases = (leases: BucketLeases, { delivery, reading }: Halves): Effect
   })
   return Effect.forever(
     Effect.catchCause(round, (cause) =>
-      Effect.andThen(Effect.logError("outbox: bucket leases failed", cause), Effect.sleep("500 millis"))
+      Effect.andThen(
+        Effect.logError(`outbox: renewing bucket leases failed: ${logText(cause)}`),
+        Effect.sleep("500 millis")
+      )
     )
   )
 }
@@ -188,16 +191,21 @@ export const make: (
   yield* check(settings)
   const leases = settings.leases === "none" ? undefined : yield* makeBucketLeases(yield* OutboxStore, settings.leases)
   const currentLeases = () => leases?.current() ?? allBuckets
-  const halves = yield* makeHalves(settings, currentLeases)
+  const tools = yield* makeDeliveryTools(yield* OutboxStore)
+  const halves = yield* makeHalves(settings, tools, currentLeases)
   const { delivery, reading } = halves
 
   const scope = yield* Scope.fork(yield* Effect.scope)
-  yield* Effect.forkIn(delivery.doneMarker.run, scope)
-  const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), () =>
-    Effect.forkIn(delivery.worker, scope)
-  )
-  const reader = yield* Effect.forkIn(reading.loop, scope)
-  const keeper = leases === undefined ? undefined : yield* Effect.forkIn(keepLeases(leases, halves), scope)
+  yield* Effect.forkIn(tools.supervise("done marker", delivery.doneMarker.run), scope)
+  const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), (_, index) => {
+    const worker = delivery.makeWorker()
+    return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, worker.repair), scope)
+  })
+  const reader = yield* Effect.forkIn(tools.supervise("bucket reader", reading.loop), scope)
+  const keeper =
+    leases === undefined
+      ? undefined
+      : yield* Effect.forkIn(tools.supervise("lease keeper", keepLeases(leases, halves)), scope)
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

@@ -5,17 +5,17 @@
  * The dispatcher owns the two queues and the events in flight. When the database or a listener is slow, the queues fill, `enqueueHot`
  * and `enqueueCold` return false, and events wait in the table. So memory stays bounded and nothing is lost.
  */
-import { Clock, Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
-import * as MetricsExporter from "./MetricsExporter.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
@@ -102,27 +102,26 @@ export const make: (
   Effect.fnUntraced(function* (options = {}) {
     const settings = { ...defaults, retryPolicy: exponential(), ...options }
     yield* check(settings)
-    const clock = yield* Clock.Clock
+    const store = yield* OutboxStore
+    const tools = yield* makeDeliveryTools(store)
     const callListener = makeCallListener({
       registry: yield* ListenerRegistry,
       interceptors: settings.interceptors ?? [],
       listenerTimeout: settings.listenerTimeout
     })
-    const metrics = yield* MetricsExporter.Current
-    const engine = new DispatchEngine(
-      { store: yield* OutboxStore, metrics, clock, tracker: settings.inFlightTracker, callListener },
-      settings
-    )
+    const engine = new DispatchEngine({ store, tools, tracker: settings.inFlightTracker, callListener }, settings)
 
     const scope = yield* Scope.fork(yield* Effect.scope)
-    yield* Effect.forkIn(engine.doneMarker.run, scope)
-    const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), () =>
-      Effect.forkIn(engine.worker, scope)
-    )
+    yield* Effect.forkIn(tools.supervise("done marker", engine.doneMarker.run), scope)
+    const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), (_, index) => {
+      const worker = engine.makeWorker()
+      return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, worker.repair), scope)
+    })
     const claim = settings.claimLocking
     if (claim !== undefined) {
       const third = Duration.toMillis(Duration.fromInputUnsafe(claim.lockTimeout)) / 3
-      yield* Effect.forkIn(Effect.forever(Effect.andThen(Effect.sleep(third), engine.renewClaims(claim))), scope)
+      const renewal = Effect.forever(Effect.andThen(Effect.sleep(third), engine.renewClaims(claim)))
+      yield* Effect.forkIn(tools.supervise("claim renewal", renewal), scope)
     }
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {

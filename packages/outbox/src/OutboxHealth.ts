@@ -1,10 +1,17 @@
 /** Whether the outbox keeps up: lag in rows and in age, dead events, and whether the database answers. */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { failureOf } from "./internal/base/failureText.ts"
+import { monitorOf, type Problem } from "./internal/base/monitor.ts"
 import { OutboxStore } from "./OutboxStore.ts"
+
+export type { Problem, ProblemSource } from "./internal/base/monitor.ts"
 
 /** The result of one health check. */
 export interface HealthReport {
-  /** `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`. `up`: neither. */
+  /**
+   * `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`, a fiber of the outbox died within the
+   * last minute, or the destination of a listener is down. `up`: none of these.
+   */
   readonly status: "up" | "degraded" | "down"
   /** Events that are not delivered yet (NEW and RETRY rows). 0 when the database does not answer. */
   readonly pending: number
@@ -12,7 +19,12 @@ export interface HealthReport {
   readonly dead: number
   /** Age of the oldest due event in milliseconds. 0 when none is due, or the database does not answer. */
   readonly oldestMillis: number
-  /** The figures, or the database's error, in words. */
+  /**
+   * Everything that failed within the last ten minutes and has not worked since: listeners by `aggregateType:eventType`, destinations,
+   * other functions of the user, and fibers that died and were started again.
+   */
+  readonly problems: ReadonlyArray<Problem>
+  /** The figures, or the database's error, and the problems, in words. */
   readonly detail: string
 }
 
@@ -37,23 +49,36 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
     OutboxHealth,
     Effect.map(OutboxStore, (store) => {
       const maxMillis = Duration.toMillis(Duration.fromInputUnsafe(options.maxAge ?? "1 minute"))
+      const monitor = monitorOf(store)
       return OutboxHealth.of({
-        check: store.lag.pipe(
-          Effect.map((lag): HealthReport => {
-            const isLate = lag.oldestMillis > maxMillis
-            const detail = `${lag.pending} pending, ${lag.dead} dead, oldest due ${Math.round(lag.oldestMillis)} ms`
-            return { ...lag, status: isLate ? "degraded" : "up", detail }
-          }),
-          Effect.catch((error) =>
-            Effect.succeed<HealthReport>({
-              status: "down",
-              pending: 0,
-              dead: 0,
-              oldestMillis: 0,
-              detail: error.message
-            })
+        check: Effect.flatMap(Clock.currentTimeMillis, (nowMillis) => {
+          const problems = monitor.problems(nowMillis)
+          const isDegraded = problems.some((problem) => degrades(problem, nowMillis))
+          return store.lag.pipe(
+            Effect.map((lag): HealthReport => {
+              const status = isDegraded || lag.oldestMillis > maxMillis ? "degraded" : "up"
+              const figures = `${lag.pending} pending, ${lag.dead} dead, oldest due ${Math.round(lag.oldestMillis)} ms`
+              return { ...lag, status, problems, detail: [figures, ...problems.map(inWords)].join("; ") }
+            }),
+            Effect.catchCause((cause) =>
+              Effect.succeed<HealthReport>({
+                status: "down",
+                pending: 0,
+                dead: 0,
+                oldestMillis: 0,
+                problems,
+                detail: [failureOf(cause).summary, ...problems.map(inWords)].join("; ")
+              })
+            )
           )
-        )
+        })
       })
     })
   )
+
+/** A fiber degrades health for a minute after its death, a destination for as long as it is down. */
+const degrades = ({ source, lastMillis }: Problem, nowMillis: number): boolean =>
+  source === "destination" || (source === "fiber" && nowMillis - lastMillis < 60_000)
+
+const inWords = ({ source, name, count, lastError }: Problem): string =>
+  `${source} ${name} failed ${count} times, last: ${lastError}`

@@ -6,11 +6,13 @@
  * when it is woken, and when the next retry is due. Cycles never overlap.
  */
 import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
+import { logText } from "./internal/base/failureText.ts"
+import { callEffect, isolate } from "./internal/base/guard.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { makePollCycle, type PollerHandler } from "./internal/dispatch/pollCycle.ts"
-import * as MetricsExporter from "./MetricsExporter.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
@@ -67,8 +69,8 @@ export const make: (
     const maxBatchSize = options.maxBatchSize ?? Math.max(1000, batchSize)
     yield* check({ skipRecent, batchSize, maxBatchSize, interval }, claimLocking)
     const store = yield* OutboxStore
-    const metrics = yield* MetricsExporter.Current
-    const cycle = makePollCycle({ store, metrics, handler, claimLocking, skipRecent, batchSize, maxBatchSize })
+    const tools = yield* makeDeliveryTools(store)
+    const cycle = makePollCycle({ store, tools, handler, claimLocking, skipRecent, batchSize, maxBatchSize })
     const oneAtATime = yield* Semaphore.make(1)
     const signal = makeSignal()
     const intervalMillis = Duration.toMillis(Duration.fromInputUnsafe(interval))
@@ -90,11 +92,17 @@ export const make: (
       const { next } = yield* oneCycle
       if (next === "now") return
       if (next === "later") return yield* Effect.timeoutOption(signal.await, yield* idleMillis)
-      yield* handler.awaitCapacity ?? Effect.sleep(intervalMillis)
+      const { awaitCapacity } = handler
+      yield* awaitCapacity === undefined
+        ? Effect.sleep(intervalMillis)
+        : isolate(callEffect("awaitCapacity", () => awaitCapacity))
     })
 
     const logAndWait = (cause: Cause.Cause<unknown>) =>
-      Effect.andThen(Effect.logError("outbox: polling failed", cause), Effect.sleep(Math.min(intervalMillis, 1000)))
+      Effect.andThen(
+        Effect.logError(`outbox: polling failed: ${logText(cause)}`),
+        Effect.sleep(Math.min(intervalMillis, 1000))
+      )
 
     const loop = Effect.forever(Effect.catchCause(cycleAndWait, logAndWait))
     const scope = yield* Scope.fork(yield* Effect.scope)
@@ -112,7 +120,7 @@ export const make: (
           return Effect.fail(new InvalidState({ component: "OutboxPoller", detail: "start after close" }))
         if (state === "running") return Effect.void
         state = "running"
-        return Effect.asVoid(Effect.forkIn(loop, scope))
+        return Effect.asVoid(Effect.forkIn(tools.supervise("poller", loop), scope))
       }),
       poll: Effect.map(oneCycle, (result) => result.handed),
       wake: signal.raise,

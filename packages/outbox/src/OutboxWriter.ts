@@ -3,11 +3,13 @@ import { Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"
+import { callEffect, isolate } from "./internal/base/guard.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
+import { encoded } from "./internal/store/insertStatement.ts"
 import { InvalidEnvelope, type NotInTransaction, type OutboxStoreError, type PayloadTooLarge } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import { TxContext } from "./TxContext.ts"
-import { noop, type WriteRefused, type WriterHook } from "./WriterHook.ts"
+import { noop, WriteRefused, type WriterHook } from "./WriterHook.ts"
 
 /** The errors of a write. After any of them nothing of that write is in the table. */
 export type WriteError = NotInTransaction | InvalidEnvelope | PayloadTooLarge | WriteRefused | OutboxStoreError
@@ -48,7 +50,7 @@ export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Serv
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
       const execute = yield* tx.currentConnection
-      for (const statement of store.insertStatements(events, options?.claimedBy)) {
+      for (const statement of yield* encoded(() => store.insertStatements(events, options?.claimedBy))) {
         yield* execute(statement.text, statement.params)
       }
       const { afterWrite, afterCommit, afterRollback } = hook
@@ -65,7 +67,7 @@ export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Serv
       const trace = yield* traceparent
       const made: Array<EventEnvelope.EventEnvelope> = []
       for (const event of events) made.push(yield* envelopeOf(event, trace))
-      const changed = hook.beforeWrite === undefined ? made : yield* hook.beforeWrite(made)
+      const changed = yield* beforeWrite(hook, made)
       if (changed === null || changed.length === 0) return []
       const chosen = changed === made ? made : yield* Effect.forEach(changed, checkEnvelope)
       const twice = duplicateId(chosen)
@@ -88,6 +90,18 @@ export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Serv
 /** A writer to the store's table, as a layer. */
 export const layer = (options?: WriterOptions): Layer.Layer<OutboxWriter, never, OutboxStore | TxContext> =>
   Layer.effect(OutboxWriter, make(options))
+
+type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
+
+/** Runs the hook in a fiber of its own, so that one that misbehaves cannot keep the transaction open. Its defects are the write's. */
+const beforeWrite = (hook: WriterHook, events: Events): Effect.Effect<Events | null, WriteRefused> =>
+  hook.beforeWrite === undefined
+    ? Effect.succeed(events)
+    : Effect.flatMap(isolate(callEffect("beforeWrite hook", () => hook.beforeWrite!(events))), (changed: unknown) =>
+        changed === null || Array.isArray(changed)
+          ? Effect.succeed(changed)
+          : Effect.fail(new WriteRefused({ reason: "beforeWrite returned neither a list of events nor null" }))
+      )
 
 const envelopeOf = (event: Written, trace: string | undefined) =>
   Effect.map(isEnvelope(event) ? checkEnvelope(event) : EventEnvelope.make(event), (envelope) =>

@@ -2,8 +2,11 @@
  * Removes terminal rows after a retention (outbox seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
  * archive: keep events with a listener, or with `archiving`.
  */
-import { Context, type Duration, Effect, Exit, Layer, Scope } from "effect"
+import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { logText } from "./internal/base/failureText.ts"
+import { callEffect, isolate } from "./internal/base/guard.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
 import { type OutboxEvent, OutboxStore, separateUndecodable } from "./OutboxStore.ts"
 
@@ -29,7 +32,7 @@ export const archiving =
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
       if (found.length === 0) return 0
-      yield* archive(separateUndecodable(found).events)
+      yield* isolate(callEffect("archive", () => archive(separateUndecodable(found).events)))
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 
@@ -73,13 +76,20 @@ export const make: (
       state = "closed"
     })
     yield* Scope.addFinalizer(scope, closed)
+    const store = yield* Effect.serviceOption(OutboxStore)
+    const tools = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
 
+    const purgeBatch = isolate(callEffect("purger", () => purger(retention, batchSize))).pipe(
+      Effect.map((removed) => tools.guard.call("purger", () => removed, isCount, 0)),
+      Effect.catchCause((cause) => {
+        tools.guard.note("purger", cause)
+        return Effect.as(Effect.logFatal(`outbox: purge failed: ${logText(cause)}`), 0)
+      })
+    )
     const runOnce = Effect.gen(function* () {
       let total = 0
       for (;;) {
-        const removed = yield* Effect.catchCause(purger(retention, batchSize), (cause) =>
-          Effect.as(Effect.logFatal("outbox: purge failed", cause), 0)
-        )
+        const removed = yield* purgeBatch
         total += removed
         if (removed < batchSize) break
       }
@@ -96,12 +106,14 @@ export const make: (
         if (state === "running") return Effect.void
         state = "running"
         const loop = Effect.forever(Effect.andThen(runOnce, Effect.sleep(interval)))
-        return Effect.asVoid(Effect.forkIn(loop, scope))
+        return Effect.asVoid(Effect.forkIn(tools.supervise("purge", loop), scope))
       }),
       close: Scope.close(scope, Exit.void)
     })
   }
 )
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
 /** A started scheduler that purges the store's terminal rows. */
 export const layer = (options?: PurgeOptions): Layer.Layer<PurgeScheduler, InvalidOutboxConfig, OutboxStore> =>

@@ -11,7 +11,9 @@ import { createHash } from "node:crypto"
 import { IdempotencyStore } from "@eventbus/core"
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { failureOfValue } from "./internal/base/failureText.ts"
 import { checkTableName } from "./internal/base/identifier.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { affectedRows, type Dialect, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
 
@@ -109,14 +111,24 @@ export const layer = (
 ): Layer.Layer<IdempotencyStore.IdempotencyStore, InvalidIdentifier, SqlClient.SqlClient> =>
   Layer.effect(
     IdempotencyStore.IdempotencyStore,
-    Effect.tap(make(options), () => Effect.forkScoped(purging(options)))
+    Effect.gen(function* () {
+      const store = yield* make(options)
+      const tools = yield* makeDeliveryTools({ names: {} })
+      yield* Effect.forkScoped(tools.supervise("purge of idempotency keys", yield* purging(options)))
+      return store
+    })
   )
 
 const purging = (options: Options) =>
-  purge(options).pipe(
-    Effect.repeat({ while: (purged) => purged >= purgeLimit }),
-    Effect.catch((error) => Effect.logWarning("outbox: expired idempotency keys could not be deleted", error)),
-    Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes"))
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    purge(options).pipe(
+      Effect.repeat({ while: (purged) => purged >= purgeLimit }),
+      Effect.catch((error) =>
+        Effect.logWarning(`outbox: expired idempotency keys could not be deleted: ${failureOfValue(error).summary}`)
+      ),
+      Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes")),
+      Effect.provideService(SqlClient.SqlClient, sql)
+    )
   )
 
 /** Claims and the purge lock a key and its index in different orders. The victim of a deadlock has changed nothing, and tries again. */

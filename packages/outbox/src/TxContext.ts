@@ -6,6 +6,8 @@
  */
 import { Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { logText } from "./internal/base/failureText.ts"
+import { callEffect, isolate } from "./internal/base/guard.ts"
 import { storeError } from "./internal/store/context.ts"
 import { NotInTransaction, OutboxStoreError } from "./OutboxError.ts"
 
@@ -91,8 +93,10 @@ const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void
   Effect.forEach(
     effects,
     (effect) =>
-      Effect.catchCause(effect, (cause) =>
-        Effect.logError("outbox: a hook failed after its transaction ended; the transaction is not affected", cause)
+      Effect.catchCause(isolate(callEffect("hook", () => effect)), (cause) =>
+        Effect.logError(
+          `outbox: a hook failed after its transaction ended; the transaction is not affected: ${logText(cause)}`
+        )
       ),
     { discard: true }
   )

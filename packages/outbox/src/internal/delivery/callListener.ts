@@ -4,6 +4,7 @@ import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { ListenerRegistry } from "../../ListenerRegistry.ts"
 import { UnroutableEvent } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { callEffect } from "../base/guard.ts"
 import { inInterceptors } from "./interceptors.ts"
 
 interface CallOptions {
@@ -25,10 +26,13 @@ export const makeCallListener = (options: CallOptions): CallListener => {
       const listener = options.registry.listenerFor(event.aggregateType, event.eventType)
       return listener === undefined
         ? Effect.fail(new UnroutableEvent({ aggregateType: event.aggregateType, eventType: event.eventType }))
-        : limited(listener(event))
+        : limited(callEffect(`listener ${listenerKeyOf(event)}`, () => listener(event)))
     })
   return (event) => underWriterSpan(event, within(event, listen(event)))
 }
+
+/** The key of an event's listener in log and health: `aggregateType:eventType`. */
+export const listenerKeyOf = (event: EventEnvelope): string => `${event.aggregateType}:${event.eventType}`
 
 /** Continues the trace of the write when the event carries a `traceparent` header (W3C Trace Context). */
 const underWriterSpan = <E>(event: EventEnvelope, delivery: Effect.Effect<unknown, E>): Effect.Effect<unknown, E> => {

@@ -5,6 +5,8 @@
 import { Effect, Schedule } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { ConditionVariable } from "../base/conditionVariable.ts"
+import { failureOfValue, logText } from "../base/failureText.ts"
+import { callEffect } from "../base/guard.ts"
 
 /** The most events of one statement. */
 const batchSize = 1000
@@ -51,11 +53,15 @@ export const makeDoneMarker = <A>(options: DoneMarkerOptions<A>): DoneMarker<A> 
     const batch = queued.splice(0, batchSize)
     if (batch.length === 0) return Effect.void
     inStatements += batch.length
-    return options.mark(batch).pipe(
-      Effect.tapError((error) => Effect.logError("outbox: marking delivered events failed; trying again", error)),
+    return callEffect("markDone", () => options.mark(batch)).pipe(
+      Effect.tapError((error) =>
+        Effect.logError(`outbox: marking delivered events failed; trying again: ${failureOfValue(error).summary}`)
+      ),
       Effect.retry(retryBackoff),
       Effect.catchCause((cause) =>
-        Effect.logError(`outbox: gave up marking ${batch.length} delivered events; they will be delivered again`, cause)
+        Effect.logError(
+          `outbox: gave up marking ${batch.length} delivered events; they will be delivered again: ${logText(cause)}`
+        )
       ),
       Effect.ensuring(
         Effect.sync(() => {

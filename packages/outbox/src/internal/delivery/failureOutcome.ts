@@ -1,6 +1,11 @@
 /** The outcome of a failed delivery: postponed, retried, or dead (outbox seed §9). */
-import { Cause, Option } from "effect"
+import type { Cause } from "effect"
+import { Effect } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
+import type { EventEnvelope } from "../base/envelope.ts"
+import { failureOf, logText } from "../base/failureText.ts"
+import type { Guard } from "../base/guard.ts"
+import { listenerKeyOf } from "./callListener.ts"
 
 /** `Postpone`: nothing is marked, and no attempt is counted. */
 export type FailureOutcome =
@@ -8,20 +13,30 @@ export type FailureOutcome =
   | { readonly _tag: "Retry"; readonly delayMillis: number; readonly error: string }
   | { readonly _tag: "Dead"; readonly error: string }
 
+/** How failures are decided. */
+export interface FailurePolicy {
+  readonly maxAttempts: number
+  readonly retryPolicy: EventRetryPolicy
+}
+
 /** Decides the outcome. `attempts` is the number of failed deliveries before this one, `maxAttempts` that of all deliveries. */
 export const decideFailure = (
   cause: Cause.Cause<unknown>,
   attempts: number,
-  policy: { readonly maxAttempts: number; readonly retryPolicy: EventRetryPolicy },
-  random: number
+  policy: FailurePolicy,
+  random: number,
+  guard: Guard
 ): FailureOutcome => {
-  const error = errorText(cause)
-  const tag = tagOf(cause)
+  const { summary: error, tag = "" } = failureOf(cause)
   if (tag === "DownstreamUnavailable") return { _tag: "Postpone", delayMillis: unavailableDelayMillis, error }
   if (permanentErrors.has(tag) || attempts + 1 >= policy.maxAttempts) return { _tag: "Dead", error }
-  const delay = policy.retryPolicy(attempts + 1, random)
-  // A user's policy that returns no usable number must not leave the event undelivered.
-  return { _tag: "Retry", delayMillis: Number.isFinite(delay) ? Math.max(0, delay) : fallbackDelayMillis, error }
+  const delay = guard.call(
+    "retryPolicy",
+    () => policy.retryPolicy(attempts + 1, random),
+    Number.isFinite,
+    fallbackDelayMillis
+  )
+  return { _tag: "Retry", delayMillis: Math.min(longestDelayMillis, Math.max(0, delay)), error }
 }
 
 /** Tags of errors that no retry can mend. */
@@ -30,20 +45,37 @@ const permanentErrors: ReadonlySet<string> = new Set(["UnroutableEvent", "Poison
 /** The wait between two deliveries while the destination is down. The destination's client has waited for its own timeout before. */
 const unavailableDelayMillis = 1000
 
-/** The delay when a retry policy returns no finite number. */
+/** The delay when a retry policy throws or returns no finite number. */
 const fallbackDelayMillis = 60_000
 
-const tagOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
-}
+/** Ten years: every database can add it to its present time. */
+const longestDelayMillis = 315_360_000_000
 
-const errorText = (cause: Cause.Cause<unknown>): string => {
-  const squashed = Cause.squash(cause)
-  if (squashed instanceof Error) return `${squashed.name}: ${squashed.message}`
-  try {
-    return typeof squashed === "string" ? squashed : (JSON.stringify(squashed) ?? String(squashed))
-  } catch {
-    return Cause.pretty(cause)
+/** Notes a failed delivery, and logs the first one of a listener at once and the others at most once a minute. */
+export const reportFailure = (
+  event: EventEnvelope,
+  cause: Cause.Cause<unknown>,
+  attempts: number,
+  outcome: FailureOutcome,
+  { maxAttempts }: FailurePolicy,
+  guard: Guard,
+  nowMillis: number
+): Effect.Effect<void> => {
+  const key = listenerKeyOf(event)
+  const isDue = guard.monitor.report("listener", key, outcome.error, nowMillis)
+  const subject = `outbox: listener ${key}, event ${event.eventId}`
+  switch (outcome._tag) {
+    case "Dead":
+      return Effect.logError(`${subject} is DEAD after ${attempts + 1} deliveries: ${logText(cause)}`)
+    case "Postpone":
+      return isDue ? Effect.logWarning(`${subject} waits, its destination is down: ${outcome.error}`) : Effect.void
+    case "Retry": {
+      const delivery = `delivery ${attempts + 1} of ${maxAttempts} failed`
+      const next = `the next one is in ${Math.round(outcome.delayMillis)} ms`
+      const times = guard.monitor.count("listener", key)
+      return isDue
+        ? Effect.logWarning(`${subject}: ${delivery}, ${next} (${times} failures in a row): ${logText(cause)}`)
+        : Effect.void
+    }
   }
 }

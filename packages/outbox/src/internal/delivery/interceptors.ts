@@ -2,6 +2,8 @@
 import { type Cause, Effect } from "effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { logText } from "../base/failureText.ts"
+import { callEffect } from "../base/guard.ts"
 
 /**
  * `beforeDispatch` runs in registration order, and its failure fails the delivery. `afterDispatch` runs in reverse order, and its
@@ -11,16 +13,18 @@ export const inInterceptors =
   (interceptors: ReadonlyArray<EventInterceptor>) =>
   (event: EventEnvelope, delivery: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> => {
     if (interceptors.length === 0) return delivery
-    const before = Effect.forEach(interceptors, (i) => i.beforeDispatch?.(event) ?? Effect.void, { discard: true })
+    const before = Effect.forEach(interceptors, beforeEach(event), { discard: true })
     const after = (error: Cause.Cause<unknown> | undefined) =>
       Effect.forEach(
         interceptors.toReversed(),
         (i) =>
-          Effect.suspend(() => i.afterDispatch?.(event, error) ?? Effect.void).pipe(
-            Effect.catchCause((cause) =>
-              Effect.logError("outbox: afterDispatch failed; the delivery is not affected", cause)
-            )
-          ),
+          i.afterDispatch === undefined
+            ? Effect.void
+            : callEffect("afterDispatch", () => i.afterDispatch!(event, error)).pipe(
+                Effect.catchCause((cause) =>
+                  Effect.logError(`outbox: afterDispatch failed; the delivery is not affected: ${logText(cause)}`)
+                )
+              ),
         { discard: true }
       )
     return Effect.andThen(before, delivery).pipe(
@@ -30,3 +34,8 @@ export const inInterceptors =
       })
     )
   }
+
+const beforeEach =
+  (event: EventEnvelope) =>
+  ({ beforeDispatch }: EventInterceptor): Effect.Effect<void, unknown> =>
+    beforeDispatch === undefined ? Effect.void : callEffect("beforeDispatch", () => beforeDispatch(event))

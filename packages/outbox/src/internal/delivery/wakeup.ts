@@ -9,7 +9,9 @@ import { Effect, Queue, Schedule, type Scope } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { OutboxStore } from "../../OutboxStore.ts"
 import type { WriterHook } from "../../WriterHook.ts"
+import { failureOfValue } from "../base/failureText.ts"
 import { makeSignal } from "../base/signal.ts"
+import { makeDeliveryTools } from "./deliveryTools.ts"
 
 /** A PostgreSQL client's LISTEN, known by its shape so that no driver is imported. */
 interface ListeningClient {
@@ -27,16 +29,16 @@ const minimumGap = "2 millis"
 export const notifyHook: Effect.Effect<WriterHook, never, SqlClient.SqlClient | OutboxStore | Scope.Scope> = Effect.gen(
   function* () {
     const sql = yield* SqlClient.SqlClient
-    const { names } = yield* OutboxStore
+    const store = yield* OutboxStore
     if (listeningClient(sql) === undefined) return {}
+    const tools = yield* makeDeliveryTools(store)
     const signal = makeSignal()
     // A notification is a commit of its own. It need not reach the disk, since the events that it announces have.
     const text = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')"
     // Uninterruptible: an outbox that closes right after a commit still tells the other processes.
-    const send = Effect.uninterruptible(Effect.ignore(sql.unsafe(text, [names.channel])))
-    yield* Effect.forkScoped(
-      Effect.forever(signal.await.pipe(Effect.andThen(send), Effect.andThen(Effect.sleep(minimumGap))))
-    )
+    const send = Effect.uninterruptible(Effect.ignore(sql.unsafe(text, [store.names.channel])))
+    const sender = Effect.forever(signal.await.pipe(Effect.andThen(send), Effect.andThen(Effect.sleep(minimumGap))))
+    yield* Effect.forkScoped(tools.supervise("wake-up sender", sender))
     return { afterCommit: () => Effect.sync(signal.raise) }
   }
 )
@@ -47,19 +49,22 @@ export const listenForWakeups = (
 ): Effect.Effect<void, never, SqlClient.SqlClient | OutboxStore | Scope.Scope> =>
   Effect.gen(function* () {
     const client = listeningClient(yield* SqlClient.SqlClient)
-    const { names } = yield* OutboxStore
+    const store = yield* OutboxStore
     if (client === undefined) return
+    const tools = yield* makeDeliveryTools(store)
     const session = Effect.gen(function* () {
-      const queue = yield* client.listen(names.channel)
+      const queue = yield* client.listen(store.names.channel)
       // Events that were written while no connection listened are found at once.
       wake()
       return yield* Effect.forever(Effect.tap(Queue.take(queue), () => Effect.sync(wake)))
     })
-    yield* Effect.scoped(session).pipe(
+    const listener = Effect.scoped(session).pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("outbox: the connection that listens for wake-ups broke; trying again", error)
+        Effect.logWarning(
+          `outbox: the connection that listens for wake-ups broke; trying again: ${failureOfValue(error).summary}`
+        )
       ),
-      Effect.retry(Schedule.spaced("1 second")),
-      Effect.forkScoped
+      Effect.retry(Schedule.spaced("1 second"))
     )
+    yield* Effect.forkScoped(tools.supervise("wake-up listener", listener))
   })

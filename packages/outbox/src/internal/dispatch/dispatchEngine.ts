@@ -1,12 +1,13 @@
 /** The way of one event through a dispatcher: queued, delivered, marked. */
-import { type Cause, type Clock, Duration, Effect, Random } from "effect"
+import { type Cause, Duration, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { InFlightTracker } from "../../InFlightTracker.ts"
-import type { MetricsExporter } from "../../MetricsExporter.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
-import type { CallListener } from "../delivery/callListener.ts"
+import { logText } from "../base/failureText.ts"
+import { type CallListener, listenerKeyOf } from "../delivery/callListener.ts"
+import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { type DoneMarker, makeDoneMarker, retryBackoff } from "../delivery/doneMarker.ts"
-import { decideFailure } from "../delivery/failureOutcome.ts"
+import { decideFailure, reportFailure } from "../delivery/failureOutcome.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import { type FairQueue, makeFairQueue, type Source } from "./fairQueue.ts"
 import { type ClaimLocking, type InFlightEvent, InFlightEvents } from "./inFlightEvents.ts"
@@ -22,11 +23,23 @@ interface EngineSettings {
 
 interface Parts {
   readonly store: StoreShape
-  readonly metrics: MetricsExporter
-  readonly clock: Clock.Clock
+  readonly tools: DeliveryTools
   /** The user's own tracker, if there is one. Without it, `InFlightEvents` decides alone. */
   readonly tracker: InFlightTracker | undefined
   readonly callListener: CallListener
+}
+
+/** One worker of an engine. */
+interface Worker {
+  /** Handles one event after the other until the engine closes and the queues are empty. */
+  readonly run: Effect.Effect<void>
+  /** After the worker's fiber died: the event whose listener it ran has failed. */
+  readonly repair: (cause: Cause.Cause<unknown>) => Effect.Effect<"restart" | "backOff">
+}
+
+/** The event whose listener a worker runs. A fiber may die without finalizers, and then the event would be lost. */
+interface Current {
+  event: InFlightEvent | undefined
 }
 
 /** The most rows of one renewing statement. */
@@ -74,14 +87,20 @@ export class DispatchEngine {
 
   /** False when the queue is full or closing. An event that is in flight already counts as taken. */
   enqueue(envelope: EventEnvelope, source: Source, attempts: number, rowAddress?: string): boolean {
-    const { metrics, clock, tracker } = this.#parts
+    const { tools, tracker } = this.#parts
+    const { clock, guard, metrics } = tools
     const id = envelope.eventId
     if (this.#closing) return false
-    const state = this.inFlight.stateOf(id)
+    const state = this.inFlight.stateOf(id, attempts)
     if (state === "finished" || (state === "inFlight" && tracker === undefined)) return true
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
     if (this.queue.size(source) >= capacity) return state === "inFlight"
-    if (tracker !== undefined && !tracker.tryAcquire(id)) return true
+    if (
+      tracker !== undefined &&
+      !guard.call("inFlightTracker.tryAcquire", () => tracker.tryAcquire(id), isBoolean, true)
+    ) {
+      return true
+    }
     const claimedAtNanos = this.#lockNanos === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
     const event = { envelope, source, attempts, rowAddress, claimedAtNanos }
     this.inFlight.add(event)
@@ -94,7 +113,10 @@ export class DispatchEngine {
   }
 
   #finish(event: InFlightEvent): void {
-    this.#parts.tracker?.release(event.envelope.eventId)
+    const { tools, tracker } = this.#parts
+    if (tracker !== undefined) {
+      tools.guard.run("inFlightTracker.release", () => tracker.release(event.envelope.eventId))
+    }
     this.inFlight.finish(event)
   }
 
@@ -102,48 +124,61 @@ export class DispatchEngine {
   #claimExpired(event: InFlightEvent): boolean {
     return (
       this.#lockNanos !== undefined &&
-      this.#parts.clock.monotonicTimeNanosUnsafe() - event.claimedAtNanos >= this.#lockNanos
+      this.#parts.tools.clock.monotonicTimeNanosUnsafe() - event.claimedAtNanos >= this.#lockNanos
     )
   }
 
-  #handle(event: InFlightEvent): Effect.Effect<void> {
+  #handle(event: InFlightEvent, current: Current): Effect.Effect<void> {
     if (this.#claimExpired(event)) return Effect.sync(() => this.#finish(event))
+    const { guard, metrics } = this.#parts.tools
+    current.event = event
     return Effect.matchCauseEffect(this.#parts.callListener(event.envelope), {
       onSuccess: () => {
-        this.#parts.metrics.incrementDispatchSuccess()
+        current.event = undefined
+        if (guard.monitor.has("listener")) guard.monitor.clear("listener", listenerKeyOf(event.envelope))
+        metrics.incrementDispatchSuccess()
         this.doneMarker.add(event)
         return this.doneMarker.awaitCapacity
       },
-      onFailure: (cause) => this.#failed(event, cause)
+      onFailure: (cause) => {
+        current.event = undefined
+        return this.#failed(event, cause, current)
+      }
     })
   }
 
   /** A postponed event keeps its worker until its destination is available again. */
-  #failed(event: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
-    const { metrics, store } = this.#parts
+  #failed(event: InFlightEvent, cause: Cause.Cause<unknown>, current: Current): Effect.Effect<void> {
+    const { store, tools } = this.#parts
+    const { clock, guard, metrics } = tools
     return Effect.flatMap(Random.next, (random) => {
-      const outcome = decideFailure(cause, event.attempts, this.#settings, random)
-      const { eventId, eventType } = event.envelope
+      const { envelope, attempts } = event
+      const outcome = decideFailure(cause, attempts, this.#settings, random, guard)
+      const nowMillis = clock.currentTimeMillisUnsafe()
+      const reported = reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, nowMillis)
       switch (outcome._tag) {
         case "Postpone":
-          return Effect.logWarning(`outbox: ${eventType} ${eventId} waits: ${outcome.error}`).pipe(
+          return reported.pipe(
             Effect.andThen(Effect.sleep(outcome.delayMillis)),
-            Effect.andThen(Effect.suspend(() => this.#handle(event)))
+            Effect.andThen(Effect.suspend(() => this.#handle(event, current)))
           )
-        case "Dead": {
-          const after = `${event.attempts + 1} deliveries: ${outcome.error}`
-          return Effect.logError(`outbox: ${eventType} ${eventId} is DEAD after ${after}`).pipe(
-            Effect.andThen(this.#mark(event, store.markDead(eventId, outcome.error, this.#fence))),
-            Effect.tap(() => Effect.sync(metrics.incrementDispatchDead))
+        case "Dead":
+          return reported.pipe(
+            Effect.andThen(this.#mark(event, store.markDead(envelope.eventId, outcome.error, this.#fence))),
+            Effect.andThen(Effect.sync(metrics.incrementDispatchDead))
           )
-        }
         case "Retry": {
-          const mark = store.markRetry(eventId, outcome.delayMillis, outcome.error, this.#fence, event.attempts)
-          return Effect.tap(this.#mark(event, mark), () =>
-            Effect.sync(() => {
-              metrics.incrementDispatchFailure()
-              this.#settings.onRetryScheduled?.()
-            })
+          const { delayMillis, error } = outcome
+          return reported.pipe(
+            Effect.andThen(
+              this.#mark(event, store.markRetry(envelope.eventId, delayMillis, error, this.#fence, attempts))
+            ),
+            Effect.andThen(
+              Effect.sync(() => {
+                metrics.incrementDispatchFailure()
+                guard.run("onRetryScheduled", this.#settings.onRetryScheduled)
+              })
+            )
           )
         }
       }
@@ -152,27 +187,40 @@ export class DispatchEngine {
 
   #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<void> {
     return Effect.retry(mark, retryBackoff).pipe(
-      Effect.catchCause((cause) => Effect.logError(`outbox: marking ${event.envelope.eventId} failed`, cause)),
+      Effect.catchCause((cause) =>
+        Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`)
+      ),
       Effect.andThen(Effect.sync(() => this.#finish(event)))
     )
   }
 
-  /** Handles one event after the other until the engine closes and the queues are empty. */
-  readonly worker: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.whileLoop({
-      while: () => !(this.#closing && this.queue.size("HOT") + this.queue.size("COLD") === 0),
-      body: () => {
-        const event = this.queue.take()
-        return event === undefined ? this.queue.awaitItem : this.#handle(event)
-      },
-      step: () => {}
-    })
-  )
+  makeWorker(): Worker {
+    const current: Current = { event: undefined }
+    const run = Effect.suspend(() =>
+      Effect.whileLoop({
+        while: () => !(this.#closing && this.queue.size("HOT") + this.queue.size("COLD") === 0),
+        body: () => {
+          const event = this.queue.take()
+          return event === undefined ? this.queue.awaitItem : this.#handle(event, current)
+        },
+        step: () => {}
+      })
+    )
+    const repair: Worker["repair"] = (cause) =>
+      Effect.suspend(() => {
+        const { event } = current
+        current.event = undefined
+        return event === undefined
+          ? Effect.succeed("backOff")
+          : Effect.as(this.#failed(event, cause, current), "restart")
+      })
+    return { run, repair }
+  }
 
   /** Renews the claims of all events in flight. A claim that could not be renewed expires by itself. */
   renewClaims(claim: ClaimLocking): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const now = this.#parts.clock.monotonicTimeNanosUnsafe()
+      const now = this.#parts.tools.clock.monotonicTimeNanosUnsafe()
       const events = this.inFlight.unfinished
       const chunks = Array.from({ length: Math.ceil(events.length / renewBatch) }, (_, i) =>
         events.slice(i * renewBatch, (i + 1) * renewBatch)
@@ -185,7 +233,7 @@ export class DispatchEngine {
         })
       }
       return Effect.forEach(chunks, renew, { discard: true })
-    }).pipe(Effect.catchCause((cause) => Effect.logError("outbox: renewing claims failed", cause)))
+    }).pipe(Effect.catchCause((cause) => Effect.logError(`outbox: renewing claims failed: ${logText(cause)}`)))
   }
 
   /** Releases the claims of unfinished events at the very end. They stay pending, and another process may take them at once. */
@@ -199,3 +247,5 @@ export class DispatchEngine {
       : Effect.andThen(log, Effect.ignore(this.#parts.store.releaseClaims(claim.owner, left)))
   })
 }
+
+const isBoolean = (value: unknown): boolean => typeof value === "boolean"

@@ -30,11 +30,11 @@ export interface InFlightEvent {
 
 export class InFlightEvents {
   /**
-   * Everything queued or being handled. An event that finishes during a poll stays, as undefined, until all polls of that moment
-   * have ended: they may have read its row before the mark.
+   * Everything queued or being handled. An event that finishes during a poll stays, as the number of its failed deliveries, until all
+   * polls of that moment have ended: they may have read its row before the mark.
    */
-  readonly #events = new Map<string, InFlightEvent | undefined>()
-  readonly #finishedDuringPoll: Array<string> = []
+  readonly #events = new Map<string, InFlightEvent | number>()
+  readonly #finishedDuringPoll = new Set<string>()
   readonly #idle = new ConditionVariable()
   #polls = 0
 
@@ -42,7 +42,7 @@ export class InFlightEvents {
   readonly awaitIdle: Effect.Effect<void> = this.#idle.await(() => this.size === 0)
 
   get size(): number {
-    return this.#events.size - this.#finishedDuringPoll.length
+    return this.#events.size - this.#finishedDuringPoll.size
   }
 
   get isPolling(): boolean {
@@ -51,16 +51,22 @@ export class InFlightEvents {
 
   /** The events that have not finished. */
   get unfinished(): ReadonlyArray<InFlightEvent> {
-    return [...this.#events.values()].filter((event) => event !== undefined)
+    return [...this.#events.values()].filter((event) => typeof event !== "number")
   }
 
-  /** `unknown`: not here. `inFlight`: queued or being handled. `finished`: marked since a poll began that may still return its row. */
-  stateOf(eventId: string): "unknown" | "inFlight" | "finished" {
-    if (!this.#events.has(eventId)) return "unknown"
-    return this.#events.get(eventId) === undefined ? "finished" : "inFlight"
+  /**
+   * `unknown`: not here. `inFlight`: queued or being handled. `finished`: marked since a poll began, and this is the row as it was before
+   * the mark. A row with another number of failed deliveries was read after the mark, and is unknown.
+   */
+  stateOf(eventId: string, attempts: number): "unknown" | "inFlight" | "finished" {
+    const known = this.#events.get(eventId)
+    if (known === undefined) return "unknown"
+    if (typeof known !== "number") return "inFlight"
+    return known === attempts ? "finished" : "unknown"
   }
 
   add(event: InFlightEvent): void {
+    this.#finishedDuringPoll.delete(event.envelope.eventId)
     this.#events.set(event.envelope.eventId, event)
   }
 
@@ -71,8 +77,8 @@ export class InFlightEvents {
     if (this.#events.get(id) !== event) return
     if (this.#polls === 0) this.#events.delete(id)
     else {
-      this.#events.set(id, undefined)
-      this.#finishedDuringPoll.push(id)
+      this.#events.set(id, event.attempts)
+      this.#finishedDuringPoll.add(id)
     }
     if (!this.#idle.isEmpty) this.#idle.notifyReady()
   }
@@ -87,7 +93,10 @@ export class InFlightEvents {
       () =>
         Effect.sync(() => {
           this.#polls--
-          if (this.#polls === 0) for (const id of this.#finishedDuringPoll.splice(0)) this.#events.delete(id)
+          if (this.#polls === 0) {
+            for (const id of this.#finishedDuringPoll) this.#events.delete(id)
+            this.#finishedDuringPoll.clear()
+          }
           onEnd()
         })
     )

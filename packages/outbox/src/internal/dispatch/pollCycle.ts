@@ -1,10 +1,11 @@
 /** One cycle of the poller: reads due rows, hands them over in order, and decides when the next cycle should run. */
-import { type Duration, Effect, Result } from "effect"
-import type { MetricsExporter } from "../../MetricsExporter.ts"
+import { type Duration, Effect } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { callEffect, isolate } from "../base/guard.ts"
+import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { type Fence, openFence, type PollCursor, type StoreShape } from "../store/contract.ts"
-import type { PolledEvent } from "../store/rows.ts"
+import { type OutboxEvent, type PolledEvent, separateUndecodable, type UndecodableEvent } from "../store/rows.ts"
 import type { ClaimLocking } from "./inFlightEvents.ts"
 
 /** The receiver of polled events (outbox seed §10). */
@@ -30,7 +31,7 @@ interface CycleResult {
 
 interface CycleOptions {
   readonly store: StoreShape
-  readonly metrics: MetricsExporter
+  readonly tools: DeliveryTools
   readonly handler: PollerHandler
   readonly claimLocking: ClaimLocking | undefined
   readonly skipRecent: Duration.Input
@@ -40,7 +41,8 @@ interface CycleOptions {
 
 /** A cycle with its cursor and its present batch size. Run one at a time. */
 export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult, OutboxStoreError> => {
-  const { store, metrics, handler, claimLocking: claim, skipRecent, batchSize, maxBatchSize } = options
+  const { store, tools, handler, claimLocking: claim, skipRecent, batchSize, maxBatchSize } = options
+  const { guard, metrics } = tools
   const fence: Fence = claim === undefined ? openFence : { _tag: "Claim", owner: claim.owner }
   let cursor: PollCursor | undefined
   let size = batchSize
@@ -50,27 +52,39 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
       ? store.pollPending({ limit, skipRecent, ...(cursor === undefined ? {} : { after: cursor }) })
       : store.claimPending({ limit, skipRecent, ...claim })
 
-  const markUndecodable = ({ eventId, envelope }: PolledEvent) => {
-    if (Result.isSuccess(envelope)) return Effect.void
-    const detail = envelope.failure.message
+  const markUndecodable = ({ eventId, envelope }: UndecodableEvent) => {
+    const detail = envelope.message
     return Effect.logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
       Effect.andThen(store.markDead(eventId, detail, fence)),
       Effect.tap(() => Effect.sync(metrics.incrementDispatchDead))
     )
   }
 
-  /** Hands rows over in order until the handler refuses one. */
+  /** Hands rows over in order until the handler refuses one. An event on which the handler throws is not taken, and the next one follows. */
+  const offerAll = (events: ReadonlyArray<OutboxEvent>) => {
+    const left: Array<string> = []
+    for (const [index, { envelope, attempts, rowAddress, eventId }] of events.entries()) {
+      const answer = guard.call<boolean | "threw">(
+        "poller handler",
+        () => handler.handle(envelope, attempts, rowAddress),
+        isBoolean,
+        "threw"
+      )
+      if (answer === "threw") left.push(eventId)
+      if (answer === false) {
+        left.push(...events.slice(index).map((event) => event.eventId))
+        return { left, refused: true }
+      }
+    }
+    return { left, refused: false }
+  }
+
   const handOver = Effect.fnUntraced(function* (polled: ReadonlyArray<PolledEvent>) {
-    const undecodable = polled.filter(({ envelope }) => Result.isFailure(envelope))
+    const { events, undecodable } = separateUndecodable(polled)
     yield* Effect.forEach(undecodable, markUndecodable, { discard: true })
-    const refusedAt = polled.findIndex(
-      ({ envelope, attempts, rowAddress }) =>
-        Result.isSuccess(envelope) && !handler.handle(envelope.success, attempts, rowAddress)
-    )
-    const refused = refusedAt < 0 ? [] : polled.slice(refusedAt).filter(({ envelope }) => Result.isSuccess(envelope))
-    const ids = refused.map((event) => event.eventId)
-    if (claim !== undefined) yield* store.releaseClaims(claim.owner, ids)
-    return { handed: polled.length - undecodable.length - refused.length, refused: refused.length }
+    const { left, refused } = offerAll(events)
+    if (claim !== undefined) yield* store.releaseClaims(claim.owner, left)
+    return { handed: events.length - left.length, refused }
   })
 
   const readAndHandOver = Effect.fnUntraced(function* (limit: number) {
@@ -78,20 +92,30 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
     if (polled.length > 0 && cursor === undefined) metrics.recordOldestLagMs(polled[0]!.ageMillis)
     else if (polled.length === 0) metrics.recordOldestLagMs(0)
     const { handed, refused } = yield* handOver(polled)
-    const full = polled.length === limit && refused === 0
+    const full = polled.length === limit && !refused
     // While batches are full, the next read starts behind the last row, so that rows in flight are not read again. Otherwise it starts
     // from the beginning, where rows of slow transactions appear.
     cursor = full && claim === undefined ? polled.at(-1) : undefined
     size = full ? Math.min(maxBatchSize, size * 2) : batchSize
-    const next = refused > 0 ? "when there is capacity" : full ? "now" : "later"
+    const next = refused ? "when there is capacity" : full ? "now" : "later"
     return { handed, next } as const
   })
 
   return Effect.suspend(() => {
-    const capacity = handler.availableCapacity?.() ?? Number.MAX_SAFE_INTEGER
+    const capacity = guard.call(
+      "availableCapacity",
+      () => handler.availableCapacity?.() ?? noLimit,
+      isCapacity,
+      noLimit
+    )
     const limit = Math.min(size, capacity)
     if (limit < 1) return Effect.succeed<CycleResult>({ handed: 0, next: "when there is capacity" })
     const work = readAndHandOver(limit)
-    return handler.whilePolling === undefined ? work : handler.whilePolling(work)
+    const { whilePolling } = handler
+    return whilePolling === undefined ? work : isolate(callEffect("whilePolling", () => whilePolling(work)))
   })
 }
+
+const noLimit = Number.MAX_SAFE_INTEGER
+const isBoolean = (value: unknown): boolean => typeof value === "boolean"
+const isCapacity = (value: unknown): boolean => typeof value === "number" && value >= 0

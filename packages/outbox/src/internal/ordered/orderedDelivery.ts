@@ -1,27 +1,22 @@
 /**
- * The delivering half of ordered delivery: the events in memory, the workers that take lanes, and what a delivery's result means.
+ * The delivering half of ordered delivery: the events in memory, and what the result of a delivery means.
  *
  * A lane keeps the order: an event starts when the one before it has ended. A failed event holds its aggregate back, or is passed over.
  */
-import { type Cause, type Clock, Effect, Exit, Random } from "effect"
+import { type Cause, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
-import type { MetricsExporter } from "../../MetricsExporter.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
-import type { CallListener } from "../delivery/callListener.ts"
+import { logText } from "../base/failureText.ts"
+import { type CallListener, listenerKeyOf } from "../delivery/callListener.ts"
+import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { type DoneMarker, makeDoneMarker, retryBackoff } from "../delivery/doneMarker.ts"
-import { decideFailure, type FailureOutcome } from "../delivery/failureOutcome.ts"
+import { decideFailure, type FailureOutcome, reportFailure } from "../delivery/failureOutcome.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import type { OutboxEvent } from "../store/rows.ts"
 import type { BucketLease } from "./bucketLeases.ts"
 import { type Lane, Lanes } from "./lanes.ts"
+import { type InFlightEvent, LaneWorker } from "./laneWorker.ts"
 import type { ReadPositions } from "./readPositions.ts"
-
-/** An event in memory, with its aggregate and the lease that it was read under. */
-interface InFlightEvent {
-  readonly event: OutboxEvent
-  readonly key: string
-  readonly lease: BucketLease
-}
 
 interface DeliverySettings {
   readonly workerCount: number
@@ -35,16 +30,13 @@ interface DeliverySettings {
 
 interface Parts {
   readonly store: StoreShape
-  readonly metrics: MetricsExporter
-  readonly clock: Clock.Clock
+  readonly tools: DeliveryTools
   readonly positions: ReadPositions
   readonly callListener: CallListener
   /** An event has left memory, or a delay has begun. */
   readonly onChange: (change: "left" | "delayed") => void
 }
 
-/** The most events of one aggregate that a worker handles before other aggregates get their turn. */
-const laneBatch = 100
 /** The delay before an event is read again whose predecessor is still in flight under an earlier lease, or whose mark failed. */
 const recheckMillis = 500
 
@@ -89,7 +81,7 @@ export class OrderedDelivery {
 
   /** The monotonic time in nanoseconds. */
   now(): bigint {
-    return this.#parts.clock.monotonicTimeNanosUnsafe()
+    return this.#parts.tools.clock.monotonicTimeNanosUnsafe()
   }
 
   /** Whether events may be started under this lease. */
@@ -125,7 +117,7 @@ export class OrderedDelivery {
 
   /** Accepts a row, in the order in which it was read. */
   accept(event: OutboxEvent, lease: BucketLease): void {
-    const { positions, metrics } = this.#parts
+    const { positions, tools } = this.#parts
     const key = aggregateKey(event.envelope)
     positions.advance(event.bucket, event.seq)
     if (positions.isDelayed(key) || positions.isDelayed(event.eventId)) return
@@ -140,22 +132,27 @@ export class OrderedDelivery {
     }
     const item = { event, key, lease }
     this.#inFlight.set(event.eventId, item)
-    metrics.incrementColdEnqueued()
+    tools.metrics.incrementColdEnqueued()
     // With one worker, all aggregates share a lane: the order is the insertion order over all of them.
     this.#lanes.push(this.#settings.workerCount === 1 ? "" : key, item)
   }
 
-  /** Handles one lane after the other until the delivery closes and the lanes are empty. */
-  readonly worker: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.whileLoop({
-      while: () => !this.#closing || this.#lanes.hasWork,
-      body: () => {
-        const lane = this.#lanes.take()
-        return lane === undefined ? this.#lanes.awaitReady : this.#runLane(lane)
+  /** A worker, to be run under the supervisor. */
+  makeWorker(): LaneWorker {
+    return new LaneWorker({
+      lanes: this.#lanes,
+      decisions: {
+        startable: (item) => this.#startable(item),
+        succeeded: (item) => this.#succeeded(item),
+        failed: (lane, item, cause) => this.#failed(lane, item, cause),
+        failedBehind: (lane, item, cause) => this.#failedBehind(lane, item, cause),
+        awaitCapacity: this.doneMarker.awaitCapacity
       },
-      step: () => {}
+      callListener: this.#parts.callListener,
+      pipelining: this.#settings.pipelining,
+      isClosing: () => this.#closing
     })
-  )
+  }
 
   #isUnderEndedLease(key: string): boolean {
     for (const item of this.#underEndedLeases) if (item.key === key) return true
@@ -192,16 +189,6 @@ export class OrderedDelivery {
     for (const behind of this.#lanes.remove(lane, (other) => other.key === item.key)) this.#finish(behind)
   }
 
-  #runLane(lane: Lane<InFlightEvent>): Effect.Effect<void> {
-    let left = laneBatch
-    const step = () =>
-      this.#settings.pipelining > 1 ? this.#handleTogether(lane) : this.#handle(lane, lane.events.shift()!)
-    return Effect.ensuring(
-      Effect.whileLoop({ while: () => left-- > 0 && lane.events.length > 0, body: step, step: () => {} }),
-      Effect.sync(() => this.#lanes.done(lane))
-    )
-  }
-
   /** An event under an expired lease is not started, and nothing behind it is: the lease is stopped for good. */
   #startable(item: InFlightEvent): boolean {
     if (this.isValid(item.lease)) return true
@@ -210,53 +197,29 @@ export class OrderedDelivery {
     return false
   }
 
+  /** Hands a delivered event to the done marker. */
   #succeeded(item: InFlightEvent): void {
-    this.#parts.metrics.incrementDispatchSuccess()
+    const { guard, metrics } = this.#parts.tools
+    if (guard.monitor.has("listener")) guard.monitor.clear("listener", listenerKeyOf(item.event.envelope))
+    metrics.incrementDispatchSuccess()
     this.doneMarker.add(item)
   }
 
-  #handle(lane: Lane<InFlightEvent>, item: InFlightEvent): Effect.Effect<void> {
-    if (!this.#startable(item)) return Effect.void
-    return Effect.matchCauseEffect(this.#parts.callListener(item.event.envelope), {
-      onSuccess: () => {
-        this.#succeeded(item)
-        return this.doneMarker.awaitCapacity
-      },
-      onFailure: (cause) => this.#failed(lane, item, cause)
-    })
+  /** A failure behind another one of the same aggregate: the event is read again behind it. Otherwise as `failed`. */
+  #failedBehind(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return this.#parts.positions.isDelayed(item.key)
+      ? Effect.sync(() => this.#finish(item))
+      : this.#failed(lane, item, cause)
   }
 
-  /**
-   * Handles several events of one lane at once, started in order. An event that succeeded behind a failed one is done. An event that
-   * failed behind a failed one is read again in its order.
-   */
-  #handleTogether(lane: Lane<InFlightEvent>): Effect.Effect<void> {
-    const items = lane.events.splice(0, this.#settings.pipelining).filter((item) => this.#startable(item))
-    const all = Effect.forEach(items, (item) => Effect.exit(this.#parts.callListener(item.event.envelope)), {
-      concurrency: "unbounded"
-    })
-    return all.pipe(
-      Effect.flatMap((exits) =>
-        Effect.forEach(items, (item, i) => this.#endTogether(lane, item, exits[i]!), { discard: true })
-      ),
-      Effect.andThen(this.doneMarker.awaitCapacity)
-    )
-  }
-
-  #endTogether(lane: Lane<InFlightEvent>, item: InFlightEvent, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
-    if (Exit.isSuccess(exit)) return Effect.sync(() => this.#succeeded(item))
-    // A predecessor of the same aggregate failed too: this event is read again behind it.
-    if (this.#parts.positions.isDelayed(item.key)) return Effect.sync(() => this.#finish(item))
-    return this.#failed(lane, item, exit.cause)
-  }
-
+  /** Decides and marks what becomes of a failed event. */
   #failed(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
-    const { metrics } = this.#parts
+    const { clock, guard, metrics } = this.#parts.tools
     return Effect.gen({ self: this }, function* () {
-      const outcome = decideFailure(cause, item.event.attempts, this.#settings, yield* Random.next)
+      const { envelope, attempts } = item.event
+      const outcome = decideFailure(cause, attempts, this.#settings, yield* Random.next, guard)
+      yield* reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, clock.currentTimeMillisUnsafe())
       if (outcome._tag === "Postpone") {
-        const { eventType, eventId } = item.event.envelope
-        yield* Effect.logWarning(`outbox: ${eventType} ${eventId} waits: ${outcome.error}`)
         this.#holdBack(lane, item, outcome.delayMillis)
         return this.#finish(item)
       }
@@ -272,20 +235,17 @@ export class OrderedDelivery {
   /** False when the database refused the mark. */
   #mark(item: InFlightEvent, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>): Effect.Effect<boolean> {
     const { store } = this.#parts
-    const { eventId, envelope, attempts } = item.event
+    const { eventId, attempts } = item.event
     const fence = this.#fence([item])
     const mark =
       outcome._tag === "Dead"
-        ? Effect.andThen(
-            Effect.logError(
-              `outbox: ${envelope.eventType} ${eventId} is DEAD after ${attempts + 1} deliveries: ${outcome.error}`
-            ),
-            store.markDead(eventId, outcome.error, fence)
-          )
+        ? store.markDead(eventId, outcome.error, fence)
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
     return Effect.retry(mark, retryBackoff).pipe(
       Effect.as(true),
-      Effect.catchCause((cause) => Effect.as(Effect.logError(`outbox: marking ${eventId} failed`, cause), false))
+      Effect.catchCause((cause) =>
+        Effect.as(Effect.logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), false)
+      )
     )
   }
 }

@@ -1,8 +1,9 @@
 /** The reading half of ordered delivery: which buckets to read, from where, how many rows, and when to read again. */
 import { Duration, Effect } from "effect"
-import type { MetricsExporter } from "../../MetricsExporter.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
+import { logText } from "../base/failureText.ts"
 import { makeSignal } from "../base/signal.ts"
+import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import type { StoreShape } from "../store/contract.ts"
 import { type PolledEvent, separateUndecodable, type UndecodableEvent } from "../store/rows.ts"
 import type { BucketLease } from "./bucketLeases.ts"
@@ -20,7 +21,7 @@ interface ReadingSettings {
 
 interface Parts {
   readonly store: StoreShape
-  readonly metrics: MetricsExporter
+  readonly tools: DeliveryTools
   readonly reads: BucketReads
   readonly positions: ReadPositions
   readonly delivery: OrderedDelivery
@@ -66,7 +67,7 @@ export class OrderedReading {
       this.#parts.delivery.whileReading(this.#read).pipe(
         Effect.flatMap((next) => this.#wait(next)),
         Effect.catchCause((cause) =>
-          Effect.andThen(Effect.logError("outbox: reading buckets failed", cause), Effect.sleep("1 second"))
+          Effect.andThen(Effect.logError(`outbox: reading buckets failed: ${logText(cause)}`), Effect.sleep("1 second"))
         )
       )
     )
@@ -108,7 +109,7 @@ export class OrderedReading {
   readonly #readGroups = Effect.fnUntraced(
     { self: this as OrderedReading },
     function* (leases: ReadonlyArray<BucketLease>, stableSeq: number) {
-      const { delivery, metrics, positions, reads } = this.#parts
+      const { delivery, positions, reads, tools } = this.#parts
       const full = new Set<number>()
       let truncated = false
       for (const group of this.#plan(leases)) {
@@ -116,12 +117,12 @@ export class OrderedReading {
         const found = yield* reads.read(cursors, stableSeq, group.limit)
         for (const bucket of fullBuckets(found.rows, group.limit)) full.add(bucket)
         truncated ||= found.truncated
-        if (found.rows.length > 0) metrics.recordOldestLagMs(Math.max(...found.rows.map((row) => row.ageMillis)))
+        if (found.rows.length > 0) tools.metrics.recordOldestLagMs(Math.max(...found.rows.map((row) => row.ageMillis)))
         yield* this.#acceptRows(found.rows, group.limit, new Map(group.leases.map((lease) => [lease.bucket, lease])))
       }
       // With one order over all buckets, every read has to compare them all.
       this.#backlogged = this.#settings.order === "all" ? new Set() : full
-      metrics.recordQueueDepths(0, delivery.size)
+      tools.metrics.recordQueueDepths(0, delivery.size)
       return { full, truncated }
     }
   )
@@ -183,7 +184,7 @@ export class OrderedReading {
     return Effect.andThen(
       Effect.logFatal(`outbox: ${row.eventId} cannot be decoded and is DEAD: ${row.envelope.message}`),
       this.#parts.store.markDead(row.eventId, row.envelope.message)
-    )
+    ).pipe(Effect.andThen(Effect.sync(this.#parts.tools.metrics.incrementDispatchDead)))
   }
 }
 

@@ -1,6 +1,6 @@
 /** The contract behind `OutboxStore`, and the values that it takes and returns. */
 import type { Duration, Effect } from "effect"
-import type { OutboxStoreError } from "../../OutboxError.ts"
+import type { InvalidEnvelope, OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import type { Dialect } from "./dialect.ts"
 import type { InsertStatement } from "./insertStatement.ts"
@@ -86,13 +86,19 @@ export interface StoreShape {
   readonly names: TableNames
   /** The effect of `markDone` on a delivered row: `keep` marks it DONE until purge, `delete` removes it. */
   readonly onDone: "keep" | "delete"
-  /** The insert of rows with status NEW as text and parameters, for a transaction that Effect does not own. */
+  /**
+   * The insert of rows with status NEW as text and parameters, for a transaction that Effect does not own. Throws `InvalidEnvelope` when
+   * the codec cannot encode an event's headers.
+   */
   readonly insertStatements: (
     events: ReadonlyArray<EventEnvelope>,
     claimedBy?: string
   ) => ReadonlyArray<InsertStatement>
   /** Inserts rows with status NEW, in order, in the transaction of this fiber. `claimedBy` takes the claim with the insert. */
-  readonly insertNew: (events: ReadonlyArray<EventEnvelope>, claimedBy?: string) => Stored<void>
+  readonly insertNew: (
+    events: ReadonlyArray<EventEnvelope>,
+    claimedBy?: string
+  ) => Effect.Effect<void, OutboxStoreError | InvalidEnvelope>
   /**
    * Marks rows DONE, or deletes them with `onDone: "delete"`. Acts on NEW and RETRY rows only; returns how many changed.
    *

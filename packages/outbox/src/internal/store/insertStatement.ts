@@ -1,7 +1,10 @@
 /** The insert of new rows as text and parameters, so that any SQL client can run it in its own transaction. */
+import { Effect } from "effect"
 import type { JsonCodec } from "../../JsonCodec.ts"
+import { InvalidEnvelope } from "../../OutboxError.ts"
 import { bucketOf } from "../base/bucketOf.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { failureOfValue } from "../base/failureText.ts"
 import type { Dialect } from "./dialect.ts"
 
 /** One statement for any SQL client. */
@@ -28,7 +31,7 @@ const columns: ReadonlyArray<Column> = [
   { name: "tenant_id", value: (e) => e.tenantId ?? null },
   { name: "payload", value: (e) => e.payload },
   { name: "content_type", value: (e) => e.contentType },
-  { name: "headers", value: (e, codec) => codec.toJson(e.headers) },
+  { name: "headers", value: (e, codec) => encodeHeaders(codec, e) },
   { name: "bucket", value: (e) => bucketOf(e) },
   { name: "occurred_at", value: (e) => e.occurredAtMillis }
 ]
@@ -42,6 +45,18 @@ const columnList = [
 const fixedValues = (dialect: Dialect, owner: string | undefined): string => {
   const claim = owner === undefined ? "NULL, NULL" : `${owner}, ${dialect.now}`
   return `0, 0, ${dialect.now}, ${dialect.now}, ${claim}`
+}
+
+/** The text of the headers. A codec of the user's may throw, or return something else than text: that is `InvalidEnvelope` (ruling 86). */
+const encodeHeaders = (codec: JsonCodec, event: EventEnvelope): string | null => {
+  let text: unknown
+  try {
+    text = codec.toJson(event.headers)
+  } catch (error) {
+    throw new InvalidEnvelope({ field: "headers", detail: `could not be encoded: ${failureOfValue(error).summary}` })
+  }
+  if (text === null || (typeof text === "string" && text.isWellFormed() && !text.includes("\0"))) return text
+  throw new InvalidEnvelope({ field: "headers", detail: "could not be encoded: the codec returned no storable text" })
 }
 
 /** The inserts of events, in order, at most `rowsPerStatement` rows each. */
@@ -78,3 +93,13 @@ const insertValues = (
   })
   return { text: `INSERT INTO ${table} (${columnList}) VALUES ${rows.join(", ")}`, params }
 }
+
+/** Builds statements, with the codec's failure as a typed error. */
+export const encoded = <A>(build: () => A): Effect.Effect<A, InvalidEnvelope> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(build())
+    } catch (error) {
+      return error instanceof InvalidEnvelope ? Effect.fail(error) : Effect.die(error)
+    }
+  })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
 import { fenceCondition, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import { type Fence, openFence, type StoreShape } from "./contract.ts"
-import { type InsertStatement, insertStatements as statementsFor } from "./insertStatement.ts"
+import { encoded, insertStatements as statementsFor } from "./insertStatement.ts"
 import { storableError } from "./storableError.ts"
 
 type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "markDead">
@@ -14,14 +14,11 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
   const insertStatements: StoreShape["insertStatements"] = (events, claimedBy) =>
     statementsFor(dialect, table, codec, events, claimedBy)
 
-  const insertNew: StoreShape["insertNew"] = (events, claimedBy) => {
-    const [first, ...more] = insertStatements(events, claimedBy)
-    if (first === undefined) return Effect.void
-    const insert = (s: InsertStatement) => change("insert", s.text, s.params)
-    return more.length === 0
-      ? Effect.asVoid(insert(first))
-      : Effect.forEach([first, ...more], insert, { discard: true })
-  }
+  const insertNew: StoreShape["insertNew"] = (events, claimedBy) =>
+    Effect.flatMap(
+      encoded(() => insertStatements(events, claimedBy)),
+      (statements) => Effect.forEach(statements, (s) => change("insert", s.text, s.params), { discard: true })
+    )
 
   const done =
     onDone === "delete"

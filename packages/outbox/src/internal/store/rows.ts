@@ -3,6 +3,7 @@ import { Result } from "effect"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { failureOfValue } from "../base/failureText.ts"
 import { anyAggregateTypeName } from "../base/typeName.ts"
 import type { Dialect } from "./dialect.ts"
 
@@ -88,7 +89,7 @@ const decodeEnvelope = (
   const payload = bytes(row[position.payload])
   if (payload === undefined)
     return Result.fail(new InvalidEnvelope({ field: "payload", detail: "is not stored as bytes" }))
-  return Result.map(codec.parseObject(textOrNull(row[position.headers])), (headers) => ({
+  return Result.map(parseHeaders(codec, textOrNull(row[position.headers])), (headers) => ({
     eventId,
     eventType: String(row[position.eventType]),
     occurredAtMillis: Math.round(Number(row[position.occurred]) / 1000),
@@ -99,6 +100,30 @@ const decodeEnvelope = (
     payload,
     contentType: String(row[position.contentType])
   }))
+}
+
+/** A codec of the user's may throw, or return something else than its type says (ruling 86). */
+const parseHeaders = (
+  codec: JsonCodec,
+  text: string | null
+): Result.Result<ReadonlyMap<string, string>, InvalidEnvelope> => {
+  const malformed = (detail: string) => Result.fail(new InvalidEnvelope({ field: "headers", detail }))
+  try {
+    const parsed: unknown = codec.parseObject(text)
+    if (!Result.isResult(parsed)) return malformed("could not be decoded: the codec returned no Result")
+    if (Result.isSuccess(parsed)) {
+      return parsed.success instanceof Map
+        ? Result.succeed(parsed.success)
+        : malformed("could not be decoded: the codec returned no Map")
+    }
+    return malformed(
+      parsed.failure instanceof InvalidEnvelope
+        ? parsed.failure.detail
+        : `could not be decoded: ${failureOfValue(parsed.failure).summary}`
+    )
+  } catch (error) {
+    return malformed(`could not be decoded: ${failureOfValue(error).summary}`)
+  }
 }
 
 /** Decodes a row that was read with `eventColumns`. */

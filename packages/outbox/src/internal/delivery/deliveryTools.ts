@@ -1,0 +1,38 @@
+/** The tools that every part of an outbox is built with: clock, guarded metrics, guard, and supervisor. */
+import { Clock, Effect } from "effect"
+import * as MetricsExporter from "../../MetricsExporter.ts"
+import { Guard } from "../base/guard.ts"
+import { monitorOf } from "../base/monitor.ts"
+import { type Supervised, supervise } from "../base/supervisor.ts"
+import { guardedExporter } from "./guardedExporter.ts"
+
+export interface DeliveryTools {
+  readonly clock: Clock.Clock
+  readonly guard: Guard
+  readonly metrics: Required<MetricsExporter.MetricsExporter>
+  /** Runs a long-lived fiber under the supervisor. */
+  readonly supervise: (
+    name: string,
+    effect: Effect.Effect<unknown, unknown>,
+    repair?: Supervised["repair"]
+  ) => Effect.Effect<void>
+}
+
+/** The tools for the parts of this store's outbox. */
+export const makeDeliveryTools = (store: { readonly names: object }): Effect.Effect<DeliveryTools> =>
+  Effect.gen(function* () {
+    const monitor = monitorOf(store)
+    const clock = yield* Clock.Clock
+    const guard = new Guard(monitor, clock, yield* Effect.context<never>())
+    const metrics = guardedExporter(yield* MetricsExporter.Current, guard)
+    return {
+      clock,
+      guard,
+      metrics,
+      supervise: (name, effect, repair) =>
+        supervise(
+          { name, monitor, onDeath: metrics.incrementFiberDeath, ...(repair === undefined ? {} : { repair }) },
+          effect
+        )
+    }
+  })
