@@ -3,7 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { freshName, pgAddress, pgIn, postgresAnswers } from "../outbox/databases.ts"
+import { pgIn, pgLogin } from "../outbox/clients.ts"
+import { freshName, skipPostgres } from "../outbox/databases.ts"
+import { urlOf } from "../services/login.ts"
 import { start } from "./program.ts"
 
 const timeout = 150_000
@@ -33,7 +35,7 @@ describe.concurrent("the demo", () => {
     timeout
   )
 
-  it.live.skipIf(!postgresAnswers && process.env.CI !== "true")(
+  it.live.skipIf(skipPostgres)(
     "reads its orders from the PostgreSQL that DATABASE_URL names, and leaves nothing in it",
     () =>
       Effect.gen(function* () {
@@ -43,14 +45,14 @@ describe.concurrent("the demo", () => {
         yield* Effect.acquireRelease(run(`CREATE DATABASE ${database}`), () =>
           Effect.orDie(run(`DROP DATABASE ${database} WITH (FORCE)`))
         )
-        const { host, port } = pgAddress
-        const demo = yield* start("demo.ts", { DATABASE_URL: `postgres://postgres@${host}:${port}/${database}` })
+        const login = { ...pgLogin, database }
+        const demo = yield* start("demo.ts", { DATABASE_URL: urlOf("postgres", login) })
         assert.strictEqual(yield* demo.exit, 0, demo.output())
         assert.deepStrictEqual(accountOf(demo.output()), { produced: 662, waiting: 0 })
         assert.include(demo.output(), "in PostgreSQL; 33 more rolled back")
         const left = yield* SqlClient.SqlClient.use(
           (sql) => sql`SELECT 1 FROM pg_namespace WHERE nspname LIKE 'eventbus_demo_%'`
-        ).pipe(Effect.provide(PgClient.layer({ ...pgAddress, username: "postgres", database, maxConnections: 1 })))
+        ).pipe(Effect.provide(PgClient.layer({ ...login, maxConnections: 1 })))
         assert.deepStrictEqual(left, [])
       }),
     timeout

@@ -7,18 +7,18 @@ import { Broker } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, type Scope } from "effect"
-import { freshName, pgAddress, postgresAnswers } from "../outbox/databases.ts"
+import { pgLogin } from "../outbox/clients.ts"
+import { freshName, skipPostgres } from "../outbox/databases.ts"
 import { namedSchema } from "../outbox/processes.ts"
+import { urlOf } from "../services/login.ts"
 import { start } from "./program.ts"
 
 const timeout = 120_000
-const onPostgres = it.live.skipIf(!postgresAnswers && process.env.CI !== "true")
+const onPostgres = it.live.skipIf(skipPostgres)
 
 /** The URL of a schema that is dropped with the Scope. */
-const postgresUrl = Effect.map(
-  namedSchema,
-  (schema) =>
-    `postgres://postgres@${pgAddress.host}:${pgAddress.port}/test?options=${encodeURIComponent(`-c search_path=${schema}`)}`
+const postgresUrl = Effect.map(namedSchema, (schema) =>
+  urlOf("postgres", pgLogin, `?options=${encodeURIComponent(`-c search_path=${schema}`)}`)
 )
 
 /** The URL of an SQLite file that is deleted with the Scope. */

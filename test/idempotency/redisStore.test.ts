@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { IdempotencyStore } from "@eventbus/core"
 import { RedisIdempotencyStore } from "@eventbus/redis"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
-import { onRedis, redisAddress, redisOptions } from "./stores.ts"
+import { onRedis, redisLogin, redisOptions } from "./stores.ts"
 
 const minute = { lease: Duration.minutes(1) }
 
@@ -12,7 +12,7 @@ class Way {
   port = 0
   readonly #sockets = new Set<Socket>()
   readonly #server: Server = createServer((socket) => {
-    const redis = connect(redisAddress)
+    const redis = connect({ host: redisLogin.host, port: redisLogin.port })
     for (const end of [socket, redis]) {
       end.on("error", () => {})
       this.#sockets.add(end)

@@ -1,9 +1,9 @@
 /** A connection that breaks between a statement and its answer, with a proxy before a real PostgreSQL. */
-import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { EventRetryPolicy, Inbox, ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
 import { Effect, Exit, Layer, Logger, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { pgIn, pgLogin } from "./clients.ts"
 import * as CuttingProxy from "./cuttingProxy.ts"
 import { onDatabases } from "./databases.ts"
 import { namedSchema } from "./processes.ts"
@@ -25,10 +25,7 @@ const scenario = <A, E>(
     const { host, port } = proxy
     const seen: Array<string> = []
     let calls = 0
-    const client = PgClient.layer({
-      ...{ host, port, username: "postgres", database: "test", maxConnections: 4 },
-      startupOptions: `-c search_path=${schema}`
-    })
+    const client = pgIn(schema, 4, { ...pgLogin, host, port })
     const outbox = Outbox.singleNode({
       interval: "200 millis",
       retryPolicy: EventRetryPolicy.fixed("50 millis"),

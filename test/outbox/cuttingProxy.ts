@@ -1,7 +1,7 @@
 /** A TCP proxy before PostgreSQL that cuts a connection at a chosen moment: around a statement's way there, or around its answer's way back. */
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
-import { pgAddress } from "./databases.ts"
+import { pgLogin } from "./clients.ts"
 
 /** `request`: what carries this text never arrives. `answer`: what carries this text took effect, and nobody hears of it. */
 export interface Cut {
@@ -30,7 +30,7 @@ export const make: Effect.Effect<CuttingProxy, never, Scope.Scope> = Effect.gen(
     return true
   }
   const server = createServer((client) => {
-    const upstream = connect(pgAddress)
+    const upstream = connect({ host: pgLogin.host, port: pgLogin.port })
     const end = () => {
       for (const socket of [client, upstream]) {
         open.delete(socket)

@@ -1,18 +1,15 @@
 /**
- * The databases that outbox tests run on: SQLite always, PostgreSQL and MariaDB where they answer. Without them their tests are
- * skipped with one visible line; under CI they fail instead. Every use gets a schema of its own, dropped at the end.
- *
- * `OUTBOX_TEST_PG` and `OUTBOX_TEST_MYSQL` (`host:port`) point elsewhere than to the local default ports.
+ * The databases that outbox tests run on: SQLite always, PostgreSQL and MariaDB where logging in works. Otherwise their tests are skipped, and one line says
+ * what to set; with `CI=true` they fail. Every use gets a schema of its own, dropped at the end.
  */
 import { randomBytes } from "node:crypto"
-import { connect } from "node:net"
-import { PgClient } from "@effect/sql-pg"
 import { OutboxSchema } from "@eventbus/outbox"
-import * as MySql2 from "@eventbus/outbox/MySql2"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { describe } from "vitest"
+import { problemOf } from "../services/login.ts"
+import { isSkipped, whenUsable } from "../services/suites.ts"
+import { mariadbService, mysqlIn, mysqlLogin, pgIn, postgresService } from "./clients.ts"
 
 export interface Database {
   readonly name: "PostgreSQL" | "MariaDB" | "SQLite"
@@ -22,40 +19,10 @@ export interface Database {
   readonly migrated: Layer.Layer<SqlClient.SqlClient>
 }
 
-const address = (variable: string, port: number) => {
-  const [host = "127.0.0.1", given = String(port)] = (process.env[variable] ?? "").split(":")
-  return { host: host === "" ? "127.0.0.1" : host, port: Number(given) }
-}
-
-const answers = ({ host, port }: { readonly host: string; readonly port: number }) =>
-  new Promise<boolean>((resolve) => {
-    const socket = connect({ host, port, timeout: 1000 })
-    const end = (up: boolean) => {
-      socket.destroy()
-      resolve(up)
-    }
-    socket.once("connect", () => end(true))
-    socket.once("error", () => end(false))
-    socket.once("timeout", () => end(false))
-  })
-
-export const pgAddress = address("OUTBOX_TEST_PG", 5432)
-export const mysqlAddress = address("OUTBOX_TEST_MYSQL", 3306)
-
 export const freshName = () => `ob_${randomBytes(6).toString("hex")}`
 
 const migratedFrom = (empty: Layer.Layer<SqlClient.SqlClient>) =>
   Layer.effectDiscard(Effect.orDie(OutboxSchema.migrate())).pipe(Layer.provideMerge(empty))
-
-/** A PostgreSQL client whose unqualified names are in the given schema. */
-export const pgIn = (schema: string, maxConnections = 6) =>
-  PgClient.layer({
-    ...pgAddress,
-    username: "postgres",
-    database: "test",
-    maxConnections,
-    startupOptions: `-c search_path=${schema}`
-  })
 
 const withSchema = <E>(
   admin: Layer.Layer<SqlClient.SqlClient, E>,
@@ -77,26 +44,34 @@ const withSchema = <E>(
     })
   ).pipe(Layer.orDie)
 
-const postgres: Layer.Layer<SqlClient.SqlClient> = withSchema(
-  PgClient.layer({ ...pgAddress, username: "postgres", database: "test", maxConnections: 1 }),
-  "SCHEMA",
-  (name) => pgIn(name)
-)
+const postgres = withSchema(pgIn("public", 1), "SCHEMA", (name) => pgIn(name))
 
-export const mysqlIn = (database: string) =>
-  MySql2.layer({ ...mysqlAddress, username: "root", database, maxConnections: 6 })
-
-const mariadb = withSchema(mysqlIn("test"), "DATABASE", mysqlIn)
+const mariadb = withSchema(mysqlIn(mysqlLogin.database), "DATABASE", mysqlIn)
 
 const sqlite = Layer.orDie(NodeSqlite.layer({ filename: ":memory:" }))
 
-/** Whether PostgreSQL is there. */
-export const postgresAnswers = await answers(pgAddress)
+const logIn = <E>(client: Layer.Layer<SqlClient.SqlClient, E>) =>
+  Effect.scoped(
+    Effect.flatMap(Layer.build(client), (context) =>
+      Effect.provideContext(
+        SqlClient.SqlClient.use((sql) => sql`SELECT 1`),
+        context
+      )
+    )
+  )
 
-const all: ReadonlyArray<Database & { readonly up: boolean }> = [
-  { name: "SQLite", empty: sqlite, migrated: migratedFrom(sqlite), up: true },
-  { name: "PostgreSQL", empty: postgres, migrated: migratedFrom(postgres), up: postgresAnswers },
-  { name: "MariaDB", empty: mariadb, migrated: migratedFrom(mariadb), up: await answers(mysqlAddress) }
+const [postgresProblem, mariadbProblem] = await Promise.all([
+  problemOf(postgresService, logIn(pgIn("public", 1))),
+  problemOf(mariadbService, logIn(mysqlIn(mysqlLogin.database)))
+])
+
+/** For single tests on PostgreSQL: `it.live.skipIf(skipPostgres)`. */
+export const skipPostgres: boolean = isSkipped(postgresProblem)
+
+const all: ReadonlyArray<Database & { readonly problem: string | undefined }> = [
+  { name: "SQLite", empty: sqlite, migrated: migratedFrom(sqlite), problem: undefined },
+  { name: "PostgreSQL", empty: postgres, migrated: migratedFrom(postgres), problem: postgresProblem },
+  { name: "MariaDB", empty: mariadb, migrated: migratedFrom(mariadb), problem: mariadbProblem }
 ]
 
 /** Runs the suite once per database. */
@@ -106,8 +81,6 @@ export const onDatabases = (
   names: ReadonlyArray<Database["name"]> = ["SQLite", "PostgreSQL", "MariaDB"]
 ): void => {
   for (const db of all.filter((candidate) => names.includes(candidate.name))) {
-    const required = process.env.CI === "true"
-    if (!db.up) console.warn(`${title}: ${db.name} does not answer; its tests are ${required ? "failing" : "skipped"}`)
-    describe.skipIf(!db.up && !required)(`${title} on ${db.name}`, () => suite(db))
+    whenUsable(`${title} on ${db.name}`, db.problem, () => suite(db))
   }
 }

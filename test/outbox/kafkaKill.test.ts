@@ -6,7 +6,8 @@ import { KafkaJs } from "@eventbus/kafkajs"
 import { Inbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { pgIn, postgresAnswers } from "./databases.ts"
+import { pgIn } from "./clients.ts"
+import { skipPostgres } from "./databases.ts"
 import { insert, namedSchema, perAggregate, startProcess } from "./processes.ts"
 
 const handled = SqlClient.SqlClient.use((sql) =>
@@ -16,7 +17,7 @@ const handled = SqlClient.SqlClient.use((sql) =>
 )
 
 KafkaSuite.shared("outbox to Kafka to inbox", (bootstrap) => {
-  it.live.skipIf(!postgresAnswers && process.env.CI !== "true")(
+  it.live.skipIf(skipPostgres)(
     "OUT-K-01 OUT-K-02 OUT-K-03: each event takes effect once, despite kill -9 of the relay and of the consumer",
     () =>
       Effect.gen(function* () {

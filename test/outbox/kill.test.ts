@@ -4,7 +4,8 @@ import { assert, it } from "@effect/vitest"
 import { EventRetryPolicy, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { onDatabases, pgAddress, pgIn } from "./databases.ts"
+import { pgIn, pgLogin } from "./clients.ts"
+import { onDatabases } from "./databases.ts"
 import { insert, namedSchema, perAggregate, startProcess } from "./processes.ts"
 
 interface Delivered {
@@ -88,9 +89,7 @@ onDatabases("kill -9", () => {
       const schema = yield* namedSchema
       const seen: Array<string> = []
       const client = PgClient.layer({
-        ...pgAddress,
-        username: "postgres",
-        database: "test",
+        ...pgLogin,
         maxConnections: 6,
         applicationName: schema,
         startupOptions: `-c search_path=${schema}`

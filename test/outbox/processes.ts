@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url"
 import { EventEnvelope, type OutboxError, OutboxStore } from "@eventbus/outbox"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { freshName, pgAddress, pgIn } from "./databases.ts"
+import { pgIn } from "./clients.ts"
+import { freshName } from "./databases.ts"
 
 /** A schema known by name, so that other processes can use it. */
 export const namedSchema = Effect.gen(function* () {
@@ -21,8 +22,7 @@ export const startProcess = (program: "node" | "relay" | "consumer", ...args: Re
   Effect.acquireRelease(
     Effect.callback<ChildProcess>((resume) => {
       const script = fileURLToPath(new URL(`./processes/${program}.ts`, import.meta.url))
-      const all = [script, ...args, pgAddress.host, String(pgAddress.port)]
-      const child = spawn(process.execPath, all, { stdio: ["ignore", "pipe", "inherit"] })
+      const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] })
       child.stdout.on("data", (text: Buffer) => {
         if (text.includes("ready")) resume(Effect.succeed(child))
       })

@@ -4,7 +4,8 @@ import { assert, it } from "@effect/vitest"
 import { DeadEventManager, ListenerRegistry, Outbox, OutboxError, OutboxHealth, OutboxSchema } from "@eventbus/outbox"
 import { Deferred, Effect, Layer, String } from "effect"
 import { SqlClient } from "effect/sql"
-import { onDatabases, pgAddress } from "./databases.ts"
+import { pgLogin } from "./clients.ts"
+import { onDatabases } from "./databases.ts"
 
 const shapes = {
   singleNode: Outbox.singleNode(),
@@ -21,7 +22,8 @@ onDatabases(
       SqlClient.SqlClient.use((sql) =>
         Effect.map(sql<{ schema: string }>`SELECT current_schema() AS schema`, ([row]) =>
           PgClient.layer({
-            ...{ ...pgAddress, username: "postgres", database: "test", maxConnections: 6 },
+            ...pgLogin,
+            maxConnections: 6,
             startupOptions: `-c search_path=${row!.schema}`,
             transformResultNames: String.snakeToCamel,
             transformQueryNames: String.camelToSnake

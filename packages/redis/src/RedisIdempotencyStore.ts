@@ -89,13 +89,22 @@ const connect = Effect.fnUntraced(function* (options: Options) {
     Effect.sync(() => createClient(clientOptions(options, timeout))),
     (client) => Effect.sync(() => client.destroy())
   )
-  // Without a listener Node.js would throw errors that every call of the store reports anyway.
-  client.on("error", () => {})
+  // The client tries again after each error, so its last one is the reason when time runs out. Without a listener Node.js would throw it.
+  let lastError: unknown
+  client.on("error", (error) => {
+    lastError = error
+  })
   yield* Effect.tryPromise({ try: () => client.connect(), catch: failed("open") }).pipe(
     Effect.timeoutOrElse({
       duration: timeout,
       orElse: () =>
-        Effect.fail(failed("open")(new Cause.TimeoutError(`no connection within ${Duration.format(timeout)}`)))
+        Effect.fail(
+          failed("open")(
+            new Cause.TimeoutError(
+              `no connection within ${Duration.format(timeout)}${lastError instanceof Error ? `: ${lastError.message}` : ""}`
+            )
+          )
+        )
     })
   )
   return client

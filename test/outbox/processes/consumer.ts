@@ -1,13 +1,13 @@
-/** A consumer with an inbox as a process of its own: `consumer.ts <schema> <topic> <brokers> <name> <host> <port>`. */
-import { PgClient } from "@effect/sql-pg"
+/** A consumer with an inbox as a process of its own: `consumer.ts <schema> <topic> <brokers> <name>`. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Inbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { pgIn } from "../clients.ts"
 
-const [schema = "", topic = "", brokers = "", , host = "", port = ""] = process.argv.slice(2)
+const [schema = "", topic = "", brokers = ""] = process.argv.slice(2)
 
 const binding = Binding.make("billing", {
   topic,
@@ -26,15 +26,6 @@ const binding = Binding.make("billing", {
 const consumer = Binding.layer(binding).pipe(
   Layer.provide(Inbox.layer()),
   Layer.provide(KafkaJs.layer({ brokers: brokers.split(",") })),
-  Layer.provide(
-    PgClient.layer({
-      host,
-      port: Number(port),
-      username: "postgres",
-      database: "test",
-      maxConnections: 6,
-      startupOptions: `-c search_path=${schema}`
-    })
-  )
+  Layer.provide(pgIn(schema))
 )
 await Effect.runPromise(Effect.orDie(Layer.launch(Layer.tap(consumer, () => Effect.sync(() => console.log("ready"))))))

@@ -2,21 +2,14 @@
  * One node of an outbox as a process of its own: `node.ts <schema> <shape> <name>`. Every delivery is a row in table `delivered`,
  * committed on its own, so that a killed process leaves a trace of what it had done.
  */
-import { PgClient } from "@effect/sql-pg"
 import { ListenerRegistry, Outbox } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { pgIn } from "../clients.ts"
 
-const [schema = "", shape = "", name = "", host = "", port = ""] = process.argv.slice(2)
+const [schema = "", shape = "", name = ""] = process.argv.slice(2)
 
-const database = PgClient.layer({
-  host,
-  port: Number(port),
-  username: "postgres",
-  database: "test",
-  maxConnections: 6,
-  startupOptions: `-c search_path=${schema}`
-})
+const database = pgIn(schema)
 
 const registry = Layer.unwrap(
   Effect.map(SqlClient.SqlClient, (sql) =>

@@ -1,11 +1,11 @@
-/** A relay to Kafka as a process of its own: `relay.ts <schema> <topic> <brokers> <name> <host> <port>`. */
-import { PgClient } from "@effect/sql-pg"
+/** A relay to Kafka as a process of its own: `relay.ts <schema> <topic> <brokers> <name>`. */
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Outbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import { Effect, Layer } from "effect"
+import { pgIn } from "../clients.ts"
 
-const [schema = "", topic = "", brokers = "", name = "", host = "", port = ""] = process.argv.slice(2)
+const [schema = "", topic = "", brokers = "", name = ""] = process.argv.slice(2)
 
 const relay = Outbox.orderedNodes({
   ...KafkaRelay.orderedSettings,
@@ -15,15 +15,6 @@ const relay = Outbox.orderedNodes({
 }).pipe(
   Layer.provide(KafkaRelay.layer({ topic })),
   Layer.provide(KafkaJs.layer({ brokers: brokers.split(",") })),
-  Layer.provide(
-    PgClient.layer({
-      host,
-      port: Number(port),
-      username: "postgres",
-      database: "test",
-      maxConnections: 6,
-      startupOptions: `-c search_path=${schema}`
-    })
-  )
+  Layer.provide(pgIn(schema))
 )
 await Effect.runPromise(Effect.orDie(Layer.launch(Layer.tap(relay, () => Effect.sync(() => console.log("ready"))))))
