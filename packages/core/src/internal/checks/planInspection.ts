@@ -92,9 +92,9 @@ const misfits = (
     const fewer = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
     warn("fewer-partitions", `${fewer}: copies are partitioned by key, and fewer records are handled at the same time.`)
   }
-  const [most, mostOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
-  if (most !== undefined && mostOfSource !== undefined && most < mostOfSource) {
-    const sizes = `max.message.bytes of '${topic}' is ${most}, less than the ${mostOfSource} of its source`
+  const [maxBytes, maxOfSource] = [bytesOf(there), source === undefined ? undefined : bytesOf(source)]
+  if (maxBytes !== undefined && maxOfSource !== undefined && maxBytes < maxOfSource) {
+    const sizes = `max.message.bytes of '${topic}' is ${maxBytes}, less than the ${maxOfSource} of its source`
     warn("smaller-messages", `${sizes}: a record above that size cannot be copied and stays unfinished.`)
   }
   if (there.config.get("cleanup.policy")?.includes("compact")) {

@@ -144,16 +144,10 @@ const topicName = (path: string, value: string) => {
 const wholeNumber = (path: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1 ? [] : [issue(path, value, "a whole number, 1 or more")]
 
-const duration = (path: string, millis: number, least: number) =>
-  Number.isFinite(millis) && millis >= least
+const duration = (path: string, millis: number, min: number) =>
+  Number.isFinite(millis) && millis >= min
     ? []
-    : [
-        issue(
-          path,
-          `${millis} ms`,
-          `a duration such as "10 seconds", or a number of ms, ${least} ms or more and finite`
-        )
-      ]
+    : [issue(path, `${millis} ms`, `a duration such as "10 seconds", or a number of ms, ${min} ms or more and finite`)]
 
 const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
   const lease = millis(idempotency?.lease, Defaults.idempotency.leaseMillis)

@@ -37,23 +37,23 @@ export interface Journal {
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
 }
 
-/** Reads the whole journal. `bounds` are the log offsets of the journal topic. */
+/** Reads the whole journal. `logOffsets` are those of the journal topic. */
 export const load = (
   scan: TopicScan,
   topic: string,
-  bounds: ReadonlyArray<PartitionOffsets>,
+  logOffsets: ReadonlyArray<PartitionOffsets>,
   groupId: string
 ): Effect.Effect<Journal, BrokerError> => {
   const positions = new Map<number, Position>()
   const taken = new Map<number, Map<bigint, number>>()
-  return entries(scan, topic, bounds).pipe(
+  return entries(scan, topic, logOffsets).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, groupId, positions, taken))),
     Effect.as({ positions, taken })
   )
 }
 
-const entries = (scan: TopicScan, topic: string, bounds: ReadonlyArray<PartitionOffsets>) =>
-  Stream.flatMap(Stream.fromIterable(bounds), ({ partition, logStart, logEnd }) =>
+const entries = (scan: TopicScan, topic: string, logOffsets: ReadonlyArray<PartitionOffsets>) =>
+  Stream.flatMap(Stream.fromIterable(logOffsets), ({ partition, logStart, logEnd }) =>
     scan.read({ topic, partition, from: logStart, to: logEnd })
   )
 
@@ -98,10 +98,10 @@ export const discardedEntry = (
 export const discarded = (
   scan: TopicScan,
   topic: string,
-  bounds: ReadonlyArray<PartitionOffsets>,
+  logOffsets: ReadonlyArray<PartitionOffsets>,
   groupId: string
 ): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
-  Effect.map(Stream.runCollect(entries(scan, topic, bounds)), (records) => {
+  Effect.map(Stream.runCollect(entries(scan, topic, logOffsets)), (records) => {
     const found = new Map<string, Discarded>()
     for (const { key, value } of records) {
       const name = key === null ? "" : decoder.decode(key)

@@ -35,7 +35,7 @@ export const discarded = (target: ReplayProgress.Target): Effect.Effect<Readonly
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const topic = Journal.topicOf(target.deadLetterTopic)
-    const bounds = yield* ReplayProgress.logOffsetsOf(admin, topic)
+    const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
     const scan = yield* ReplayProgress.openScan(target, [topic])
-    return yield* Journal.discarded(scan, topic, bounds, target.groupId)
+    return yield* Journal.discarded(scan, topic, logOffsets, target.groupId)
   }).pipe(Effect.scoped)

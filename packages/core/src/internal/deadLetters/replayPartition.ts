@@ -30,7 +30,7 @@ export interface Options {
 
 /** The records that a run selects. */
 export interface Selection {
-  /** Records at most. */
+  /** How many records the run selects at most. */
   readonly count: number
   /** Decides about each record: replay it, leave it, or stop with this partition. */
   readonly select: (letter: Letter) => "take" | "leave" | "stop"

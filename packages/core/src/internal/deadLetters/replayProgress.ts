@@ -33,15 +33,15 @@ export const load = Effect.fnUntraced(function* (
   admin: Admin
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
-  const bounds = yield* logOffsetsOf(admin, deadLetterTopic)
-  const journalBounds = bounds.length === 0 ? [] : yield* logOffsetsOf(admin, journalTopic)
-  const topics = journalBounds.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
+  const logOffsets = yield* logOffsetsOf(admin, deadLetterTopic)
+  const journalOffsets = logOffsets.length === 0 ? [] : yield* logOffsetsOf(admin, journalTopic)
+  const topics = journalOffsets.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
   const scan = yield* openScan({ broker, groupId }, topics)
-  if (bounds.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
-  const journal = yield* Journal.load(scan, journalTopic, journalBounds, groupId)
+  if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
+  const journal = yield* Journal.load(scan, journalTopic, journalOffsets, groupId)
   const offsets = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
   const committed = new Map(offsets.map(({ partition, offset }) => [partition, offset]))
-  const partitions = yield* Effect.forEach(bounds, (partition) =>
+  const partitions = yield* Effect.forEach(logOffsets, (partition) =>
     Effect.gen(function* () {
       const position =
         committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))

@@ -65,16 +65,16 @@ export const purge = Effect.fnUntraced(function* (
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* broker.admin
-      const bounds = yield* Effect.catchTag(admin.topicOffsets(deadLetterTopic), "UnknownTopic", () =>
+      const logOffsets = yield* Effect.catchTag(admin.topicOffsets(deadLetterTopic), "UnknownTopic", () =>
         Effect.succeed([])
       )
-      if (bounds.length === 0) return 0
+      if (logOffsets.length === 0) return 0
       const cleanupPolicy = (yield* admin.topicConfig(deadLetterTopic)).get("cleanup.policy") ?? "delete"
       if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
       const scan = yield* ReplayProgress.openScan({ broker, groupId }, [deadLetterTopic])
-      const prefixes = yield* Effect.forEach(bounds, ({ partition, logStart, logEnd }) =>
+      const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) =>
         Effect.map(
           oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, beforeMillis),
           (prefix) => ({ partition, ...prefix })

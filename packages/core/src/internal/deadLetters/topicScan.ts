@@ -105,11 +105,11 @@ interface Reader {
 }
 
 const readerOf = (session: ConsumerSession): Reader => {
-  const bounds = new Map<string, { readonly logStart: bigint; readonly logEnd: bigint }>()
+  const assigned = new Map<string, { readonly logStart: bigint; readonly logEnd: bigint }>()
   let current: { readonly range: Range; readonly position: bigint } | undefined
 
   /** The end of what can be read: an open transaction hides the records behind its first one. */
-  const endOf = (range: Range): bigint => least(bounds.get(keyOf(range))?.logEnd ?? range.to, range.to)
+  const endOf = (range: Range): bigint => min(assigned.get(keyOf(range))?.logEnd ?? range.to, range.to)
 
   const seek = (range: Range, at: bigint, logStart: bigint): Effect.Effect<bigint | undefined> => {
     const start = at > logStart ? at : logStart
@@ -130,7 +130,7 @@ const readerOf = (session: ConsumerSession): Reader => {
       }
       return Effect.flatMap(end, () => {
         current = { range, position: from }
-        const known = bounds.get(keyOf(range))
+        const known = assigned.get(keyOf(range))
         return known === undefined ? Effect.succeed(from) : seek(range, from, known.logStart)
       })
     })
@@ -139,13 +139,13 @@ const readerOf = (session: ConsumerSession): Reader => {
     const moved = (position: bigint | undefined): Step => ({ page: undefined, position })
     switch (event._tag) {
       case "Assigned": {
-        for (const partition of event.partitions) bounds.set(keyOf(partition), partition)
+        for (const partition of event.partitions) assigned.set(keyOf(partition), partition)
         const own = event.partitions.find((partition) => keyOf(partition) === keyOf(range))
         return own === undefined ? Effect.succeed(moved(at)) : Effect.map(seek(range, at, own.logStart), moved)
       }
       case "Revoked":
       case "Lost":
-        for (const partition of event.partitions) bounds.delete(keyOf(partition))
+        for (const partition of event.partitions) assigned.delete(keyOf(partition))
         return event._tag === "Lost" ? Effect.succeed(moved(at)) : Effect.as(event.release, moved(at))
       case "OutOfRange":
         if (keyOf(event) !== keyOf(range)) return Effect.succeed(moved(at))
@@ -161,7 +161,7 @@ const readerOf = (session: ConsumerSession): Reader => {
         current = { range, position: position ?? range.to }
         const page = {
           records: records.filter(({ offset }) => offset >= at && offset < to),
-          nextOffset: least(nextOffset, to)
+          nextOffset: min(nextOffset, to)
         }
         return Effect.succeed({ page, position })
       }
@@ -172,4 +172,4 @@ const readerOf = (session: ConsumerSession): Reader => {
 
 const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
 
-const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

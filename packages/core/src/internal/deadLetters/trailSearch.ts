@@ -109,8 +109,8 @@ const everything = ({ admin, scan }: Search, topic: string): Stream.Stream<Consu
   Stream.unwrap(
     admin.topicOffsets(topic).pipe(
       Effect.catchTag("UnknownTopic", () => Effect.succeed([])),
-      Effect.map((bounds) =>
-        Stream.flatMap(Stream.fromIterable(bounds), ({ partition, logStart, logEnd }) =>
+      Effect.map((logOffsets) =>
+        Stream.flatMap(Stream.fromIterable(logOffsets), ({ partition, logStart, logEnd }) =>
           scan.read({ topic, partition, from: logStart, to: logEnd })
         )
       )
@@ -140,8 +140,8 @@ const originAt = (search: Search, position: Origin): Effect.Effect<Origin, Broke
 /** Reads the record at a position; none when the position is not in the log. */
 const recordAt = ({ admin, scan, topics: { topic } }: Search, { partition, offset }: Origin) =>
   Stream.unwrap(
-    Effect.map(admin.topicOffsets(topic), (bounds) => {
-      const log = bounds.find((at) => at.partition === partition)
+    Effect.map(admin.topicOffsets(topic), (logOffsets) => {
+      const log = logOffsets.find((at) => at.partition === partition)
       return log === undefined || offset < log.logStart || offset >= log.logEnd
         ? Stream.empty
         : scan.read({ topic, partition, from: offset, to: offset + 1n })

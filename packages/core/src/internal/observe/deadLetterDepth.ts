@@ -80,11 +80,11 @@ const count = (
   { groupId, deadLetterTopic }: BindingDefinition<unknown>
 ): Effect.Effect<number, BrokerError> =>
   Effect.gen(function* () {
-    const bounds = yield* admin.topicOffsets(deadLetterTopic)
+    const logOffsets = yield* admin.topicOffsets(deadLetterTopic)
     const committed = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
     const positions = new Map(committed.map(({ partition, offset }) => [partition, offset]))
     let records = 0n
-    for (const { partition, logStart, logEnd } of bounds) {
+    for (const { partition, logStart, logEnd } of logOffsets) {
       const position = positions.get(partition) ?? logStart
       records += logEnd - (position < logStart || position > logEnd ? logStart : position)
     }

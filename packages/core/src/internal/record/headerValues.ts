@@ -27,10 +27,10 @@ export const last = (headers: ReadonlyArray<Header>, name: string): HeaderValue 
 export const text = (value: HeaderValue): string | undefined =>
   value === null || value === undefined ? undefined : utf8.decode(value)
 
-/** A whole number in decimal text, from `least` to `most`. */
-export const wholeNumber = (value: HeaderValue, least: number, most: number): number | undefined => {
+/** A whole number in decimal text, from `min` to `max`. */
+export const wholeNumber = (value: HeaderValue, min: number, max: number): number | undefined => {
   const number = decimal(value)
-  return number === undefined ? undefined : within(Number(number), least, most)
+  return number === undefined ? undefined : within(Number(number), min, max)
 }
 
 /** Epoch milliseconds in decimal text, within the range of a `Date`. */
@@ -73,7 +73,7 @@ const decimal = (value: HeaderValue): number | bigint | undefined => {
   return value.length <= exactDigits ? number : rest
 }
 
-const within = (value: number, least: number, most: number): number | undefined =>
-  value >= least && value <= most ? value : undefined
+const within = (value: number, min: number, max: number): number | undefined =>
+  value >= min && value <= max ? value : undefined
 
 const exactOffset = (value: bigint): bigint | undefined => (value <= maxInt64 ? value : undefined)
