@@ -33,7 +33,7 @@ Bus.scenario(
     })
 )
 
-Bus.scenario("without retry topics the line says so; a resume says nothing of topics, a start after a stop does", () =>
+Bus.scenario("without retry topics the line says so; a resume does not name topics, a start after a stop does", () =>
   Effect.gen(function* () {
     const memory = yield* MemoryBroker.MemoryBroker
     yield* memory.createTopic("orders")

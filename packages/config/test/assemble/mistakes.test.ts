@@ -59,9 +59,11 @@ describe("mistakes (TST-06: configuration validation)", () => {
       })
   )
 
-  it.effect("a key under a former name is refused with its place and the new name, in files, data and variables", () =>
-    Effect.gen(function* () {
-      const text = `
+  it.effect(
+    "a key under a former name is refused with its location and the new name, in files, data and variables",
+    () =>
+      Effect.gen(function* () {
+        const text = `
 eventbus:
   bindings:
     orders:
@@ -70,20 +72,20 @@ eventbus:
       max-wait: 1s
       maxBytesPerPartition: 5
       isolation: read_committed`
-      const env = { EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS: "5" }
-      const error = yield* Effect.flip(Configuration.parse(text, { env, file: "app.yaml" }))
-      const binding = "eventbus.bindings.orders"
-      assert.deepStrictEqual(error.message.split("\n").slice(1), [
-        `  ${binding}.max-wait (app.yaml:7:7): found a key that was renamed, allowed is fetchMaxWaitMs, its new name`,
-        `  ${binding}.maxBytesPerPartition (app.yaml:8:7): found a key that was renamed, allowed is maxPartitionFetchBytes, its new name`,
-        `  ${binding}.isolation (app.yaml:9:7): found a key that was renamed, allowed is isolationLevel, its new name`,
-        "  EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS (variable EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS): found a variable whose key was renamed, allowed is EVENTBUS_BINDINGS_ORDERS_FETCH_MAX_WAIT_MS, its new name"
-      ])
-      const { issues } = yield* Effect.flip(
-        Configuration.decodeBinding("orders", { topic: "o", groupId: "g", isolation: "read_committed" })
-      )
-      assert.strictEqual(issues[0]?.allowed, "isolationLevel, its new name")
-    })
+        const env = { EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS: "5" }
+        const error = yield* Effect.flip(Configuration.parse(text, { env, file: "app.yaml" }))
+        const binding = "eventbus.bindings.orders"
+        assert.deepStrictEqual(error.message.split("\n").slice(1), [
+          `  ${binding}.max-wait (app.yaml:7:7): found a key that was renamed, allowed is fetchMaxWaitMs, its new name`,
+          `  ${binding}.maxBytesPerPartition (app.yaml:8:7): found a key that was renamed, allowed is maxPartitionFetchBytes, its new name`,
+          `  ${binding}.isolation (app.yaml:9:7): found a key that was renamed, allowed is isolationLevel, its new name`,
+          "  EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS (variable EVENTBUS_BINDINGS_ORDERS_MAX_WAIT_MS): found a variable whose key was renamed, allowed is EVENTBUS_BINDINGS_ORDERS_FETCH_MAX_WAIT_MS, its new name"
+        ])
+        const { issues } = yield* Effect.flip(
+          Configuration.decodeBinding("orders", { topic: "o", groupId: "g", isolation: "read_committed" })
+        )
+        assert.strictEqual(issues[0]?.allowed, "isolationLevel, its new name")
+      })
   )
 
   for (const brokers of [

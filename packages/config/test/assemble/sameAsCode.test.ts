@@ -44,7 +44,7 @@ describe("a binding in a file and the same one in code", () => {
     })
   )
 
-  it.effect("CFG-22 use the same words; the seed's words for a section are aliases of them", () =>
+  it.effect("CFG-22 use the same words; the section names of connector seed §4.1 are aliases", () =>
     Effect.gen(function* () {
       const blocking = "{ max-attempts: 4, initial-backoff: 1s }"
       const replay = "{ strategy: SCHEDULED_REPLAY, replay: { max-replays: 5 } }"

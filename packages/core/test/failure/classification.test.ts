@@ -144,7 +144,7 @@ describe("classification", () => {
     expect(of({ exceptions, classifier, onError: { A: Route.skip } }, { _tag: "A" })).toBe("at once Skip")
   })
 
-  it("CLS-02 a classifier answers with any route, or in the seed's words, which mean the same", () => {
+  it("CLS-02 a classifier returns any route, or the equivalent decision of connector seed §5", () => {
     const answers = (answer: Route.Route | Classifier.ExceptionRoutingDecision) => of({ classifier: () => answer }, "x")
     const seed = (routing: Classifier.ExceptionRouting, targetTier = -1) => answers({ routing, targetTier })
     expect([answers(Route.retry), seed("NEXT_TIER")]).toEqual(["in place NextTier", "in place NextTier"])

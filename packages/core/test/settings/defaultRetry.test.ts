@@ -17,7 +17,7 @@ const threeTiers = [
 ]
 
 describe("a binding in code without `retry`", () => {
-  it("RCH-14 RTY-05 has the seed's three tiers, whatever its kind, and the plan names the topics that the connector makes", () => {
+  it("RCH-14 RTY-05 has the three tiers of connector seed §4.6, whatever its kind, and the plan names the topics that the connector makes", () => {
     for (const binding of [
       Binding.make("orders", orders),
       Binding.make("orders", { ...orders, listenerType: "BATCH" }),

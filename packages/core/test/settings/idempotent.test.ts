@@ -341,7 +341,7 @@ describe("the store in memory", () => {
       })
   )
 
-  it.effect("a key that was forgotten and handled anew counts as the newest", () =>
+  it.effect("a key that was forgotten and handled again counts as the newest", () =>
     Effect.gen(function* () {
       const store = yield* memory(3)
       const handled = Effect.fnUntraced(function* (key: string, keep: Duration.Duration) {

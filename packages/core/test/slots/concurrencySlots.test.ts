@@ -126,7 +126,7 @@ describe("a slot lease that is kept from handler to handler", () => {
     return { made, lease: made.lease(gateOf()), waiter, calls }
   })
 
-  it.effect("it lasts a millisecond while somebody waits, whichever way the clock is set then", () =>
+  it.effect("it lasts a millisecond while another partition waits, even when the clock is set meanwhile", () =>
     Effect.gen(function* () {
       for (const laterMillis of [101, 50]) {
         const { lease, waiter, calls } = yield* turns
@@ -141,7 +141,7 @@ describe("a slot lease that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("it goes on as long as nobody waits", () =>
+  it.effect("it lasts as long as no other partition waits", () =>
     Effect.gen(function* () {
       const { lease, waiter, calls } = yield* turns
       for (let millis = 0; millis < 5; millis++) expect(lease.tryAcquire(deliveryAt(millis))).toBe(true)
@@ -289,7 +289,7 @@ describe("a slot lease that is kept from handler to handler", () => {
     })
   )
 
-  it.effect("nor does one that waited for the circuit breaker", () =>
+  it.effect("nor does a fiber that waited for the circuit breaker", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const breaker = yield* CircuitBreaker.make()
