@@ -1,43 +1,28 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import {
-  Clock,
-  Context,
-  Deferred,
-  Duration,
-  Effect,
-  Exit,
-  Layer,
-  Queue,
-  Result,
-  Scope,
-  Semaphore,
-  Stream
-} from "effect"
+import { Clock, Context, Duration, Effect, Layer, type Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
-import * as Clusters from "./Clusters.ts"
-import {
-  type AmbiguousBinding,
+import type {
+  AmbiguousBinding,
   BindingAlreadyExists,
-  type BindingNotFound,
+  BindingNotFound,
   ConfigurationValidation,
   ConnectorClosed,
-  type ContainerState,
+  ContainerState,
   InvalidContainerState
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
-import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
-import * as Validation from "./internal/checks/validation.ts"
-import { CurrentHandler } from "./internal/group/currentHandler.ts"
-import * as Container from "./internal/lifecycle/container.ts"
+import type * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
 import * as HealthReport from "./internal/lifecycle/health.ts"
 import * as LagPoller from "./internal/lifecycle/lagPoller.ts"
+import * as Registrations from "./internal/lifecycle/registrations.ts"
 import * as Registry from "./internal/lifecycle/registry.ts"
 import * as DeadLetterDepth from "./internal/observe/deadLetterDepth.ts"
 import * as EventHub from "./internal/observe/eventHub.ts"
+import * as EventStreams from "./internal/observe/eventStreams.ts"
 import * as RetryTopics from "./internal/publish/retryTopics.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
@@ -105,17 +90,11 @@ export class EventBusConnector extends Context.Service<
   }
 >()("@eventbus/core/EventBusConnector") {}
 
-/** How long the dead letter producer of a removed binding may take to close: a broker that is away must not hold up a stop. */
-const releaseBoundMillis = 3_000
-
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = Registry.make()
-  /** Registrations are decided one after the other: each sees all that were before it. */
-  const registering = Semaphore.makeUnsafe(1)
-  const preparationOf = RetryTopics.perCluster(yield* Effect.scope)
-  let closed = false
+  const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(yield* Effect.scope))
   yield* EventLog.attach(
     hub,
     ({ cluster, binding }) => registry.get(BindingKey.of({ cluster, name: binding }))?.container
@@ -128,103 +107,8 @@ const make = Effect.gen(function* () {
     (name) =>
       Effect.flatMap(registry.find(name), ({ container }) => pick(container))
 
-  /** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
-  const remove = Effect.fnUntraced(function* (registered: Registry.Registered) {
-    const key = BindingKey.of(registered.container.definition)
-    yield* awaitAtMost(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
-      Effect.andThen(Effect.sync(() => registry.remove(registered))),
-      Effect.andThen(Deferred.succeed(registered.removed, undefined)),
-      Effect.uninterruptible,
-      Effect.forkDetach({ startImmediately: true })
-    )
-    if ((yield* CurrentHandler) !== key) yield* Deferred.await(registered.removed)
-  })
-
-  const end = (registered: Registry.Registered) =>
-    Effect.onExit(registered.container.destroy, (exit) =>
-      // Refused: somebody else is at it already.
-      Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? Effect.void : remove(registered)
-    )
-
-  /** No I/O: what takes time goes on in the background. */
-  const admit = Effect.fnUntraced(function* <R>({ name, definition }: Described<R>) {
-    if (closed) return yield* new ConnectorClosed({ binding: name })
-    const cluster = yield* Effect.result(Clusters.get(definition.cluster))
-    const issues = [
-      ...Validation.problems(definition),
-      ...(Result.isFailure(cluster) ? [Validation.unknownCluster(cluster.failure)] : [])
-    ]
-    if (issues.length > 0 || Result.isFailure(cluster)) {
-      return yield* new ConfigurationValidation({ binding: name, issues })
-    }
-    if (registry.get(BindingKey.of(definition)) !== undefined) {
-      return yield* new BindingAlreadyExists({ binding: BindingKey.label(definition) })
-    }
-    const conflicts = Validation.conflicts(
-      definition,
-      containers().map((container) => container.definition)
-    )
-    if (conflicts.length > 0) return yield* new ConfigurationValidation({ binding: name, issues: conflicts })
-    const scope = yield* Scope.make()
-    const broker = cluster.success
-    const container = yield* Scope.provide(Container.make(definition, broker, hub, preparationOf(broker)), scope)
-    registry.add({ container, scope, removed: Deferred.makeUnsafe() })
-    if (definition.autoStartup) yield* Effect.orDie(container.start)
-  })
-
-  const register = <R>(binding: Described<R>) => Effect.uninterruptible(registering.withPermits(1)(admit(binding)))
-
-  const destroy: Command = (name) => Effect.flatMap(registry.find(name), end)
-
-  const unregister = Effect.fnUntraced(function* (name: string) {
-    const registered = yield* registry.find(name)
-    const { container } = registered
-    const current = container.state()
-    if (current !== "CREATED" && current !== "STOPPED") {
-      const binding = BindingKey.label(container.definition)
-      const required = ["CREATED", "STOPPED"] as const
-      return yield* new InvalidContainerState({ binding, operation: "unregister", current, required })
-    }
-    const last = yield* container.snapshot
-    yield* end(registered)
-    return last
-  })
-
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
-  yield* Effect.addFinalizer(() =>
-    registering
-      .withPermits(1)(Effect.sync(() => (closed = true)))
-      .pipe(
-        Effect.andThen(
-          Effect.suspend(() => {
-            const remaining = registry.list()
-            const endAll = Effect.forEach(remaining, (registered) => Effect.ignore(end(registered)), {
-              concurrency: "unbounded",
-              discard: true
-            })
-            // Some may have been on their way out already.
-            return Effect.andThen(
-              endAll,
-              Effect.forEach(remaining, ({ removed }) => Deferred.await(removed), { discard: true })
-            )
-          })
-        )
-      )
-  )
-
-  const listen = (listener: EventHub.EventListener, interest: "all" | "rare") =>
-    Effect.asVoid(
-      Effect.acquireRelease(
-        Effect.sync(() => hub.subscribe(listener, interest)),
-        (unsubscribe) => Effect.sync(unsubscribe)
-      )
-    )
-
-  const eventsOf = (interest: "all" | "rare") =>
-    Stream.callback<EventBusEvent>((queue) => listen((event) => Queue.offerUnsafe(queue, event), interest), {
-      bufferSize: 16_384,
-      strategy: "sliding"
-    })
+  yield* Effect.addFinalizer(() => registrations.close)
 
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
@@ -233,9 +117,9 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 
   return EventBusConnector.of({
-    register,
-    unregister,
-    destroy,
+    register: registrations.register,
+    unregister: registrations.unregister,
+    destroy: registrations.destroy,
     start: command((container) => container.start),
     stop: command((container) => container.stop),
     pause: (name, { tier } = {}) =>
@@ -251,12 +135,12 @@ const make = Effect.gen(function* () {
       ),
     health: Effect.gen(function* () {
       const nowMillis = yield* Clock.currentTimeMillis
-      return HealthReport.fromSnapshots(yield* listBindings, { nowMillis, isClosing: closed })
+      return HealthReport.fromSnapshots(yield* listBindings, { nowMillis, isClosing: registrations.isClosed() })
     }),
     snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
-    changes: Stream.filter(eventsOf("rare"), (event) => event._tag === "StateChanged"),
-    events: eventsOf("all"),
-    subscribe: (listener) => listen(listener, "all")
+    changes: Stream.filter(EventStreams.events(hub, "rare"), (event) => event._tag === "StateChanged"),
+    events: EventStreams.events(hub, "all"),
+    subscribe: (listener) => EventStreams.listen(hub, listener, "all")
   })
 })
 
