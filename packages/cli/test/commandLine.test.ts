@@ -196,7 +196,7 @@ describe("eventbus", () => {
       for (const [args, message] of [
         [["plan"], /^Missing required argument: file\n/],
         [["plan", "app.yaml", "--chek"], /^Unrecognized flag: --chek(.*\n)+.*--check/],
-        [["trail", "app.yaml", "orders"], /^a record is named by --key, or by --at/],
+        [["trail", "app.yaml", "orders"], /^name the record by --key or by --at/],
         [["trail", "app.yaml", "orders", "--at", "1"], /^--at is "1"; allowed is partition@offset/],
         [["plan", "app.yaml", "--brokers", "localhost"], /^--brokers is "localhost"; allowed is host:port/]
       ] as const) {

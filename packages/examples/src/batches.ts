@@ -11,7 +11,7 @@ import * as Kafka from "./kafka.ts"
 const Reading = Schema.Struct({ sensor: Schema.String, celsius: Schema.Finite })
 type Reading = typeof Reading.Type
 
-/** One statement for many rows; answers which rows it refused. */
+/** One statement for many rows. Returns the rows that the database refused. */
 const insertAll = (rows: ReadonlyArray<Reading>) =>
   Effect.as(
     Console.log(`insert ${rows.map(({ sensor, celsius }) => `${sensor}=${celsius}`).join(" ")}`),
@@ -27,7 +27,7 @@ const readings = Binding.makeBatch("readings", {
   handleBatch: ({ deliveries }) =>
     Effect.gen(function* () {
       const refused = yield* insertAll(deliveries.map(({ value }) => value))
-      // All the others are done: only these are handed over again, and dead-lettered once their attempts are used up.
+      // All other records are done. Only these are redelivered, and dead-lettered once their attempts are used up.
       if (Array.isReadonlyArrayNonEmpty(refused)) return yield* EventBusError.BatchProcessing.these(refused)
     })
 })

@@ -31,7 +31,7 @@ const bridge = Binding.make("orders", {
   value: Serde.bytes,
   handler: ({ record }) =>
     West.use((west) => west.send({ topic: "orders", key: record.key, value: record.value, headers: record.headers })),
-  onError: () => Route.retry // while the west is away, orders wait in the retry topics of the east, then in its dead letter topic
+  onError: () => Route.retry // While the west is down, orders wait in the retry topics of the east, then go to its dead letter topic.
 })
 
 const western = Binding.make("orders", {

@@ -30,6 +30,6 @@ export const charging = Binding.make("charging", {
     GatewayDown: ({ status }) => (status === 501 ? Route.deadLetter("not implemented") : Route.retry),
     CardDeclined: ({ code }) => Route.deadLetter(`card declined: ${code}`),
     AlreadyCharged: Route.skip,
-    KeyRevoked: Route.pause // nothing can succeed until somebody has a look
+    KeyRevoked: Route.pause // No charge can succeed before somebody intervenes.
   }
 })

@@ -22,7 +22,7 @@ class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { pro
   }
 }
 
-/** Instead of a log: everything worth a line is on the screen already. */
+/** The screen shows everything that a log would say. */
 const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.sync(() => {
     if (Cause.hasInterruptsOnly(cause)) return
@@ -30,7 +30,7 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
     Screen.print([Screen.red(`  ✘ ${error instanceof Error ? error.message : String(error)}`)])
   })
 
-/** Told in a region that only the story's own part of can be interrupted, so that Ctrl-C hides neither the account nor its verdict. */
+/** Only the scenario itself can be interrupted, so that Ctrl-C still prints the account and its verdict. */
 const program = Effect.uninterruptibleMask((restore) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
@@ -59,7 +59,7 @@ const tellAndAudit = Effect.fnUntraced(function* (
   return yield* ending
 })
 
-/** Draws until it is interrupted, and then once more. */
+/** Draws until it is interrupted, and once more at the end. */
 const show = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
   if (!Screen.isLive) return narrate(progress, title)
   const canvas = Screen.canvas()
@@ -71,7 +71,7 @@ const show = (progress: Progress.Progress, title: string): Effect.Effect<void> =
   return draw.pipe(Effect.repeat(Schedule.spaced("100 millis")), Effect.asVoid, Effect.ensuring(draw))
 }
 
-/** For a log: where it runs, what happens when it happens, and totals now and then. */
+/** Plain lines for a log: the cluster, each event as it happens, and totals now and then. */
 const narrate = (progress: Progress.Progress, title: string): Effect.Effect<void> => {
   let told = 0
   Screen.print([View.heading(title), ""])
@@ -83,9 +83,9 @@ const narrate = (progress: Progress.Progress, title: string): Effect.Effect<void
   return tellNew.pipe(Effect.repeat(Schedule.spaced("200 millis")), Effect.asVoid, Effect.ensuring(tellNew))
 }
 
-/** A story that was told to its end has nothing left over; one that was interrupted may. */
+/** A scenario that ran to its end has no orders left over; an interrupted one may have some. */
 const audit = Effect.fnUntraced(function* (progress: Progress.Progress, toTheEnd: boolean) {
-  // In a fiber of its own, which an interruption of the program does not reach: Ctrl-C has its account too.
+  // An interruption of the program does not reach this fiber, so that Ctrl-C has its account, too.
   const gathering = yield* Effect.forkDetach(Effect.interruptible(Effect.timeout(Evidence.gather, "60 seconds")))
   const cutOff = new Set(progress.partitions.flatMap(({ cutOffBy }, index) => (cutOffBy === undefined ? [] : [index])))
   const result = account(yield* Fiber.join(gathering), cutOff)

@@ -1,5 +1,5 @@
 /**
- * Errors decide where a record goes: tried again, dead-lettered, dropped, or kept while the binding pauses.
+ * Errors decide the route of a record: it is retried, dead-lettered or dropped, or it waits while the binding pauses.
  *
  *   node packages/examples/src/errorRoutes.ts
  */

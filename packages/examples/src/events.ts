@@ -1,5 +1,5 @@
 /**
- * Everything that the connector does, as a Stream of plain values: here, what became of each record.
+ * Every event of the connector as a Stream of plain values; here, the outcome of each record.
  *
  *   node packages/examples/src/events.ts
  */
@@ -14,7 +14,7 @@ const orders = Binding.make("orders", {
   topic: "orders",
   groupId: "billing",
   value: Serde.string,
-  autoStartup: false, // a stream shows what happens from now on: start when it is there
+  autoStartup: false, // A stream shows only events from now on, so the binding starts after it.
   retry: RetryPolicy.blocking({ maxAttempts: 2 }),
   handler: ({ value }) => (value === "o-2" ? Effect.fail(new Unreachable()) : Effect.void),
   onError: { Unreachable: Route.retry }

@@ -1,5 +1,5 @@
 /**
- * A handler and five lines of configuration. SIGTERM and Ctrl-C finish the order in hand, commit, and leave the group.
+ * A handler and five lines of configuration. SIGTERM and Ctrl-C finish the current order, commit, and leave the group.
  *
  *   node packages/examples/src/handler.ts
  */
@@ -19,7 +19,7 @@ class Billing extends Context.Service<
   static readonly layer = Layer.succeed(Billing, {
     charge: Effect.fnUntraced(function* ({ id, amount }) {
       yield* Console.log(`charging ${id}`)
-      yield* Effect.sleep(amount > 1000 ? "2 seconds" : "20 millis") // a large amount takes the bank a while
+      yield* Effect.sleep(amount > 1000 ? "2 seconds" : "20 millis") // The bank takes a while for a large amount.
       yield* Console.log(`charged ${id}`)
     })
   })
@@ -37,7 +37,7 @@ const Main = Binding.layer(orders).pipe(
   Layer.provide(
     Kafka.layer("orders", [
       ["ann", { id: "o-1", amount: 20 }],
-      ["bob", { id: "o-2", amount: "twelve" }], // does not decode: goes to orders.DLT, and the handler never sees it
+      ["bob", { id: "o-2", amount: "twelve" }], // An undecodable record goes to orders.DLT, and the handler never sees it.
       ["ann", { id: "o-3", amount: 5000 }]
     ])
   )

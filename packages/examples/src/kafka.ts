@@ -1,16 +1,17 @@
 /**
- * The Kafka that the examples run on: the one that `KAFKA_BROKERS` names (`host:port,host:port`), else one inside this process.
+ * The Kafka of the examples: the one in `KAFKA_BROKERS` (`host:port,host:port`), otherwise one inside this process.
  */
 import type { Broker, BrokerError } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Config, Effect, Layer, Option } from "effect"
 
-/** A record of the Kafka inside this process: key and value, which is written as JSON unless it is text. */
+/** A record of the Kafka inside this process: its key, and its value, which is written as JSON unless it is text. */
 export type Sample = readonly [key: string, value: unknown]
 
 /**
- * `samples` are in the topic of the Kafka inside this process; another Kafka is left as it is. A program with several clusters names the variable of each.
+ * Writes `samples` into the topic of the Kafka inside this process; another Kafka is not changed. A program with several clusters names the variable
+ * of each.
  */
 export const layer = (topic: string, samples: ReadonlyArray<Sample>, variable?: string) =>
   topics({ [topic]: samples }, variable)

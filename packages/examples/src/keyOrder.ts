@@ -1,5 +1,5 @@
 /**
- * Customers side by side, each customer's events in order, although all of them are in one partition.
+ * Customers are handled concurrently, each customer's events in order, although all of them are in one partition.
  *
  *   node packages/examples/src/keyOrder.ts
  */
@@ -13,7 +13,7 @@ const activity = Binding.make("activity", {
   groupId: "profiles",
   key: Serde.string,
   value: Serde.string,
-  processingOrder: "key", // offsets are still committed in order: no record is skipped when the process dies
+  processingOrder: "key", // Offsets are still committed in order, so that no record is skipped when the process dies.
   maxInFlight: 8,
   retry: RetryPolicy.blocking(), // no retry topics: a record that waits in one is overtaken by later records of its key
   handler: ({ key, value }) =>

@@ -1,5 +1,5 @@
 /**
- * Commands for a binding while the process runs: start, pause, resume, stop. Ends by itself.
+ * Commands for a binding of a running process: start, pause, resume, stop. The program ends by itself.
  *
  *   node packages/examples/src/lifecycle.ts
  */

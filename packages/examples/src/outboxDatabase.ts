@@ -1,6 +1,5 @@
 /**
- * The database that the outbox examples run on: the one that `DATABASE_URL` names (`postgres://…`, or `file:/path` for SQLite), else SQLite
- * inside this process.
+ * The database of the outbox examples: the one in `DATABASE_URL` (`postgres://…`, or `file:/path` for SQLite), otherwise SQLite inside this process.
  */
 import { PgClient } from "@effect/sql-pg"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"

@@ -9,7 +9,7 @@ import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Console, Effect, Layer, ManagedRuntime } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Everything that belongs to one database. `Layer.fresh`: the same services twice, and nothing shared. */
+/** Everything of one database. `Layer.fresh` builds the same services twice and shares nothing. */
 const databaseOf = (name: string) => {
   const Listeners = ListenerRegistry.layerAll((event) =>
     Console.log(`${name}: ${event.eventType} ${event.aggregateId}`)

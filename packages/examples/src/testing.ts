@@ -12,13 +12,13 @@ type Order = typeof Order.Type
 class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { status: Schema.Int }) {}
 class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { code: Schema.String }) {}
 
-/** The service that the handler needs. */
+/** The service that the handler requires. */
 class Gateway extends Context.Service<
   Gateway,
   { readonly charge: (order: Order) => Effect.Effect<void, GatewayDown | CardDeclined> }
 >()("examples/testing/Gateway") {}
 
-/** The controls that a test needs of its fake. */
+/** The controls of the fake, for tests. */
 export class FakeGateway extends Context.Service<
   FakeGateway,
   {
@@ -27,7 +27,7 @@ export class FakeGateway extends Context.Service<
     readonly charged: Effect.Effect<ReadonlyArray<string>>
   }
 >()("examples/testing/FakeGateway") {
-  /** The fake, and the gateway that it is. */
+  /** The fake, and the gateway that it implements. */
   static readonly layer: Layer.Layer<Gateway | FakeGateway> = Layer.effectContext(
     Effect.sync(() => {
       const charged: Array<string> = []
@@ -49,7 +49,7 @@ export class FakeGateway extends Context.Service<
   )
 }
 
-/** The binding under test. A test on a real Kafka gives it a name of its own, and a minute that is over sooner. */
+/** The binding under test. A test on a real Kafka gives it a unique name and a shorter minute. */
 export const charging = (name: string, minuteMillis = 60_000) =>
   Binding.make(name, {
     topic: name,
@@ -63,7 +63,7 @@ export const charging = (name: string, minuteMillis = 60_000) =>
     handler: ({ value }) => Gateway.use(({ charge }) => charge(value))
   })
 
-/** The scenario. It does not know on which cluster, or on which clock, it runs. Fails with whatever is not as it should be; gives what was charged. */
+/** The scenario, independent of cluster and clock. Fails when an expectation does not hold; returns the charged amounts. */
 export const outage = Effect.fnUntraced(function* (
   topic: string,
   minuteMillis = 60_000

@@ -1,5 +1,5 @@
 /**
- * The account of every order: where each one that was placed ended up, judged by what the database and the cluster hold and by nothing else.
+ * The account of every order: its final state according to the database and the cluster alone.
  */
 import { type ConsumerRecord, Serde } from "@eventbus/core"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
@@ -9,12 +9,12 @@ import { isChargeable, Order } from "./shop.ts"
 
 type Record = ConsumerRecord.ConsumerRecord
 
-/** Why dead letters are dead, and how many share it. */
+/** Reason of dead letters, with their number. */
 export interface DeadLetterGroup {
   readonly exception: string
   readonly reason: string
   readonly count: number
-  /** How many of them were given up after how many attempts, the fewest attempts first. */
+  /** Number of dead letters by their number of attempts, the fewest attempts first. */
   readonly attempts: ReadonlyArray<{ readonly attempts: number; readonly count: number }>
 }
 
@@ -25,19 +25,19 @@ export interface Account {
   readonly paid: number
   readonly deadLettered: number
   readonly deadLetterGroups: ReadonlyArray<DeadLetterGroup>
-  /** Dead letters of a bank that did not answer, about a card that it never charges. */
+  /** Dead letters of an unreachable bank, about a card that the bank never charges. */
   readonly hopeless: number
-  /** Dead letters of a bank that did not answer, about a card that it charges when it is up: what its outage cost. */
+  /** Dead letters of an unreachable bank, about a card that the bank charges when it is up: the cost of its outage. */
   readonly outage: number
-  /** Not committed and not touched, or in a retry topic: the next start goes on with these. */
+  /** Orders that are not committed and not begun, or wait in a retry topic. The next start continues with them. */
   readonly waiting: number
-  /** Committed, but neither paid, waiting for a retry nor dead-lettered. */
+  /** Committed orders that are neither paid, waiting for a retry nor dead-lettered. */
   readonly lost: number
-  /** Paid or dead-lettered more than once: something happened that cut work off before its commit. */
+  /** Orders that were paid or dead-lettered more than once, because an event ended their work before its commit. */
   readonly repeated: number
-  /** Paid or dead-lettered, and going to be once more: the commit is missing. */
+  /** Orders that are paid or dead-lettered and will be repeated, because their commit is missing. */
   readonly uncommitted: number
-  /** In one sentence each; empty when every record is accounted for. */
+  /** One sentence for each problem; empty when every record is accounted for. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -86,7 +86,7 @@ export const account = (evidence: Evidence, cutOff: ReadonlySet<number>): Accoun
   }
 }
 
-/** Every committed event must be in the topic once, and nothing else may be. */
+/** Every committed event must be in the topic exactly once, and nothing else may be. */
 const publicationProblems = ({ placed, orders }: Evidence): Array<string> => {
   const published = Map.groupBy(orders, (order) => KafkaRelay.eventIdOf(order) ?? idOf(order))
   const strangers = [...published.keys()].filter((id) => !placed.has(id))
@@ -99,7 +99,7 @@ const publicationProblems = ({ placed, orders }: Evidence): Array<string> => {
   ]
 }
 
-/** As the connector names a record: `Delivery.deduplicationKey`. */
+/** The connector's name of a record: `Delivery.deduplicationKey`. */
 const idOf = ({ topic, partition, offset }: Record): string => `${topic}-${partition}-${offset}`
 
 const originOf = (letter: Record): string =>
@@ -120,7 +120,7 @@ const attemptsOf = (letters: ReadonlyArray<Record>): DeadLetterGroup["attempts"]
   )
 }
 
-/** Dead letters whose bank did not answer, by whether it ever would have charged the card. */
+/** Dead letters of an unreachable bank, split by whether the bank would have charged the card. */
 const silenceOf = (letters: ReadonlyArray<Record>): Pick<Account, "hopeless" | "outage"> => {
   const silent = letters.filter((letter) => exceptionOf(letter) === "GatewayDown")
   const outage = silent.filter(({ value }) => {

@@ -18,7 +18,7 @@ import { Config, Context, Effect, Layer, Option, Redacted, Schedule, Schema } fr
 import { SqlClient, type SqlError } from "effect/sql"
 import { Cluster } from "./cluster.ts"
 
-/** An order as the checkout gets it. */
+/** An order as the checkout receives it. */
 export interface Arrival {
   readonly id: string
   /** Orders of one customer stay in order. */
@@ -26,7 +26,7 @@ export interface Arrival {
   readonly body: string
 }
 
-/** The customer thought better of it, in the middle of the transaction. */
+/** The customer cancels in the middle of the transaction. */
 export class ChangedTheirMind extends Schema.TaggedError<ChangedTheirMind>()("ChangedTheirMind", {}) {}
 
 export class NoDatabase extends Schema.TaggedError<NoDatabase>()("NoDatabase", { detail: Schema.String }) {
@@ -38,15 +38,15 @@ export class NoDatabase extends Schema.TaggedError<NoDatabase>()("NoDatabase", {
 export class Checkout extends Context.Service<
   Checkout,
   {
-    /** The database, as a reader of the screen should know it. */
+    /** Name of the database, for the screen. */
     readonly database: string
-    /** Commits the order together with its event. Nobody waits for Kafka here. */
+    /** Commits the order together with its event. Kafka is not involved here. */
     readonly place: (order: Arrival) => Effect.Effect<void>
-    /** Writes both and rolls back: neither the order nor its event has ever been there. */
+    /** Writes both and rolls back, so that neither the order nor its event exists. */
     readonly abandon: (order: Arrival) => Effect.Effect<void>
-    /** A customer whose orders go to the partition; known once an order of theirs has been published there. */
+    /** A customer whose orders go to the partition; known after the first of their orders was published there. */
     readonly customerOf: (partition: number) => string | undefined
-    /** Waits until Kafka has acknowledged everything that was committed. */
+    /** Waits until Kafka has acknowledged every committed event. */
     readonly published: Effect.Effect<void>
     /** The orders in the database. */
     readonly committed: Effect.Effect<ReadonlySet<string>, SqlError.SqlError>
@@ -62,7 +62,7 @@ type OutboxFailure =
 
 type OnPublished = (id: string, metadata: ConsumerRecord.RecordMetadata) => void
 
-/** `onPublished` is told where each order is in its topic. */
+/** `onPublished` receives the position of each order in its topic. */
 export const layer = (onPublished: OnPublished): Layer.Layer<Checkout, Failure, Broker.Broker | Cluster> =>
   Layer.unwrap(
     Effect.map(Config.option(Config.Redacted("DATABASE_URL")), (url) =>
@@ -104,7 +104,7 @@ const makeCheckout = Effect.fnUntraced(function* (database: string, customers: R
   const health = yield* OutboxHealth.OutboxHealth
   const writer = yield* Effect.context<OutboxWriter.OutboxWriter>()
 
-  /** The whole outbox, for who writes: one more statement in the transaction that is there anyway. */
+  /** The outbox costs its writer one more statement in the existing transaction. */
   const write = ({ id, customer, body }: Arrival) =>
     Effect.gen(function* () {
       yield* sql`INSERT INTO shop_order (id, customer, body) VALUES (${id}, ${customer}, ${body})`
@@ -140,7 +140,7 @@ const makeCheckout = Effect.fnUntraced(function* (database: string, customers: R
   })
 })
 
-/** A schema of this run, removed at the end: the user's own tables are left alone. */
+/** A schema of this run, removed at the end. The user's own tables are not touched. */
 const postgres = (url: Redacted.Redacted): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError | NoDatabase> =>
   Layer.unwrap(
     Effect.gen(function* () {

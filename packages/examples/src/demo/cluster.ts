@@ -1,6 +1,6 @@
 /**
- * The Kafka that the demo runs on: the one that `KAFKA_BROKERS` names, else one inside this process. Its topics and groups are made
- * for this run and removed at the end.
+ * The Kafka of the demo: the one in `KAFKA_BROKERS`, otherwise one inside this process. Its topics and groups are created for this run and deleted at
+ * the end.
  */
 import { Broker, type BrokerError, TopicName } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
@@ -12,10 +12,10 @@ export interface Names {
   readonly orders: string
   readonly payments: string
   readonly deadLetters: string
-  /** The first tier first. */
+  /** The topic of the first tier comes first. */
   readonly retries: ReadonlyArray<string>
   readonly group: string
-  /** The group that reads everything back. */
+  /** The group that reads all topics at the end. */
   readonly audit: string
 }
 
@@ -24,7 +24,7 @@ export const partitions = 6
 export class Cluster extends Context.Service<
   Cluster,
   {
-    /** A remark for the reader of the screen. */
+    /** A note for the screen. */
     readonly title: string
     readonly names: Names
   }

@@ -18,7 +18,7 @@ export interface Evidence {
   readonly deadLetters: ReadonlyArray<Record>
   /** Copies in the retry topics that the group has not finished. */
   readonly retrying: ReadonlyArray<Record>
-  /** Partition of the orders to committed offset; a partition without one is missing. */
+  /** Committed offset by partition; a partition without one is missing. */
   readonly committed: ReadonlyMap<number, bigint>
 }
 
@@ -35,7 +35,7 @@ export const gather: Effect.Effect<
     Effect.gen(function* () {
       const existing = new Set(yield* admin.listTopics)
       return {
-        // Nobody makes the dead letter topic before the first dead letter.
+        // The dead letter topic does not exist before the first dead letter.
         topics: [names.orders, names.payments, names.deadLetters, ...names.retries].filter((topic) =>
           existing.has(topic)
         ),
@@ -84,7 +84,7 @@ const readToEnd = (broker: Broker.Broker["Service"], groupId: string, topics: Re
     })
   )
 
-/** Where each partition that is not empty ends. */
+/** Log end of each partition that is not empty. */
 const logEnds = Effect.fnUntraced(function* (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) {
   const ends = new Map<string, bigint>()
   for (const topic of topics) {

@@ -1,6 +1,6 @@
 /**
- * The figures on the screen while the demo runs, counted from the connector's events. The account at the end does not use it, except for what
- * cut work off.
+ * The figures on the screen during the demo, counted from the connector's events. The account at the end does not use them, except for the partitions
+ * whose work was cut off.
  */
 import type { CircuitBreaker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
 import { retryDelaysMillis } from "./shop.ts"
@@ -12,14 +12,14 @@ export interface PartitionProgress {
   owner: string | undefined
   /** Orders before this offset are finished. */
   committed: number
-  /** Orders in the log. */
+  /** Number of orders in the log. */
   end: number
   inHand: InHand | undefined
   /** The cause that cut work off before its commit, if any: at-least-once delivery repeats that work. */
   cutOffBy: Event["_tag"] | undefined
 }
 
-/** The order that a handler works on now. */
+/** The order that a handler processes now. */
 export interface InHand {
   readonly offset: bigint
   readonly sinceMillis: number
@@ -30,14 +30,14 @@ export interface InHand {
 /** One retry topic. */
 export interface TierProgress {
   readonly delayMillis: number
-  /** When the orders that wait in it are due, the first one first. */
+  /** Due times of the waiting orders, the earliest first. */
   readonly dueMillis: Array<number>
 }
 
 /** The circuit breaker of an instance. */
 export interface BreakerProgress {
   readonly state: CircuitBreaker.State
-  /** When it looks again, while it is open. */
+  /** Time of the next trial, while it is open. */
   readonly looksAtMillis: number | undefined
 }
 
@@ -49,12 +49,12 @@ export interface Announcement {
 export interface Progress {
   readonly partitions: ReadonlyArray<PartitionProgress>
   readonly tiers: ReadonlyArray<TierProgress>
-  /** By instance, those that have ever opened. */
+  /** By instance; only breakers that have ever opened. */
   readonly breakers: ReadonlyMap<string, BreakerProgress>
   readonly announcements: ReadonlyArray<Announcement>
   readonly counts: Counts
   readonly announce: (text: string) => void
-  /** Where each order is in its topic. */
+  /** Position of each order in its topic. */
   readonly positions: ReadonlyMap<string, ConsumerRecord.RecordMetadata>
   readonly published: (id: string, metadata: ConsumerRecord.RecordMetadata) => void
   readonly observe: (instance: string, event: Event) => void
@@ -101,7 +101,7 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
       for (const [index, partition] of partitions.entries()) {
         if ("partition" in event && event.partition === index) {
           if (!isRetry) follow(partition, instance, event, nowMillis())
-          // Retry topics have the partitions of their source: what is cut off there belongs to the same orders.
+          // Retry topics have the partitions of their source, so the partition identifies the orders.
           else if (cutsOff(event)) partition.cutOffBy = event._tag
         }
         if (event._tag === "SessionCrashed" && partition.owner === instance) cutOff(partition, event)
@@ -110,11 +110,11 @@ export const make = (partitionCount: number, nowMillis: () => number): Progress 
   }
 }
 
-/** Orders that are committed in the database and not in the log yet. */
+/** Orders that are committed in the database and not yet in the log. */
 export const inOutbox = ({ counts, partitions }: Progress): number =>
   Math.max(0, counts.placed - partitions.reduce((sum, { end }) => sum + end, 0))
 
-/** Orders that are in the log and not committed by the group, or in a retry topic; one on its way between the two counts in both. */
+/** Orders in the log that the group has not committed, or that wait in a retry topic. An order that moves between the two counts twice. */
 export const waiting = ({ partitions, tiers }: Progress): number =>
   partitions.reduce((sum, { end, committed }) => sum + end - committed, 0) +
   tiers.reduce((sum, { dueMillis }) => sum + dueMillis.length, 0)
@@ -126,7 +126,7 @@ export const onTheirWay = ({ counts }: Progress): number =>
 /** The number in a retry topic's name; 0 for any other topic. */
 const tierOf = (topic: string): number => Number(/\.retry-(\d+)$/.exec(topic)?.[1] ?? 0)
 
-/** An order leaves the tier that it was in when it is finished there, and comes into another. */
+/** Moves an order out of the tier in which it was finished and into another one. */
 const followTiers = (
   tiers: ReadonlyArray<TierProgress>,
   event: Extract<Event, { readonly _tag: "Settled" }>,

@@ -1,10 +1,9 @@
 /**
- * Where the demo writes: a terminal, redrawn in place, or plain lines when nobody watches (no terminal, or `CI` is set). The only file that
- * knows escape codes.
+ * The output of the demo: a terminal that is redrawn in place, or plain lines without a terminal or when `CI` is set. Only this file uses escape codes.
  */
 const style = (code: number) => (text: string) => (isLive ? `\x1b[${code}m${text}\x1b[0m` : text)
 
-/** A terminal in which lines can be drawn again. */
+/** A terminal that can redraw lines. */
 export const isLive: boolean = process.stdout.isTTY === true && !process.env.CI
 
 export const bold = style(1)
@@ -20,17 +19,17 @@ export const print = (lines: ReadonlyArray<string>): void => {
 }
 
 export interface Canvas {
-  /** Replaces what was drawn before. */
+  /** Replaces the previous drawing. */
   readonly draw: (lines: ReadonlyArray<string>) => void
 }
 
-/** A region that starts at the cursor. Lines that do not fit into the terminal are cut off, so that the way back up is known. */
+/** A region that starts at the cursor. Lines longer than the terminal are cut off, so that the height of the region is known. */
 export const canvas = (): Canvas => {
   let height = 0
   return {
     draw: (lines) => {
       const visible = lines.slice(0, (process.stdout.rows ?? 24) - 1).map((line) => `${line}${clearRestOfLine}\n`)
-      // To the first column too: the terminal may have written ^C.
+      // Starts at the first column, since the terminal may have printed ^C.
       const up = height === 0 ? "" : `\r\x1b[${height}A`
       process.stdout.write(up + wrapOff + visible.join("") + wrapOn + clearBelow)
       height = visible.length

@@ -16,7 +16,7 @@ export const Order = Schema.Struct({
 })
 export type Order = typeof Order.Type
 
-/** Whether the bank charges the card as long as it is up; about any other, an order becomes a dead letter with or without an outage. */
+/** Whether the bank charges the card while it is up. Orders with any other card become dead letters, with or without an outage. */
 export const isChargeable = ({ card }: Order): boolean => card === "good" || card === "busy" || card === "slow"
 
 class GatewayDown extends Schema.TaggedError<GatewayDown>()("GatewayDown", { order: Schema.String }) {
@@ -34,9 +34,9 @@ class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { 
 export class Payments extends Context.Service<
   Payments,
   {
-    /** Charges the order and writes its payment, whose key is `id`. */
+    /** Charges the order and writes its payment with key `id`. */
     readonly charge: (order: Order, id: string) => Effect.Effect<void, GatewayDown | CardDeclined>
-    /** Whether the bank answers at all, from now on. */
+    /** Sets whether the bank answers at all. */
     readonly setDown: (isDown: boolean) => Effect.Effect<void>
   }
 >()("@eventbus/examples/demo/Payments") {
@@ -72,7 +72,7 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
     circuitBreaker: {
       slidingWindowSize: 20,
       minimumNumberOfCalls: 10,
-      // A card that nobody can charge comes back from the retry topics. It must not look like a bank that is down.
+      // An order with a card that no bank charges comes back from the retry topics. The breaker must not take it for a bank that is down.
       failureRateThreshold: 80,
       waitDurationInOpenState: "2 seconds",
       permittedNumberOfCallsInHalfOpenState: 3
@@ -81,15 +81,15 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
       GatewayDown: Route.retry,
       CardDeclined: Route.deadLetter("card declined")
     },
-    // The group learns of a new member with the next heartbeat.
+    // A short heartbeat, so that the group learns of a new member quickly.
     heartbeatInterval: "500 millis",
     sessionTimeout: "10 seconds"
   })
 
-/** Of the retry topics, the first one first. Short, so that a demo can wait for them. */
+/** Delays of the retry topics, the first tier first: short, so that a demo can wait for them. */
 export const retryDelaysMillis: ReadonlyArray<number> = [2_000, 4_000]
 
-/** A bank whose answer depends on the card, unless it is down. A busy one answers the third time that it is asked about an order. */
+/** A bank whose answer depends on the card, unless it is down. A busy bank answers the third request for an order. */
 const makeBank = () => {
   const asked = new Map<string, number>()
   let isDown = false
@@ -120,7 +120,7 @@ const makeBank = () => {
   }
 }
 
-/** Order number `index` as it arrives from outside: most are good, and some cannot even be read. */
+/** Order number `index` as it arrives: most orders are good, and some cannot be decoded. */
 export const arrival = (index: number, card: Order["card"] = cardOf(index)): Arrival => {
   const order: Order = { id: `o-${index}`, amount: 1 + ((index * 37) % 500), card }
   const text = JSON.stringify(order)

@@ -1,6 +1,6 @@
 /**
- * The plot of the demo: orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank goes down and comes
- * back, a deployment comes in the middle of the work, and the end.
+ * The scenario of the demo. Orders are placed in SQL transactions; a first instance handles them, a second one joins, the bank fails and recovers,
+ * and a deployment replaces an instance in the middle of the work.
  */
 import { Binding, EventBusConnector } from "@eventbus/core"
 import { Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
@@ -14,10 +14,10 @@ const flowing = 500
 const flowInterval = "33 millis"
 const slowOnes = 2 * partitions
 
-/** How many orders one partition gets when keys spread evenly. */
+/** Expected number of orders in one partition when keys spread evenly. */
 export const plannedPerPartition = Math.ceil((backlog + flowing + slowOnes) / partitions)
 
-/** Starts with the first order and ends when all instances have stopped. Interrupting it stops them gracefully too. */
+/** Runs from the first order until all instances have stopped. An interruption stops them gracefully, too. */
 export const tell = (progress: Progress) =>
   Effect.gen(function* () {
     const checkout = yield* Checkout
@@ -25,12 +25,12 @@ export const tell = (progress: Progress) =>
     const place = Effect.fnUntraced(function* (order: Arrival) {
       yield* checkout.place(order)
       counts.placed++
-      // Some customers change their mind before the COMMIT.
+      // Some customers cancel before the COMMIT.
       if (counts.placed % 20 > 0) return
       yield* checkout.abandon({ ...order, id: `${order.id}-again` })
       counts.rolledBack++
     })
-    /** One order for each partition that takes its bank 2.5 seconds. */
+    /** One order for each partition that takes the bank 2.5 seconds. */
     const placeSlow = (first: number) =>
       Effect.forEach(Array(partitions).keys(), (partition) => {
         const order = arrival(first + partition, "slow")
@@ -46,7 +46,7 @@ export const tell = (progress: Progress) =>
       Array(flowing).keys(),
       (index) => Effect.delay(place(arrival(backlog + index)), flowInterval),
       { discard: true }
-    ).pipe(Effect.forkScoped) // Of the story's scope: after Ctrl-C nothing is placed any more when the account is taken.
+    ).pipe(Effect.forkScoped) // The fiber belongs to the scope of the scenario, so that after Ctrl-C no order is placed during the account.
     yield* until(() => owned(progress, "app-1") === partitions)
     yield* Effect.sleep("3500 millis")
 
@@ -75,7 +75,7 @@ export const tell = (progress: Progress) =>
     Effect.scoped
   )
 
-/** The bank is down for a while: the breakers keep the orders from being used up against it. */
+/** The bank is down for a while. The breakers keep the orders from using up their attempts. */
 const outage = Effect.fnUntraced(function* (progress: Progress) {
   const payments = yield* Payments
   const states = () => Array.from(progress.breakers.values(), ({ state }) => state)
@@ -90,7 +90,7 @@ const outage = Effect.fnUntraced(function* (progress: Progress) {
   progress.announce("both breakers are closed")
 })
 
-/** One process of the application: a connector with the binding. Closing its scope is what SIGTERM does to a real one. */
+/** One process of the application: a connector with the binding. Closing its scope does what SIGTERM does to a real process. */
 const startInstance = Effect.fnUntraced(function* (progress: Progress, instance: string) {
   const { names } = yield* Cluster
   const watched = Layer.effectDiscard(
@@ -106,14 +106,14 @@ const startInstance = Effect.fnUntraced(function* (progress: Progress, instance:
 const owned = (progress: Progress, instance: string): number =>
   progress.partitions.filter(({ owner }) => owner === instance).length
 
-/** The instance whose handler works on the order now. */
+/** The instance whose handler processes the order now. */
 const inHandOf = (progress: Progress, id: string): string | undefined => {
   const position = progress.positions.get(id)
   const partition = position && progress.partitions[position.partition]
   return partition?.inHand?.offset === position?.offset ? partition?.owner : undefined
 }
 
-/** Waits for the picture to show it, for 30 seconds at most: what is missing then, the account tells. */
+/** Waits up to 30 seconds for a condition on the screen. The account reports anything that is missing after that. */
 const until = (condition: () => boolean): Effect.Effect<void> =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("50 millis") }),

@@ -1,5 +1,5 @@
 /**
- * How the demo looks: progress and account as lines of text.
+ * The text of the demo: progress and account as lines.
  */
 import type { Account, DeadLetterGroup } from "./account.ts"
 import {
@@ -15,7 +15,7 @@ import { blue, bold, dim, green, magenta, red, yellow } from "./screen.ts"
 const barWidth = 28
 const maxProblems = 20
 
-/** The whole picture. `planned` is how many orders one partition is likely to get: the length of a bar. */
+/** The whole screen. `planned` is the expected number of orders in one partition, which is the length of a bar. */
 export const picture = (
   progress: Progress,
   title: string,
@@ -45,13 +45,13 @@ export const heading = (title: string): string => `${bold("Event Bus Connector")
 export const announcement = ({ atMillis, text }: Announcement): string =>
   `  ${dim(`${seconds(atMillis).padStart(4)} s`)}  ${text}`
 
-/** The checkout's events: committed, and on their way. */
+/** The checkout's events: committed, and not yet published. */
 const placed = (progress: Progress): string => {
   const { placed, rolledBack } = progress.counts
   return `${placed} orders committed · ${rolledBack} rolled back · ${inOutbox(progress)} in the outbox`
 }
 
-/** Where the orders are, which adds up, and how often something was tried again. */
+/** The number of orders in each state, which add up to the total, and the number of retries. */
 export const totals = (progress: Progress): string => {
   const { placed, handled, retries, routed, deadLettered } = progress.counts
   const parts = [
@@ -82,7 +82,7 @@ const inHand = ({ inHand }: PartitionProgress, nowMillis: number): string => {
   return forMillis < 300 ? dim(`#${offset}`) : `#${offset} for ${seconds(forMillis)} s`
 }
 
-/** A retry topic, with a countdown to the order that is due first. */
+/** A retry topic with a countdown to the next due order. */
 const tierRow = ({ dueMillis, delayMillis }: TierProgress, index: number, nowMillis: number): string => {
   const [first] = dueMillis
   const next = first === undefined ? "" : ` · next due in ${seconds(Math.max(0, first - nowMillis))} s`
@@ -90,7 +90,7 @@ const tierRow = ({ dueMillis, delayMillis }: TierProgress, index: number, nowMil
   return `  retry-${index + 1}    ${dim(`after ${seconds(delayMillis)} s`)}  ${waiting}`
 }
 
-/** The circuit breakers that do not let everything through. */
+/** The circuit breakers that are not closed. */
 const breakers = ({ breakers }: Progress, nowMillis: number): string => {
   const notClosed = Array.from(breakers).filter(([, { state }]) => state !== "CLOSED")
   if (notClosed.length === 0) return dim("closed")
@@ -105,7 +105,7 @@ const colourOf = (owner: string | undefined) => (owner === undefined ? dim : own
 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)
 
-/** Where every order went. */
+/** The final state of every order. */
 export const accountLines = (account: Account, database: string, rolledBack: number): ReadonlyArray<string> => {
   const good = account.problems.length === 0
   return [
@@ -131,7 +131,7 @@ export const accountLines = (account: Account, database: string, rolledBack: num
 const entry = (label: string, count: number, note: string): string =>
   `  ${label.padEnd(34)}${String(count).padStart(5)}   ${dim(note)}`
 
-/** The outage has a count of its own: a card that nobody can charge becomes a dead letter without it, too. */
+/** The outage has its own line, since a card that no bank charges becomes a dead letter without an outage. */
 const deadLetterEntries = ({ deadLetterGroups, hopeless, outage }: Account): ReadonlyArray<string> =>
   deadLetterGroups.flatMap((group) => {
     const own = entry(`│   ${group.exception}`, group.count, explain(group))
@@ -146,7 +146,7 @@ const deadLetterEntries = ({ deadLetterGroups, hopeless, outage }: Account): Rea
 const sum = ({ paid, deadLettered, waiting }: Account): string =>
   [`${paid} paid`, `${deadLettered} dead-lettered`, ...(waiting > 0 ? [`${waiting} waiting`] : [])].join(" + ")
 
-/** How many after how many attempts; the first number is left out when it is all of them. */
+/** Numbers of dead letters by attempts. The first number is omitted when it is the total. */
 const explain = ({ reason, attempts }: DeadLetterGroup): string => {
   const parts = attempts.map(({ attempts, count }) => ({ count, text: afterAttempts(attempts) }))
   const told = parts.map(({ count, text }) => (parts.length === 1 ? text : `${count} ${text}`))

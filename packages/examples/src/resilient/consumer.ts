@@ -9,7 +9,7 @@ import { orderMessageHandler } from "./orderMessageHandler.ts"
 
 const file = fileURLToPath(new URL("appsettings.json", import.meta.url))
 
-/** The consumer that `appsettings.json` describes; what remains is the gateway and a Kafka. */
+/** The consumer of `appsettings.json`; it still needs the gateway and a Kafka. */
 export const Consumer = ResilientConsumer.layerFile(file, (schemaRegistryUrl) =>
   Effect.map(Avro.orJson(schemaRegistryUrl, OrderMessage), orderMessageHandler)
 ).pipe(Layer.provide(FetchHttpClient.layer))

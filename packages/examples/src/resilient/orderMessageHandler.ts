@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { OrderMessage } from "./orderMessage.ts"
 import { PaymentGateway } from "./paymentGateway.ts"
 
-/** One of three results for each order: done, later, or never. */
+/** One of three results for each order: success, retry or failure. */
 export const handle = Effect.fnUntraced(
   function* ({ value: { bank, amount } }: Delivery.Delivery<Uint8Array | null, OrderMessage>) {
     if (amount <= 0) {
@@ -20,7 +20,7 @@ export const handle = Effect.fnUntraced(
       )
     )
   },
-  // The offset and the retry topic are on every line of a handler.
+  // Every log line of a handler has the offset and the retry topic.
   (handled, { value }) => Effect.annotateLogs(handled, { orderId: value.orderId })
 )
 

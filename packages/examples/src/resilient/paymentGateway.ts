@@ -8,14 +8,14 @@ export class BankUnavailable extends Schema.TaggedError<BankUnavailable>()("Bank
   }
 }
 
-/** The service that the handler needs. A program brings a real one. */
+/** The service that the handler requires. A program provides a real one. */
 export class PaymentGateway extends Context.Service<
   PaymentGateway,
   {
     readonly charge: (bank: string, amount: number) => Effect.Effect<void, BankUnavailable>
   }
 >()("PaymentGateway") {
-  /** A stand-in, whose bank `south` never answers. */
+  /** A fake whose bank `south` never answers. */
   static readonly layer = Layer.succeed(PaymentGateway, {
     charge: (bank) => (bank === "south" ? Effect.fail(new BankUnavailable({ bank })) : Effect.void)
   })

@@ -11,8 +11,8 @@ import { PaymentGateway } from "./paymentGateway.ts"
 
 const embedded = Kafka.layer("orders", [
   ["ann", { orderId: "o-1", bank: "north", amount: 2000 }],
-  ["bob", { orderId: "o-2", bank: "south", amount: 500 }], // retried: its bank is down
-  ["eve", { orderId: "o-3", bank: "north", amount: 0 }] // to orders.error: no order
+  ["bob", { orderId: "o-2", bank: "south", amount: 500 }], // Retried, since its bank is down.
+  ["eve", { orderId: "o-3", bank: "north", amount: 0 }] // Goes to orders.error, since it is not an order.
 ])
 
 const Main = Orders.Consumer.pipe(Layer.provide(PaymentGateway.layer))
