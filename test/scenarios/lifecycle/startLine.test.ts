@@ -7,7 +7,7 @@ import * as Bus from "../bus.ts"
 
 const orders = { topic: "orders", groupId: "billing", value: Serde.string, handler: () => Effect.void }
 
-/** What the binding logs when its state changes. */
+/** The log lines of a binding's state changes. */
 const stateLines = Effect.fnUntraced(function* (
   binding: Binding.Binding<never>,
   commands: ReadonlyArray<"pause" | "resume" | "stop" | "start"> = []
