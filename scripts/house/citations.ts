@@ -72,7 +72,9 @@ const cases = ({ content }: Text): ReadonlyArray<Citation> =>
 /** `connector seed §4.7`, `connector seed §4.1 and §4.3`. A section without its seed is no rule. */
 const sections = ({ content }: Text): ReadonlyArray<Citation> => {
   const named = [
-    ...content.matchAll(/\b([A-Za-z][a-z]+(?: consumer| handling)?) seed,?\s§[\d.]*\d(?:(?:,| and|, and)\s§[\d.]*\d)*/g)
+    ...content.matchAll(
+      /\b([A-Za-z][a-z]+(?: consumer| handling)?) seed,?\s+(?:\* )?§[\d.]*\d(?:(?:,| and|, and)\s+(?:\* )?§[\d.]*\d)*/g
+    )
   ]
   const found = named.flatMap(({ 0: text, 1: seed, index }) =>
     [...text.matchAll(/§[\d.]*\d/g)].map(({ 0: section, index: inside }) => ({
