@@ -65,7 +65,7 @@ const atOnce: Decision = { inPlace: false, destination: { _tag: "NextTier" }, pe
 const toOperator: Decision = { inPlace: false, destination: { _tag: "Pause" }, permanent: true }
 const dropped: Decision = { inPlace: false, destination: { _tag: "Skip" }, permanent: true }
 
-/** What a route means. In plain JavaScript a rule may give anything: a value that is no route means the default. Copies what it keeps. */
+/** Turns a route into a decision. In plain JavaScript a rule may return anything: a value that is not a route means the default. The decision copies the route's values. */
 const decide = (route: unknown): Decision => {
   if (!Predicate.isObject(route)) return byDefault
   const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
@@ -95,7 +95,7 @@ const decide = (route: unknown): Decision => {
 
 type Rule<E> = Route.Route | ((error: E) => Route.Route)
 
-/** The binding's own rule for a typed failure. A rule that gives nothing is a rule nevertheless: it means the default. */
+/** The binding's own rule for a typed failure. A rule that returns nothing counts as the default. */
 const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure) => Route.Route | undefined) => {
   if (onError === undefined) return () => undefined
   // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.

@@ -1,5 +1,5 @@
 /**
- * The exception lists of a binding: from an error's name or message to a route. They are the last rule that is asked.
+ * The exception lists of a binding map an error's name or message to a route. They are the last rule.
  */
 import type { ExceptionLists, Pattern } from "../../Classifier.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
@@ -17,14 +17,14 @@ export const compile = (lists: ExceptionLists): ((failure: Failure) => Route.Rou
     ([pattern, tier]) => [ErrorPattern.parse(pattern), Route.retryThenTier(tier)] as const
   )
   return (failure) => {
-    const levels = [failure, ...failure.causes]
-    if (matchesAny(nonRetryable, levels)) return toDeadLetter
-    for (const level of levels) {
-      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, level))
+    const chain = [failure, ...failure.causes]
+    if (matchesAny(nonRetryable, chain)) return toDeadLetter
+    for (const error of chain) {
+      const skip = skips.find(([pattern]) => ErrorPattern.matches(pattern, error))
       if (skip !== undefined) return skip[1]
     }
-    if (matchesAny(retryable, levels)) return Route.retry
-    if (levels.some(isAuthentication)) return toDeadLetter
+    if (matchesAny(retryable, chain)) return Route.retry
+    if (chain.some(isAuthentication)) return toDeadLetter
     return retryable.length === 0 ? Route.retry : Route.nextTier
   }
 }
@@ -36,8 +36,8 @@ const authentication = /Authentication(Error|Exception|Failed|Failure)$/
 
 const isAuthentication = ({ className }: ErrorSummary): boolean => authentication.test(className)
 
-const matchesAny = (patterns: ReadonlyArray<ErrorPattern.ErrorPattern>, levels: ReadonlyArray<ErrorSummary>): boolean =>
-  levels.some((level) => patterns.some((pattern) => ErrorPattern.matches(pattern, level)))
+const matchesAny = (patterns: ReadonlyArray<ErrorPattern.ErrorPattern>, chain: ReadonlyArray<ErrorSummary>): boolean =>
+  chain.some((error) => patterns.some((pattern) => ErrorPattern.matches(pattern, error)))
 
 /** All mistakes of the lists of a binding with this many retry tiers. Empty: the lists can be used. */
 export const problems = (lists: ExceptionLists, tiers: number): ReadonlyArray<ConfigurationIssue> => {
