@@ -1,5 +1,8 @@
 /**
- * What a binding takes: its settings, with default, unit and range of each, and the handler.
+ * The options of a binding: its settings, each with unit, range and default, and its handler.
+ *
+ * A duration is a number of milliseconds or a text such as `"10 seconds"`. Names and defaults are those of the seed (connector seed §4.1), in code as in a file;
+ * `Defaults` holds the values. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
@@ -14,148 +17,151 @@ import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
 import type { NamingStrategy } from "./TopicName.ts"
 
-/** Settings that every binding takes. Only `topic` and `groupId` have no default. */
+/** Settings that every binding takes. Only `topic`, `groupId` and `value` have no default. */
 export interface Settings<K, V> {
-  /** The Kafka topic to read. */
+  /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
   readonly topic: string
-  /** The consumer group. */
+  /** The consumer group (Kafka: `group.id`). Not empty. */
   readonly groupId: string
-  /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there. Default `default`. */
+  /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there (connector seed §9). Default `default`. */
   readonly cluster?: string
   /** How to read keys. Default `Serde.bytes`: as they are. */
   readonly key?: Serde<K>
   /** How to read values. A value that cannot be read goes to the dead letter topic with its bytes; the handler never sees it. */
   readonly value: Serde<V>
   /**
-   * `MANUAL_IMMEDIATE` (default): a record's offset is committed before the next record of its partition starts.
-   * While a copy is on its way to a retry or dead letter topic, what is handled behind it waits for it with its commit, 10 000 records of a partition at
-   * most: a crash would repeat them.
-   * `MANUAL`: commits are merged and sent in the background, every `commitInterval`, and flushed on revoke, pause and stop.
+   * When offsets are committed. `MANUAL_IMMEDIATE` (default): before the next record of the partition starts. `MANUAL`: merged, in the background, every
+   * `commitInterval`; also on revoke, pause and stop (connector seed §4.8).
+   *
+   * While a copy is on its way to a retry or dead letter topic, the records behind it are handled and wait with their commit, at most 10 000 of a partition.
+   * A crash repeats them.
    */
   readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
-  /** How long `MANUAL` gathers finished offsets before it commits. Default 200 millis. */
+  /** How long `MANUAL` gathers finished offsets before it commits. 0 or more. Default 200 milliseconds. */
   readonly commitInterval?: Duration.Input
   /** Consumer sessions (group members) of this binding in this process, 1 or more. Default 1. */
   readonly concurrency?: number
-  /** Most records of one batch (`max.poll.records`), 1 or more. Default 50 for single, 200 for batch handlers. */
+  /** Most records of one batch (Kafka: `max.poll.records`), 1 or more. Default 50 for `SINGLE`, 200 for `BATCH`. */
   readonly maxPollRecords?: number
-  /** `max.poll.interval.ms`: 70 % of it is what handling one record (or batch) may take, backoff included. Default 10 minutes. */
+  /** Kafka: `max.poll.interval.ms`. Handling one record (or batch), waits between attempts included, may take 70 % of it (ruling 18). 1 ms or more. Default 10 minutes. */
   readonly maxPollInterval?: Duration.Input
-  /** `session.timeout.ms`; at least three times `heartbeatInterval`. Default 45 seconds. */
+  /** Kafka: `session.timeout.ms`. At least three times `heartbeatInterval`. Default 45 seconds. */
   readonly sessionTimeout?: Duration.Input
-  /** `heartbeat.interval.ms`. Default 10 seconds. */
+  /** Kafka: `heartbeat.interval.ms`. 1 ms or more. Default 10 seconds. */
   readonly heartbeatInterval?: Duration.Input
-  /** `rebalance.timeout.ms`: how long giving up a partition may take. Default 60 seconds. */
+  /** Kafka: `rebalance.timeout.ms`: the longest that giving up a partition may take. 1 ms or more. Default 60 seconds. */
   readonly rebalanceTimeout?: Duration.Input
   /**
-   * `fetch.max.wait.ms`, while a partition may be resumed: what that waits for at most. Shorter just after a pause, 500 millis at least while nothing is paused.
-   * Default 100 millis.
+   * Kafka: `fetch.max.wait.ms`: the longest that the broker may hold a fetch while a partition is paused, and so how late a resume can be. The wait is shorter
+   * just after a pause, and 500 milliseconds or more while nothing is paused. 0 or more. Default 100 milliseconds.
    */
   readonly fetchMaxWait?: Duration.Input
-  /** `max.partition.fetch.bytes`. Default 1 MiB. For retry topics at most 256 KiB, since what waits there is held in memory. */
+  /** Kafka: `max.partition.fetch.bytes`, 1 or more. Retry topics get at most 256 KiB, since their waiting records are held in memory. Default 1 MiB. */
   readonly maxPartitionFetchBytes?: number
-  /** Sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default false. */
+  /** True sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default false. */
   readonly staticMembership?: boolean
-  /** Where a group without a committed offset starts. Default `earliest`. An offset that is out of range always resumes at the earliest. */
+  /** Kafka: `auto.offset.reset`: where a group without a committed offset starts. An offset that is out of range always resumes at the earliest. Default `earliest`. */
   readonly autoOffsetReset?: "earliest" | "latest"
-  /** `isolation.level`. Default `read_committed`. */
+  /** Kafka: `isolation.level`. Default `read_committed`. */
   readonly isolationLevel?: "read_committed" | "read_uncommitted"
   /**
-   * What may overlap inside a partition. `partition` (default): nothing, one record at a time. `key`: records of different keys;
-   * the order per key is kept. `unordered`: everything. Offsets are committed by contiguous prefix in all three.
+   * The records of a partition that may be handled at the same time. `partition` (default): one record at a time. `key`: records of different keys; each key
+   * keeps its order. `unordered`: all. Offsets are committed up to the first unfinished record in all three.
    */
   readonly processingOrder?: "partition" | "key" | "unordered"
-  /** Handlers running at once over the whole binding in this process, 1 or more. Default: no bound for `partition`, 16 for the others. */
+  /** Handlers that run at once over the whole binding in this process, 1 or more. Default: no limit for `partition`, 16 for `key` and `unordered`. */
   readonly maxInFlight?: number
-  /** Records that a consumer may hold fetched but not handled, over all its partitions. Default 50 000. Fetching pauses there. */
+  /** Records that a consumer may hold fetched but not handled, over all its partitions, 1 or more. Fetching pauses there. Default 50 000. */
   readonly maxBufferedRecords?: number
-  /** The same in bytes. Default 16 MiB. */
+  /** Bytes that a consumer may hold fetched but not handled, over all its partitions, 1 or more. Fetching pauses there. Default 16 MiB. */
   readonly maxBufferedBytes?: number
   /**
-   * How a failing record is tried again, and which errors are (its exception lists). Default `RetryPolicy.tiered()`: 3 attempts in place and the seed's three
-   * retry topics, 10 seconds, 1 minute and 5 minutes (connector seed §4.1), as in a file. With `orderingMode: "STRICT"` the default is `RetryPolicy.blocking()`, which has
-   * attempts in place only.
+   * How a failing record is tried again, and which errors are tried at all (its exception lists). Default `RetryPolicy.tiered()`: 3 attempts in place and the
+   * seed's three retry topics, 10 seconds, 1 minute and 5 minutes, as in a file. With `orderingMode: "STRICT"` the default is `RetryPolicy.blocking()`, which has
+   * attempts in place and no retry topics.
    */
   readonly retry?: RetryPolicy
-  /** What errors without a rule in `onError` mean, defects included. It is asked before the exception lists of `retry`. Default: none. */
+  /** Decides about errors without a rule in `onError`, defects included. It is asked before the exception lists of `retry`. Default: none. */
   readonly classifier?: ExceptionClassifier
-  /** `STRICT` promises that no record overtakes another of its partition, ever: no tiers; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
+  /** `STRICT` promises that no record overtakes another of its partition, ever: it refuses retry topics; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
   readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
   /**
-   * What happens to a record whose attempts, in all tiers, are used up. `dead-letter` (default) publishes it to the dead letter topic.
-   * `halt` (STRICT only) keeps it: the partition is paused for reason `operator` until the binding is resumed, then it is tried again.
+   * The fate of a record that used up its attempts in all tiers. `dead-letter` (default) publishes it to the dead letter topic. `halt` (with `STRICT` only) keeps it:
+   * the partition is paused for reason `operator` until somebody resumes the binding, then the record is tried again.
    */
   readonly onExhausted?: "dead-letter" | "halt"
-  /** What runs around each call of the handler, the outermost first, within those of the program (`Interceptor.layer`). Default: nothing. */
+  /** Interceptors around each call of the handler, the outermost first. Those of the program (`Interceptor.layer`) stand outside of them. Default: none. */
   readonly interceptors?: ReadonlyArray<Interceptor>
   /**
-   * Headers that the handler sees beside those of the record, in `delivery.headers`: they replace ones of the same name, except for the connector's own three. The
-   * record, and copies of it, stay as they are. Called when the handler first looks at the headers; what it throws is a failure of the record. Default: none.
+   * Headers that the handler sees in `delivery.headers` beside those of the record. They replace headers of the same name, except for the connector's own three. The
+   * record and its copies stay as they are. It is called when the handler first looks at the headers; an error that it throws fails the record. Default: none.
    */
   readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
-  /** How derived topics are called. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */
+  /** The names of derived topics. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */
   readonly naming?: NamingStrategy
   /**
-   * `create` (default) makes missing retry and dead letter topics, with the source's partition count and replication; `wait` keeps the record until
-   * somebody else makes them; `require` checks at the start that they are there, and reads nothing before.
+   * How the connector deals with missing retry and dead letter topics. `create` (default) creates them, with the source's partition count and replication. `wait` keeps
+   * their records until somebody creates them. `require` checks at the start that they exist, and reads nothing before.
    */
   readonly missingTopics?: "create" | "wait" | "require"
-  /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. Default 30 seconds. */
+  /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. 0 or more. Default 30 seconds (connector seed §4.11). */
   readonly shutdownTimeout?: Duration.Input
-  /** Default true: building the layer starts the binding. */
+  /** Whether building the layer, or registering, starts the binding. Default true. */
   readonly autoStartup?: boolean
 }
 
-/** Settings with code of the user's in them, whose requirements `P` and `D` become the binding's. */
+/** Settings that hold code of the user. Its requirements, `P` and `D`, become the binding's. */
 export interface FailureOptions<P, D> {
   /** Stops handling while a dependency is down, instead of using up retries: see `CircuitBreaker`. Default: none. */
   readonly circuitBreaker?: CircuitBreaker.Options<P>
-  /** What becomes of dead letters, and how they look. Default `DeadLetter.storeOnly`. */
+  /** The strategy for dead letters, and how they look. Default `DeadLetter.storeOnly`. */
   readonly deadLetter?: DeadLetter<D>
 }
 
 /** The tags of an error type. */
 type Tags<E> = E extends { readonly _tag: infer T extends string } ? T : never
 
-/** A rule for every tag of `E`: a missing one is a compile error that names it. For errors without tags, a function. */
+/** A route, or a function from the error to one, for every tag of `E`: a missing tag is a compile error that names it. Errors without tags take a function. */
 export type OnError<E> =
   | { readonly [T in Tags<E>]: Route | ((error: Extract<E, { readonly _tag: T }>) => Route) }
   | ((error: E) => Route)
 
-/** What to do with the errors of the handler: demanded as soon as it can fail. */
+/** The types require `onError` as soon as the handler can fail. */
 type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never] ? unknown : { readonly onError: object })
 
-/** A handler that gets one record at a time. */
+/** A binding whose handler gets one record at a time. */
 export type Options<K, V, E, R> = Settings<K, V> & {
   /**
-   * `SINGLE` (default): offsets are acknowledged record by record. `BATCH`: up to `maxPollRecords` records of a partition form a batch;
-   * the handler still gets them one by one, offsets are acknowledged per batch.
+   * `SINGLE` (default): offsets are acknowledged record by record. `BATCH`: up to `maxPollRecords` records of a partition form a batch; the handler still gets
+   * them one by one, and offsets are acknowledged per batch (connector seed §4.4).
    */
   readonly listenerType?: "SINGLE" | "BATCH"
   /**
-   * For `BATCH`: when a record has used up its attempts. `SEEK_TO_FAILED` (default): what is finished is committed, the record takes
-   * its route, the rest is delivered as a new batch. `DLQ_AND_CONTINUE`: it is dead-lettered at once and the batch goes on.
+   * For `BATCH`: the fate of a batch when a record used up its attempts. `SEEK_TO_FAILED` (default): finished records are committed, the record takes its route, and
+   * the rest is delivered as a new batch. `DLQ_AND_CONTINUE`: the record is dead-lettered at once and the batch goes on.
    */
   readonly batchFailureStrategy?: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  /** Handles one record. Its success is the record's; a failure, a defect or a thrown error is one failed attempt. */
   readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
 } & Routed<E>
 
-/**
- * A handler that gets a whole batch per call. Failing with `BatchProcessing.from` or `.these` says which records failed; any other
- * failure means that none of the batch is known to be done, and when its attempts are used up the records are handed over one by one,
- * to find the one that fails.
- */
+/** A binding whose handler gets a whole batch per call. */
 export type BatchOptions<K, V, E, R> = Settings<K, V> & {
+  /**
+   * Handles up to `maxPollRecords` consecutive records of one partition. A failure with `BatchProcessing.from` or `.these` says which records failed. Every other
+   * failure means that no record of the batch is known to be done; when its attempts are used up, the handler gets the records one by one, to find the one that fails.
+   */
   readonly handleBatch: (batch: Batch<K, V>) => Effect.Effect<unknown, E | BatchProcessing, R>
 } & Routed<Exclude<E, BatchProcessing>>
 
 /**
- * A handler whose publishes (through `CurrentTransaction`) and the offsets of the records that it handled form one Kafka transaction. Up to
- * `maxPollRecords` records of a partition share one. `ackMode`, `commitInterval` and `processingOrder` do not apply.
+ * A binding whose publishes (through `CurrentTransaction`) and offsets form one Kafka transaction. Up to `maxPollRecords` records of a partition share one.
+ * `ackMode`, `commitInterval` and `processingOrder` do not apply.
  */
 export type TransactionalOptions<K, V, E, R> = Omit<
   Settings<K, V>,
   "ackMode" | "commitInterval" | "processingOrder"
 > & {
+  /** Handles one record within the transaction. A failed attempt aborts it and leaves nothing behind. */
   readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
 } & Routed<E>

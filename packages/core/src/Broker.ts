@@ -21,6 +21,7 @@ export type {
   GroupDescription,
   NewTopic,
   PartitionOffsets,
+  RequiredAcl,
   TopicDescription
 } from "./internal/port/admin.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Rules for errors whose type does not say where their record goes: defects, errors without a rule in `onError`, and lists from a file (connector seed
- * §4.6, §5).
+ * Rules for errors whose type does not say where their record goes: defects, errors without a rule in `onError`, and lists from a file (connector seed §4.6,
+ * connector seed §5).
  *
  * The first rule with an answer wins (ruling 58): the `onError` rule of a typed error, then the binding's `classifier`, then the exception lists of its
  * `RetryPolicy`. An error that no rule knows is tried again in place and then goes to the next retry tier. Every rule ends in a `Route`.
@@ -20,7 +20,7 @@ export type ExceptionRouting = "NEXT_TIER" | "SKIP_TO_TIER" | "DEAD_LETTER" | "P
 
 /** The seed's answer of a classifier (connector seed §5). */
 export interface ExceptionRoutingDecision {
-  /** What to do with the record. */
+  /** The decision about the record. */
   readonly routing: ExceptionRouting
   /** The retry tier for `SKIP_TO_TIER`, from 1; otherwise -1. */
   readonly targetTier: number

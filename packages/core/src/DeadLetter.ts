@@ -9,7 +9,7 @@
  */
 import { Duration, type Effect, Function, Option, Schema } from "effect"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
-import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
+import type { DeadLetterReason } from "./Failure.ts"
 import * as TopicName from "./TopicName.ts"
 
 /** Why a record is dead-lettered. A function of the settings may choose the topic by it. */

@@ -4,7 +4,7 @@
  * Headers are untrusted input: `read` never throws, and what is missing, malformed or out of range gets the default that its field names.
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
+import type { DeadLetterReason } from "./Failure.ts"
 import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { lastValues, type OwnHeaders, readOrigin } from "./internal/record/origin.ts"

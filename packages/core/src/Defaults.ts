@@ -1,9 +1,9 @@
 /**
  * The default of every setting of a binding, once. Code (`Binding.make`, `RetryPolicy`, `CircuitBreaker`, `DeadLetter`) and files (`@eventbus/config`) both read them
- * here. Where the connector seed names a default (§4.1, §4.9, §4.11), it is this one. Durations are in milliseconds, sizes in bytes.
+ * here. They are the seed's, where it names one (connector seed §4.1). Durations are in milliseconds, sizes in bytes.
  */
 
-/** Settings of a binding. What each of them means stands in `BindingOptions`. */
+/** Settings of a binding, which `BindingOptions.Settings` explains. */
 export const binding = {
   cluster: "default",
   listenerType: "SINGLE",
@@ -36,7 +36,7 @@ export const maxPollRecords = { SINGLE: 50, BATCH: 200 } as const
 /** `maxInFlight`, by `processingOrder`. Infinity: no limit beside one record per partition. */
 export const maxInFlight = { partition: Number.POSITIVE_INFINITY, key: 16, unordered: 16 } as const
 
-/** Attempts in place of one delivery (tier 0 of the seed). What each setting means stands in `RetryPolicy.BlockingOptions`. */
+/** Attempts in place of one delivery (tier 0 of the seed), which `RetryPolicy.BlockingOptions` explains. */
 export const blocking = {
   maxAttempts: 3,
   initialBackoffMillis: 100,
@@ -45,10 +45,10 @@ export const blocking = {
   jitter: 0.2
 } as const
 
-/** Settings of the retry tiers together. What each of them means stands in `RetryPolicy.TieredOptions`. */
+/** Settings of all retry tiers together, which `RetryPolicy.TieredOptions` explains. */
 export const retry = { equalDelays: "refuse", consumer: "shared" } as const
 
-/** One retry tier, beside its delay. What each setting means stands in `RetryPolicy.TierOptions`. */
+/** Settings of one retry tier beside its delay, which `RetryPolicy.TierOptions` explains. */
 export const tier = { maxAttempts: 3, concurrency: 1 } as const
 
 /** Delays of the retry tiers of a binding that names none, by `orderingMode`: 10 seconds, 1 minute and 5 minutes; none with `STRICT`, which forbids tiers. */
@@ -59,7 +59,7 @@ export const tierDelaysMillis: {
   readonly STRICT: ReadonlyArray<number>
 } = { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] }
 
-/** What each setting means stands in `CircuitBreaker.Options`. A binding in code has a breaker only with the option `circuitBreaker`, one in a file with `enabled`. */
+/** Settings of the circuit breaker, which `CircuitBreaker.Options` explains. A binding in code has a breaker only with the option `circuitBreaker`, one in a file with `enabled`. */
 export const circuitBreaker = {
   enabled: false,
   failureRateThreshold: 50,
@@ -74,7 +74,7 @@ export const circuitBreaker = {
   probeTimeoutMillis: 10_000
 } as const
 
-/** Dead letters: the strategy, the time for one alert, and what a replay takes. What each setting means stands in `DeadLetter`. */
+/** Settings of dead letters, which `DeadLetter` explains: the strategy, the time for one alert, and the limits of a replay. */
 export const deadLetter = {
   strategy: "STORE_ONLY",
   alertTimeoutMillis: 30_000,
@@ -83,5 +83,5 @@ export const deadLetter = {
   batchSize: 100
 } as const
 
-/** What each setting means stands in `IdempotencyStore.Options`. */
+/** Settings of idempotency, which `IdempotencyStore.Options` explains. */
 export const idempotency = { leaseMillis: 60_000, retentionMillis: 86_400_000 } as const

@@ -1,17 +1,17 @@
 /**
- * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these.
+ * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these events.
  *
- * Events are built only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
+ * The connector builds events only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
  */
+import type { RequiredAcl } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
+import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { Failure } from "./Failure.ts"
-import type { RequiredAcl } from "./internal/checks/acls.ts"
-import type { StrategyEvent } from "./internal/deadLetters/strategyEvents.ts"
-import type { PauseReason } from "./internal/partition/pauseReasons.ts"
-import type { DeadLetterReason } from "./internal/record/deadLetterHeaders.ts"
+import type { DeadLetterReason, Failure } from "./Failure.ts"
+import type { Report } from "./Replay.ts"
+import type { PauseReason } from "./Snapshot.ts"
 
 /**
  * How the delivery of a record ended.
@@ -26,9 +26,11 @@ export type Settlement = "Handled" | "Routed" | "DeadLettered" | "Skipped" | "Ha
 
 /** Where the copy of a record went. */
 export interface Target {
+  /** The retry or dead letter topic. */
   readonly topic: string
-  /** Set for a retry topic: the tier, and which delivery in it comes next, from 1. */
+  /** Set for a retry topic: the tier, from 1. */
   readonly tier?: number
+  /** Set for a retry topic: which delivery in the tier comes next, from 1. */
   readonly attempt?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
@@ -37,6 +39,7 @@ export interface Target {
 interface OfBinding {
   /** The alias of the binding's cluster. */
   readonly cluster: string
+  /** The name of the binding. */
   readonly binding: string
 }
 
@@ -51,97 +54,195 @@ interface OfPartition extends OfConsumer, TopicPartition {
 }
 
 interface OfRecord extends OfPartition {
+  /** The record as fetched. */
   readonly record: ConsumerRecord
 }
 
+/** The outcome of a strategy for dead letters. No event of it changes the fate of a record that is stored. */
+export type StrategyEvent =
+  /** The alert handler failed or died, or it was interrupted after its timeout. */
+  | {
+      readonly _tag: "AlertFailed"
+      /** The stored dead letter that the alert was about. */
+      readonly letter: DeadLetterRecord
+      /** The failure of the handler. */
+      readonly failure: Failure
+    }
+  /** The queue of alerts is full, and this alert was dropped. */
+  | { readonly _tag: "AlertDropped" }
+  /** The custom handler failed or died. The record stays in the topic, and the next one follows. */
+  | { readonly _tag: "LetterHandlerFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
+  /** A scheduled replay dealt with at least one record. */
+  | {
+      readonly _tag: "ScheduledReplay"
+      /** The counts of the replay. */
+      readonly report: Report
+    }
+  /** A scheduled replay, or the consumer of a custom handler, failed and retries. */
+  | {
+      readonly _tag: "StrategyFailed"
+      /** Why it failed. */
+      readonly error: BrokerError
+      /** When it tries again, in milliseconds from now. */
+      readonly retryInMillis: number
+    }
+
+/** One event. Every event names its cluster and binding; most name the consumer, the partition or the record that they are about. */
 export type EventBusEvent =
-  /** A lifecycle command, or a pause by breaker or operator, changed what the binding shows. */
+  /** A lifecycle command, or a pause by the breaker or an operator, changed what the binding shows. */
   | (OfBinding & {
       readonly _tag: "StateChanged"
+      /** The state before. */
       readonly from: ContainerState
+      /** The state now. */
       readonly to: ContainerState
+      /** The owners of a pause of the binding; empty when nothing pauses it. */
       readonly reasons: ReadonlyArray<PauseReason>
     })
+  /** The consumer has a session with the cluster. */
   | (OfConsumer & { readonly _tag: "SessionStarted" })
-  /** The client died, for the `attempt`th time (from 1) since it last held for a minute. It is started again after `restartInMillis`. */
+  /** The client died. The connector starts it again. */
   | (OfConsumer & {
       readonly _tag: "SessionCrashed"
+      /** Why it died. */
       readonly error: BrokerError
+      /** Which crash this is, from 1, since the last session that held for a minute. */
       readonly attempt: number
+      /** When the next session starts, in milliseconds from now. */
       readonly restartInMillis: number
     })
+  /** The consumer left its group, because the binding stopped. */
   | (OfConsumer & { readonly _tag: "SessionClosed" })
-  /** Code that does not yield kept the whole process from running for so long, heartbeats included: the group may have given the partitions away. */
+  /** Code that does not yield kept the whole process from running, heartbeats included: the group may have reassigned the partitions. */
   | (OfConsumer & {
       readonly _tag: "EventLoopBlocked"
+      /** How long nothing ran, in milliseconds. */
       readonly blockedMillis: number
+      /** `sessionTimeout`, in milliseconds: after so long without a heartbeat the group reassigns the partitions. */
       readonly sessionTimeoutMillis: number
     })
-  /** The topic cannot be read as things stand. The session waits for it, and goes on by itself when it can be. */
-  | (OfConsumer & { readonly _tag: "TopicUnavailable"; readonly topic: string; readonly error: BrokerError })
-  /** ACLs deny what the binding will need, as far as the cluster says. It goes on without, until it needs it; granting heals it. */
-  | (OfConsumer & { readonly _tag: "AclsMissing"; readonly acls: ReadonlyArray<RequiredAcl> })
-  /** More consumers than partitions: the rest get nothing. */
+  /** The topic cannot be read. The session waits for it, and goes on by itself when it can be read. */
+  | (OfConsumer & {
+      readonly _tag: "TopicUnavailable"
+      /** The topic. */
+      readonly topic: string
+      /** Why it cannot be read. */
+      readonly error: BrokerError
+    })
+  /** ACLs deny operations that the binding will need, as far as the cluster says. The binding goes on until it needs them; granting them is enough. */
+  | (OfConsumer & {
+      readonly _tag: "AclsMissing"
+      /** Every ACL that is missing. */
+      readonly acls: ReadonlyArray<RequiredAcl>
+    })
+  /** There are more consumers than partitions: the other consumers get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"
+      /** The main topic. */
       readonly topic: string
+      /** The consumers of the binding in this process. */
       readonly concurrency: number
+      /** The partitions of the topic. */
       readonly partitions: number
     })
-  /** The partition is ours; reading starts at `position`. */
-  | (OfPartition & { readonly _tag: "PartitionAssigned"; readonly position: bigint })
-  /** The partition is to be given up; work in progress is drained. */
+  /** The consumer owns the partition now. */
+  | (OfPartition & {
+      readonly _tag: "PartitionAssigned"
+      /** The offset where reading starts. */
+      readonly position: bigint
+    })
+  /** The consumer has to give the partition up; it drains work in progress first. */
   | (OfPartition & { readonly _tag: "PartitionRevoked" })
-  /** The partition was drained and given up; `committed` is where the next owner starts. */
-  | (OfPartition & { readonly _tag: "PartitionReleased"; readonly committed: bigint })
-  /** Somebody else may own the partition already; work in progress was cut off and nothing is committed. */
+  /** The consumer drained the partition and gave it up. */
+  | (OfPartition & {
+      readonly _tag: "PartitionReleased"
+      /** The committed offset, where the next owner starts. */
+      readonly committed: bigint
+    })
+  /** Another member may own the partition already; running handlers were interrupted and nothing is committed. */
   | (OfPartition & { readonly _tag: "PartitionLost" })
-  /** Offsets `from` (inclusive) to `to` (exclusive) are not in the log any more, or the log is not the one that was read: `gone` records were never seen (undefined: cannot be known). */
+  /** Offsets are not in the log any more, or the log is not the one that was read. */
   | (OfPartition & {
       readonly _tag: "RecordsGone"
+      /** The first offset that is gone. */
       readonly from: bigint
+      /** The offset behind the last one that is gone, where reading continues. */
       readonly to: bigint
+      /** How many records were never read; undefined when that cannot be known. */
       readonly gone: bigint | undefined
+      /** Why: the topic's retention, a new topic under the same name, or a committed offset that never existed. */
       readonly cause: "retention" | "log-replaced" | "invalid-commit"
     })
+  /** The partition is not fetched from now. */
   | (OfPartition & { readonly _tag: "FetchPaused"; readonly reasons: ReadonlyArray<PauseReason> })
+  /** The partition is fetched from again. */
   | (OfPartition & { readonly _tag: "FetchResumed" })
+  /** The delivery of a record began. */
   | (OfRecord & { readonly _tag: "Started" })
+  /** A call of the handler failed. */
   | (OfRecord & {
       readonly _tag: "AttemptFailed"
+      /** Which call of this delivery, from 1. */
       readonly attempt: number
+      /** Why it failed. */
       readonly failure: Failure
+      /** When the next attempt in place starts, in milliseconds from now; undefined when there is none. */
       readonly retryInMillis: number | undefined
     })
+  /** The delivery of a record ended. */
   | (OfRecord & {
       readonly _tag: "Settled"
+      /** How it ended. */
       readonly settlement: Settlement
+      /** Handler calls of this delivery. */
       readonly attempts: number
+      /** The last failure; undefined when the handler succeeded or was not called. */
       readonly failure: Failure | undefined
-      /** Set when it was routed or dead-lettered. */
+      /** Where the copy went. Set when the record was routed or dead-lettered. */
       readonly target: Target | undefined
     })
-  /** What the strategy for dead letters did, or could not do. None of it changes the fate of a record that is stored. */
+  /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
   /** The circuit breaker changed its state. */
   | (OfBinding & {
       readonly _tag: "BreakerChanged"
+      /** The state before. */
       readonly from: CircuitBreaker.State
+      /** The state now. */
       readonly to: CircuitBreaker.State
+      /** The new state, with the counts that led to the change. */
       readonly snapshot: CircuitBreaker.Snapshot
     })
-  /** A copy could not be published to a retry or dead letter topic; the record stays unfinished, and the publish is repeated. */
+  /** The broker refused a copy for a retry or dead letter topic. The record stays unfinished, and the publish is repeated. */
   | (OfRecord & {
       readonly _tag: "PublishFailed"
+      /** The topic of the copy. */
       readonly topic: string
+      /** Why the broker refused it. */
       readonly error: BrokerError
+      /** Which attempt to publish this copy, from 1. */
       readonly attempt: number
     })
-  | (OfPartition & { readonly _tag: "Committed"; readonly offset: bigint })
-  /** The machinery of a transaction failed; the partition goes on from what was committed, with a new producer. */
+  /** The group's offset of the partition moved. */
+  | (OfPartition & {
+      readonly _tag: "Committed"
+      /** The committed offset: the next one to read. */
+      readonly offset: bigint
+    })
+  /** A transaction failed. The partition goes on from the committed offset, with a new producer. */
   | (OfPartition & { readonly _tag: "TransactionFailed"; readonly error: BrokerError })
-  | (OfConsumer & { readonly _tag: "CommitFailed"; readonly error: BrokerError; readonly attempt: number })
-  /** The 70 % valve cut a batch or a handler short (`eventbus.poll.interval.safety.triggered`). */
+  /** A commit failed. It is repeated when that can help. */
+  | (OfConsumer & {
+      readonly _tag: "CommitFailed"
+      readonly error: BrokerError
+      /** Which attempt to commit, from 1. */
+      readonly attempt: number
+    })
+  /** A batch or a handler took 70 % of `maxPollInterval` and was cut short (`eventbus.poll.interval.safety.triggered`). */
   | (OfPartition & { readonly _tag: "ProcessingBudgetReached" })
-  /** A handler did not end within the drain bound and was interrupted; its record stays unfinished. */
-  | (OfPartition & { readonly _tag: "DrainTimedOut"; readonly unfinished: number })
+  /** Handlers did not end within `shutdownTimeout` and were interrupted; their records stay unfinished. */
+  | (OfPartition & {
+      readonly _tag: "DrainTimedOut"
+      /** Records that were in work. */
+      readonly unfinished: number
+    })

@@ -1,5 +1,5 @@
 /**
- * What is known of the failure of a handler. Classifiers decide by it; events and dead letters show it.
+ * The failure of a handler, as far as the connector knows it. Classifiers decide by it; events and dead letters show it.
  *
  * It has one shape for typed errors, defects and anything else that JavaScript code may throw (ruling 16).
  */

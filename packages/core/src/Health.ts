@@ -8,7 +8,7 @@
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
-import type { PauseReason } from "./internal/partition/pauseReasons.ts"
+import type { PauseReason } from "./Snapshot.ts"
 
 /** The status of all bindings together. */
 export type Status = "UP" | "DEGRADED" | "DOWN"

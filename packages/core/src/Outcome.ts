@@ -7,7 +7,7 @@
 import { Schema } from "effect"
 import * as Failure from "./internal/failure/failure.ts"
 
-/** What a result-based handler answers with. */
+/** The answer of a result-based handler. */
 export type Outcome = SuccessResult | RetryableResult | ErrorResult
 
 /** The record is done: its offset is committed, nothing is published. */

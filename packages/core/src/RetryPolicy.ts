@@ -19,7 +19,7 @@ export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()
       path: Schema.String,
       /** The value that was given, as text. */
       found: Schema.String,
-      /** What is allowed. */
+      /** The values that are allowed. */
       allowed: Schema.String
     })
   )

@@ -6,7 +6,6 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { PauseReason } from "./internal/partition/pauseReasons.ts"
 
 /**
  * How often the connector looks at partitions that no fetch tells about (paused, waiting, idle), so that lag and health are right. Read when the connector
@@ -15,6 +14,17 @@ import type { PauseReason } from "./internal/partition/pauseReasons.ts"
 export const WatchInterval = Context.Reference<Duration.Input>("@eventbus/core/Snapshot/WatchInterval", {
   defaultValue: () => "10 seconds"
 })
+
+/**
+ * Why a binding or a partition is paused (ruling 9). Each reason is set and cleared by its own owner.
+ *
+ * - `operator`: somebody paused the binding, or a record halted it.
+ * - `breaker`: the circuit breaker is open.
+ * - `delay`: the next record of a tier is not due yet.
+ * - `backpressure`: enough fetched records are waiting.
+ * - `shutdown`: the binding is stopping.
+ */
+export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown"
 
 /** A binding at one moment. */
 export interface BindingSnapshot {

@@ -5,9 +5,9 @@ import { advance, bytes, inTime, now, scenario, settle, text, until } from "../.
 import { RequestTimedOut } from "../../src/BrokerError.ts"
 import * as DeadLetter from "../../src/DeadLetter.ts"
 import type { DeadLetterRecord } from "../../src/DeadLetterRecord.ts"
+import type { StrategyEvent } from "../../src/EventBusEvent.ts"
 import * as Replay from "../../src/internal/deadLetters/replay.ts"
 import * as Strategy from "../../src/internal/deadLetters/strategy.ts"
-import type { StrategyEvent } from "../../src/internal/deadLetters/strategyEvents.ts"
 import * as Tiers from "../../src/internal/retry/tiers.ts"
 import * as TopicName from "../../src/TopicName.ts"
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as PauseReasons from "../../src/internal/partition/pauseReasons.ts"
+import type { PauseReason } from "../../src/Snapshot.ts"
 
 const every = ["operator", "breaker", "delay", "backpressure", "shutdown"] as const
 const change = fc.record({
@@ -8,13 +9,13 @@ const change = fc.record({
   reason: fc.constantFrom(...every)
 })
 
-const holdsTheFetchOnly = (reason: PauseReasons.PauseReason) => reason === "backpressure" || reason === "delay"
+const holdsTheFetchOnly = (reason: PauseReason) => reason === "backpressure" || reason === "delay"
 
 describe("pauseReasons", () => {
   it("ruling 9: agrees with a set of names; no reason sets or clears another", () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
-        const model = new Set<PauseReasons.PauseReason>()
+        const model = new Set<PauseReason>()
         let reasons = PauseReasons.empty
         for (const { kind, reason } of changes) {
           const others = PauseReasons.list(reasons).filter((other) => other !== reason)

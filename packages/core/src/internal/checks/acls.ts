@@ -1,16 +1,10 @@
 /** Compares the ACLs that a binding requires with those that the cluster grants, before the first record needs them. */
 import { Effect, Option } from "effect"
-import type { AclOperation, Admin, AuthorizedOperations } from "../../Broker.ts"
+import type { AclOperation, Admin, AuthorizedOperations, RequiredAcl } from "../../Broker.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { PlannedTopic } from "./planTypes.ts"
-
-export interface RequiredAcl {
-  readonly resource: "topic" | "group"
-  readonly name: string
-  readonly operation: AclOperation
-}
 
 /** The access that a binding requires to one topic. */
 export interface TopicAccess {

@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import type { Failure } from "../../Failure.ts"
+import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import type { Destination } from "../failure/classification.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -114,7 +114,7 @@ export const deadLetter = <R>(
   partition: Partition,
   record: ConsumerRecord,
   failed: FailedDelivery,
-  reason: DeadLetterHeaders.DeadLetterReason,
+  reason: DeadLetterReason,
   detail?: string
 ): ResultWithCopy => {
   const state = retryStateOf(context, partition, record)

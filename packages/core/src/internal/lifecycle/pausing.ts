@@ -2,9 +2,11 @@
  * Why a binding is paused, and its commands that pause and resume it. An operator pauses the whole binding or one tier, a record halts its partition, and the
  * circuit breaker pauses the binding. Each resumes only its own pause (rulings 9 and 62).
  */
+
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { type ContainerState, InvalidContainerState } from "../../EventBusError.ts"
+import type { PauseReason } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { EventHub } from "../observe/eventHub.ts"
@@ -42,7 +44,7 @@ export interface Pausing {
   readonly resumeTier: (tier: number) => Command
   readonly pausedTiers: () => ReadonlyArray<number>
   /** Why the binding is paused: `operator`, `breaker` or both. */
-  readonly pausedBy: () => ReadonlyArray<PauseReasons.PauseReason>
+  readonly pausedBy: () => ReadonlyArray<PauseReason>
   /** The reasons that pause a partition that was just assigned. */
   readonly reasonsFor: (partition: Partition) => PauseReasons.PauseReasons
   /** Halts a partition because of its record. The halt survives rebalances. */

@@ -4,10 +4,12 @@
  * The consumer loop puts chunks in and takes the partition away; a processor (sequential, lanes, batches) runs its stream. Nothing here yields
  * while it changes state, so no lock is needed.
  */
+
 import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
 import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
+import type { PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/concurrencySlots.ts"
@@ -168,11 +170,11 @@ export class Partition implements Committable {
     return PauseReasons.fetchAllowed(this.#reasons)
   }
 
-  addReason(reason: PauseReasons.PauseReason): void {
+  addReason(reason: PauseReason): void {
     this.setReasons(PauseReasons.add(this.#reasons, reason))
   }
 
-  removeReason(reason: PauseReasons.PauseReason): void {
+  removeReason(reason: PauseReason): void {
     this.setReasons(PauseReasons.remove(this.#reasons, reason))
   }
 

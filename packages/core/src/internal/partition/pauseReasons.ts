@@ -4,14 +4,7 @@
  * A set is a bit mask, so that taking one more look at it costs nothing on the hot path.
  */
 
-/**
- * - `operator`: somebody paused the binding (or a record halted it).
- * - `breaker`: the circuit breaker is open.
- * - `delay`: the next record of a tier is not due yet.
- * - `backpressure`: enough fetched records are waiting.
- * - `shutdown`: the binding is stopping.
- */
-export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown"
+import type { PauseReason } from "../../Snapshot.ts"
 
 /** A set of reasons. */
 export type PauseReasons = number

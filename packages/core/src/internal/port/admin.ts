@@ -69,6 +69,16 @@ export type AclOperation =
   | "AlterConfigs"
   | "IdempotentWrite"
 
+/** An ACL that a binding needs: an operation on a topic or a group. */
+export interface RequiredAcl {
+  /** The kind of the resource. */
+  readonly resource: "topic" | "group"
+  /** The name of the topic, or the id of the group. */
+  readonly name: string
+  /** The operation to allow. */
+  readonly operation: AclOperation
+}
+
 /** The operations that this user may do (KIP-430). A cluster without ACLs grants everything. */
 export interface AuthorizedOperations {
   /** On the cluster as a whole; undefined when it does not say. `Create` here is for any topic. */

@@ -2,12 +2,9 @@
  * The headers of a dead letter: the user's own headers, then what happened to the record (rulings 14, 20 and 22).
  */
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
-import type { Failure } from "../../Failure.ts"
+import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import type { Undecodable } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
-
-/** Why a record was dead-lettered. `MANUAL`: by a command, or by an explicit decision of the handler. */
-export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL"
 
 /** Where a record was read first. A record of the main topic is its own origin. */
 export interface Origin extends TopicPartition {

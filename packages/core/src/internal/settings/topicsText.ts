@@ -4,7 +4,7 @@
 import { Duration } from "effect"
 import type { BindingDefinition } from "./bindingDefinition.ts"
 
-/** What the sentence is about. */
+/** The part of a binding that the sentence names. */
 export type Topics = Pick<BindingDefinition<unknown>, "topic" | "tiers" | "deadLetterTopic" | "missingTopics">
 
 /** `It reads 'orders', retries over 'orders.retry-1' (10s) and sends dead letters to 'orders.DLT'; missing topics are created`. */
