@@ -2,8 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import * as CircuitBreaker from "../../src/CircuitBreaker.ts"
-import * as BreakerGate from "../../src/internal/slots/breakerGate.ts"
+import * as BreakerPermits from "../../src/internal/slots/breakerPermits.ts"
 import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
+import { DeliveryContext } from "../../src/internal/slots/deliveryContext.ts"
+import type { StartGate } from "../../src/internal/slots/startGate.ts"
+import { keeping, once } from "./deliveries.ts"
 
 /** An open gate. A fiber yields between its check and its wait; `meanwhile` runs at that point. */
 const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => void = () => {}) => {
@@ -25,15 +28,15 @@ const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
 describe("a fiber that begins to wait checks its condition again", () => {
   const slots = Effect.gen(function* () {
-    const made = ConcurrencySlots.make(1, yield* Clock.Clock)
+    const limits = { slots: [ConcurrencySlots.make(1)], breaker: undefined, clock: yield* Clock.Clock }
     const leaves = Latch.makeUnsafe(false)
     yield* Effect.forkChild(
-      made.within(gateOf(), ConcurrencySlots.deliveryFrom(0), () => leaves.await),
+      once(limits, gateOf(), () => leaves.await),
       { startImmediately: true }
     )
-    const enter = (gate: ConcurrencySlots.StartGate) =>
+    const enter = (gate: StartGate) =>
       Effect.gen(function* () {
-        const fiber = yield* Effect.forkChild(made.within(gate, ConcurrencySlots.deliveryFrom(0), () => Effect.void))
+        const fiber = yield* Effect.forkChild(once(limits, gate, () => Effect.void))
         yield* settle
         return fiber.pollUnsafe()?._tag
       })
@@ -74,13 +77,13 @@ describe("a fiber that begins to wait checks its condition again", () => {
     it.effect(name, () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
-        const permits = BreakerGate.make(breaker, yield* Clock.Clock)
+        const limits = { slots: [], breaker: BreakerPermits.make(breaker), clock: yield* Clock.Clock }
         yield* breaker.forceOpen
         const gate = gateOf((own) => {
           if (meanwhile === "reset") Effect.runSync(breaker.reset)
           if (meanwhile === "stop") own.stopping = own.ending = true
         })
-        const fiber = yield* Effect.forkChild(permits.within(gate, ConcurrencySlots.deliveryFrom(0), () => Effect.void))
+        const fiber = yield* Effect.forkChild(once(limits, gate, () => Effect.void))
         yield* settle
         expect(fiber.pollUnsafe()?._tag).toBe(outcome)
       }).pipe(Effect.scoped)
@@ -92,13 +95,13 @@ describe("a fiber that begins to wait checks its condition again", () => {
     () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
-        const permits = BreakerGate.make(breaker, yield* Clock.Clock)
-        const delivery = ConcurrencySlots.deliveryFrom(0)
-        const fails = permits.within(gateOf(), delivery, () => Effect.fail("down"))
+        const limits = { slots: [], breaker: BreakerPermits.make(breaker), clock: yield* Clock.Clock }
+        const delivery = new DeliveryContext(limits, 0)
+        const fails = delivery.admit(gateOf(), () => Effect.fail("down"))
         expect(yield* Effect.flip(fails)).toBe("down")
         yield* breaker.forceOpen
         let calls = 0
-        const again = permits.within({ ...gateOf(), mayWait: false }, delivery, () => Effect.sync(() => calls++))
+        const again = delivery.admit({ ...gateOf(), mayWait: false }, () => Effect.sync(() => calls++))
         expect((yield* Effect.exit(again))._tag).toBe("Failure")
         expect(calls).toBe(0)
       }).pipe(Effect.scoped)
@@ -106,10 +109,8 @@ describe("a fiber that begins to wait checks its condition again", () => {
 })
 
 describe("a slot lease that is kept from handler to handler", () => {
-  const deliveryAt = ConcurrencySlots.deliveryFrom
-
   const turns = Effect.gen(function* () {
-    const made = ConcurrencySlots.make(1, yield* Clock.Clock)
+    const limits = { slots: [ConcurrencySlots.make(1)], breaker: undefined, clock: yield* Clock.Clock }
     const calls: Array<string> = []
     /** Somebody who waits for the place, and has it until told to leave. */
     const waiter = (name: string) =>
@@ -120,21 +121,21 @@ describe("a slot lease that is kept from handler to handler", () => {
             Effect.sync(() => calls.push(name)),
             leaves.await
           )
-        yield* Effect.forkChild(made.within(gateOf(), deliveryAt(0), run), { startImmediately: true })
+        yield* Effect.forkChild(once(limits, gateOf(), run), { startImmediately: true })
         return leaves
       })
-    return { made, lease: made.lease(gateOf()), waiter, calls }
+    return { limits, lease: keeping(limits, gateOf()), waiter, calls }
   })
 
   it.effect("it lasts a millisecond while another partition waits, even when the clock is set meanwhile", () =>
     Effect.gen(function* () {
       for (const laterMillis of [101, 50]) {
         const { lease, waiter, calls } = yield* turns
-        expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
+        expect(lease.takes(100)).toBe(true)
         yield* waiter("other")
-        expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
+        expect(lease.takes(100)).toBe(true)
         expect(calls).toEqual([])
-        expect(lease.tryAcquire(deliveryAt(laterMillis))).toBe(false)
+        expect(lease.takes(laterMillis)).toBe(false)
         yield* settle
         expect(calls).toEqual(["other"])
       }
@@ -144,7 +145,7 @@ describe("a slot lease that is kept from handler to handler", () => {
   it.effect("it lasts as long as no other partition waits", () =>
     Effect.gen(function* () {
       const { lease, waiter, calls } = yield* turns
-      for (let millis = 0; millis < 5; millis++) expect(lease.tryAcquire(deliveryAt(millis))).toBe(true)
+      for (let millis = 0; millis < 5; millis++) expect(lease.takes(millis)).toBe(true)
       lease.release()
       lease.release()
       yield* waiter("first")
@@ -155,10 +156,10 @@ describe("a slot lease that is kept from handler to handler", () => {
 
   it.effect("a waiter also keeps its slot, from the time that it got it", () =>
     Effect.gen(function* () {
-      const { made, lease, waiter, calls } = yield* turns
+      const { limits, lease, waiter, calls } = yield* turns
       const leaves = yield* waiter("first")
       const fiber = yield* Effect.forkChild(
-        lease.within(deliveryAt(0), () => Effect.sync(() => calls.push("turn"))),
+        lease.waits(0, () => Effect.sync(() => calls.push("turn"))),
         { startImmediately: true }
       )
       yield* TestClock.adjust("20 millis")
@@ -166,10 +167,10 @@ describe("a slot lease that is kept from handler to handler", () => {
       leaves.openUnsafe()
       yield* settle
       yield* waiter("last")
-      expect(made.lease(gateOf()).tryAcquire(deliveryAt(20))).toBe(false)
-      expect(lease.tryAcquire(deliveryAt(20))).toBe(true)
+      expect(keeping(limits, gateOf()).takes(20)).toBe(false)
+      expect(lease.takes(20)).toBe(true)
       expect(calls).toEqual(["first", "turn"])
-      expect(lease.tryAcquire(deliveryAt(21))).toBe(false)
+      expect(lease.takes(21)).toBe(false)
       yield* settle
       expect(calls).toEqual(["first", "turn", "last"])
     })
@@ -178,24 +179,24 @@ describe("a slot lease that is kept from handler to handler", () => {
   it.effect("work of the next holder does not count as the waiter's time, and lasts at most a lease", () =>
     Effect.gen(function* () {
       let nowMillis = 100
-      const made = ConcurrencySlots.make(1, { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis })
+      const clock = { ...(yield* Clock.Clock), currentTimeMillisUnsafe: () => nowMillis }
+      const limits = { slots: [ConcurrencySlots.make(1)], breaker: undefined, clock }
       const calls: Array<string> = []
       /** Handlers that keep the event loop for 50 milliseconds each, until there are no more. */
       const handles = (name: string, count: number) => {
-        const lease = made.lease(gateOf())
-        const once = Effect.suspend(() => {
-          const delivery = deliveryAt(nowMillis)
-          const run = () =>
+        const lease = keeping(limits, gateOf())
+        const one = Effect.suspend(() =>
+          lease.handles(nowMillis, () =>
             Effect.sync(() => {
               nowMillis += 50
-              calls.push(`${name} ${nowMillis - delivery.startedMillis}`)
+              calls.push(`${name} ${lease.delivery.spentMillis()}`)
             })
-          return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
-        })
-        return { lease, all: Effect.ensuring(Effect.repeat(once, { times: count - 1 }), Effect.sync(lease.release)) }
+          )
+        )
+        return { lease, all: Effect.ensuring(Effect.repeat(one, { times: count - 1 }), Effect.sync(lease.release)) }
       }
       const first = handles("a", 2)
-      expect(first.lease.tryAcquire(deliveryAt(nowMillis))).toBe(true)
+      expect(first.lease.takes(nowMillis)).toBe(true)
       yield* Effect.forkChild(handles("b", 3).all, { startImmediately: true })
       nowMillis++
       yield* first.all
@@ -207,7 +208,7 @@ describe("a slot lease that is kept from handler to handler", () => {
   it.effect("the previous holder reports its record's outcome before the next one runs", () =>
     Effect.gen(function* () {
       const { lease, waiter, calls } = yield* turns
-      expect(lease.tryAcquire(deliveryAt(100))).toBe(true)
+      expect(lease.takes(100)).toBe(true)
       yield* waiter("other")
       lease.release()
       expect(calls).toEqual([])
@@ -218,16 +219,16 @@ describe("a slot lease that is kept from handler to handler", () => {
 
   it.effect("nothing is handled in the lease while its partition is paused or stops", () =>
     Effect.gen(function* () {
-      const { made } = yield* turns
+      const { limits } = yield* turns
       const gate = gateOf()
-      const lease = made.lease(gate)
-      expect(lease.tryAcquire(deliveryAt(0))).toBe(true)
+      const lease = keeping(limits, gate)
+      expect(lease.takes(0)).toBe(true)
       gate.open = false
-      expect(lease.tryAcquire(deliveryAt(0))).toBe(false)
+      expect(lease.takes(0)).toBe(false)
       gate.open = true
-      expect(lease.tryAcquire(deliveryAt(0))).toBe(true)
+      expect(lease.takes(0)).toBe(true)
       gate.stopping = true
-      expect(lease.tryAcquire(deliveryAt(0))).toBe(false)
+      expect(lease.takes(0)).toBe(false)
     })
   )
 
@@ -236,21 +237,20 @@ describe("a slot lease that is kept from handler to handler", () => {
     () =>
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
-        const both = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), ConcurrencySlots.make(1, clock))
+        const both = { slots: [ConcurrencySlots.make(1), ConcurrencySlots.make(1)], breaker: undefined, clock }
         const calls: Array<string> = []
         /** One handler after the other, which takes a millisecond each. */
         const runsTwice = (name: string) => {
-          const lease = both.lease(gateOf())
-          const once = Effect.suspend(() => {
-            const delivery = deliveryAt(clock.currentTimeMillisUnsafe())
-            const run = () =>
+          const lease = keeping(both, gateOf())
+          const one = Effect.suspend(() =>
+            lease.handles(clock.currentTimeMillisUnsafe(), () =>
               Effect.delay(
                 Effect.sync(() => calls.push(name)),
                 "1 millis"
               )
-            return lease.tryAcquire(delivery) ? run() : lease.within(delivery, run)
-          })
-          return Effect.ensuring(Effect.andThen(once, once), Effect.sync(lease.release))
+            )
+          )
+          return Effect.ensuring(Effect.andThen(one, one), Effect.sync(lease.release))
         }
         yield* Effect.forkChild(runsTwice("a"))
         yield* Effect.forkChild(runsTwice("b"))
@@ -265,20 +265,21 @@ describe("a slot lease that is kept from handler to handler", () => {
   it.effect("a fiber that waits out a pause holds no slot, whichever it waited for when the pause began", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const all = ConcurrencySlots.make(1, clock)
-      const tier = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), all)
+      const slots = ConcurrencySlots.make(1)
+      const all = { slots: [slots], breaker: undefined, clock }
+      const tier = { ...all, slots: [ConcurrencySlots.make(1), slots] }
       const calls: Array<string> = []
       const called = (name: string) => () => Effect.sync(() => calls.push(name))
       const leaves = Latch.makeUnsafe(false)
       yield* Effect.forkChild(
-        all.within(gateOf(), deliveryAt(0), () => leaves.await),
+        once(all, gateOf(), () => leaves.await),
         { startImmediately: true }
       )
       const resumed = Latch.makeUnsafe(false)
       const paused = { ...gateOf(), runnable: resumed.await }
-      yield* Effect.forkChild(tier.within(paused, deliveryAt(0), called("paused")), { startImmediately: true })
+      yield* Effect.forkChild(once(tier, paused, called("paused")), { startImmediately: true })
       paused.open = false
-      yield* Effect.forkChild(tier.within(gateOf(), deliveryAt(0), called("other")), { startImmediately: true })
+      yield* Effect.forkChild(once(tier, gateOf(), called("other")), { startImmediately: true })
       leaves.openUnsafe()
       yield* settle
       expect(calls).toEqual(["other"])
@@ -293,18 +294,17 @@ describe("a slot lease that is kept from handler to handler", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const breaker = yield* CircuitBreaker.make()
-      const permits = BreakerGate.permitsAsSlots(BreakerGate.make(breaker, clock))
-      const all = ConcurrencySlots.nested(ConcurrencySlots.make(1, clock), permits)
+      const all = { slots: [ConcurrencySlots.make(1)], breaker: BreakerPermits.make(breaker), clock }
       const calls: Array<string> = []
       const called = (name: string) => () => Effect.sync(() => calls.push(name))
       yield* breaker.forceOpen
       const resumed = Latch.makeUnsafe(false)
       const paused = { ...gateOf(), runnable: resumed.await }
-      yield* Effect.forkChild(all.within(paused, deliveryAt(0), called("paused")), { startImmediately: true })
+      yield* Effect.forkChild(once(all, paused, called("paused")), { startImmediately: true })
       paused.open = false
       yield* breaker.reset
       yield* settle
-      yield* all.within(gateOf(), deliveryAt(0), called("other"))
+      yield* once(all, gateOf(), called("other"))
       expect(calls).toEqual(["other"])
       paused.open = true
       resumed.openUnsafe()

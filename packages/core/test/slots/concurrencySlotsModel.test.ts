@@ -3,6 +3,7 @@ import { Clock, Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as ConcurrencySlots from "../../src/internal/slots/concurrencySlots.ts"
+import { keeping, once } from "./deliveries.ts"
 
 const mostly = fc.constantFrom(true, true, true, false)
 
@@ -10,7 +11,7 @@ const mostly = fc.constantFrom(true, true, true, false)
 const party = fc.record({
   handlerMillis: fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 4 }),
   isTier: mostly,
-  keepsItsPlace: mostly,
+  keepsItsSlot: mostly,
   beginsMillis: fc.nat({ max: 3 }),
   stopsMillis: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat({ max: 10 }) })
 })
@@ -37,13 +38,14 @@ const makeGate = () => {
 const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; readonly all: number }) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
-    const inner = ConcurrencySlots.make(most.all, clock)
-    const tier = ConcurrencySlots.nested(ConcurrencySlots.make(most.tier, clock), inner)
+    const slots = ConcurrencySlots.make(most.all)
+    const inner = { slots: [slots], breaker: undefined, clock }
+    const tier = { ...inner, slots: [ConcurrencySlots.make(most.tier), slots] }
     const running = { tier: 0, all: 0 }
-    const start = ({ handlerMillis, isTier, keepsItsPlace, beginsMillis, stopsMillis }: Party) => {
-      const slots = isTier ? tier : inner
+    const start = ({ handlerMillis, isTier, keepsItsSlot, beginsMillis, stopsMillis }: Party) => {
+      const limits = isTier ? tier : inner
       const gate = makeGate()
-      const lease = slots.lease(gate)
+      const lease = keeping(limits, gate)
       let handled = 0
       const handle = (millis: number) =>
         Effect.gen(function* () {
@@ -63,11 +65,13 @@ const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; re
         )
       const one = (millis: number) =>
         Effect.suspend(() => {
-          const delivery = ConcurrencySlots.deliveryFrom(clock.currentTimeMillisUnsafe())
-          if (!keepsItsPlace) return slots.within(gate, delivery, () => handle(millis))
-          return lease.tryAcquire(delivery) ? handle(millis) : lease.within(delivery, () => handle(millis))
+          if (!keepsItsSlot) return once(limits, gate, () => handle(millis))
+          return lease.handles(clock.currentTimeMillisUnsafe(), () => handle(millis))
         })
-      const context = Effect.ensuring(Effect.forEach(handlerMillis, one, { discard: true }), Effect.sync(lease.release))
+      const handlesAll = Effect.ensuring(
+        Effect.forEach(handlerMillis, one, { discard: true }),
+        Effect.sync(lease.release)
+      )
       const stopping =
         stopsMillis === undefined
           ? Effect.void
@@ -77,7 +81,7 @@ const runAll = (parties: ReadonlyArray<Party>, most: { readonly tier: number; re
             )
       return Effect.gen(function* () {
         yield* Effect.forkChild(stopping)
-        const fiber = yield* Effect.forkChild(Effect.delay(context, beginsMillis))
+        const fiber = yield* Effect.forkChild(Effect.delay(handlesAll, beginsMillis))
         return { fiber, handled: () => handled }
       })
     }

@@ -16,8 +16,8 @@ import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { Receiver } from "../record/decoding.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import type { BreakerGate } from "../slots/breakerGate.ts"
-import type { ConcurrencySlots, DeliveryContext } from "../slots/concurrencySlots.ts"
+import type { ConcurrencyLimits } from "../slots/concurrencyLimits.ts"
+import type { DeliveryContext } from "../slots/deliveryContext.ts"
 
 export interface ConsumerContext<R> {
   readonly definition: BindingDefinition<R>
@@ -37,15 +37,14 @@ export interface ConsumerContext<R> {
   readonly copyPublisher: CopyPublisher
   /** Told of each dead letter that is stored; undefined when nobody wants to know. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
-  readonly breaker: BreakerGate | undefined
   /** The group that the session is in. */
   readonly groupId: string
   /** A record halted its partition: the binding shows it, and knows it when the partition comes back. */
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
-  /** The binding's `maxInFlight`, and a tier's `concurrency`. */
-  readonly slots: ConcurrencySlots
+  /** The binding's `maxInFlight` and circuit breaker, and a tier's `concurrency`. */
+  readonly limits: ConcurrencyLimits
 }
 
 /** Stands first in the events: engines copy an object by far the fastest into an empty one. */
@@ -93,14 +92,10 @@ export const reportHandledAtOnce = (
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
 
-/** What a delivery has used up of its processing budget. Not finite while it waits for something that is not handling. */
-export const spentMillis = (context: ConsumerContext<unknown>, delivery: DeliveryContext): number =>
-  context.clock.currentTimeMillisUnsafe() - delivery.startedMillis
-
 /** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
 export const reportCall = (context: ConsumerContext<unknown>, delivery: DeliveryContext, beforeMillis = 0): void => {
   if (!context.metrics.enabled) return
-  context.metrics.handlerReturned(spentMillis(context, delivery) - beforeMillis)
+  context.metrics.handlerReturned(delivery.spentMillis() - beforeMillis)
 }
 
 export const reportAttemptFailed = (

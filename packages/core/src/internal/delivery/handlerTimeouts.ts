@@ -31,16 +31,17 @@ export const run = (
     let next: number | undefined
     for (const partition of partitions()) {
       // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
-      for (const { delivery, interrupt } of Array.from(partition.guarded)) {
+      for (const { delivery, cutOff } of Array.from(partition.guarded)) {
         // What has begun since the last look did so, most likely, by the clock as it is now.
-        if (delivery.startedMillis < lookedMillis || delivery.startedMillis > now) delivery.startedMillis += setMillis
-        const rest = delivery.startedMillis + budget - now
+        const { startedMillis } = delivery
+        if (startedMillis < lookedMillis || startedMillis > now) delivery.wallClockWasSet(setMillis)
+        const rest = delivery.remainingMillis(budget, now)
         if (rest > 0) {
           next = Math.min(next ?? Math.min(budget, longestLookMillis), rest)
           continue
         }
         report(context, partition, { _tag: "ProcessingBudgetReached" })
-        interrupt()
+        cutOff()
       }
     }
     return next

@@ -3,37 +3,142 @@
  *
  * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
  * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
- * so a stuck key becomes back-pressure. A stop lets the records end that have a started one behind them: the prefix then covers everything that was
+ * so that a stuck key becomes back-pressure. A stop lets those records end that have a started one behind them: the prefix then covers everything that was
  * handled, and the next owner repeats nothing. Behind a record that is given up there is no such prefix, and none begins.
  */
-import { Effect, Exit, FiberSet, Latch, type Scope } from "effect"
+import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
-import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult } from "../record/deliveryResult.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
-import { type DeliveryContext, deliveryFrom, type StartGate } from "../slots/concurrencySlots.ts"
-import { missedSlot, settleFailed, settleUndecodable, waitsForSlot } from "./attempts.ts"
-import { type ConsumerContext, reportCall, reportSettled, reportStarted } from "./consumerContext.ts"
+import { DeliveryContext } from "../slots/deliveryContext.ts"
+import type { StartGate } from "../slots/startGate.ts"
+import { type ConsumerContext, reportStarted } from "./consumerContext.ts"
 import { annotated } from "./logAnnotations.ts"
 import * as PendingCopies from "./pendingCopies.ts"
+import { deliver } from "./recordDelivery.ts"
+import type { RecordInWork } from "./recordInWork.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
-
-interface Task {
-  readonly record: ConsumerRecord
-  /** Its share of the chunk that it came with. */
-  readonly bytes: number
-  readonly sequence: number
-  readonly receivedMillis: number
-}
 
 export interface Lanes<R> {
   /** Begins every record of a chunk, waiting where the partition is paused or full. */
   readonly take: (chunk: RecordChunk) => Effect.Effect<void, never, R>
   /** Returns when no lane has work. */
   readonly idle: Effect.Effect<void>
+}
+
+/** What the records of a partition share while they run side by side. */
+interface Shared<R> {
+  readonly context: ConsumerContext<R>
+  readonly handler: PerRecord<R>
+  readonly partition: Partition
+  readonly pendingCopies: PendingCopies.PendingCopies
+  /** The last record, in offset order, that has started. */
+  lastStarted: number
+  /** The first record that is given up. */
+  firstGivenUp: number
+}
+
+/** A record in its lane. A stop holds it only where nothing behind it has started. */
+class LaneRecord<R> implements RecordInWork<R>, StartGate {
+  readonly record: ConsumerRecord
+  /** Its share of the chunk that it came with. */
+  readonly bytes: number
+  readonly delivery: DeliveryContext
+  readonly mayWait = true
+  readonly #shared: Shared<R>
+  readonly #sequence: number
+  readonly #receivedMillis: number
+
+  constructor(
+    shared: Shared<R>,
+    delivery: DeliveryContext,
+    record: ConsumerRecord,
+    bytes: number,
+    receivedMillis: number
+  ) {
+    this.record = record
+    this.bytes = bytes
+    this.delivery = delivery
+    this.#shared = shared
+    this.#sequence = shared.partition.begin(record)
+    this.#receivedMillis = receivedMillis
+  }
+
+  get context(): ConsumerContext<R> {
+    return this.#shared.context
+  }
+
+  get partition(): Partition {
+    return this.#shared.partition
+  }
+
+  get gate(): StartGate {
+    return this
+  }
+
+  get stopping(): boolean {
+    const { partition } = this.#shared
+    return partition.stopping && !(partition.drainable && this.#isInPrefix)
+  }
+
+  /** Whether the prefix can come to cover what has started behind this record. */
+  get #isInPrefix(): boolean {
+    return this.#sequence < this.#shared.lastStarted && this.#sequence < this.#shared.firstGivenUp
+  }
+
+  get ending(): boolean {
+    return this.partition.stopping
+  }
+
+  get open(): boolean {
+    return this.partition.open || this.partition.stopping
+  }
+
+  get runnable(): Effect.Effect<void> {
+    return this.partition.runnable
+  }
+
+  onStop(listener: () => void): () => void {
+    return this.partition.onStop(listener)
+  }
+
+  attempt(isFirst: boolean): Effect.Effect<unknown, unknown, R> {
+    return this.delivery.admit(this, () => {
+      if (isFirst) this.#onStarted()
+      const invoked = this.#shared.handler.invoke(this.record, this.context.receiver, this.#receivedMillis)
+      return invoked instanceof Undecodable ? Effect.fail(invoked) : invoked
+    })
+  }
+
+  #onStarted(): void {
+    const shared = this.#shared
+    shared.lastStarted = Math.max(shared.lastStarted, this.#sequence)
+    reportStarted(shared.context, shared.partition, this.record)
+  }
+
+  settle(result: DeliveryResult): boolean | Effect.Effect<boolean> {
+    const { context, partition, pendingCopies } = this.#shared
+    if (awaitsPublish(result)) return pendingCopies.add(this.record, this.#sequence, result)
+    if (!pendingCopies.finish(this.record, this.#sequence, result)) return false
+    if (context.definition.ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
+    else context.committer.mark(partition)
+    return true
+  }
+
+  giveUp(): void {
+    this.#shared.firstGivenUp = Math.min(this.#shared.firstGivenUp, this.#sequence)
+  }
+}
+
+interface Lane<R> {
+  /** Of the record that is in work. */
+  readonly delivery: DeliveryContext
+  /** The first one is in work. */
+  readonly waiting: Array<LaneRecord<R>>
 }
 
 const bytesAsText = new TextDecoder("latin1")
@@ -44,91 +149,44 @@ export const make = Effect.fnUntraced(function* <R>(
   partition: Partition
 ): Effect.fn.Return<Lanes<R>, never, Scope.Scope> {
   const fibers = yield* FiberSet.make<void>()
-  const lanes = new Map<string, Array<Task>>()
+  const lanes = new Map<string, Lane<R>>()
   const room = Latch.makeUnsafe(true)
   const keyed = context.definition.processingOrder === "key"
-
-  let lastStarted = -1
-  let firstGivenUp = Number.POSITIVE_INFINITY
-
-  /** Whether the prefix can come to cover what has started behind it. */
-  const isInPrefix = ({ sequence }: Task) => sequence < lastStarted && sequence < firstGivenUp
-  const onGivenUp = (sequence: number) => {
-    firstGivenUp = Math.min(firstGivenUp, sequence)
-  }
-
-  const gateOf = (task: Task): StartGate => ({
-    get stopping() {
-      return partition.stopping && !(partition.drainable && isInPrefix(task))
+  const pendingCopies = yield* PendingCopies.make(context, partition, {
+    onFinished: () => {
+      if (!partition.tracker.isFull()) room.openUnsafe()
     },
-    get ending() {
-      return partition.stopping
-    },
-    get open() {
-      return partition.open || partition.stopping
-    },
-    mayWait: true,
-    get runnable() {
-      return partition.runnable
-    },
-    onStop: (listener) => partition.onStop(listener)
-  })
-  const onStarted = (task: Task) => {
-    lastStarted = Math.max(lastStarted, task.sequence)
-    reportStarted(context, partition, task.record)
-  }
-
-  const makeRoom = () => {
-    if (!partition.tracker.isFull()) room.openUnsafe()
-  }
-  const pendingCopies = yield* PendingCopies.make(context, partition, { onFinished: makeRoom, onGivenUp })
-
-  const finish = (task: Task) => {
-    partition.tracker.finish(task.sequence)
-    makeRoom()
-    if (context.definition.ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
-    else context.committer.mark(partition)
-  }
-
-  /** Handles one record until it is settled; false when the partition stopped first. */
-  const handle = Effect.fnUntraced(function* (task: Task) {
-    const { record } = task
-    const gate = gateOf(task)
-    while (true) {
-      yield* partition.runnable
-      if (gate.stopping) break
-      const outcome = yield* run(context, handler, partition, task, gate, () => onStarted(task))
-      if (awaitsPublish(outcome)) return yield* pendingCopies.add(record, task.sequence, outcome)
-      reportSettled(context, partition, record, outcome)
-      if (outcome.settlement === "Abandoned") break
-      if (staysInPlace(outcome)) continue
-      finish(task)
-      return true
+    onGivenUp: (sequence) => {
+      shared.firstGivenUp = Math.min(shared.firstGivenUp, sequence)
     }
-    onGivenUp(task.sequence)
-    return false
   })
+  const shared: Shared<R> = {
+    ...{ context, handler, partition, pendingCopies },
+    lastStarted: -1,
+    firstGivenUp: Number.POSITIVE_INFINITY
+  }
 
-  const runLane = Effect.fnUntraced(function* (lane: Array<Task>, key: string | undefined) {
-    for (let task = lane[0]; task !== undefined; task = lane[0]) {
-      if (!(yield* handle(task))) return
-      lane.shift()
-      if (partition.release(1, task.bytes)) yield* partition.syncFetch
+  const runLane = Effect.fnUntraced(function* ({ waiting }: Lane<R>, key: string | undefined) {
+    for (let work = waiting[0]; work !== undefined; work = waiting[0]) {
+      if (!(yield* deliver(work))) return work.giveUp()
+      waiting.shift()
+      if (partition.release(1, work.bytes)) yield* partition.syncFetch
     }
     if (key !== undefined) lanes.delete(key)
   })
 
-  const enqueue = (task: Task): Effect.Effect<void, never, R> => {
-    const key = keyed ? laneKey(task.record) : undefined
-    const lane = key === undefined ? undefined : lanes.get(key)
-    if (lane !== undefined) {
-      lane.push(task)
-      return Effect.void
-    }
-    const fresh = [task]
-    if (key !== undefined) lanes.set(key, fresh)
-    const running = annotated(runLane(fresh, key), context, partition, () => fresh[0]?.record)
+  const begin = (lane: Lane<R>, key: string | undefined): Effect.Effect<void, never, R> => {
+    if (key !== undefined) lanes.set(key, lane)
+    const running = annotated(runLane(lane, key), context, partition, () => lane.waiting[0]?.record)
     return Effect.asVoid(FiberSet.run(fibers, running))
+  }
+
+  const enqueue = (record: ConsumerRecord, bytes: number, receivedMillis: number): Effect.Effect<void, never, R> => {
+    const key = keyed ? laneKey(record) : undefined
+    const busy = key === undefined ? undefined : lanes.get(key)
+    const lane = busy ?? { delivery: new DeliveryContext(context.limits, receivedMillis), waiting: [] }
+    lane.waiting.push(new LaneRecord(shared, lane.delivery, record, bytes, receivedMillis))
+    return busy === undefined ? begin(lane, key) : Effect.void
   }
 
   return {
@@ -143,7 +201,7 @@ export const make = Effect.fnUntraced(function* <R>(
           yield* partition.until(room.await)
         }
         if (partition.stopping) return
-        yield* enqueue({ record, bytes, sequence: partition.begin(record), receivedMillis })
+        yield* enqueue(record, bytes, receivedMillis)
       }
     }),
     idle: Effect.andThen(FiberSet.awaitEmpty(fibers), pendingCopies.idle)
@@ -151,34 +209,3 @@ export const make = Effect.fnUntraced(function* <R>(
 })
 
 const laneKey = (record: ConsumerRecord): string => (record.key === null ? "-" : `k${bytesAsText.decode(record.key)}`)
-
-/** One delivery: the first run, and the slow path when it fails. */
-const run = Effect.fnUntraced(function* <R>(
-  context: ConsumerContext<R>,
-  handler: PerRecord<R>,
-  partition: Partition,
-  task: Task,
-  gate: StartGate,
-  onStarted: () => void
-): Effect.fn.Return<DeliveryResult, never, R> {
-  const { record } = task
-  const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
-  let undecodable: Undecodable | undefined
-  const invoke = (): Effect.Effect<unknown, unknown, R> => {
-    const invoked = handler.invoke(record, context.receiver, task.receivedMillis)
-    if (!(invoked instanceof Undecodable)) return invoked
-    undecodable = invoked
-    return Effect.fail(invoked)
-  }
-  const again = (delivery: DeliveryContext) => context.slots.within(gate, delivery, invoke)
-  const first = context.slots.within(gate, delivery, () => {
-    onStarted()
-    return invoke()
-  })
-  const { exit, cutOff } = yield* partition.guard(first, delivery)
-  if (undecodable === undefined) reportCall(context, delivery)
-  if (Exit.isSuccess(exit)) return { settlement: "Handled", attempts: 1, failure: undefined }
-  if (undecodable === undefined)
-    return yield* settleFailed(context, partition, record, { cause: exit.cause, cutOff, delivery }, again)
-  return missedSlot(context, delivery) ? waitsForSlot : settleUndecodable(context, partition, record, undecodable)
-})

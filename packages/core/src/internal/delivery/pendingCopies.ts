@@ -1,38 +1,40 @@
 /**
- * Copies of one partition that are on their way to a retry topic or the dead letter topic. The next record does not wait for their acknowledgement, the
- * commit does: each keeps its slot until then. What is outstanding is bounded, in records and in bytes. What fails before the partition's loop lets go of
- * the event loop is published together.
+ * Copies of one partition on their way to a retry topic or the dead letter topic. The next record does not wait for their acknowledgement, the commit does: each
+ * record keeps its offset unfinished until then. The number of pending copies is bounded, in records and in bytes. Records that fail before the partition's loop
+ * lets go of the event loop are published together.
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
-import type { ResultWithCopy } from "../record/deliveryResult.ts"
+import { type DeliveryResult, type ResultWithCopy, staysInPlace } from "../record/deliveryResult.ts"
 import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
 
 export interface PendingCopies {
   /**
-   * Takes a record over, to publish its copy. Returns when there is room for another, or, where order is kept, when it is acknowledged; false
-   * when it is not going to be, since the partition stopped.
+   * Takes a record over, to publish its copy. Returns when there is room for another, or, where order is kept, when the copy is acknowledged; false when it is
+   * not going to be, since the partition stopped.
    */
-  readonly add: (record: ConsumerRecord, sequence: number, outcome: ResultWithCopy) => Effect.Effect<boolean>
-  /** Whether something is on its way: nothing behind it can be committed. */
+  readonly add: (record: ConsumerRecord, sequence: number, result: ResultWithCopy) => Effect.Effect<boolean>
+  /** Reports a result that needs no copy. True when the record is finished by it. */
+  readonly finish: (record: ConsumerRecord, sequence: number, result: DeliveryResult) => boolean
+  /** Whether a copy is on its way: nothing behind its record can be committed. */
   readonly hasPending: () => boolean
-  /** Returns when nothing is on its way. */
+  /** Returns when no copy is on its way. */
   readonly idle: Effect.Effect<void>
 }
 
-interface Entry {
+interface PendingCopy {
   readonly record: ConsumerRecord
   readonly bytes: number
   readonly sequence: number
-  readonly outcome: ResultWithCopy
+  readonly result: ResultWithCopy
 }
 
 const most = { records: 1_000, bytes: 4 * 1024 * 1024 }
 
-/** What becomes of the slots that `add` takes over. */
+/** Hears what becomes of the records. */
 export interface Listener {
-  /** One became free. */
+  /** One is finished. */
   readonly onFinished: () => void
   /** One stays unfinished: the partition stops, and no copy takes the record's place. */
   readonly onGivenUp: (sequence: number) => void
@@ -50,86 +52,99 @@ export const make = Effect.fnUntraced(function* (
   const room = Latch.makeUnsafe(true)
   const inOrder = context.definition.orderingMode === "STRICT"
   const { listenerType, ackMode } = context.definition
-  /** What the next flight takes along. */
-  let batch: Array<Entry> = []
+  /** What is published next, in one request. */
+  let batch: Array<PendingCopy> = []
   let records = 0
   let bytes = 0
   let openingRoom = false
 
   const hasRoom = () => records < most.records && bytes < most.bytes
-  /** After all that one answer of the broker makes room for: what goes on then fails together, too. */
+  /** After everything that one answer of the broker makes room for: the records that fail next are published together, too. */
   const openRoom = Effect.map(Effect.yieldNow, () => {
     openingRoom = false
     if (hasRoom()) room.openUnsafe()
   })
 
-  const finish = ({ record, sequence, outcome }: Entry, acknowledged: boolean): boolean => {
-    reportSettled(context, partition, record, acknowledged ? outcome : { ...outcome, settlement: "Abandoned" })
-    if (!acknowledged) {
-      onGivenUp(sequence)
-      return false
-    }
+  const finish: PendingCopies["finish"] = (record, sequence, result) => {
+    reportSettled(context, partition, record, result)
+    if (result.settlement === "Abandoned" || staysInPlace(result)) return false
     partition.tracker.finish(sequence)
     onFinished()
-    // A batch is acknowledged as a whole, by who handles it.
-    if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
-    else if (listenerType === "SINGLE") context.committer.mark(partition)
     return true
   }
 
-  const onAnswered = (entry: Entry, acknowledged: boolean): void => {
-    finish(entry, acknowledged)
+  const onAcknowledged = ({ record, sequence, result }: PendingCopy): void => {
+    finish(record, sequence, result)
+    // A batch is acknowledged as a whole, by the scheduler.
+    if (listenerType === "SINGLE" && ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
+    else if (listenerType === "SINGLE") context.committer.mark(partition)
+  }
+
+  const onAnswered = (pending: PendingCopy, acknowledged: boolean): boolean => {
+    if (acknowledged) onAcknowledged(pending)
+    else {
+      finish(pending.record, pending.sequence, { ...pending.result, settlement: "Abandoned" })
+      onGivenUp(pending.sequence)
+    }
+    return acknowledged
+  }
+
+  const makeRoom = (pending: PendingCopy, acknowledged: boolean): void => {
+    onAnswered(pending, acknowledged)
     records--
-    bytes -= entry.bytes
+    bytes -= pending.bytes
     if (openingRoom || Latch.isOpen(room) || !hasRoom()) return
     openingRoom = true
     fork(openRoom)
   }
 
   /** Starts once the partition's loop has let go of the event loop. */
-  const take = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+  const publish = (copies: ReadonlyArray<PendingCopy>): Effect.Effect<void> =>
     Effect.flatMap(Effect.yieldNow, () => {
-      if (batch === entries) batch = []
+      if (batch === copies) batch = []
       // Another owner may have the records by now.
       if (!partition.owned())
         return Effect.sync(() => {
-          for (const entry of entries) onAnswered(entry, false)
+          for (const pending of copies) makeRoom(pending, false)
         })
       return context.copyPublisher.publishEach(
-        entries.map(({ outcome }) => outcome.copy),
+        copies.map(({ result }) => result.copy),
         (index, answer) => {
-          const entry = entries[index]!
-          if (typeof answer === "boolean") onAnswered(entry, answer)
-          else fork(Effect.map(answer, (acknowledged) => onAnswered(entry, acknowledged)))
+          const pending = copies[index]!
+          if (typeof answer === "boolean") makeRoom(pending, answer)
+          else fork(Effect.map(answer, (acknowledged) => makeRoom(pending, acknowledged)))
         }
       )
     })
 
-  /** Copies keep their order: one for another topic begins another flight. */
-  const addToBatch = (entry: Entry): void => {
+  /** Copies keep their order: one for another topic begins another batch. */
+  const addToBatch = (pending: PendingCopy): void => {
     const last = batch.at(-1)
-    if (last !== undefined && last.outcome.copy.topic === entry.outcome.copy.topic) {
-      batch.push(entry)
+    if (last !== undefined && last.result.copy.topic === pending.result.copy.topic) {
+      batch.push(pending)
       return
     }
-    batch = [entry]
-    fork(take(batch))
+    batch = [pending]
+    fork(publish(batch))
   }
 
   return {
-    add: (record, sequence, outcome) => {
-      const entry = { record, bytes: sizeOf(record), sequence, outcome }
+    add: (record, sequence, result) => {
+      const pending = { record, bytes: sizeOf(record), sequence, result }
       if (inOrder)
-        return Effect.map(context.copyPublisher.publish(outcome.copy), (acknowledged) => finish(entry, acknowledged))
-      // A stop never leads to a copy (ruling 17). One that was taken over before it is published: more may be handled behind it.
-      if (partition.stopping) return Effect.sync(() => finish(entry, false))
+        return Effect.map(context.copyPublisher.publish(result.copy), (acknowledged) =>
+          onAnswered(pending, acknowledged)
+        )
+      // A stop never leads to a copy (ruling 17). A copy that was taken over before it is published: more may be handled behind its record.
+      if (partition.stopping) return Effect.sync(() => onAnswered(pending, false))
       records++
-      bytes += entry.bytes
-      addToBatch(entry)
+      bytes += pending.bytes
+      addToBatch(pending)
       if (hasRoom()) return accepted
       room.closeUnsafe()
       return Effect.as(partition.until(room.await), true)
     },
+    finish,
     hasPending: () => records > 0,
     idle: FiberSet.awaitEmpty(fibers)
   }

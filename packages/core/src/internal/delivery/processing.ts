@@ -37,12 +37,12 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
       return inTransactions(processing, handler)
     case "PerBatch":
       return inOrder(processing, (pendingCopies, chunk) =>
-        Batches.handleChunk(context, handler, partition, pendingCopies, chunk)
+        Batches.handleChunk({ context, handler, partition, pendingCopies }, chunk)
       )
     case "PerRecord":
       return processingOrder === "partition"
         ? inOrder(processing, (pendingCopies, chunk) =>
-            Sequential.handleChunk(context, handler, partition, pendingCopies, chunk)
+            Sequential.handleChunk({ context, handler, partition, pendingCopies }, chunk)
           )
         : inLanes(processing, handler)
   }

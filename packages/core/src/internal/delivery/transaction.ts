@@ -9,33 +9,36 @@ import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
-import type { DeliveryContext, StartGate } from "../slots/concurrencySlots.ts"
-import * as PausedClock from "../slots/pausedClock.ts"
-import { type ConsumerContext, reportCall, reportStarted, spentMillis } from "./consumerContext.ts"
+import type { DeliveryContext } from "../slots/deliveryContext.ts"
+import type { StartGate } from "../slots/startGate.ts"
+import { type ConsumerContext, reportCall, reportStarted } from "./consumerContext.ts"
+import { undecodableOf } from "./unreadable.ts"
 
 export type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
+/** What handles a chunk of one partition. */
 export interface Run<R> {
   readonly context: ConsumerContext<R>
   readonly handler: Transactional<R>
   readonly partition: Partition
   readonly producer: TransactionalProducer
   readonly receivedMillis: number
-  /** The transaction machinery failed: what it did is unknown until the producer is made anew. */
+  /** The machinery of a transaction failed: what it did is unknown until the producer is made anew. */
   readonly onBroken: (error: BrokerError) => void
 }
 
 /** No record begins in a transaction that has been open so long: readers of its topics wait for its end. */
 export const longestMillis = 10_000
 
+/** How far a transaction has come. */
 export interface Progress {
+  /** Of the record in work. */
   index: number
-  undecodable: Undecodable | undefined
 }
 
 /**
- * Runs records in one transaction until one fails (the cause is the handler's) or the partition stops. Failures of the transaction itself end the
- * partition's run: they are never taken for the record's.
+ * Runs records in one transaction until one fails (the cause is the handler's) or the partition stops. A failure of the transaction itself ends the
+ * partition's run, and is never taken for the record's. The delivery's clock runs only while a handler does.
  */
 export const inTransaction = <R>(
   run: Run<R>,
@@ -43,94 +46,113 @@ export const inTransaction = <R>(
   progress: Progress,
   delivery: DeliveryContext
 ): Effect.Effect<void, unknown, R> => {
-  const { partition, context, handler } = run
-  const pausedClock = PausedClock.make(context.clock, delivery)
   let failure: Cause.Cause<unknown> | undefined
   let broken: BrokerError | undefined
-  const watched = (transaction: Transaction): Producer => {
-    const note = (error: BrokerError) => {
-      broken = refusesRecord(error) ? broken : error
-    }
-    const watch = <A>(effect: Effect.Effect<A, BrokerError>) =>
-      pausedClock.within(Effect.tapError(effect, (error) => Effect.sync(() => note(error))))
-    return {
-      send: (record) => watch(transaction.send(record)),
-      sendAll: (all) => watch(transaction.sendAll(all)),
-      sendEach: (each, onAnswer) =>
-        pausedClock.within(
-          transaction.sendEach(each, (index, answer) => {
-            if (Result.isFailure(answer)) note(answer.failure)
-            onAnswer(index, answer)
-          })
-        )
-    }
+  const onSendFailed = (error: BrokerError) => {
+    broken = refusesRecord(error) ? broken : error
   }
-  // Where a record would have to wait, for the breaker or a place, those before it are committed first.
-  const hurried: StartGate = {
-    get stopping() {
-      return partition.stopping
-    },
-    get ending() {
-      return partition.ending
-    },
-    get open() {
-      return partition.open
-    },
-    mayWait: false,
-    runnable: partition.runnable,
-    onStop: (listener) => partition.onStop(listener)
-  }
-  const call = (gate: StartGate, begin: () => Effect.Effect<unknown, unknown, R>) =>
-    Effect.suspend(() => {
-      const beforeMillis = spentMillis(context, delivery)
-      return Effect.map(Effect.exit(context.slots.within(gate, delivery, begin)), (exit) => {
-        if (progress.undecodable === undefined) reportCall(context, delivery, beforeMillis)
-        return exit
-      })
-    })
   const body = Effect.fnUntraced(function* (transaction: Transaction) {
-    const current = watched(transaction)
-    const openMillis = Clocks.stopwatch(context.clock)
-    for (; progress.index < records.length && partition.open; progress.index++) {
-      if (progress.index > 0 && openMillis() >= longestMillis) break
-      const record = records[progress.index]!
-      partition.current = record
-      let hasBegun = false
-      // Within the bounds: whatever the handler's function does itself is handling, too.
-      const begin = () => {
-        hasBegun = true
-        reportStarted(context, partition, record)
-        const invoked = handler.invoke(current, record, context.receiver, run.receivedMillis)
-        if (!(invoked instanceof Undecodable)) return isolated(invoked)
-        progress.undecodable = invoked
-        return Effect.fail(invoked)
-      }
-      const exit = yield* pausedClock.except(call(progress.index === 0 ? partition : hurried, begin))
-      if (!hasBegun && progress.index > 0 && !partition.stopping) break
-      if (Exit.isSuccess(exit)) continue
-      if (progress.undecodable !== undefined) {
-        context.breaker?.release(delivery)
-        return yield* Effect.fail("undecodable" as const)
-      }
-      failure = exit.cause
-      return yield* Effect.fail("failed" as const)
-    }
+    const producer = offTheBudget(transaction, delivery, onSendFailed)
+    failure = yield* callHandlers(run, records, progress, delivery, producer)
+    if (failure !== undefined) return yield* Effect.fail("failed" as const)
     const last = records[progress.index - 1]
     if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
   })
-  return pausedClock.within(run.producer.transaction(body)).pipe(
-    Effect.catch((error) => {
-      if (typeof error !== "string") broken = error
-      if (broken !== undefined) {
-        run.onBroken(broken)
-        return Effect.interrupt
-      }
-      return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
-    }),
-    // Its handler may have failed before the partition was given up: whoever would settle that may be gone by now.
-    Effect.ensuring(Effect.sync(() => (partition.stopping ? context.breaker?.release(delivery) : undefined)))
-  )
+  return Effect.catch(delivery.withClockPaused(run.producer.transaction(body)), (error) => {
+    if (error !== "failed") broken = error
+    if (broken !== undefined) {
+      run.onBroken(broken)
+      return Effect.interrupt
+    }
+    return failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
+  })
 }
+
+/** The producer that a handler gets: what the broker takes for a send uses up no processing budget. */
+const offTheBudget = (
+  transaction: Transaction,
+  delivery: DeliveryContext,
+  onSendFailed: (error: BrokerError) => void
+): Producer => {
+  const observed = <A>(effect: Effect.Effect<A, BrokerError>) =>
+    delivery.withClockPaused(Effect.tapError(effect, (error) => Effect.sync(() => onSendFailed(error))))
+  return {
+    send: (record) => observed(transaction.send(record)),
+    sendAll: (all) => observed(transaction.sendAll(all)),
+    sendEach: (each, onAnswer) =>
+      delivery.withClockPaused(
+        transaction.sendEach(each, (index, answer) => {
+          if (Result.isFailure(answer)) onSendFailed(answer.failure)
+          onAnswer(index, answer)
+        })
+      )
+  }
+}
+
+/** Calls the handler for record after record; answers why one failed, or undefined. */
+const callHandlers = Effect.fnUntraced(function* <R>(
+  run: Run<R>,
+  records: ReadonlyArray<ConsumerRecord>,
+  progress: Progress,
+  delivery: DeliveryContext,
+  producer: Producer
+) {
+  const { partition, context } = run
+  const openMillis = Clocks.stopwatch(context.clock)
+  const hurried = withoutWaiting(partition)
+  for (; progress.index < records.length && partition.open; progress.index++) {
+    if (progress.index > 0 && openMillis() >= longestMillis) break
+    const record = records[progress.index]!
+    partition.current = record
+    let hasBegun = false
+    // Within the bounds: whatever the handler's function does itself is handling, too.
+    const begin = () => {
+      hasBegun = true
+      reportStarted(context, partition, record)
+      const invoked = run.handler.invoke(producer, record, context.receiver, run.receivedMillis)
+      return invoked instanceof Undecodable ? Effect.fail(invoked) : isolated(invoked)
+    }
+    // Where a record would have to wait, for the breaker or a slot, those before it are committed first.
+    const gate = progress.index === 0 ? partition : hurried
+    const exit = yield* delivery.withClockRunning(callOnce(run, delivery, gate, begin))
+    if (!hasBegun && progress.index > 0 && !partition.stopping) break
+    if (Exit.isFailure(exit)) return exit.cause
+  }
+  return undefined
+})
+
+const callOnce = <R>(
+  { context }: Run<R>,
+  delivery: DeliveryContext,
+  gate: StartGate,
+  begin: () => Effect.Effect<unknown, unknown, R>
+) =>
+  Effect.suspend(() => {
+    const beforeMillis = delivery.spentMillis()
+    const call = Effect.onExit(delivery.admit(gate, begin), (exit) => Effect.sync(() => delivery.callEnded(exit)))
+    return Effect.map(Effect.exit(call), (exit) => {
+      if (Exit.isSuccess(exit) || undecodableOf(exit.cause) === undefined) reportCall(context, delivery, beforeMillis)
+      // There was no call that the breaker could count.
+      else delivery.releasePermit()
+      return exit
+    })
+  })
+
+/** The gate of a partition, for a record that must not wait. */
+const withoutWaiting = (partition: Partition): StartGate => ({
+  get stopping() {
+    return partition.stopping
+  },
+  get ending() {
+    return partition.ending
+  },
+  get open() {
+    return partition.open
+  },
+  mayWait: false,
+  runnable: partition.runnable,
+  onStop: (listener) => partition.onStop(listener)
+})
 
 /** In a fiber of its own: its end, without finalizers when it meets what is no Effect, is not the end of the transaction around it. */
 const isolated = <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

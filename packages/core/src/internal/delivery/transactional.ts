@@ -9,14 +9,15 @@ import { Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
-import type { Undecodable } from "../record/decoding.ts"
-import { awaitsPublish, type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, handled, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
-import { type DeliveryContext, deliveryFrom } from "../slots/concurrencySlots.ts"
-import * as PausedClock from "../slots/pausedClock.ts"
-import { type FailedRun, settleFailed, settleUndecodable, slotForUndecodable } from "./attempts.ts"
+import { DeliveryContext } from "../slots/deliveryContext.ts"
+import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportCommitted, reportSettled } from "./consumerContext.ts"
+import { deliver, deliverUnreadable } from "./recordDelivery.ts"
+import type { RecordInWork } from "./recordInWork.ts"
 import { inTransaction, longestMillis, type Progress, type Run, refusesRecord, sendOffset } from "./transaction.ts"
+import { undecodableOf } from "./unreadable.ts"
 
 /** Unique per input partition (Kafka's `transactional.id`). */
 export const transactionalId = (groupId: string, partition: Partition): string =>
@@ -78,41 +79,42 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
 })
 
 /** Handles the records in one transaction, and when one fails, it by itself; answers how many are finished. */
-const handleRun = Effect.fnUntraced(function* <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>) {
-  const { partition, context } = run
-  const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
-  const progress: Progress = { index: 0, undecodable: undefined }
-  const { exit, cutOff } = yield* partition.guard(inTransaction(run, records, progress, delivery), delivery)
+const handleRun = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>): Effect.Effect<number, never, R> =>
+  Effect.suspend(() => {
+    const { limits, clock } = run.context
+    const delivery = new DeliveryContext(limits, clock.currentTimeMillisUnsafe())
+    return Effect.ensuring(handleTogether(run, records, delivery), delivery.ensureClosed)
+  })
+
+const handleTogether = Effect.fnUntraced(function* <R>(
+  run: Run<R>,
+  records: ReadonlyArray<ConsumerRecord>,
+  delivery: DeliveryContext
+) {
+  const { partition } = run
+  const progress: Progress = { index: 0 }
+  const exit = yield* partition.guard(inTransaction(run, records, progress, delivery), delivery)
   if (Exit.isSuccess(exit) || partition.stopping) {
-    // One that failed while the partition was given up still has it.
-    context.breaker?.release(delivery)
-    if (Exit.isSuccess(exit))
-      book(run, records.slice(0, progress.index), { settlement: "Handled", attempts: 1, failure: undefined })
+    if (Exit.isSuccess(exit)) book(run, records.slice(0, progress.index), handled(1))
     return progress.index
   }
-  // Those before the failed one were undone with it.
-  if (progress.index > 0) {
-    context.breaker?.release(delivery)
-    return yield* handlePrefix(run, records.slice(0, progress.index))
+  const [record] = records
+  if (record === undefined || progress.index > 0) {
+    // Those before the failed one were undone with it.
+    delivery.close("released")
+    return yield* handleRun(run, records.slice(0, progress.index))
   }
-  const record = records[0]!
-  const failed = { cause: exit.cause, cutOff, delivery }
-  return (yield* settleAlone(run, record, failed, progress.undecodable)) ? 1 : 0
+  const undecodable = undecodableOf(exit.cause)
+  const work = alone(run, record, delivery)
+  const isDone = undecodable === undefined ? deliver(work, exit.cause) : deliverUnreadable(work, undecodable)
+  return (yield* isDone) ? 1 : 0
 })
 
-const handlePrefix = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>): Effect.Effect<number, never, R> =>
-  Effect.suspend(() => handleRun(run, records))
-
-/** Settles one record whose transaction was aborted; false when the partition stopped first. */
-const settleAlone = Effect.fnUntraced(function* <R>(
-  run: Run<R>,
-  record: ConsumerRecord,
-  failed: FailedRun,
-  undecodable: Undecodable | undefined
-) {
+/** A record in work by itself: each attempt, and at the end its dead letter, in a transaction together with its offset. */
+const alone = <R>(run: Run<R>, record: ConsumerRecord, delivery: DeliveryContext): RecordInWork<R> => {
   const { partition, context } = run
-  const again = (delivery: DeliveryContext) => alone(run, record, delivery)
-  const publish = (copy: ProducerRecord) =>
+  const gate: StartGate = partition
+  const send = (copy: ProducerRecord) =>
     run.producer
       .transaction((transaction) =>
         Effect.flatMap(transaction.send(copy), (metadata) =>
@@ -120,49 +122,34 @@ const settleAlone = Effect.fnUntraced(function* <R>(
         )
       )
       .pipe(Effect.tapError((error) => Effect.sync(() => (refusesRecord(error) ? undefined : run.onBroken(error)))))
-  const via = context.copyPublisher.through(publish)
-  let current = failed
-  while (true) {
-    if (undecodable !== undefined && !(yield* slotForUndecodable(context, partition))) return false
-    const settling: DeliveryResult =
-      undecodable === undefined
-        ? yield* settleFailed(context, partition, record, current, again)
-        : settleUndecodable(context, partition, record, undecodable)
-    context.breaker?.release(current.delivery)
-    const outcome: DeliveryResult =
-      awaitsPublish(settling) && !(yield* via.publish(settling.copy))
-        ? { ...settling, settlement: "Abandoned" }
-        : settling
-    if (outcome.settlement === "Abandoned") return false
-    if (outcome.settlement === "Skipped" && !(yield* commitOnly(run, record.offset + 1n))) return false
-    if (staysInPlace(outcome) && partition.stopping) return false
-    book(run, [record], outcome)
-    if (!staysInPlace(outcome)) return true
-    yield* partition.runnable
-    if (partition.stopping) return false
-    const delivery = deliveryFrom(context.clock.currentTimeMillisUnsafe())
-    const { exit, cutOff } = yield* partition.guard(again(delivery), delivery)
-    if (Exit.isSuccess(exit)) {
-      book(run, [record], { settlement: "Handled", attempts: 1, failure: undefined })
-      return true
-    }
-    current = { cause: exit.cause, cutOff, delivery }
+  const publisher = context.copyPublisher.through(send)
+  return {
+    ...{ context, partition, record, delivery, gate },
+    attempt: () => attemptAlone(run, record, delivery),
+    settle: Effect.fnUntraced(function* (result) {
+      if (awaitsPublish(result) && !(yield* publisher.publish(result.copy))) return false
+      if (result.settlement === "Abandoned") return false
+      if (result.settlement === "Skipped" && !(yield* commitOnly(run, record.offset + 1n))) return false
+      if (staysInPlace(result) && partition.stopping) return false
+      book(run, [record], result)
+      return !staysInPlace(result)
+    })
   }
-})
+}
 
-/** One record in a transaction of its own. A pause before its turn makes it wait; when the partition stops first, it interrupts itself. */
-const alone = Effect.fnUntraced(function* <R>(
+/** A pause before the turn of the record makes it wait; when the partition stops first, the attempt interrupts itself. */
+const attemptAlone = Effect.fnUntraced(function* <R>(
   run: Run<R>,
   record: ConsumerRecord,
   delivery: DeliveryContext
 ): Effect.fn.Return<void, unknown, R> {
-  const { partition, context } = run
+  const { partition } = run
   while (true) {
-    const progress: Progress = { index: 0, undecodable: undefined }
+    const progress: Progress = { index: 0 }
     yield* inTransaction(run, [record], progress, delivery)
     if (progress.index > 0) return
     if (partition.stopping) return yield* Effect.interrupt
-    yield* PausedClock.make(context.clock, delivery).within(partition.runnable)
+    yield* delivery.withClockPaused(partition.runnable)
   }
 })
 

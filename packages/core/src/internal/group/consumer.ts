@@ -23,8 +23,7 @@ import * as RetryState from "../record/retryState.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
-import type { BreakerGate } from "../slots/breakerGate.ts"
-import type { ConcurrencySlots } from "../slots/concurrencySlots.ts"
+import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
 
 export interface ConsumerOptions<R> {
@@ -37,7 +36,6 @@ export interface ConsumerOptions<R> {
   readonly copyPublisher: CopyPublisher
   /** Called with each stored dead letter; undefined when no strategy wants them. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
-  readonly breaker: BreakerGate | undefined
   /** The topics that this consumer reads, and the group that it joins. */
   readonly subscription: Subscription
   /** The reasons that currently pause the whole binding. */
@@ -48,9 +46,7 @@ export interface ConsumerOptions<R> {
   readonly announce: Effect.Effect<void>
   /** Pauses the whole binding with reason `operator`. */
   readonly pauseBinding: Effect.Effect<void>
-  readonly slots: ConcurrencySlots
-  /** The concurrency slots of a tier: its own limit within the limit of the binding. */
-  readonly slotsOf: (tier: TierTopic) => ConcurrencySlots
+  readonly limits: BindingLimits
 }
 
 export interface Subscription {
@@ -224,11 +220,10 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     committer,
     copyPublisher: options.copyPublisher,
     onDeadLetter: options.onDeadLetter,
-    breaker: options.breaker,
     groupId: options.subscription.groupId,
     onHalted: options.onHalted,
     pauseBinding: options.pauseBinding,
-    slots: options.slots
+    limits: options.limits.main
   } satisfies ConsumerContext<R>
 })
 
@@ -240,7 +235,7 @@ const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) 
     if (known !== undefined) return known
     const retryPosition = (record: ConsumerRecord) =>
       RetryState.ofRetryTopic(record, tier, main.definition.tiers.deliveries)
-    const context = { ...main, slots: options.slotsOf(tier), receiver: { ...main.receiver, retryPosition } }
+    const context = { ...main, limits: options.limits.ofTier(tier), receiver: { ...main.receiver, retryPosition } }
     made.set(tier, context)
     return context
   }

@@ -19,7 +19,7 @@ import * as CopyPublisher from "../publish/copyPublisher.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
-import * as BreakerGate from "../slots/breakerGate.ts"
+import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
 import type * as LagPoller from "./lagPoller.ts"
 import * as Pausing from "./pausing.ts"
@@ -65,8 +65,8 @@ export const make = Effect.fnUntraced(function* <R>(
   const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
   const deadLetters = DeadLetterCommands.make(definition, broker)
   const breaker = yield* makeBreaker(definition)
-  const gate = breaker === undefined ? undefined : BreakerGate.make(breaker, clock)
-  const limits = ConcurrencyLimits.make(definition, gate, clock)
+  const permits = breaker === undefined ? undefined : BreakerPermits.make(breaker)
+  const limits = ConcurrencyLimits.make(definition, permits, clock)
   const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, ConsumerStatus>()
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ deadLetters, services },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
-      ...{ definition, hostname, broker, hub, metrics, copyPublisher, breaker: gate, announce, ...limits },
+      ...{ definition, hostname, broker, hub, metrics, copyPublisher, announce, limits },
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator

@@ -12,7 +12,8 @@ import { partitionKey } from "../../ConsumerRecord.ts"
 import type { PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
-import type { DeliveryContext } from "../slots/concurrencySlots.ts"
+import type { DeliveryContext } from "../slots/deliveryContext.ts"
+import type { StartGate } from "../slots/startGate.ts"
 import type { Committable } from "./committer.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
@@ -47,12 +48,12 @@ export interface PartitionOptions {
 }
 
 /** A handler's run that the processing budget may cut off. */
-export interface Guarded {
+export interface GuardedRun {
   readonly delivery: DeliveryContext
-  readonly interrupt: () => void
+  readonly cutOff: () => void
 }
 
-export class Partition implements Committable {
+export class Partition implements Committable, StartGate {
   readonly topic: string
   readonly partition: number
   readonly generation: number
@@ -78,7 +79,7 @@ export class Partition implements Committable {
   /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */
   current: ConsumerRecord | undefined
   /** Runs that are under the processing budget. */
-  readonly guarded = new Set<Guarded>()
+  readonly guarded = new Set<GuardedRun>()
 
   readonly #options: PartitionOptions
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
@@ -259,34 +260,28 @@ export class Partition implements Committable {
   }
 
   /**
-   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. The budget counts from
-   * `startedMillis`, which may change while the run goes on (it is read, not copied). A fiber that meets what is no Effect ends without its finalizers:
-   * its place is left by who observes its end.
+   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. A fiber that meets what is no Effect ends
+   * without its finalizers: its slot and its permit are given back where its end is observed.
    */
-  guard<A, E, R>(
-    effect: Effect.Effect<A, E, R>,
-    delivery: DeliveryContext
-  ): Effect.Effect<{ readonly exit: Exit.Exit<A, E>; readonly cutOff: boolean }, never, R> {
+  guard<A, E, R>(effect: Effect.Effect<A, E, R>, delivery: DeliveryContext): Effect.Effect<Exit.Exit<A, E>, never, R> {
     const run = Effect.suspend(() => {
-      delivery.cutOff = false
+      delivery.runBegins()
       return effect
     })
     return Effect.flatMap(Effect.forkChild(run, { startImmediately: true }), (fiber) => {
-      fiber.addObserver(() => delivery.releaseSlot())
-      const ended = (exit: Exit.Exit<A, E>) => ({ exit, cutOff: delivery.cutOff })
+      fiber.addObserver((exit) => delivery.runEnded(exit))
       const done = fiber.pollUnsafe()
-      if (done !== undefined) return Effect.succeed(ended(done))
-      const guarded: Guarded = {
+      if (done !== undefined) return Effect.succeed(done)
+      const guarded: GuardedRun = {
         delivery,
-        interrupt: () => {
-          delivery.cutOff = true
+        cutOff: () => {
+          delivery.runIsCutOff()
           fiber.interruptUnsafe()
         }
       }
       this.guarded.add(guarded)
       this.#options.onGuarded()
       return Fiber.await(fiber).pipe(
-        Effect.map(ended),
         // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.
         Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
         Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))

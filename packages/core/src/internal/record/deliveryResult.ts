@@ -1,5 +1,5 @@
 /**
- * What the delivery of a record came to.
+ * How one delivery of a record ended.
  */
 import type { Settlement, Target } from "../../EventBusEvent.ts"
 import type { Failure } from "../../Failure.ts"
@@ -12,15 +12,34 @@ export interface DeliveryResult {
   readonly failure: Failure | undefined
   /** Where a copy of the record goes. */
   readonly target?: Target
-  /** Set when it is settled so only once this copy is published and acknowledged. */
+  /** Set when the result holds only once this copy is published and acknowledged. */
   readonly copy?: Copy
 }
 
-/** A record that a copy takes the place of. */
+/** The record is finished once its copy is acknowledged. */
 export type ResultWithCopy = DeliveryResult & Required<Pick<DeliveryResult, "target" | "copy">>
 
-export const awaitsPublish = (settled: DeliveryResult): settled is ResultWithCopy => settled.copy !== undefined
+export const awaitsPublish = (result: DeliveryResult): result is ResultWithCopy => result.copy !== undefined
 
-/** Whether the record is still to be delivered in this partition, once records may start again. */
+/** Whether the record is to be delivered again in this partition, once records may start. */
 export const staysInPlace = ({ settlement }: DeliveryResult): boolean =>
   settlement === "Halted" || settlement === "HeldByBreaker"
+
+export const handled = (attempts: number): DeliveryResult => ({ settlement: "Handled", attempts, failure: undefined })
+
+/** The handler was not called, or said that nothing was to be done. */
+export const skipped: DeliveryResult = { settlement: "Skipped", attempts: 0, failure: undefined }
+
+/** The partition is being given up: its next owner delivers the record again. */
+export const abandoned = (attempts: number): DeliveryResult => ({
+  settlement: "Abandoned",
+  attempts,
+  failure: undefined
+})
+
+/** The circuit breaker is open: the record stays where it is, and its delivery begins anew when the breaker lets it. */
+export const heldByBreaker = (attempts: number, failure: Failure | undefined): DeliveryResult => ({
+  settlement: "HeldByBreaker",
+  attempts,
+  failure
+})

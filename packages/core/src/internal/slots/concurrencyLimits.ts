@@ -4,29 +4,33 @@
 import type { Clock } from "effect"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import { type BreakerGate, permitsAsSlots } from "./breakerGate.ts"
+import type { BreakerPermits } from "./breakerPermits.ts"
 import * as ConcurrencySlots from "./concurrencySlots.ts"
 
+/** What one delivery needs before its handler runs. */
 export interface ConcurrencyLimits {
-  readonly slots: ConcurrencySlots.ConcurrencySlots
-  readonly slotsOf: (tier: TierTopic) => ConcurrencySlots.ConcurrencySlots
+  /** A delivery takes one of each, in this order: a tier's slots come before the binding's. Empty where nothing limits. */
+  readonly slots: ReadonlyArray<ConcurrencySlots.ConcurrencySlots>
+  /** A delivery takes its permit last. Undefined without a circuit breaker. */
+  readonly breaker: BreakerPermits | undefined
+  readonly clock: Clock.Clock
+}
+
+export interface BindingLimits {
+  /** Of records of the main topic. */
+  readonly main: ConcurrencyLimits
+  readonly ofTier: (tier: TierTopic) => ConcurrencyLimits
 }
 
 export const make = (
-  { maxInFlight, tiers }: BindingDefinition<unknown>,
-  gate: BreakerGate | undefined,
+  { maxInFlight, tiers }: Pick<BindingDefinition<unknown>, "maxInFlight" | "tiers">,
+  breaker: BreakerPermits | undefined,
   clock: Clock.Clock
-): ConcurrencyLimits => {
-  // A delivery between two attempts keeps its permit. One that waits for a place must not: who has the place may wait for the permit.
-  const inFlight = Number.isFinite(maxInFlight)
-    ? ConcurrencySlots.make(maxInFlight, clock, gate)
-    : ConcurrencySlots.unbounded
-  const slots = gate === undefined ? inFlight : ConcurrencySlots.nested(inFlight, permitsAsSlots(gate))
+): BindingLimits => {
+  const slots = Number.isFinite(maxInFlight) ? [ConcurrencySlots.make(maxInFlight)] : []
+  const main = { slots, breaker, clock }
   const ofTiers = new Map(
-    tiers.topics.map((tier) => {
-      const ofTier = ConcurrencySlots.make(tier.concurrency, clock, gate)
-      return [tier, ConcurrencySlots.nested(ofTier, slots)] as const
-    })
+    tiers.topics.map((tier) => [tier, { ...main, slots: [ConcurrencySlots.make(tier.concurrency), ...slots] }] as const)
   )
-  return { slots, slotsOf: (tier) => ofTiers.get(tier) ?? slots }
+  return { main, ofTier: (tier) => ofTiers.get(tier) ?? main }
 }

@@ -1,0 +1,208 @@
+/**
+ * The state machine of one record. Four schedulers use it: they decide which record comes next and when to wait, and nothing else about a record.
+ *
+ *                     gate open                slots and permit
+ *        +---> Waiting ---------> Admitting ------------------> Running --- succeeded ---> Handled
+ *        |                            ^                            |
+ *        |                            |                          failed
+ *        |                            |                            v
+ *        |                            +--- wait over --- Backoff <--- in place --- Failed
+ *        |                                                  |                        |
+ *        |                                            breaker opened                 | routed (`routing.ts`)
+ *        |                                                  v                        |
+ *        +--- breaker lets it ----------------------- HeldByBreaker <--- breaker is open
+ *        |                                                                           |
+ *        +--- somebody resumes ---------------------- Halted <--- pause, or halt ----+
+ *                                                                                    |
+ *                                                     Skipped <--- skip -------------+
+ *                                                                                    |
+ *                         Routed, DeadLettered <--- acknowledged --- Publishing <--- next tier, dead letter
+ *
+ * When the partition is given up, each state but Running leads to Abandoned; Running does when its handler fails. Nothing is published for an abandoned record.
+ *
+ * | state | function | the delivery holds |
+ * |---|---|---|
+ * | Waiting | `untilSettled` | nothing |
+ * | Admitting | `DeliveryContext.admit` | what it has got so far; the clock is paused |
+ * | Running | `Partition.guard` | slots, permit, and the clock runs |
+ * | Failed | `afterFailure`, `retryInPlace` | permit, and the clock runs |
+ * | Backoff | `inPlaceRetries.ts` | permit, unless the partition is paused, and the clock runs |
+ * | all others | `RecordInWork.settle` | nothing |
+ */
+import { type Cause, Effect, Exit } from "effect"
+import { ProcessingBudgetExceeded } from "../../EventBusError.ts"
+import type { Failure } from "../../Failure.ts"
+import type { Decision } from "../failure/classification.ts"
+import * as Failures from "../failure/failure.ts"
+import type { Undecodable } from "../record/decoding.ts"
+import {
+  abandoned,
+  type DeliveryResult,
+  handled,
+  heldByBreaker,
+  skipped,
+  staysInPlace
+} from "../record/deliveryResult.ts"
+import { budgetMillis } from "../settings/bindingDefinition.ts"
+import { isAlreadyHandled } from "../settings/idempotent.ts"
+import { reportAttemptFailed, reportCall } from "./consumerContext.ts"
+import * as InPlaceRetries from "./inPlaceRetries.ts"
+import type { RecordInWork } from "./recordInWork.ts"
+import { retryStateOf, takeRoute } from "./routing.ts"
+import * as Unreadable from "./unreadable.ts"
+
+/** A result, or the effect that leads to it where something has to be waited for. */
+export type Settling<R> = DeliveryResult | Effect.Effect<DeliveryResult, never, R>
+
+/**
+ * Delivers a record until it is settled; false when the partition stops first. `failed`: the first attempt has been made already, and this is what came of it.
+ */
+export const deliver = <R>(work: RecordInWork<R>, failed?: Cause.Cause<unknown>): Effect.Effect<boolean, never, R> =>
+  Effect.ensuring(untilSettled(work, failed), work.delivery.ensureClosed)
+
+const untilSettled = Effect.fnUntraced(function* <R>(work: RecordInWork<R>, failed: Cause.Cause<unknown> | undefined) {
+  const { context, partition, delivery } = work
+  let cause = failed
+  while (true) {
+    let result = handled(1)
+    if (cause === undefined) {
+      yield* partition.runnable
+      if (work.gate.stopping) return false
+      delivery.begin(context.clock.currentTimeMillisUnsafe())
+      const exit = yield* partition.guard(work.attempt(true), delivery)
+      if (Exit.isFailure(exit)) cause = exit.cause
+      reportAttempt(work, cause)
+    }
+    if (cause !== undefined) {
+      const settling = afterFailure(work, cause)
+      result = Effect.isEffect(settling) ? yield* settling : settling
+      cause = undefined
+    }
+    const settled = work.settle(result)
+    if (Effect.isEffect(settled) ? yield* settled : settled) return true
+    if (!staysInPlace(result)) return false
+  }
+})
+
+/** Settles a record that cannot be read, without an attempt; false when the partition stops first. */
+export const deliverUnreadable = <R>(work: RecordInWork<R>, undecodable: Undecodable): Effect.Effect<boolean> =>
+  Effect.flatMap(Unreadable.settleWhenAdmitted(work, undecodable), (result) => {
+    const settled = result !== undefined && work.settle(result)
+    return Effect.isEffect(settled) ? settled : Effect.succeed(settled)
+  })
+
+/**
+ * The first attempt has failed. Answers without an effect where nothing has to be waited for: the record is not tried again in place, and goes where only a copy
+ * of it has to. The delivery is closed when the result is there.
+ */
+export const afterFailure = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Settling<R> => {
+  const { delivery } = work
+  const settling = firstDecision(work, cause)
+  if (!Effect.isEffect(settling)) {
+    delivery.close("released")
+    return settling
+  }
+  return Effect.ensuring(
+    settling,
+    Effect.sync(() => delivery.close("released"))
+  )
+}
+
+const firstDecision = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Settling<R> => {
+  const { context, partition } = work
+  const undecodable = Unreadable.undecodableOf(cause)
+  if (undecodable !== undefined) return Unreadable.settleInSlot(work, undecodable)
+  if (isAlreadyHandled(cause)) return skipped
+  if (partition.stopping) return abandoned(1)
+  const judged = judge(work, cause)
+  const firstFailureMillis = context.clock.currentTimeMillisUnsafe()
+  return judged !== undefined && (!judged.decision.inPlace || context.definition.retry.blocking.maxAttempts === 1)
+    ? giveUp(work, judged, 1, firstFailureMillis)
+    : retryInPlace(work, judged, firstFailureMillis)
+}
+
+/** A failure of the handler, and what it means. */
+interface Judged {
+  readonly failure: Failure
+  readonly decision: Decision
+}
+
+/** The time of a tier is used up. */
+const budgetExceeded: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
+
+/** Undefined for a handler that interrupted itself. */
+const judge = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Judged | undefined => {
+  const { context, partition, record, delivery } = work
+  const { definition } = context
+  if (delivery.wasCutOff) {
+    const error = new ProcessingBudgetExceeded({ budgetMillis: budgetMillis(definition) })
+    return { failure: Failures.fromUnknown(error), decision: budgetExceeded }
+  }
+  const failure = Failures.fromCause(cause)
+  if (failure === undefined) return undefined
+  const tier = partition.tier === undefined ? 0 : retryStateOf(context, partition, record).tier
+  return { failure, decision: definition.classify(cause, tier, failure) }
+}
+
+/** No further attempt in place. */
+const giveUp = <R>(
+  { context, partition, record, delivery }: RecordInWork<R>,
+  { failure, decision }: Judged,
+  attempts: number,
+  firstFailureMillis: number
+): Settling<R> => {
+  reportAttemptFailed(context, partition, record, attempts, failure, undefined)
+  if (delivery.close(decision.permanent ? "ignored" : "failure")) return heldByBreaker(attempts, failure)
+  return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis })
+}
+
+/** From Failed through Backoff and Running, until the attempts in place have come to a result. */
+const retryInPlace = Effect.fnUntraced(function* <R>(
+  work: RecordInWork<R>,
+  first: Judged | undefined,
+  firstFailureMillis: number
+) {
+  const { context, partition, record, delivery } = work
+  const nextDelay = yield* InPlaceRetries.stepper(context.definition)
+  let attempts = 1
+  let judged = first
+  while (true) {
+    const made = attempts
+    const failure = judged?.failure
+    let delay: number | undefined = InPlaceRetries.selfInterruptedMillis
+    if (judged !== undefined) {
+      const next = judged.decision.inPlace ? yield* nextDelay(context.clock.currentTimeMillisUnsafe()) : undefined
+      delay = InPlaceRetries.withinBudget(context, partition, delivery, next)
+      if (delay === undefined) {
+        const settling = giveUp(work, judged, attempts, firstFailureMillis)
+        return Effect.isEffect(settling) ? yield* settling : settling
+      }
+      reportAttemptFailed(context, partition, record, attempts, judged.failure, delay)
+      attempts++
+    }
+    yield* InPlaceRetries.backOff(context, partition, delivery, delay)
+    if (partition.stopping) return abandoned(made)
+    if (delivery.breakerHasOpened()) return heldByBreaker(made, failure)
+    yield* delivery.waitOutPause(partition)
+    if (partition.stopping) return abandoned(made)
+    const beforeMillis = delivery.spentMillis()
+    const exit = yield* partition.guard(
+      Effect.suspend(() => work.attempt(false)),
+      delivery
+    )
+    if (!reportsItsCalls(work)) reportCall(context, delivery, beforeMillis)
+    if (Exit.isSuccess(exit)) return handled(attempts)
+    if (isAlreadyHandled(exit.cause)) return skipped
+    if (partition.stopping) return abandoned(attempts)
+    judged = judge(work, exit.cause)
+  }
+})
+
+/** A transaction reports the calls in it by itself: it takes longer than they do. */
+const reportsItsCalls = <R>({ context }: RecordInWork<R>): boolean =>
+  context.definition.handler._tag === "Transactional"
+
+const reportAttempt = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown> | undefined): void => {
+  if (reportsItsCalls(work)) return
+  if (cause === undefined || Unreadable.undecodableOf(cause) === undefined) reportCall(work.context, work.delivery)
+}

@@ -1,0 +1,55 @@
+/**
+ * A record that cannot be read. There is no attempt: it goes to the dead letter topic (connector seed §4.10). But what holds attempts holds its dead letter,
+ * too, an open circuit breaker above all (ruling 28).
+ */
+import { Cause, Effect, Exit, Option } from "effect"
+import * as Failures from "../failure/failure.ts"
+import { Undecodable } from "../record/decoding.ts"
+import { type DeliveryResult, heldByBreaker } from "../record/deliveryResult.ts"
+import type { DeliveryContext } from "../slots/deliveryContext.ts"
+import { reportAttemptFailed } from "./consumerContext.ts"
+import type { RecordInWork } from "./recordInWork.ts"
+import { deadLetter } from "./routing.ts"
+
+/** Why a call found its record unreadable; undefined when the handler was called. */
+export const undecodableOf = (cause: Cause.Cause<unknown>): Undecodable | undefined => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof Undecodable ? error : undefined
+}
+
+/** Settles a record that turned out to be unreadable in its slot. It waits for another slot when the breaker has opened meanwhile. */
+export const settleInSlot = (work: RecordInWork<unknown>, undecodable: Undecodable): DeliveryResult =>
+  missedSlot(work.delivery) ? heldByBreaker(0, undefined) : settle(work, undecodable)
+
+/** Settles a record that is known to be unreadable, as soon as it could start; undefined when the partition stops first. */
+export const settleWhenAdmitted = (
+  work: RecordInWork<unknown>,
+  undecodable: Undecodable
+): Effect.Effect<DeliveryResult | undefined> => {
+  const { context, delivery, gate } = work
+  const waiting: Effect.Effect<boolean> = Effect.suspend(() => {
+    delivery.begin(context.clock.currentTimeMillisUnsafe())
+    const admitted = Effect.exit(delivery.admit(gate, () => Effect.fail("unreadable")))
+    return Effect.flatMap(admitted, (exit) =>
+      missedSlot(delivery) ? waiting : Effect.succeed(!Exit.hasInterrupts(exit))
+    )
+  })
+  return Effect.map(Effect.ensuring(waiting, delivery.ensureClosed), (admitted) =>
+    admitted ? settle(work, undecodable) : undefined
+  )
+}
+
+/** The slot goes back. True when the breaker has opened since the record got it, as the next holder of the slot may make it. */
+const missedSlot = (delivery: DeliveryContext): boolean => {
+  const hasOpened = delivery.breakerHasOpened()
+  delivery.close("released")
+  return hasOpened
+}
+
+const settle = ({ context, partition, record }: RecordInWork<unknown>, undecodable: Undecodable): DeliveryResult => {
+  const failure = Failures.fromUnknown(undecodable.value ?? undecodable.key)
+  const firstFailureMillis = context.clock.currentTimeMillisUnsafe()
+  reportAttemptFailed(context, partition, record, 0, failure, undefined)
+  const failed = { attempts: 0, failure, firstFailureMillis, undecodable }
+  return deadLetter(context, partition, record, failed, "NON_RETRYABLE")
+}
