@@ -13,6 +13,7 @@ import { links } from "./house/links.ts"
 import { passingOn } from "./house/passingOn.ts"
 import { reference } from "./house/reference.ts"
 import { type Check, violationText } from "./house/report.ts"
+import { rooms } from "./house/rooms.ts"
 import { sentences } from "./house/sentences.ts"
 import { unusedExports } from "./house/unusedExports.ts"
 import { privateWords } from "./house/words.ts"
@@ -26,6 +27,7 @@ const checks: Readonly<Record<string, Check>> = {
   words: privateWords,
   sentences,
   links,
+  rooms,
   reference
 }
 

@@ -45,6 +45,7 @@ const sound: Record<string, string> = {
     "long()",
     ""
   ].join("\n"),
+  "packages/core/src/internal/door/README.md": "# door\n\nOwns doors.\n\n- Never locks one.\n",
   "docs/architecture.md":
     "[the door](../packages/core/src/Door.ts#L1) `door/hinge.ts` [below](#the-door)\n\n# The door\n",
   "docs/rules.md": "# Rules\n",
@@ -140,6 +141,7 @@ const planted: ReadonlyArray<readonly [check: string, file: string, text: string
     "/**\n * What a door\n * is.\n */\n",
     `:2: begins with its object: "What a door is."`
   ],
+  ["rooms", "packages/core/src/internal/window/glass.ts", "export {}\n", ""],
   ["links", "docs/links.md", "[nowhere](nowhere.md)\n", ":1: there is no docs/nowhere.md"],
   [
     "links",
@@ -201,6 +203,18 @@ describe("the checks of the house", () => {
   it("links sees a path of the architecture page that nothing has", () => {
     const { reports } = run({ ...sound, "docs/architecture.md": "\n`door/window.ts`\n\n# The window\n" }, "links")
     expect(reports).toEqual(["docs/architecture.md:2: nothing is named door/window.ts"])
+  })
+
+  it("rooms sees a room without a README, one with too long a README, and one that may do everything", () => {
+    const room = "packages/core/src/internal/door/README.md"
+    const { [room]: _, ...without } = sound
+    expect(run(without, "rooms").reports).toEqual([`${room}: is missing: it says what the room owns`])
+    expect(run({ ...sound, [room]: lines(11, "Never.") }, "rooms").reports).toEqual([
+      `${room}: 11 lines, allowed are 10`
+    ])
+    expect(run({ ...sound, [room]: "Owns doors.\n" }, "rooms").reports).toEqual([
+      `${room}: does not say what the room never does`
+    ])
   })
 
   it("reference sees a page that differs from the docstrings, and one that is missing", () => {

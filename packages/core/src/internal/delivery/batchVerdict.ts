@@ -1,5 +1,5 @@
 /**
- * What a batch handler said about the records that it was given.
+ * The answer of a batch handler: which records of its batch are done, and which failed.
  */
 import { Cause, Option } from "effect"
 import { BatchProcessing } from "../../EventBusError.ts"

@@ -23,7 +23,7 @@ import type { RecordInWork } from "./recordInWork.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
-/** What handles the chunks of one partition. */
+/** Handles the chunks of one partition. */
 interface Processor<R> {
   readonly context: ConsumerContext<R>
   readonly handler: PerBatch<R>
@@ -172,7 +172,7 @@ const alone = <R>(batch: Batch<R>, index: number, spentMillis = 0): RecordInWork
   const gate: StartGate = partition
   return {
     ...{ context, partition, record, delivery, gate },
-    // What the verdict says about a batch of one is the failure of its record, and routed as such.
+    // A verdict about a batch of one is the failure of its record, and is routed as such.
     attempt: () =>
       Effect.catchCause(call(batch, [index], delivery), (cause) => {
         const failed = BatchVerdict.of(cause, [index])?.failed[0]

@@ -1,5 +1,5 @@
 /**
- * What all partitions of one consumer share while they handle records, and how they report what happens.
+ * The context that all partitions of one consumer share while they handle records, and their reports of what happens.
  */
 import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -135,7 +135,7 @@ export const reportPublishFailed = (
   context.hub.emit({ ...ofPartition(context, partition), _tag: "PublishFailed", record, topic, error, attempt })
 }
 
-/** What concerns a partition, and only happens to it now and then. */
+/** Reports a rare event of a partition. */
 type PartitionEvent = Extract<EventBusEvent, { readonly generation: number }>
 type RareEvent = Exclude<PartitionEvent, { readonly record: ConsumerRecord } | { readonly _tag: "Committed" }>
 type Details<Event> = Event extends unknown ? Omit<Event, keyof ReturnType<typeof ofPartition>> : never

@@ -47,7 +47,7 @@ export const eachDue = Effect.fnUntraced(function* <R>(
 })
 
 /**
- * How long a record of a chunk that is here now has to wait. Whatever its headers and the clock say, it was in its topic when the chunk came: none waits
+ * How long a record of a chunk that is here now has to wait. A record was in its topic when the chunk came, even if its headers or the clock say otherwise: none waits
  * longer than the delay from then on, and the waits of many do not add up.
  */
 const countdown = <R>({ clock, setBackMillis }: ConsumerContext<R>, delayMillis: number) => {

@@ -32,7 +32,7 @@ export const run = (
     for (const partition of partitions()) {
       // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
       for (const { delivery, cutOff } of Array.from(partition.guarded)) {
-        // What has begun since the last look did so, most likely, by the clock as it is now.
+        // A delivery that has begun since the last look did so, most likely, by the clock as it is now.
         const { startedMillis } = delivery
         if (startedMillis < lookedMillis || startedMillis > now) delivery.wallClockWasSet(setMillis)
         const rest = delivery.remainingMillis(budget, now)

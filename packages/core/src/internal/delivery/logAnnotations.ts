@@ -1,5 +1,5 @@
 /**
- * What every log line says while a record is handled, the handler's own lines included (connector seed §4.13). They are given to the fiber once, not per
+ * The annotations of every log line while a record is handled, the handler's own lines included (connector seed §4.13). They are given to the fiber once, not per
  * record: offset and tier are read when a line is written.
  */
 import { Effect, References } from "effect"
@@ -43,13 +43,13 @@ export const annotated = <A, E, R>(
 const printable = (annotations: Annotations): Annotations =>
   Object.defineProperty(annotations, Symbol.for("nodejs.util.inspect.custom"), { value: () => ({ ...annotations }) })
 
-/** What is known of the binding of an event. */
+/** The annotations that name the binding of an event. */
 export interface Source {
   readonly definition: BindingDefinition<unknown>
   readonly hostname: string
 }
 
-/** What a line about an event says. */
+/** The annotations of a line about an event. */
 export const ofEvent = (event: EventBusEvent, source: Source | undefined): Annotations => ({
   ...ofBinding(event.cluster, event.binding),
   ...("topic" in event && "partition" in event ? { topic: event.topic, partition: event.partition } : {}),

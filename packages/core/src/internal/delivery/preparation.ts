@@ -40,7 +40,7 @@ export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partitio
   })
 }
 
-/** What a half of the record waits for. A serde that breaks down, against its contract, is not waited for: it cannot decode then. */
+/** The effect that the key or the value of a record waits for. A serde that throws here, against its contract, is not waited for: decoding fails then. */
 const missing = (
   serde: Serde.Any,
   bytes: Uint8Array | null,

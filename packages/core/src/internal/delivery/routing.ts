@@ -1,5 +1,5 @@
 /**
- * What happens to a record that its delivery could not handle: it goes to a retry topic or the dead letter topic, halts, or is dropped.
+ * Routes a record that its delivery could not handle: it goes to a retry topic or the dead letter topic, halts, or is dropped.
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -27,7 +27,7 @@ export interface FailedDelivery {
   readonly undecodable?: Undecodable
 }
 
-/** What a record's headers say about the way here; on the main topic only what a replay for this group has kept (ruling 30). */
+/** The retry state in a record's headers. On the main topic only headers that a replay for this group has kept count (ruling 30). */
 export const retryStateOf = (
   { definition }: ConsumerContext<unknown>,
   partition: Partition,
@@ -143,7 +143,7 @@ export const deadLetter = <R>(
   }
 }
 
-/** What the binding's `topicFor` says, as far as that is a topic that can be made, and one that the binding does not read. */
+/** The topic that the binding's `topicFor` names, unless no such topic can be created, or the binding reads it. */
 const targetOf = (
   definition: BindingDefinition<unknown>,
   { reason, failure, tier }: DeadLetterHeaders.DeadLetter

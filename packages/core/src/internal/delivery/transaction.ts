@@ -16,7 +16,7 @@ import { undecodableOf } from "./unreadable.ts"
 
 export type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
-/** What handles a chunk of one partition. */
+/** Handles a chunk of one partition. */
 export interface Run<R> {
   readonly context: ConsumerContext<R>
   readonly handler: Transactional<R>

@@ -31,7 +31,7 @@ export interface PartitionOptions {
   readonly generation: number
   /** Where reading starts. */
   readonly position: bigint
-  /** What the group has committed, as far as it is usable; -1 when nothing. */
+  /** The committed offset of the group, if it is usable; -1 when there is none. */
   readonly committed: bigint
   /** One past the last offset that can be read, now. */
   readonly logEnd: bigint
@@ -70,7 +70,7 @@ export class Partition implements Committable, StartGate {
   awaitsSeek = false
   /** One past the last offset that can be read, as far as is known. */
   logEnd: bigint
-  /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the watch. */
+  /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the lag poller. */
   unfetchedSinceMillis: number | undefined
   /** Since when a record of it waits for what its serde prepares. */
   preparingSinceMillis: number | undefined
@@ -128,7 +128,7 @@ export class Partition implements Committable, StartGate {
     return this.#progress.look(this.position(), this.lag() > 0n, nowMillis)
   }
 
-  /** What is fetched and not done with, chunk by chunk. */
+  /** Chunks that are fetched and not done with. */
   get held(): WaterMarks {
     return { records: this.#heldRecords, bytes: this.#heldBytes }
   }

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { StartGate } from "./startGate.ts"
 
-/** What the breaker learns about a call. `ignored`: the call says nothing about the dependency. `released`: the call came to no outcome. */
+/** The outcome of a call, as the breaker counts it. `ignored`: the call says nothing about the dependency. `released`: the call came to no outcome. */
 export type PermitOutcome = "success" | "failure" | "ignored" | "released"
 
 export interface BreakerPermits {

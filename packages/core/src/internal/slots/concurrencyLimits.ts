@@ -7,7 +7,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { BreakerPermits } from "./breakerPermits.ts"
 import * as ConcurrencySlots from "./concurrencySlots.ts"
 
-/** What one delivery needs before its handler runs. */
+/** The slots and the permit that one delivery needs before its handler runs. */
 export interface ConcurrencyLimits {
   /** A delivery takes one of each, in this order: a tier's slots come before the binding's. Empty where nothing limits. */
   readonly slots: ReadonlyArray<ConcurrencySlots.ConcurrencySlots>

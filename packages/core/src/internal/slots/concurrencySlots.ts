@@ -82,7 +82,7 @@ export class SlotLease {
         waiting.delete(this)
         unsubscribe()
         unsubscribeBreaker()
-        // Not at once: the previous holder goes on first, reports its outcome and queues again. What is done in the slot by then is not this waiter's time.
+        // Not at once: the previous holder goes on first, reports its outcome and queues again. Its time in the slot until then is not this waiter's.
         resume(Effect.yieldNow)
       }
       const unsubscribe = gate.onStop(leaveQueue)

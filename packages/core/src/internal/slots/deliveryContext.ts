@@ -59,7 +59,7 @@ export class DeliveryContext {
     return (this.#pauses > 0 ? this.#pausedSinceMillis : nowMillis) - this.#startedMillis
   }
 
-  /** What follows uses up no processing budget, until `resumeClock`. Pauses nest. */
+  /** Time uses up no processing budget from here to `resumeClock`. Pauses nest. */
   pauseClock(): void {
     if (this.#pauses++ === 0) this.#pausedSinceMillis = this.#clock.currentTimeMillisUnsafe()
   }
@@ -95,7 +95,7 @@ export class DeliveryContext {
     if (this.#pauses === 0) this.#startedMillis += byMillis
   }
 
-  /** What is left of a budget; infinite while the clock is paused. */
+  /** The rest of a budget, in milliseconds; infinite while the clock is paused. */
   remainingMillis(budgetMillis: number, nowMillis: number): number {
     return this.#pauses > 0 ? Number.POSITIVE_INFINITY : this.#startedMillis + budgetMillis - nowMillis
   }
@@ -214,7 +214,7 @@ export class DeliveryContext {
     return !breaker.isCurrent(permit)
   }
 
-  /** Whoever handles the delivery has ended. A handler that still runs keeps its slots and its permit until it ends, too. */
+  /** The fiber that handles the delivery has ended. A handler that still runs keeps its slots and its permit until it ends, too. */
   readonly ensureClosed: Effect.Effect<void> = Effect.sync(() => {
     this.#isAbandoned = true
     if (!this.#isRunning) this.close("released")
@@ -243,7 +243,7 @@ export class DeliveryContext {
     return true
   }
 
-  /** Whoever gets an outer slot first may wait for the inner ones. */
+  /** A delivery that gets an outer slot first may wait for the inner ones. */
   #releaseSlotsFrom(index: number): void {
     for (let inner = index; inner < this.#leases.length; inner++) this.#leases[inner]?.release()
   }
