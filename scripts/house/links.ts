@@ -6,12 +6,12 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { anchorsOf } from "./anchors.ts"
 import type { Check, Violation } from "./report.ts"
-import { documentTexts, lineOf, type Text } from "./texts.ts"
+import { allDocumentTexts, lineOf, type Text } from "./texts.ts"
 
 const architecture = "docs/architecture.md"
 
 export const links: Check = (root) => {
-  const documents = documentTexts(root)
+  const documents = allDocumentTexts(root)
   const targets = documents.flatMap(linksIn)
   const paths = documents.filter(({ path }) => path === architecture).flatMap((text) => namedPaths(root, text))
   const broken = targets.flatMap(({ text, target, at }): ReadonlyArray<Violation> => {

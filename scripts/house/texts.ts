@@ -20,9 +20,12 @@ const read = (root: string, patterns: ReadonlyArray<string>): ReadonlyArray<Text
 
 export const codeTexts = (root: string): ReadonlyArray<Text> => read(root, code)
 
+/** Every Markdown file. */
+export const allDocumentTexts = (root: string): ReadonlyArray<Text> => read(root, documents)
+
 /** Markdown that somebody wrote; the reference pages are made of docstrings. */
 export const documentTexts = (root: string): ReadonlyArray<Text> =>
-  read(root, documents).filter(({ path }) => !path.startsWith("docs/reference/"))
+  allDocumentTexts(root).filter(({ path }) => !path.startsWith("docs/reference/"))
 
 /** The line of an offset, counted from 1. */
 export const lineOf = (content: string, offset: number): number => content.slice(0, offset).split("\n").length
