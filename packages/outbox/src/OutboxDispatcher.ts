@@ -13,6 +13,7 @@ import type { InFlightTracker } from "./InFlightTracker.ts"
 import { checkOptions, positive, whole } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
+import { releaseUnfinished, renewClaims } from "./internal/dispatch/claimRenewal.ts"
 import { DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
@@ -113,6 +114,7 @@ export const make: (
 
     const scope = yield* Scope.fork(yield* Effect.scope)
     yield* Effect.forkIn(tools.supervise("done marker", engine.doneMarker.run), scope)
+    yield* Effect.forkIn(tools.supervise("postponer", engine.postponer.run), scope)
     const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), (_, index) => {
       const worker = engine.makeWorker()
       return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, worker.repair), scope)
@@ -120,18 +122,21 @@ export const make: (
     const claim = settings.claimLocking
     if (claim !== undefined) {
       const third = Duration.toMillis(Duration.fromInputUnsafe(claim.lockTimeout)) / 3
-      const renewal = Effect.forever(Effect.andThen(Effect.sleep(third), engine.renewClaims(claim)))
+      const renewal = Effect.forever(
+        Effect.andThen(Effect.sleep(third), renewClaims(store, tools, engine.inFlight, claim))
+      )
       yield* Effect.forkIn(tools.supervise("claim renewal", renewal), scope)
     }
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
         engine.close()
-        const drained = Effect.andThen(Fiber.awaitAll(workers), engine.doneMarker.flush)
+        const flush = Effect.andThen(engine.doneMarker.flush, engine.postponer.flush)
+        const drained = Effect.andThen(Fiber.awaitAll(workers), flush)
         yield* Effect.timeoutOption(Effect.interruptible(drained), settings.drainTimeout)
         yield* Fiber.interruptAll(workers)
         // Events whose listeners have finished are marked even when other listeners were interrupted.
-        yield* Effect.timeoutOption(Effect.interruptible(engine.doneMarker.flush), "1 second")
-        yield* engine.releaseUnfinished
+        yield* Effect.timeoutOption(Effect.interruptible(flush), "1 second")
+        yield* releaseUnfinished(store, engine.inFlight, claim)
       })
     )
     return OutboxDispatcher.of({

@@ -174,11 +174,16 @@ export class PoisonEvent extends Schema.TaggedError<PoisonEvent>()("PoisonEvent"
 
 /**
  * A listener fails with this error when its destination is down. The event is delivered again later and no attempt is counted, so
- * that an outage of any length kills no event.
+ * that an outage of any length kills no event. The other events of the same listener wait as well, and no worker does: one event is tried
+ * every 1 to 10 seconds. Events of other listeners are not affected (ruling 87).
  */
 export class DownstreamUnavailable extends Schema.TaggedError<DownstreamUnavailable>()("DownstreamUnavailable", {
   /** The destination's error. */
-  cause: Schema.Defect()
+  cause: Schema.Defect(),
+  /** The name of the destination in log and health. Default: the listener's key. */
+  destination: Schema.optionalKey(Schema.String),
+  /** `listener`: all events of the listener wait. `event`: only this one, when others have another destination. Default `listener`. */
+  holds: Schema.optionalKey(Schema.Literals(["listener", "event"]))
 }) {
   /** Retrying the delivery later can help. */
   readonly retryable = true

@@ -66,7 +66,7 @@ const property = (value: unknown, key: string): unknown => {
 }
 
 /** A property whose value is text that is not blank. */
-const textProperty = (value: unknown, key: string): string | undefined => {
+export const textProperty = (value: unknown, key: string): string | undefined => {
   const text = property(value, key)
   return typeof text === "string" && text.trim() !== "" ? text : undefined
 }

@@ -1,15 +1,19 @@
 /** The outcome of a failed delivery: postponed, retried, or dead (outbox seed §9). */
-import type { Cause } from "effect"
-import { Effect } from "effect"
+import { Cause, Effect } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
-import { failureOf, logText } from "../base/failureText.ts"
+import { failureOf, logText, textProperty } from "../base/failureText.ts"
 import type { Guard } from "../base/guard.ts"
 import { listenerKeyOf } from "./callListener.ts"
 
-/** `Postpone`: nothing is marked, and no attempt is counted. */
+/** `Postpone`: no attempt is counted; with `holds: "listener"` the other events of the listener wait as well. */
 export type FailureOutcome =
-  | { readonly _tag: "Postpone"; readonly delayMillis: number; readonly error: string }
+  | {
+      readonly _tag: "Postpone"
+      readonly holds: "listener" | "event"
+      readonly destination: string | undefined
+      readonly error: string
+    }
   | { readonly _tag: "Retry"; readonly delayMillis: number; readonly error: string }
   | { readonly _tag: "Dead"; readonly error: string }
 
@@ -28,7 +32,7 @@ export const decideFailure = (
   guard: Guard
 ): FailureOutcome => {
   const { summary: error, tag = "" } = failureOf(cause)
-  if (tag === "DownstreamUnavailable") return { _tag: "Postpone", delayMillis: unavailableDelayMillis, error }
+  if (tag === "DownstreamUnavailable") return postponed(cause, error)
   if (permanentErrors.has(tag) || attempts + 1 >= policy.maxAttempts) return { _tag: "Dead", error }
   const delay = guard.call(
     "retryPolicy",
@@ -39,11 +43,19 @@ export const decideFailure = (
   return { _tag: "Retry", delayMillis: Math.min(longestDelayMillis, Math.max(0, delay)), error }
 }
 
+/** The error is the user's: nothing of it is believed to be what its type says. */
+const postponed = (cause: Cause.Cause<unknown>, error: string): FailureOutcome => {
+  const failure = cause.reasons.find(Cause.isFailReason)?.error
+  const destination = textProperty(failure, "destination")
+  const holds = textProperty(failure, "holds") === "event" ? "event" : "listener"
+  return { _tag: "Postpone", holds, destination, error }
+}
+
 /** Tags of errors that no retry can mend. */
 const permanentErrors: ReadonlySet<string> = new Set(["UnroutableEvent", "PoisonEvent"])
 
-/** The wait between two deliveries while the destination is down. The destination's client has waited for its own timeout before. */
-const unavailableDelayMillis = 1000
+/** The wait of an event whose own destination is down, while others of its listener have another one. */
+export const unavailableDelayMillis = 5000
 
 /** The delay when a retry policy throws or returns no finite number. */
 const fallbackDelayMillis = 60_000
@@ -62,13 +74,17 @@ export const reportFailure = (
   nowMillis: number
 ): Effect.Effect<void> => {
   const key = listenerKeyOf(event)
-  const isDue = guard.monitor.report("listener", key, outcome.error, nowMillis)
+  const [source, name] =
+    outcome._tag === "Postpone" ? (["destination", outcome.destination ?? key] as const) : (["listener", key] as const)
+  const isDue = guard.monitor.report(source, name, outcome.error, nowMillis)
   const subject = `outbox: listener ${key}, event ${event.eventId}`
   switch (outcome._tag) {
     case "Dead":
       return Effect.logError(`${subject} is DEAD after ${attempts + 1} deliveries: ${logText(cause)}`)
     case "Postpone":
-      return isDue ? Effect.logWarning(`${subject} waits, its destination is down: ${outcome.error}`) : Effect.void
+      return isDue
+        ? Effect.logWarning(`${subject} waits, its destination ${name} is down: ${outcome.error}`)
+        : Effect.void
     case "Retry": {
       const delivery = `delivery ${attempts + 1} of ${maxAttempts} failed`
       const next = `the next one is in ${Math.round(outcome.delayMillis)} ms`

@@ -2,12 +2,14 @@
 import { type Cause, Duration, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { InFlightTracker } from "../../InFlightTracker.ts"
+import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"
-import { type CallListener, listenerKeyOf } from "../delivery/callListener.ts"
+import { type BatchMarker, makeBatchMarker, retryBackoff } from "../delivery/batchMarker.ts"
+import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
-import { type DoneMarker, makeDoneMarker, retryBackoff } from "../delivery/doneMarker.ts"
 import { decideFailure, reportFailure } from "../delivery/failureOutcome.ts"
+import { Outages } from "../delivery/outages.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import { type FairQueue, makeFairQueue, type Source } from "./fairQueue.ts"
 import { type ClaimLocking, type InFlightEvent, InFlightEvents } from "./inFlightEvents.ts"
@@ -42,29 +44,37 @@ interface Current {
   event: InFlightEvent | undefined
 }
 
-/** The most rows of one renewing statement. */
-const renewBatch = 500
+/** An event that waits for its destination. */
+interface Postponed {
+  readonly event: InFlightEvent
+  readonly delayMillis: number
+  readonly error: string
+}
 
 export class DispatchEngine {
   readonly queue: FairQueue<InFlightEvent>
-  readonly doneMarker: DoneMarker<InFlightEvent>
+  readonly doneMarker: BatchMarker<InFlightEvent>
+  readonly postponer: BatchMarker<Postponed>
   readonly inFlight = new InFlightEvents()
   readonly #parts: Parts
   readonly #settings: EngineSettings
   readonly #fence: Fence
   readonly #lockNanos: bigint | undefined
+  readonly #outages: Outages
   #closing = false
 
   constructor(parts: Parts, settings: EngineSettings) {
     this.#parts = parts
     this.#settings = settings
+    this.#outages = new Outages(parts.tools)
     const claim = settings.claimLocking
     this.#fence = claim === undefined ? openFence : { _tag: "Claim", owner: claim.owner }
     this.#lockNanos =
       claim === undefined ? undefined : Duration.toNanosUnsafe(Duration.fromInputUnsafe(claim.lockTimeout))
     this.queue = makeFairQueue({ hot: settings.hotQueueCapacity, cold: settings.coldQueueCapacity })
-    this.doneMarker = makeDoneMarker<InFlightEvent>({
+    this.doneMarker = makeBatchMarker<InFlightEvent>({
       writers: 2,
+      what: "delivered",
       mark: (events) =>
         parts.store.markDone(
           events.map((e) => e.envelope.eventId),
@@ -72,6 +82,12 @@ export class DispatchEngine {
           events.map((e) => e.rowAddress)
         ),
       onMarked: (event) => this.#finish(event)
+    })
+    this.postponer = makeBatchMarker<Postponed>({
+      writers: 1,
+      what: "postponed",
+      mark: (postponed) => this.#markPostponed(postponed),
+      onMarked: ({ event }) => this.#finish(event)
     })
   }
 
@@ -92,7 +108,9 @@ export class DispatchEngine {
     const id = envelope.eventId
     if (this.#closing) return false
     const state = this.inFlight.stateOf(id, attempts)
-    if (state === "finished" || (state === "inFlight" && tracker === undefined)) return true
+    // With claims, the row was claimed anew: a refusal makes the poller release it and read again.
+    if (state === "finished") return this.#lockNanos === undefined
+    if (state === "inFlight" && tracker === undefined) return true
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
     if (this.queue.size(source) >= capacity) return state === "inFlight"
     if (
@@ -130,48 +148,67 @@ export class DispatchEngine {
 
   #handle(event: InFlightEvent, current: Current): Effect.Effect<void> {
     if (this.#claimExpired(event)) return Effect.sync(() => this.#finish(event))
-    const { guard, metrics } = this.#parts.tools
+    const hold = this.#outages.hold(event.envelope)
+    if (hold !== undefined) return this.#postpone({ event, ...hold })
     current.event = event
     return Effect.matchCauseEffect(this.#parts.callListener(event.envelope), {
       onSuccess: () => {
         current.event = undefined
-        if (guard.monitor.has("listener")) guard.monitor.clear("listener", listenerKeyOf(event.envelope))
-        metrics.incrementDispatchSuccess()
+        this.#outages.succeeded(event.envelope)
+        this.#parts.tools.metrics.incrementDispatchSuccess()
         this.doneMarker.add(event)
         return this.doneMarker.awaitCapacity
       },
       onFailure: (cause) => {
         current.event = undefined
-        return this.#failed(event, cause, current)
+        return this.#failed(event, cause)
       }
     })
   }
 
-  /** A postponed event keeps its worker until its destination is available again. */
-  #failed(event: InFlightEvent, cause: Cause.Cause<unknown>, current: Current): Effect.Effect<void> {
+  /** Frees the worker: the event waits in the table. */
+  #postpone(postponed: Postponed): Effect.Effect<void> {
+    this.postponer.add(postponed)
+    return this.postponer.awaitCapacity
+  }
+
+  /** One statement per wait and error; there are few of both in a batch. */
+  #markPostponed(postponed: ReadonlyArray<Postponed>): Effect.Effect<void, OutboxStoreError> {
+    const { store, tools } = this.#parts
+    const groups = Map.groupBy(postponed, ({ delayMillis, error }) => `${Math.ceil(delayMillis / 100)} ${error}`)
+    return Effect.forEach(
+      groups.values(),
+      (group) => {
+        const ids = group.map(({ event }) => event.envelope.eventId)
+        return store.postpone(ids, group[0]!.delayMillis, group[0]!.error, this.#fence)
+      },
+      { discard: true }
+    ).pipe(Effect.andThen(Effect.sync(() => tools.guard.run("onRetryScheduled", this.#settings.onRetryScheduled))))
+  }
+  #failed(event: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
     const { store, tools } = this.#parts
     const { clock, guard, metrics } = tools
     return Effect.flatMap(Random.next, (random) => {
       const { envelope, attempts } = event
       const outcome = decideFailure(cause, attempts, this.#settings, random, guard)
       const nowMillis = clock.currentTimeMillisUnsafe()
+      const delayMillis = this.#outages.failed(envelope, outcome)
       const reported = reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, nowMillis)
       switch (outcome._tag) {
         case "Postpone":
-          return reported.pipe(
-            Effect.andThen(Effect.sleep(outcome.delayMillis)),
-            Effect.andThen(Effect.suspend(() => this.#handle(event, current)))
-          )
+          return Effect.andThen(reported, this.#postpone({ event, delayMillis, error: outcome.error }))
         case "Dead":
           return reported.pipe(
             Effect.andThen(this.#mark(event, store.markDead(envelope.eventId, outcome.error, this.#fence))),
             Effect.andThen(Effect.sync(metrics.incrementDispatchDead))
           )
         case "Retry": {
-          const { delayMillis, error } = outcome
           return reported.pipe(
             Effect.andThen(
-              this.#mark(event, store.markRetry(envelope.eventId, delayMillis, error, this.#fence, attempts))
+              this.#mark(
+                event,
+                store.markRetry(envelope.eventId, outcome.delayMillis, outcome.error, this.#fence, attempts)
+              )
             ),
             Effect.andThen(
               Effect.sync(() => {
@@ -210,42 +247,10 @@ export class DispatchEngine {
       Effect.suspend(() => {
         const { event } = current
         current.event = undefined
-        return event === undefined
-          ? Effect.succeed("backOff")
-          : Effect.as(this.#failed(event, cause, current), "restart")
+        return event === undefined ? Effect.succeed("backOff") : Effect.as(this.#failed(event, cause), "restart")
       })
     return { run, repair }
   }
-
-  /** Renews the claims of all events in flight. A claim that could not be renewed expires by itself. */
-  renewClaims(claim: ClaimLocking): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const now = this.#parts.tools.clock.monotonicTimeNanosUnsafe()
-      const events = this.inFlight.unfinished
-      const chunks = Array.from({ length: Math.ceil(events.length / renewBatch) }, (_, i) =>
-        events.slice(i * renewBatch, (i + 1) * renewBatch)
-      )
-      const renew = (chunk: ReadonlyArray<InFlightEvent>) => {
-        const ids = chunk.map((e) => e.envelope.eventId)
-        return Effect.map(this.#parts.store.renewClaims(claim.owner, ids), (renewed) => {
-          const stillOurs = new Set(renewed)
-          for (const event of chunk) if (stillOurs.has(event.envelope.eventId)) event.claimedAtNanos = now
-        })
-      }
-      return Effect.forEach(chunks, renew, { discard: true })
-    }).pipe(Effect.catchCause((cause) => Effect.logError(`outbox: renewing claims failed: ${logText(cause)}`)))
-  }
-
-  /** Releases the claims of unfinished events at the very end. They stay pending, and another process may take them at once. */
-  readonly releaseUnfinished: Effect.Effect<void> = Effect.suspend(() => {
-    const left = this.inFlight.unfinished.map((event) => event.envelope.eventId)
-    const claim = this.#settings.claimLocking
-    if (left.length === 0) return Effect.void
-    const log = Effect.logWarning(`outbox: closed with ${left.length} events unfinished; they stay pending`)
-    return claim === undefined
-      ? log
-      : Effect.andThen(log, Effect.ignore(this.#parts.store.releaseClaims(claim.owner, left)))
-  })
 }
 
 const isBoolean = (value: unknown): boolean => typeof value === "boolean"

@@ -18,7 +18,7 @@ export interface InFlightEvent {
 /** The decisions about events, which the worker leaves to the delivery. */
 interface Decisions {
   /** False when the event may not be started any more. It has left memory then. */
-  readonly startable: (item: InFlightEvent) => boolean
+  readonly startable: (lane: Lane<InFlightEvent>, item: InFlightEvent) => boolean
   readonly succeeded: (item: InFlightEvent) => void
   readonly failed: (lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>) => Effect.Effect<void>
   /** As `failed`, for an event that was started before its predecessor had ended. */
@@ -90,7 +90,7 @@ export class LaneWorker {
 
   #handle(lane: Lane<InFlightEvent>, item: InFlightEvent): Effect.Effect<void> {
     const { callListener, decisions } = this.#parts
-    if (!decisions.startable(item)) return Effect.void
+    if (!decisions.startable(lane, item)) return Effect.void
     this.#item = item
     return Effect.matchCauseEffect(callListener(item.event.envelope), {
       onSuccess: () => {
@@ -111,7 +111,7 @@ export class LaneWorker {
    */
   #handleTogether(lane: Lane<InFlightEvent>): Effect.Effect<void> {
     const { callListener, decisions, pipelining } = this.#parts
-    const items = lane.events.splice(0, pipelining).filter((item) => decisions.startable(item))
+    const items = lane.events.splice(0, pipelining).filter((item) => decisions.startable(lane, item))
     return Effect.forEach(items, (item) =>
       Effect.forkChild(callListener(item.event.envelope), { startImmediately: true })
     ).pipe(

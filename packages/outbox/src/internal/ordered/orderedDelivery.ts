@@ -7,10 +7,11 @@ import { type Cause, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
 import { logText } from "../base/failureText.ts"
-import { type CallListener, listenerKeyOf } from "../delivery/callListener.ts"
+import { type BatchMarker, makeBatchMarker, retryBackoff } from "../delivery/batchMarker.ts"
+import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
-import { type DoneMarker, makeDoneMarker, retryBackoff } from "../delivery/doneMarker.ts"
 import { decideFailure, type FailureOutcome, reportFailure } from "../delivery/failureOutcome.ts"
+import { Outages } from "../delivery/outages.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import type { OutboxEvent } from "../store/rows.ts"
 import type { BucketLease } from "./bucketLeases.ts"
@@ -41,7 +42,7 @@ interface Parts {
 const recheckMillis = 500
 
 export class OrderedDelivery {
-  readonly doneMarker: DoneMarker<InFlightEvent>
+  readonly doneMarker: BatchMarker<InFlightEvent>
   readonly #parts: Parts
   readonly #settings: DeliverySettings
   readonly #lanes = new Lanes<InFlightEvent>()
@@ -49,14 +50,17 @@ export class OrderedDelivery {
   /** Events in flight under leases that have ended. Their aggregates start again only after these events have ended. */
   readonly #underEndedLeases = new Set<InFlightEvent>()
   readonly #finishedDuringRead = new Set<string>()
+  readonly #outages: Outages
   #isReading = false
   #closing = false
 
   constructor(parts: Parts, settings: DeliverySettings) {
     this.#parts = parts
     this.#settings = settings
-    this.doneMarker = makeDoneMarker<InFlightEvent>({
+    this.#outages = new Outages(parts.tools)
+    this.doneMarker = makeBatchMarker<InFlightEvent>({
       writers: 1,
+      what: "delivered",
       mark: (items) => {
         // An event that finished after its lease was lost is not marked: the bucket's new owner decides.
         const current = items.filter((item) => !item.lease.lost)
@@ -142,7 +146,7 @@ export class OrderedDelivery {
     return new LaneWorker({
       lanes: this.#lanes,
       decisions: {
-        startable: (item) => this.#startable(item),
+        startable: (lane, item) => this.#startable(lane, item),
         succeeded: (item) => this.#succeeded(item),
         failed: (lane, item, cause) => this.#failed(lane, item, cause),
         failedBehind: (lane, item, cause) => this.#failedBehind(lane, item, cause),
@@ -189,19 +193,25 @@ export class OrderedDelivery {
     for (const behind of this.#lanes.remove(lane, (other) => other.key === item.key)) this.#finish(behind)
   }
 
-  /** An event under an expired lease is not started, and nothing behind it is: the lease is stopped for good. */
-  #startable(item: InFlightEvent): boolean {
-    if (this.isValid(item.lease)) return true
-    item.lease.stopped = true
+  /**
+   * An event under an expired lease is not started, and nothing behind it is: the lease is stopped for good. An event whose destination
+   * is down is held back without a worker.
+   */
+  #startable(lane: Lane<InFlightEvent>, item: InFlightEvent): boolean {
+    if (!this.isValid(item.lease)) item.lease.stopped = true
+    else if (!this.#parts.positions.isDelayed(item.key)) {
+      const hold = this.#outages.hold(item.event.envelope)
+      if (hold === undefined) return true
+      this.#holdBack(lane, item, hold.delayMillis)
+    }
     this.#finish(item)
     return false
   }
 
   /** Hands a delivered event to the done marker. */
   #succeeded(item: InFlightEvent): void {
-    const { guard, metrics } = this.#parts.tools
-    if (guard.monitor.has("listener")) guard.monitor.clear("listener", listenerKeyOf(item.event.envelope))
-    metrics.incrementDispatchSuccess()
+    this.#outages.succeeded(item.event.envelope)
+    this.#parts.tools.metrics.incrementDispatchSuccess()
     this.doneMarker.add(item)
   }
 
@@ -219,8 +229,9 @@ export class OrderedDelivery {
       const { envelope, attempts } = item.event
       const outcome = decideFailure(cause, attempts, this.#settings, yield* Random.next, guard)
       yield* reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, clock.currentTimeMillisUnsafe())
+      const delayMillis = this.#outages.failed(envelope, outcome)
       if (outcome._tag === "Postpone") {
-        this.#holdBack(lane, item, outcome.delayMillis)
+        this.#holdBack(lane, item, delayMillis)
         return this.#finish(item)
       }
       const marked = yield* this.#mark(item, outcome)

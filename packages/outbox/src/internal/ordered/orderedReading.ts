@@ -31,7 +31,7 @@ interface Parts {
 type NextRead = "now" | "soon" | "later"
 
 /** The most delays at once. Beyond that, nothing new is read until retries succeed. */
-const maxDelayed = 20_000
+const maxDelayed = 100_000
 /** All buckets are read from the start this often, because other software may make rows pending behind the positions. */
 const rescanNanos = 30_000_000_000n
 /** The waits while transactions with lower numbers are open. Most transactions end within milliseconds, so the waits begin short. */

@@ -123,6 +123,16 @@ export interface StoreShape {
     fence?: Fence,
     attempts?: number
   ) => Stored<number>
+  /**
+   * Makes NEW and RETRY rows due again after `delay` on the database's clock, without counting an attempt, and releases their claims.
+   * Returns rows changed.
+   */
+  readonly postpone: (
+    eventIds: ReadonlyArray<string>,
+    delay: Duration.Input,
+    error: string,
+    fence?: Fence
+  ) => Stored<number>
   /** Marks a NEW or RETRY row DEAD, with the error and the time (ruling 40). Returns rows changed. */
   readonly markDead: (eventId: string, error: string, fence?: Fence) => Stored<number>
   /** Reads due rows, oldest first, from behind a cursor. Takes no lock. */

@@ -6,7 +6,7 @@ import { type Fence, openFence, type StoreShape } from "./contract.ts"
 import { encoded, insertStatements as statementsFor } from "./insertStatement.ts"
 import { storableError } from "./storableError.ts"
 
-type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "markDead">
+type Marks = Pick<StoreShape, "insertStatements" | "insertNew" | "markDone" | "markRetry" | "postpone" | "markDead">
 
 export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContext): Marks => {
   const table = names.table
@@ -53,6 +53,15 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     return change("mark retry", `UPDATE ${table} SET ${set} WHERE ${where}${counted}`, p.values)
   }
 
+  const postpone: StoreShape["postpone"] = (eventIds, delay, error, fence = openFence) => {
+    if (eventIds.length === 0) return Effect.succeed(0)
+    const p = parameters(dialect)
+    const set = `available_at = ${dialect.plusMillis(dialect.now, p.bind(millis(delay)))},
+      last_error = ${p.bind(storableError(error))}, locked_by = NULL, locked_at = NULL`
+    const where = `${p.oneOf("event_id", eventIds)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
+    return change("postpone", `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
+  }
+
   const markDead: StoreShape["markDead"] = (eventId, error, fence = openFence) => {
     const p = parameters(dialect)
     const set = `status = ${DEAD}, done_at = ${dialect.now}, last_error = ${p.bind(storableError(error))}, locked_by = NULL, locked_at = NULL`
@@ -60,5 +69,5 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     return change("mark dead", `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
   }
 
-  return { insertStatements, insertNew, markDone, markRetry, markDead }
+  return { insertStatements, insertNew, markDone, markRetry, postpone, markDead }
 }

@@ -1,6 +1,6 @@
 /**
- * Marks delivered events DONE in batches. Events that are delivered while a statement runs go into the next one. So one statement
- * marks one event when it is quiet, and hundreds under load.
+ * Marks events in batches: delivered ones DONE, and those of a closed gate as postponed. Events that come while a statement runs go into
+ * the next one. So one statement marks one event when it is quiet, and hundreds under load.
  */
 import { Effect, Schedule } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
@@ -19,8 +19,8 @@ export const retryBackoff = Schedule.min([Schedule.exponential("50 millis"), Sch
   Schedule.upTo({ times: 10 })
 )
 
-export interface DoneMarker<A> {
-  /** Queues a delivered event. */
+export interface BatchMarker<A> {
+  /** Queues an event. */
   readonly add: (item: A) => void
   /** Waits while more than two batches are queued: a stalled database stops the workers instead of filling memory. */
   readonly awaitCapacity: Effect.Effect<void>
@@ -30,18 +30,20 @@ export interface DoneMarker<A> {
   readonly run: Effect.Effect<never>
 }
 
-export interface DoneMarkerOptions<A> {
+export interface BatchMarkerOptions<A> {
   /**
    * The number of statements that may run at once. With 1, marks keep their order: after a crash, only the last deliveries are
    * repeated. With 2, one statement runs while the other's commit reaches the disk.
    */
   readonly writers: 1 | 2
+  /** What the events are, in a log line: `delivered`. */
+  readonly what: string
   readonly mark: (items: ReadonlyArray<A>) => Effect.Effect<unknown, OutboxStoreError>
   /** Called once per event when its mark is in the database or was given up. */
   readonly onMarked: (item: A) => void
 }
 
-export const makeDoneMarker = <A>(options: DoneMarkerOptions<A>): DoneMarker<A> => {
+export const makeBatchMarker = <A>(options: BatchMarkerOptions<A>): BatchMarker<A> => {
   const queued: Array<A> = []
   let inStatements = 0
   const work = new ConditionVariable()
@@ -53,14 +55,14 @@ export const makeDoneMarker = <A>(options: DoneMarkerOptions<A>): DoneMarker<A> 
     const batch = queued.splice(0, batchSize)
     if (batch.length === 0) return Effect.void
     inStatements += batch.length
-    return callEffect("markDone", () => options.mark(batch)).pipe(
+    return callEffect(`mark ${options.what}`, () => options.mark(batch)).pipe(
       Effect.tapError((error) =>
-        Effect.logError(`outbox: marking delivered events failed; trying again: ${failureOfValue(error).summary}`)
+        Effect.logError(`outbox: marking ${options.what} events failed; trying again: ${failureOfValue(error).summary}`)
       ),
       Effect.retry(retryBackoff),
       Effect.catchCause((cause) =>
         Effect.logError(
-          `outbox: gave up marking ${batch.length} delivered events; they will be delivered again: ${logText(cause)}`
+          `outbox: gave up marking ${batch.length} ${options.what} events; they will be delivered again: ${logText(cause)}`
         )
       ),
       Effect.ensuring(

@@ -1,0 +1,45 @@
+/** The claims of the events in flight: renewed while they are handled, released when the dispatcher closes. */
+import { Effect } from "effect"
+import { logText } from "../base/failureText.ts"
+import type { DeliveryTools } from "../delivery/deliveryTools.ts"
+import type { StoreShape } from "../store/contract.ts"
+import type { ClaimLocking, InFlightEvent, InFlightEvents } from "./inFlightEvents.ts"
+
+/** The most rows of one renewing statement. */
+const renewBatch = 500
+
+/** Renews the claims of all events in flight. A claim that could not be renewed expires by itself. */
+export const renewClaims = (
+  store: StoreShape,
+  { clock }: DeliveryTools,
+  inFlight: InFlightEvents,
+  claim: ClaimLocking
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const now = clock.monotonicTimeNanosUnsafe()
+    const events = inFlight.unfinished
+    const chunks = Array.from({ length: Math.ceil(events.length / renewBatch) }, (_, i) =>
+      events.slice(i * renewBatch, (i + 1) * renewBatch)
+    )
+    const renew = (chunk: ReadonlyArray<InFlightEvent>) => {
+      const ids = chunk.map((event) => event.envelope.eventId)
+      return Effect.map(store.renewClaims(claim.owner, ids), (renewed) => {
+        const stillOurs = new Set(renewed)
+        for (const event of chunk) if (stillOurs.has(event.envelope.eventId)) event.claimedAtNanos = now
+      })
+    }
+    return Effect.forEach(chunks, renew, { discard: true })
+  }).pipe(Effect.catchCause((cause) => Effect.logError(`outbox: renewing claims failed: ${logText(cause)}`)))
+
+/** Releases the claims of unfinished events at the very end. They stay pending, and another process may take them at once. */
+export const releaseUnfinished = (
+  store: StoreShape,
+  inFlight: InFlightEvents,
+  claim: ClaimLocking | undefined
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const left = inFlight.unfinished.map((event) => event.envelope.eventId)
+    if (left.length === 0) return Effect.void
+    const log = Effect.logWarning(`outbox: closed with ${left.length} events unfinished; they stay pending`)
+    return claim === undefined ? log : Effect.andThen(log, Effect.ignore(store.releaseClaims(claim.owner, left)))
+  })
