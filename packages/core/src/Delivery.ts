@@ -18,8 +18,13 @@ export interface Delivery<out K, out V> {
   readonly headers: ReadonlyArray<Header>
   /** The name of the binding. */
   readonly bindingName: string
-  /** `{topic}-{partition}-{offset}` of the topic that the record was first in: names it once and for all, through all tiers, for idempotent handlers. */
+  /** `{topic}-{partition}-{offset}` of the topic that the record was first in: names it through all tiers for as long as the topic exists. */
   readonly deduplicationKey: string
+  /**
+   * `{cluster}:{topic}-{partition}-{offset}@{timestamp}` of the topic that the record was first in, through all tiers: the default key of `idempotency` (ruling 77).
+   * `cluster` is the alias. The timestamp (epoch milliseconds) tells a topic that was deleted and made again from the one before it.
+   */
+  readonly idempotencyKey: string
   /** 0 on the main topic, else the number of the retry tier. */
   readonly tier: number
   /** Which delivery in the tier this is, from 1; always 1 on the main topic. */

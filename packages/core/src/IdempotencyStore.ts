@@ -15,11 +15,11 @@ import * as Failure from "./internal/failure/failure.ts"
 /** The idempotency settings of a binding. */
 export interface Options<in K, in V> {
   /**
-   * The key of a delivery's work. Default: `deduplicationKey`, the first position of the record, in all tiers the same. The store gets it
+   * The key of a delivery's work. Default: `idempotencyKey`, the first position of the record with its timestamp, in all tiers the same. The store gets it
    * as `{groupId}:{key}`, so that groups never take each other's work for done.
    *
-   * The default knows a record by its offset: after a topic was deleted and made again, or offsets were moved back on purpose, the records of
-   * the last `retention` are skipped. A key out of the record's content has no such limit. One that throws fails the record.
+   * The default knows a topic that was deleted and made again for a new one, by the timestamps of its records (ruling 77). After offsets were moved back on
+   * purpose, the records of the last `retention` are skipped. A key out of the record's content has no such limit. One that throws fails the record.
    */
   readonly key?: (delivery: Delivery<K, V>) => string
   /** How long a claim outlives an owner that crashed. Default 1 minute; finite, at least 1 second. A running handler renews it, however long it takes. */
@@ -54,12 +54,15 @@ export type Claim =
       readonly untilMillis: number
     }
 
+/** The state of a key, without a claim: it is free, or `begin` would answer the same. */
+export type KeyState = { readonly _tag: "Free" } | Exclude<Claim, { readonly _tag: "Started" }>
+
 /** The store did not answer, or refused. The operation may have happened all the same. */
 export class IdempotencyStoreError extends Schema.TaggedError<IdempotencyStoreError>()("IdempotencyStoreError", {
   /** Name of the store. */
   store: Schema.String,
   /** The operation that failed. */
-  operation: Schema.Literals(["open", "begin", "complete", "abandon", "renew"]),
+  operation: Schema.Literals(["open", "look up", "begin", "complete", "abandon", "renew"]),
   /** Whether the same call may succeed later. */
   retryable: Schema.Boolean,
   /** The error of the store's client. */
@@ -82,6 +85,11 @@ export class IdempotencyStore extends Context.Service<
       key: string,
       options: { readonly lease: Duration.Duration }
     ) => Effect.Effect<Claim, IdempotencyStoreError>
+    /**
+     * The state of a key now; claims nothing. The connector looks keys of its first version up with it. Where a store leaves it out, the connector claims such a key
+     * and abandons it at once.
+     */
+    readonly lookUp?: (key: string) => Effect.Effect<KeyState, IdempotencyStoreError>
     /** The work is done: the key is `Done` for `retention`. */
     readonly complete: (
       token: Token,
@@ -113,6 +121,7 @@ export const layerMemory = (options: MemoryOptions = {}): Layer.Layer<Idempotenc
     const now = <A>(f: (nowMillis: number) => A) => Effect.map(Clock.currentTimeMillis, f)
     return IdempotencyStore.of({
       name: "memory",
+      lookUp: (key) => now((at) => keys.lookUp(key, at)),
       begin: (key, { lease }) => now((at) => keys.begin(key, at, at + Duration.toMillis(lease))),
       complete: (token, { retention }) => now((at) => keys.complete(token, at, at + Duration.toMillis(retention))),
       abandon: (token) => now((at) => keys.abandon(token, at)),
@@ -142,14 +151,19 @@ class MemoryKeys {
     this.#capacity = capacity
   }
 
-  begin(key: string, nowMillis: number, untilMillis: number): Claim {
-    this.#dropExpiredClaims(nowMillis)
+  lookUp(key: string, nowMillis: number): KeyState {
     const done = this.#done.get(key)
     if (done !== undefined && done.untilMillis > nowMillis) return { _tag: "Done" }
     const claim = this.#claims.get(key)
-    if (claim !== undefined && claim.untilMillis > nowMillis) {
-      return { _tag: "InProgress", untilMillis: claim.untilMillis }
-    }
+    return claim !== undefined && claim.untilMillis > nowMillis
+      ? { _tag: "InProgress", untilMillis: claim.untilMillis }
+      : { _tag: "Free" }
+  }
+
+  begin(key: string, nowMillis: number, untilMillis: number): Claim {
+    this.#dropExpiredClaims(nowMillis)
+    const state = this.lookUp(key, nowMillis)
+    if (state._tag !== "Free") return state
     this.#done.delete(key)
     const id = String(++this.#lastId)
     this.#claim({ key, id }, untilMillis)

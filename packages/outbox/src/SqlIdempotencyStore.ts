@@ -66,21 +66,31 @@ export const make: (
     const changed = (statement: string, ...params: ReadonlyArray<string>) =>
       Effect.map(retryDeadlocks(sql.unsafe(statement, params).raw), (raw) => affectedRows(raw) > 0)
 
+    const stateOf = Effect.fnUntraced(function* (
+      hash: string
+    ): Effect.fn.Return<IdempotencyStore.KeyState, SqlError.SqlError> {
+      const [row] = yield* sql.unsafe<Row>(text.read, [hash]).withoutTransform
+      const leftMillis = Number(row?.left_micros ?? 0) / 1000
+      if (row === undefined || leftMillis <= 0) return { _tag: "Free" }
+      if (row.owner === null) return { _tag: "Done" }
+      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + leftMillis }
+    })
+
     const begin = Effect.fnUntraced(function* (key: string, lease: string) {
       const id = crypto.randomUUID()
       const hash = hashOf(key)
       while (true) {
         const isNew = yield* changed(text.insert(lease), hash, id)
         if (isNew || (yield* changed(text.takeOver(lease), id, hash))) return started(key, id)
-        const [row] = yield* sql.unsafe<Row>(text.read, [hash]).withoutTransform
+        const state = yield* stateOf(hash)
         // The key was deleted or has expired since the statement before, so it is free now.
-        if (row === undefined || Number(row.left_micros) <= 0) continue
-        return row.owner === null ? done : yield* inProgress(Number(row.left_micros) / 1000)
+        if (state._tag !== "Free") return state
       }
     })
 
     return IdempotencyStore.IdempotencyStore.of({
       name: "sql",
+      lookUp: (key) => Effect.mapError(stateOf(hashOf(key)), failed("look up")),
       begin: (key, { lease }) => Effect.mapError(begin(key, millis(lease)), failed("begin")),
       complete: ({ key, id }, { retention }) =>
         Effect.mapError(changed(text.complete(millis(retention)), hashOf(key), id), failed("complete")),
@@ -170,12 +180,7 @@ const statements = (dialect: Dialect, table: string) => {
   }
 }
 
-const done: IdempotencyStore.Claim = { _tag: "Done" }
-
 const started = (key: string, id: string): IdempotencyStore.Claim => ({ _tag: "Started", token: { key, id } })
-
-const inProgress = (leftMillis: number): Effect.Effect<IdempotencyStore.Claim> =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({ _tag: "InProgress", untilMillis: now + leftMillis }))
 
 const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex")
 

@@ -61,6 +61,12 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
 
   return IdempotencyStore.IdempotencyStore.of({
     name: "redis",
+    lookUp: Effect.fnUntraced(function* (key) {
+      const reply = yield* run("look up", scripts.lookUp, key)
+      if (reply === free) return { _tag: "Free" }
+      if (reply === done) return { _tag: "Done" }
+      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + Number(reply) }
+    }),
     begin: Effect.fnUntraced(function* (key, { lease }) {
       const id = crypto.randomUUID()
       const reply = yield* run("begin", scripts.begin, key, id, millis(lease))
@@ -125,12 +131,18 @@ const clientOptions = (options: Options, connectTimeout: Duration.Duration) =>
     disableOfflineQueue: true
   }) satisfies RedisClientOptions
 
-/** Replies of `begin`. Any other reply is the number of milliseconds that another claim still lasts. */
+/** Replies of `begin` and `lookUp`. Any other reply is the number of milliseconds that another claim still lasts. */
 const started = -1
 const done = -2
+const free = -3
 
 /** KEYS[1] is the key, ARGV[1] the token, ARGV[2] a time to live in milliseconds. */
 const scripts = {
+  lookUp: `
+    local value = redis.call('GET', KEYS[1])
+    if not value then return ${free} end
+    if value == 'done' then return ${done} end
+    return math.max(0, redis.call('PTTL', KEYS[1]))`,
   begin: `
     if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return ${started} end
     if redis.call('GET', KEYS[1]) == 'done' then return ${done} end

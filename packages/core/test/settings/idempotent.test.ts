@@ -26,6 +26,7 @@ const delivery = (offset: number): Delivery<null, string> => ({
   headers: [],
   bindingName: "billing",
   deduplicationKey: `orders-0-${offset}`,
+  idempotencyKey: `default:orders-0-${offset}@0`,
   tier: 0,
   attempt: 1
 })
@@ -68,7 +69,7 @@ describe("a handler that runs once per key", () => {
         assert.strictEqual(yield* wrap(store, () => Effect.succeed("handled"))(delivery(offset)), "handled")
       }
       const running = yield* Effect.forkChild(wrap(store, () => Effect.never)(delivery(7)), { startImmediately: true })
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-7", { lease })), "InProgress")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-7@0", { lease })), "InProgress")
       yield* Fiber.interrupt(running)
       assert.strictEqual(yield* wrap(store, () => Effect.succeed("handled"))(delivery(7)), "handled")
     })
@@ -113,17 +114,17 @@ describe("a handler that runs once per key", () => {
   it.effect("waiting for another's claim ends at once when it is interrupted", () =>
     Effect.gen(function* () {
       const store = yield* memory()
-      yield* store.begin("billing:orders-0-1", { lease })
+      yield* store.begin("billing:default:orders-0-1@0", { lease })
       const waiting = yield* Effect.forkChild(wrap(store, () => Effect.void)(delivery(1)), { startImmediately: true })
       yield* Fiber.interrupt(waiting)
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "InProgress")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "InProgress")
     })
   )
 
   it.effect("a claim whose owner is gone is taken over when its lease expires", () =>
     Effect.gen(function* () {
       const store = yield* memory()
-      yield* store.begin("billing:orders-0-1", { lease })
+      yield* store.begin("billing:default:orders-0-1@0", { lease })
       const running = yield* Effect.forkChild(wrap(store, () => Effect.succeed("handled"))(delivery(1)))
       yield* TestClock.adjust("59 seconds")
       assert.isUndefined(running.pollUnsafe())
@@ -138,13 +139,13 @@ describe("a handler that runs once per key", () => {
       const handling = yield* Effect.forkChild(wrap(store, () => Effect.sleep("1 hour"))(delivery(1)))
       for (let minute = 0; minute < 59; minute++) {
         yield* TestClock.adjust("1 minute")
-        assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "InProgress")
+        assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "InProgress")
       }
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(handling)
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "Done")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "Done")
       yield* TestClock.adjust(retention)
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "Started")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "Started")
     })
   )
 
@@ -218,7 +219,7 @@ describe("a handler that runs once per key", () => {
       const recovering = yield* Effect.forkChild(wrap(flaky, () => Effect.succeed("handled"))(delivery(1)))
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Fiber.join(recovering), "handled")
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "Done")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "Done")
 
       for (const [offset, complete] of [
         () => failing("complete"),
@@ -267,7 +268,7 @@ describe("a handler that runs once per key", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(interrupting)
       assert.strictEqual(calls, 0)
-      assert.strictEqual(tagOf(yield* store.begin("billing:orders-0-1", { lease })), "Started")
+      assert.strictEqual(tagOf(yield* store.begin("billing:default:orders-0-1@0", { lease })), "Started")
     })
   )
 

@@ -206,6 +206,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     definition,
     receiver: {
       bindingName: definition.name,
+      cluster: definition.cluster,
       consumerInstance: `${options.hostname}-${index}`,
       enrich: definition.enrich,
       retryPosition: RetryState.ofMainTopic

@@ -21,6 +21,8 @@ export class Undecodable {
 /** The consumer that receives a record. The enrichment headers of a delivery show it. */
 export interface Receiver {
   readonly bindingName: string
+  /** The alias of the cluster. */
+  readonly cluster: string
   /** `{hostname}-{index}`. */
   readonly consumerInstance: string
   /** Further headers that only the handler sees. */
@@ -62,6 +64,10 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   get deduplicationKey(): string {
     const { topic, partition, offset } = this.#position.origin
     return `${topic}-${partition}-${offset}`
+  }
+
+  get idempotencyKey(): string {
+    return `${this.#receiver.cluster}:${this.deduplicationKey}@${this.#position.origin.timestamp}`
   }
 
   get tier(): number {

@@ -24,7 +24,6 @@ import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
 import { isForAnotherGroup } from "../record/replayHeaders.ts"
-import { defaultCluster } from "./bindingKey.ts"
 import { idempotent, nothingToDo } from "./idempotent.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 
@@ -137,14 +136,12 @@ const protection = <P, D>(
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, groupId, cluster = defaultCluster } = options
+  const { idempotency, groupId, cluster = Defaults.binding.cluster } = options
   const handler = (delivery: Delivery<K, V>) => Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
   if (idempotency === undefined) return handler
-  // The same topic on another cluster holds other records under the same offsets.
-  const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotent({ ...idempotency, groupId: scope }, store, handler)(delivery)
+      idempotent({ ...idempotency, groupId, cluster }, store, handler)(delivery)
     )
 }
 

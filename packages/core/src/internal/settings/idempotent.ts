@@ -11,10 +11,12 @@ import {
   type Claim,
   type IdempotencyStore,
   IdempotencyStoreError,
+  type KeyState,
   type Options,
   type Token
 } from "../../IdempotencyStore.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
+import { defaultCluster } from "./bindingKey.ts"
 
 /** The record's work is done already: it is settled as skipped, and is no failure. */
 export class AlreadyHandled {
@@ -41,19 +43,42 @@ const longestPauseMillis = 1_000
 
 const completeAgain = Schedule.upTo(Schedule.exponential("100 millis"), { times: 4 })
 
-/** Wraps a handler; `groupId` keeps groups apart that share a store. */
+/** The keys of a delivery's work. The first version knew it by another key, which is looked up and never claimed (ruling 77). */
+interface Keys {
+  readonly key: string
+  readonly formerKey: string | undefined
+}
+
+/** `groupId` keeps groups apart that share a store. A cluster's alias is a part of the default key, and of the group before other keys. */
+interface Settings<in K, in V> extends Options<K, V> {
+  readonly groupId: string
+  readonly cluster?: string
+}
+
+const keysFor = <K, V>({ groupId, cluster = defaultCluster, key }: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
+  // The same topic on another cluster holds other records under the same offsets.
+  const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
+  return key === undefined
+    ? (delivery) => ({
+        key: `${groupId}:${delivery.idempotencyKey}`,
+        formerKey: `${scope}:${delivery.deduplicationKey}`
+      })
+    : (delivery) => ({ key: `${scope}:${key(delivery)}`, formerKey: undefined })
+}
+
+/** Wraps a handler. */
 export const idempotent = <K, V, A, E, R>(
-  options: Options<K, V> & { readonly groupId: string },
+  options: Settings<K, V>,
   store: Store,
   handler: (delivery: Delivery<K, V>) => Effect.Effect<A, E, R>
 ): ((delivery: Delivery<K, V>) => Effect.Effect<A, E | AlreadyHandled | IdempotencyStoreError, R>) => {
   const lease = Duration.fromInputUnsafe(options.lease ?? Defaults.idempotency.leaseMillis)
   const retention = Duration.fromInputUnsafe(options.retention ?? Defaults.idempotency.retentionMillis)
-  const keyOf = options.key ?? ((delivery: Delivery<K, V>) => delivery.deduplicationKey)
+  const keysOf = keysFor(options)
   return (delivery) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const token = yield* claimed(store, `${options.groupId}:${keyOf(delivery)}`, lease, restore)
+        const token = yield* claimed(store, keysOf(delivery), lease, restore)
         const renewing = yield* Effect.forkChild(renew(store, token, lease))
         const exit = yield* Effect.exit(restore(Effect.suspend(() => handler(delivery))))
         // Not waited for: what it may still say is said for a claim that is over.
@@ -67,13 +92,13 @@ export const idempotent = <K, V, A, E, R>(
 /** Claims the key, waiting for as long as it is in progress elsewhere. Only the waiting is interruptible: an answer that nobody takes would leave a claim. */
 const claimed = Effect.fnUntraced(function* (
   store: Store,
-  key: string,
+  { key, formerKey }: Keys,
   lease: Duration.Duration,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ) {
   let pauseMillis = firstPauseMillis
   while (true) {
-    const claim: Claim = yield* withinBound(store, "begin", store.begin(key, { lease }))
+    const claim: Claim = yield* begin(store, key, formerKey, lease)
     if (claim._tag === "Started") return claim.token
     if (claim._tag === "Done") return yield* Effect.fail(alreadyHandled)
     const leftMillis = claim.untilMillis - (yield* Clock.currentTimeMillis)
@@ -81,6 +106,34 @@ const claimed = Effect.fnUntraced(function* (
     pauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
   }
 })
+
+/** Claims the key. Where the first version has done the same work under its own key, or is at it, the claim is given up again. */
+const begin = Effect.fnUntraced(function* (
+  store: Store,
+  key: string,
+  formerKey: string | undefined,
+  lease: Duration.Duration
+): Effect.fn.Return<Claim, IdempotencyStoreError> {
+  const claim = yield* withinBound(store, "begin", store.begin(key, { lease }))
+  if (claim._tag !== "Started" || formerKey === undefined) return claim
+  const former = yield* Effect.tapError(lookUp(store, formerKey, lease), () => abandon(store, claim.token))
+  if (former._tag === "Free") return claim
+  yield* abandon(store, claim.token)
+  return former
+})
+
+const lookUp = (
+  store: Store,
+  key: string,
+  lease: Duration.Duration
+): Effect.Effect<KeyState, IdempotencyStoreError> => {
+  if (store.lookUp !== undefined) return withinBound(store, "look up", store.lookUp(key))
+  return Effect.flatMap(withinBound(store, "begin", store.begin(key, { lease })), (claim) =>
+    claim._tag === "Started" ? Effect.as(abandon(store, claim.token), free) : Effect.succeed(claim)
+  )
+}
+
+const free: KeyState = { _tag: "Free" }
 
 /** Renews while the handler runs. A lost claim does not stop the handler: half of its work would not be better than all of it. */
 const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Duration.Duration) {
