@@ -11,7 +11,7 @@ const { IdempotencyStore: Store } = IdempotencyStore
 const admin = <A, E>(use: (admin: Broker.Admin) => Effect.Effect<A, E>) =>
   MemoryBroker.MemoryBroker.use((memory) => Effect.scoped(Effect.flatMap(memory.broker.admin, use)))
 
-/** What the first version of the connector leaves behind when it has handled these records. */
+/** The keys that the first version of the connector leaves behind when it has handled these records. */
 const handledByFirstVersion = (from: number, to: number) =>
   Store.use((store) =>
     Effect.gen(function* () {
