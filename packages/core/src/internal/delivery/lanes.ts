@@ -39,7 +39,7 @@ interface Shared<R> {
   /** The last record, in offset order, that has started. */
   lastStarted: number
   /** The first record that is given up. */
-  firstGivenUp: number
+  firstAbandoned: number
 }
 
 /** A record in its lane. A stop holds it only where nothing behind it has started. */
@@ -87,7 +87,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 
   /** Whether the prefix can come to cover what has started behind this record. */
   get #isInPrefix(): boolean {
-    return this.#sequence < this.#shared.lastStarted && this.#sequence < this.#shared.firstGivenUp
+    return this.#sequence < this.#shared.lastStarted && this.#sequence < this.#shared.firstAbandoned
   }
 
   get ending(): boolean {
@@ -130,7 +130,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
   }
 
   giveUp(): void {
-    this.#shared.firstGivenUp = Math.min(this.#shared.firstGivenUp, this.#sequence)
+    this.#shared.firstAbandoned = Math.min(this.#shared.firstAbandoned, this.#sequence)
   }
 }
 
@@ -156,14 +156,14 @@ export const make = Effect.fnUntraced(function* <R>(
     onFinished: () => {
       if (!partition.tracker.isFull()) room.openUnsafe()
     },
-    onGivenUp: (sequence) => {
-      shared.firstGivenUp = Math.min(shared.firstGivenUp, sequence)
+    onAbandoned: (sequence) => {
+      shared.firstAbandoned = Math.min(shared.firstAbandoned, sequence)
     }
   })
   const shared: Shared<R> = {
     ...{ context, handler, partition, pendingCopies },
     lastStarted: -1,
-    firstGivenUp: Number.POSITIVE_INFINITY
+    firstAbandoned: Number.POSITIVE_INFINITY
   }
 
   const runLane = Effect.fnUntraced(function* ({ waiting }: Lane<R>, key: string | undefined) {

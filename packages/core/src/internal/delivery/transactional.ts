@@ -20,7 +20,7 @@ import { inTransaction, longestMillis, type Progress, type Run, refusesRecord, s
 import { undecodableOf } from "./unreadable.ts"
 
 /** Unique per input partition (Kafka's `transactional.id`). */
-export const transactionalId = (groupId: string, partition: Partition): string =>
+const transactionalId = (groupId: string, partition: Partition): string =>
   `${groupId}-${partition.topic}-${partition.partition}`
 
 /**

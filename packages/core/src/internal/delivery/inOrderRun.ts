@@ -1,0 +1,234 @@
+/**
+ * The hot loop: one loop over records of a partition with one failure boundary around it. Per record it runs the user's effect and sets plain variables: no fiber,
+ * no timer, no closure. A failure ends the loop at its record, except where only a copy has to be published: then the loop goes on behind the record at once, and
+ * the copy is published meanwhile.
+ */
+import { type Cause, Effect } from "effect"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { Partition } from "../partition/partition.ts"
+import { Undecodable } from "../record/decoding.ts"
+import { awaitsPublish, type DeliveryResult } from "../record/deliveryResult.ts"
+import { budgetMillis, type Handler } from "../settings/bindingDefinition.ts"
+import { DeliveryContext } from "../slots/deliveryContext.ts"
+import type { StartGate } from "../slots/startGate.ts"
+import { type ConsumerContext, reportCall, reportHandledAtOnce, reportStarted } from "./consumerContext.ts"
+import type { PendingCopies } from "./pendingCopies.ts"
+import { afterFailure, type Settling } from "./recordDelivery.ts"
+import type { RecordInWork } from "./recordInWork.ts"
+import { undecodableOf } from "./unreadable.ts"
+
+type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
+
+/** The parts that handle the chunks of one partition. */
+export interface Processor<R> {
+  readonly context: ConsumerContext<R>
+  readonly handler: PerRecord<R>
+  readonly partition: Partition
+  readonly pendingCopies: PendingCopies
+}
+
+/** One run over records of a partition. It is also the record in work: there is one at a time. */
+export class InOrderRun<R> implements RecordInWork<R> {
+  readonly context: ConsumerContext<R>
+  readonly partition: Partition
+  readonly pendingCopies: PendingCopies
+  readonly delivery: DeliveryContext
+  /** Whether the records are acknowledged together. */
+  readonly isBatch: boolean
+  /** Whether each record waits for its commit. */
+  readonly #commitsEach: boolean
+  readonly #isStrict: boolean
+  readonly #handler: PerRecord<R>
+  readonly #records: ReadonlyArray<ConsumerRecord>
+  readonly #receivedMillis: number
+  #deadlineMillis: number
+  #index = 0
+  /** The record's number in the offset tracker, once the record has begun; -1 before. */
+  #sequence = -1
+  /** When the call began whose duration is not reported yet. */
+  #unreportedSinceMillis: number | undefined = undefined
+  /** Settles the record that ended the loop, where the loop has decided that already. */
+  #settling: Settling<R> | undefined = undefined
+
+  constructor(
+    { context, handler, partition, pendingCopies }: Processor<R>,
+    records: ReadonlyArray<ConsumerRecord>,
+    receivedMillis: number
+  ) {
+    const { definition, clock, limits } = context
+    const nowMillis = clock.currentTimeMillisUnsafe()
+    this.context = context
+    this.partition = partition
+    this.pendingCopies = pendingCopies
+    this.delivery = new DeliveryContext(limits, nowMillis)
+    this.isBatch = definition.listenerType === "BATCH"
+    this.#commitsEach = !this.isBatch && definition.ackMode === "MANUAL_IMMEDIATE"
+    this.#isStrict = definition.orderingMode === "STRICT"
+    this.#handler = handler
+    this.#records = records
+    this.#receivedMillis = receivedMillis
+    this.#deadlineMillis = this.isBatch ? nowMillis + budgetMillis(definition) : Number.POSITIVE_INFINITY
+  }
+
+  // The hot path
+
+  /** Handles record after record. Fails with the cause of the record that ended it. */
+  get loop(): Effect.Effect<void, unknown, R> {
+    return this.isBatch || this.#isStrict ? this.#untilFailure : this.#pastCopies
+  }
+
+  readonly #untilFailure: Effect.Effect<void, unknown, R> = Effect.suspend(() =>
+    Effect.whileLoop<unknown, unknown, R>(
+      this.#commitsEach
+        ? { while: this.#goesOn, body: () => Effect.andThen(this.#begin(), this.#finishAndCommit), step: () => {} }
+        : { while: this.#goesOn, body: this.#begin, step: this.#finishAndMark }
+    )
+  )
+
+  readonly #goesOn = (): boolean => this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead()
+
+  readonly #begin = (): Effect.Effect<unknown, unknown, R> => {
+    const { partition, delivery, record } = this
+    // A record that halted its partition has begun before: it keeps its sequence.
+    if (this.#sequence === -1) this.#sequence = partition.begin(record)
+    partition.current = record
+    const nowMillis = this.context.clock.currentTimeMillisUnsafe()
+    delivery.begin(nowMillis)
+    this.#reportCallUntil(nowMillis)
+    return delivery.tryAdmit(partition) ? this.#start() : delivery.admit(partition, this.#start)
+  }
+
+  readonly #start = (): Effect.Effect<unknown, unknown, R> => {
+    reportStarted(this.context, this.partition, this.record)
+    return this.#invoke()
+  }
+
+  readonly #invoke = (): Effect.Effect<unknown, unknown, R> => {
+    const invoked = this.#handler.invoke(this.record, this.context.receiver, this.#receivedMillis)
+    return invoked instanceof Undecodable ? Effect.fail(invoked) : invoked
+  }
+
+  readonly #finishAndMark = (): void => {
+    this.#unreportedSinceMillis = this.delivery.startedMillis
+    this.#finishHandled()
+    if (!this.isBatch) this.context.committer.mark(this.partition)
+  }
+
+  readonly #finishAndCommit = Effect.suspend(() => {
+    reportCall(this.context, this.delivery)
+    this.#finishHandled()
+    // The commit takes time in which others can use the slot.
+    this.delivery.releaseSlots()
+    return this.pendingCopies.hasPending() ? Effect.void : this.context.committer.commit(this.partition)
+  })
+
+  #finishHandled(): void {
+    const { record } = this
+    this.delivery.succeed()
+    this.partition.tracker.finish(this.#sequence)
+    this.next()
+    reportHandledAtOnce(this.context, this.partition, record)
+  }
+
+  /** A call ends where the next record begins, so that one reading of the clock serves both: it costs more than all other measuring. */
+  #reportCallUntil(nowMillis: number): void {
+    if (this.#unreportedSinceMillis === undefined) return
+    this.context.metrics.handlerReturned(nowMillis - this.#unreportedSinceMillis)
+    this.#unreportedSinceMillis = undefined
+  }
+
+  reportLastCall(): void {
+    if (this.#unreportedSinceMillis !== undefined) this.#reportCallUntil(this.context.clock.currentTimeMillisUnsafe())
+  }
+
+  /** The record is done with here: it is finished, or its copy is on its way. */
+  next(): void {
+    this.#sequence = -1
+    this.#index++
+  }
+
+  // A record that failed
+
+  /** Goes on behind a record whose copy is all that is left to do, and stops at every other record that failed. */
+  readonly #pastCopies: Effect.Effect<void, unknown, R> = Effect.suspend(() =>
+    Effect.catchCause(this.#untilFailure, (cause) => {
+      this.delivery.releaseSlots()
+      const settling = this.#decide(cause)
+      if (Effect.isEffect(settling) || !awaitsPublish(settling)) {
+        this.#settling = settling
+        return Effect.failCause(cause)
+      }
+      const added = this.pendingCopies.add(this.record, this.#sequence, settling)
+      this.next()
+      return Effect.andThen(added, this.#pastCopies)
+    })
+  )
+
+  /** Settles the record that ended the loop. */
+  settlingOf(cause: Cause.Cause<unknown>): Settling<R> {
+    const settling = this.#settling ?? this.#decide(cause)
+    this.#settling = undefined
+    return settling
+  }
+
+  #decide(cause: Cause.Cause<unknown>): Settling<R> {
+    if (undecodableOf(cause) === undefined) reportCall(this.context, this.delivery)
+    return afterFailure(this, cause)
+  }
+
+  get record(): ConsumerRecord {
+    return this.#records[this.#index]!
+  }
+
+  get gate(): StartGate {
+    return this.partition
+  }
+
+  attempt(): Effect.Effect<unknown, unknown, R> {
+    return this.delivery.admit(this.partition, this.#invoke)
+  }
+
+  settle(result: DeliveryResult): boolean | Effect.Effect<boolean> {
+    return awaitsPublish(result)
+      ? this.pendingCopies.add(this.record, this.#sequence, result)
+      : this.pendingCopies.finish(this.record, this.#sequence, result)
+  }
+
+  /** Commits behind a record that took the slow path, as the ack mode says. */
+  acknowledge(result: DeliveryResult): Effect.Effect<void> {
+    const { committer } = this.context
+    if (awaitsPublish(result)) {
+      // Under `STRICT` the copy is acknowledged by now. Otherwise its acknowledgement leads to the commit.
+      return this.#commitsEach && this.#isStrict ? committer.commit(this.partition) : Effect.void
+    }
+    if (this.#commitsEach && !this.pendingCopies.hasPending()) return committer.commit(this.partition)
+    if (!this.isBatch) committer.mark(this.partition)
+    return Effect.void
+  }
+
+  // The end of the run
+
+  hasNext(): boolean {
+    return this.#index < this.#records.length
+  }
+
+  /** How many records are done with. */
+  get finished(): number {
+    return this.#index
+  }
+
+  /** Whether the time of a batch is used up. A record that halted its partition is finished before the batch ends. */
+  isOverdue(): boolean {
+    return this.isBatch && this.#sequence === -1 && this.context.clock.currentTimeMillisUnsafe() > this.#deadlineMillis
+  }
+
+  /** Whether too many records are handled behind a copy that is not acknowledged: a crash would repeat all of them. */
+  isAhead(): boolean {
+    return this.pendingCopies.hasPending() && this.partition.tracker.isFull()
+  }
+
+  /** A pause uses up none of the batch's time. */
+  prolong(byMillis: number): void {
+    this.#deadlineMillis += byMillis
+  }
+}
