@@ -1,5 +1,5 @@
 /**
- * The answer of a batch handler: which records of its batch are done, and which failed.
+ * The verdict of a batch handler about its records: which are done, which failed, and which it did not reach.
  */
 import { Cause, Option } from "effect"
 import { BatchProcessing } from "../../EventBusError.ts"
@@ -8,11 +8,11 @@ import { BatchProcessing } from "../../EventBusError.ts"
 export interface Verdict {
   readonly done: ReadonlyArray<number>
   readonly failed: ReadonlyArray<readonly [index: number, error: unknown]>
-  /** Not reached yet. */
+  /** The handler did not reach these. */
   readonly rest: ReadonlyArray<number>
 }
 
-/** `given`: the indices that the handler got. Undefined when it named no record, or one that it did not get. */
+/** `given`: the indices that the handler got. Undefined when the handler named no record, or a record that it did not get. */
 export const of = (cause: Cause.Cause<unknown>, given: ReadonlyArray<number>): Verdict | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (!(error instanceof BatchProcessing)) return undefined

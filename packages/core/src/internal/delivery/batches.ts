@@ -1,9 +1,9 @@
 /**
- * `Binding.makeBatch`: whole batches per call, and what happens when part of one fails.
+ * `Binding.makeBatch`: one call of the handler for many records, with partial failure.
  *
- * The records that the handler names as failed are tried again one by one, each with the attempts of the binding, and take their route when those
- * are used up; a record that is done is never handed over again. When the handler cannot say which record failed, the batch is tried again as a whole, and then
- * record by record, so that one bad record never takes its batch to the dead letter topic.
+ * Records that the handler names as failed are tried again one by one, each with the attempts of the binding, and take their route when those are used up. A record
+ * that is done is never handed over again. When the handler cannot say which record failed, the batch is tried again as a whole, and then record by record: one
+ * bad record never takes its batch to the dead letter topic.
  */
 import { Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
@@ -23,7 +23,7 @@ import type { RecordInWork } from "./recordInWork.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
-/** Handles the chunks of one partition. */
+/** The parts that handle the chunks of one partition. */
 interface Processor<R> {
   readonly context: ConsumerContext<R>
   readonly handler: PerBatch<R>
@@ -33,7 +33,7 @@ interface Processor<R> {
 
 interface Batch<R> extends Processor<R> {
   readonly records: ReadonlyArray<ConsumerRecord>
-  /** Of the records, in the offset tracker. */
+  /** The numbers of the records in the offset tracker. */
   readonly sequences: ReadonlyArray<number>
   readonly open: OpenBatch<R>
 }
@@ -76,7 +76,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: Batch<R>) {
   yield* handleRun(batch, readable)
 })
 
-/** Hands readable records over in one call, and what is left of them when part of them failed; false when the partition stopped first. */
+/** Hands readable records over in one call, and again those that are left when part of them failed. False when the partition stops first. */
 const handleRun = <R>(batch: Batch<R>, indices: ReadonlyArray<number>): Effect.Effect<boolean, never, R> =>
   Effect.suspend(() => {
     const delivery = begin(batch)
@@ -111,7 +111,7 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
       continue
     }
     let delay: number | undefined = InPlaceRetries.selfInterruptedMillis
-    // One that interrupted itself, or never began, as its partition stops, is neither success nor failure (ruling 16).
+    // A call that interrupted itself, or that never began because its partition stops, is neither success nor failure (ruling 16).
     if (delivery.wasCutOff || Failures.fromCause(exit.cause) !== undefined) {
       const { inPlace, permanent } = delivery.wasCutOff
         ? cutShort
@@ -132,7 +132,7 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
 
 const cutShort = { inPlace: false, permanent: false }
 
-/** Does what the handler says of its records; false when the partition stopped first. */
+/** Finishes and settles records as the handler says. False when the partition stops first. */
 const follow = Effect.fnUntraced(function* <R>(
   batch: Batch<R>,
   { done, failed }: BatchVerdict.Verdict,
@@ -142,19 +142,19 @@ const follow = Effect.fnUntraced(function* <R>(
   delivery.succeedForEach(done.length)
   for (const index of done) finish(batch, index, handled(1))
   for (const [index, error] of failed) {
-    // The time that the records before it took, a pause of the binding included, is not its own.
+    // A record is not charged with the time of those before it, nor with a pause of the binding.
     if (!(yield* deliver(alone(batch, index, spentMillis), Cause.fail(error)))) return false
   }
   return true
 })
 
-/** Hands records over as batches of one; false when the partition stopped first. */
+/** Hands records over as batches of one. False when the partition stops first. */
 const oneByOne = Effect.fnUntraced(function* <R>(batch: Batch<R>, indices: ReadonlyArray<number>) {
   for (const index of indices) if (!(yield* deliver(alone(batch, index)))) return false
   return true
 })
 
-/** One call of the user's code. */
+/** One call of the handler. */
 const call = <R>({ partition, open }: Batch<R>, indices: ReadonlyArray<number>, delivery: DeliveryContext) =>
   delivery.admit(partition, () => Effect.suspend(() => open.run(indices)))
 
@@ -164,7 +164,7 @@ const begin = <R>({ context }: Batch<R>, spentMillis = 0): DeliveryContext =>
 const finish = <R>({ pendingCopies, records, sequences }: Batch<R>, index: number, result: DeliveryResult): boolean =>
   pendingCopies.finish(records[index]!, sequences[index]!, result)
 
-/** A record of the batch in work by itself. `spentMillis`: what it has used of its processing budget. */
+/** A record of the batch, in work by itself. `spentMillis`: how much of its processing budget it has used. */
 const alone = <R>(batch: Batch<R>, index: number, spentMillis = 0): RecordInWork<R> => {
   const { context, partition, pendingCopies, records, sequences } = batch
   const record = records[index]!

@@ -1,5 +1,5 @@
 /**
- * The context that all partitions of one consumer share while they handle records, and their reports of what happens.
+ * The parts that all partitions of one consumer share while they handle records, and the reports of what happens to a record.
  */
 import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -22,24 +22,24 @@ import type { DeliveryContext } from "../slots/deliveryContext.ts"
 export interface ConsumerContext<R> {
   readonly definition: BindingDefinition<R>
   readonly receiver: Receiver
-  /** Index of the consumer in its binding. */
+  /** The index of the consumer in its binding. */
   readonly consumer: number
   readonly hub: EventHub
   readonly metrics: BindingMetrics
   /** Undefined when the program has no tracer. */
   readonly tracing: BindingTracing | undefined
-  /** Around each call of the handler, the outermost first. */
+  /** They run around each call of the handler, the outermost first. */
   readonly interceptors: ReadonlyArray<Interceptor>
   readonly clock: Clock.Clock
   /** How far the wall clock was set back while this consumer ran, in milliseconds. */
   readonly setBackMillis: () => number
   readonly committer: Committer
   readonly copyPublisher: CopyPublisher
-  /** Told of each dead letter that is stored; undefined when nobody wants to know. */
+  /** Hears of each dead letter that is stored; undefined when the binding has no use for it. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   /** The group that the session is in. */
   readonly groupId: string
-  /** A record halted its partition: the binding shows it, and knows it when the partition comes back. */
+  /** A record halted its partition: the binding shows that, and halts the partition again when it comes back. */
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
@@ -47,7 +47,7 @@ export interface ConsumerContext<R> {
   readonly limits: ConcurrencyLimits
 }
 
-/** Stands first in the events: engines copy an object by far the fastest into an empty one. */
+/** Comes first in the events: engines copy an object fastest into an empty one. */
 const ofPartition = (
   context: ConsumerContext<unknown>,
   partition: TopicPartition & { readonly generation: number }
@@ -80,7 +80,7 @@ export const reportSettled = (
   context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
 }
 
-/** A record that was handled at the first attempt: builds nothing while nobody listens. */
+/** Reports a record that was handled at the first attempt. Builds nothing while nobody listens. */
 export const reportHandledAtOnce = (
   context: ConsumerContext<unknown>,
   partition: Partition,
@@ -92,7 +92,7 @@ export const reportHandledAtOnce = (
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
 
-/** A call of the handler has returned, whatever came of it. `beforeMillis`: what the delivery had spent before it. */
+/** Reports that a call of the handler has returned, with success or not. `beforeMillis`: how much of its budget the delivery had used before. */
 export const reportCall = (context: ConsumerContext<unknown>, delivery: DeliveryContext, beforeMillis = 0): void => {
   if (!context.metrics.enabled) return
   context.metrics.handlerReturned(delivery.spentMillis() - beforeMillis)
@@ -135,7 +135,7 @@ export const reportPublishFailed = (
   context.hub.emit({ ...ofPartition(context, partition), _tag: "PublishFailed", record, topic, error, attempt })
 }
 
-/** Reports a rare event of a partition. */
+/** An event of a partition that is not about one record. */
 type PartitionEvent = Extract<EventBusEvent, { readonly generation: number }>
 type RareEvent = Exclude<PartitionEvent, { readonly record: ConsumerRecord } | { readonly _tag: "Committed" }>
 type Details<Event> = Event extends unknown ? Omit<Event, keyof ReturnType<typeof ofPartition>> : never

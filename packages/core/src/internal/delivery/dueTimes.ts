@@ -1,8 +1,8 @@
 /**
  * When the records of a retry topic are due: the tier's delay after they were published to it (rulings 13 and 14).
  *
- * Records of a partition become due in the order of their offsets, so waiting for the first is waiting for all. The wait is the partition's own: it holds
- * the fetch for reason `delay`, no handler slot, no timer but its own.
+ * Records of a partition become due in the order of their offsets: one wait for the first serves all. The wait pauses the fetch of its partition for reason
+ * `delay`. It takes no concurrency slot, and one timer per partition.
  */
 import { Effect } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
@@ -13,19 +13,19 @@ import type { Partition } from "../partition/partition.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
-/** A wait looks at the clock so often: one that was set meanwhile is noticed, and no timer gets too long for the platform. */
+/** A wait looks at the clock this often: it notices a clock that was set, and no timer gets too long for the platform. */
 const lookMillis = 60_000
 
-/** Clocks of different machines differ by less. A record that is further ahead of a clock that was set back comes from before that. */
+/** The clocks of two machines differ by less. A record that is further ahead was published before this clock was set back. */
 const skewMillis = 60_000
 
 /**
- * So long before a record is due, its partition is fetched from again: a fetch that waits for data elsewhere holds the next one up for `fetch.max.wait.ms`,
- * and what is due together with the record is to be here by then.
+ * The partition is fetched again this long before a record is due. A fetch that waits for data of another partition delays the next fetch by
+ * `fetch.max.wait.ms`, and the records that are due together with this one have to be here by then.
  */
 const leadMillis = ({ definition }: ConsumerContext<unknown>): number => definition.fetchMaxWaitMillis + 100
 
-/** Hands a chunk over in the parts that are due together, waiting in between. Ends early when the partition stops. */
+/** Hands a chunk over in parts that are due together, and waits in between. Ends early when the partition stops. */
 export const eachDue = Effect.fnUntraced(function* <R>(
   context: ConsumerContext<R>,
   partition: Partition,
@@ -47,8 +47,8 @@ export const eachDue = Effect.fnUntraced(function* <R>(
 })
 
 /**
- * How long a record of a chunk that is here now has to wait. A record was in its topic when the chunk came, even if its headers or the clock say otherwise: none waits
- * longer than the delay from then on, and the waits of many do not add up.
+ * How long a record of a chunk that is here now has to wait. The record was in its topic when the chunk came, even if its headers or the clock say otherwise: no
+ * record waits longer than the delay from then on, and the waits of many records do not add up.
  */
 const countdown = <R>({ clock, setBackMillis }: ConsumerContext<R>, delayMillis: number) => {
   const hereMillis = Clocks.stopwatch(clock)
@@ -61,7 +61,7 @@ const countdown = <R>({ clock, setBackMillis }: ConsumerContext<R>, delayMillis:
   }
 }
 
-/** Returns when nothing is left to wait, or the partition stops. */
+/** Returns when no wait is left, or when the partition stops. */
 const waitFor = Effect.fnUntraced(function* (partition: Partition, leadMillis: number, restMillis: () => number) {
   let holdsFetch = false
   const holdFetch = (hold: boolean): Effect.Effect<void> => {

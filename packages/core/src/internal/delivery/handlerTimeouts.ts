@@ -1,6 +1,6 @@
 /**
- * Cuts off handlers that use up the processing budget (ruling 18). It looks while some run, and at the earliest moment at which one could have used it up:
- * nothing is armed per record.
+ * Cuts off handlers that use up the processing budget (ruling 18). One fiber per consumer looks at the running handlers, next at the earliest moment at which one of
+ * them can have used up its budget: there is no timer per record.
  */
 import { Effect, type Latch } from "effect"
 import * as Clocks from "../base/clocks.ts"
@@ -8,10 +8,10 @@ import type { Partition } from "../partition/partition.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
 import { type ConsumerContext, report } from "./consumerContext.ts"
 
-/** A wall clock that is set is noticed within so long. */
+/** A wall clock that was set is noticed within this time. */
 const longestLookMillis = 1_000
 
-/** `guarded` is opened when a handler begins. */
+/** `guarded` opens when a handler begins. */
 export const run = (
   context: ConsumerContext<unknown>,
   partitions: () => ReadonlyArray<Partition>,
@@ -30,9 +30,9 @@ export const run = (
     elapsedMillis = Clocks.stopwatch(clock)
     let next: number | undefined
     for (const partition of partitions()) {
-      // Behind a handler that is cut off the next one may begin at once: by the clock as it is now.
+      // The next handler may begin at once behind a handler that is cut off, by the clock as it is now: it is not among those to look at.
       for (const { delivery, cutOff } of Array.from(partition.guarded)) {
-        // A delivery that has begun since the last look did so, most likely, by the clock as it is now.
+        // A handler that began since the last look most likely did so by the clock as it is now.
         const { startedMillis } = delivery
         if (startedMillis < lookedMillis || startedMillis > now) delivery.wallClockWasSet(setMillis)
         const rest = delivery.remainingMillis(budget, now)

@@ -1,10 +1,10 @@
 /**
- * `processingOrder: "key"` and `"unordered"`: records of one partition run side by side, bounded by `maxInFlight`.
+ * `processingOrder: "key"` and `"unordered"`: records of one partition run side by side, at most `maxInFlight` of them.
  *
- * Each key with work has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a
- * key share one. Offsets still follow the contiguous prefix. A record counts as buffered until it is settled, and intake stops while the tracker is full,
- * so that a stuck key becomes back-pressure. A stop lets those records end that have a started one behind them: the prefix then covers everything that was
- * handled, and the next owner repeats nothing. Behind a record that is given up there is no such prefix, and none begins.
+ * Each key with records has a lane: a fiber that handles the key's records in order. A slow or failing key holds only its own lane. Records without a key share a
+ * lane. The committed offset still follows the contiguous finished prefix. A record counts as buffered until it is settled, and no record begins while the offset
+ * tracker is full: a stuck key becomes back-pressure. When the partition stops, a record still runs if a record behind it has started: the prefix then covers
+ * everything that was handled, and the next owner repeats nothing. Behind an abandoned record no prefix can come about, and no record starts.
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
@@ -24,28 +24,28 @@ import type { RecordInWork } from "./recordInWork.ts"
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
 export interface Lanes<R> {
-  /** Begins every record of a chunk, waiting where the partition is paused or full. */
+  /** Begins every record of a chunk, and waits while the partition is paused or full. */
   readonly take: (chunk: RecordChunk) => Effect.Effect<void, never, R>
-  /** Returns when no lane has work. */
+  /** Returns when no lane has records. */
   readonly idle: Effect.Effect<void>
 }
 
-/** What the records of a partition share while they run side by side. */
+/** The records of a partition share this while they run side by side. */
 interface Shared<R> {
   readonly context: ConsumerContext<R>
   readonly handler: PerRecord<R>
   readonly partition: Partition
   readonly pendingCopies: PendingCopies.PendingCopies
-  /** The last record, in offset order, that has started. */
+  /** The sequence of the last record, in offset order, that has started. */
   lastStarted: number
-  /** The first record that is given up. */
+  /** The sequence of the first abandoned record. */
   firstAbandoned: number
 }
 
-/** A record in its lane. A stop holds it only where nothing behind it has started. */
+/** A record in its lane. A stop holds it only when no record behind it has started. */
 class LaneRecord<R> implements RecordInWork<R>, StartGate {
   readonly record: ConsumerRecord
-  /** Its share of the chunk that it came with. */
+  /** Its share of the bytes of its chunk. */
   readonly bytes: number
   readonly delivery: DeliveryContext
   readonly mayWait = true
@@ -85,7 +85,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
     return partition.stopping && !(partition.drainable && this.#isInPrefix)
   }
 
-  /** Whether the prefix can come to cover what has started behind this record. */
+  /** Whether the finished prefix can come to cover a started record behind this one. */
   get #isInPrefix(): boolean {
     return this.#sequence < this.#shared.lastStarted && this.#sequence < this.#shared.firstAbandoned
   }
@@ -135,9 +135,9 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 }
 
 interface Lane<R> {
-  /** Of the record that is in work. */
+  /** The delivery of the record that is in work. */
   readonly delivery: DeliveryContext
-  /** The first one is in work. */
+  /** The first record is in work. */
   readonly waiting: Array<LaneRecord<R>>
 }
 

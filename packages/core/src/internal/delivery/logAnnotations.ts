@@ -1,6 +1,6 @@
 /**
- * The annotations of every log line while a record is handled, the handler's own lines included (connector seed §4.13). They are given to the fiber once, not per
- * record: offset and tier are read when a line is written.
+ * The annotations of every log line that is written while a record is handled, the handler's own lines included (connector seed §4.13). The fiber gets them once,
+ * not per record: offset and tier are read when a line is written.
  */
 import { Effect, References } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -11,7 +11,7 @@ import type { ConsumerContext } from "./consumerContext.ts"
 
 type Annotations = Readonly<Record<string, unknown>>
 
-/** Annotates what runs in the effect with the record that `current` names at the time. */
+/** Annotates the log lines of the effect with the record that `current` answers at the time. */
 export const annotated = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   context: ConsumerContext<unknown>,
@@ -39,11 +39,11 @@ export const annotated = <A, E, R>(
       })
   )
 
-/** Node prints getters as `[Getter]`; a logger that hands the annotations to the console is to show their values. */
+/** Node prints getters as `[Getter]`. With this, a logger that hands the annotations to the console shows their values. */
 const printable = (annotations: Annotations): Annotations =>
   Object.defineProperty(annotations, Symbol.for("nodejs.util.inspect.custom"), { value: () => ({ ...annotations }) })
 
-/** The annotations that name the binding of an event. */
+/** The binding of an event. */
 export interface Source {
   readonly definition: BindingDefinition<unknown>
   readonly hostname: string

@@ -1,5 +1,6 @@
 /**
- * A binding's handler as a partition calls it: each call within its interceptors, and in a span where there is a tracer. Otherwise it is the handler itself.
+ * A binding's handler as a partition calls it: each call runs within the interceptors, and in a span where the program has a tracer. Without both, a partition
+ * calls the handler itself.
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -120,7 +120,7 @@ export class PendingCopies {
     })
   }
 
-  /** The copy is on its way no longer. */
+  /** The copy is no longer on its way. */
   #leave(pending: PendingCopy, acknowledged: boolean): void {
     this.#onAnswer(pending, acknowledged)
     this.#records--

@@ -1,8 +1,8 @@
 /**
- * Records whose serde has to get something first (`Serde.prepare`), such as the schema of an id that nobody has seen yet.
+ * Records whose serde has to fetch something first (`Serde.prepare`), such as a schema that is not in the cache.
  *
- * The records before such a one are handed over, then the partition waits: nothing overtakes, and nothing is dead-lettered for what only an outage keeps from
- * being read. It is no attempt, takes no place and no permit, and uses up no processing budget.
+ * The records before such a record are handed over, then the partition waits. No record overtakes it, and an outage of the source dead-letters nothing. The wait is
+ * no attempt: it takes no slot and no permit, and uses up no processing budget.
  */
 import { Effect } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
@@ -14,7 +14,7 @@ import type { ConsumerContext } from "./consumerContext.ts"
 
 type Handle<R> = (part: RecordChunk) => Effect.Effect<void, never, R>
 
-/** `handle` itself where no serde of the binding prepares anything. Ends early when the partition stops. */
+/** Hands records over once their serdes are prepared. Answers `handle` itself where no serde of the binding prepares anything. Ends early when the partition stops. */
 export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partition, handle: Handle<R>): Handle<R> => {
   const { key, value } = context.definition.serdes
   if (key.prepare === undefined && value.prepare === undefined) return handle
@@ -40,7 +40,7 @@ export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partitio
   })
 }
 
-/** The effect that the key or the value of a record waits for. A serde that throws here, against its contract, is not waited for: decoding fails then. */
+/** The preparation that a half of the record needs. A serde that throws here, against its contract, is not waited for: decoding will say why. */
 const missing = (
   serde: Serde.Any,
   bytes: Uint8Array | null,

@@ -1,5 +1,5 @@
 /**
- * The stream of one assigned partition, from its first chunk to the end of the assignment, in the way that the binding's handler asks for.
+ * The stream of one assigned partition, from its first chunk to the end of the assignment. The binding's handler and `processingOrder` choose the scheduler.
  */
 import { Effect, Stream } from "effect"
 import type { Broker, ConsumerSession, RecordChunk } from "../../Broker.ts"
@@ -21,13 +21,13 @@ export interface Processing<R> {
   readonly partition: Partition
   readonly session: Pick<ConsumerSession, "seek">
   readonly broker: Broker["Service"]
-  /** Ends this partition's run and begins another under the same assignment. */
+  /** Ends this partition's run, and begins another one under the same assignment. */
   readonly reopen: Effect.Effect<void>
 }
 
 type HandlerOf<R, Tag> = Extract<Handler<R>, { readonly _tag: Tag }>
 
-/** Handles what is fetched until the partition stops. */
+/** Handles fetched chunks until the partition stops. */
 export const processPartition = <R>(processing: Processing<R>): Effect.Effect<void, never, R> => {
   const { context, partition } = processing
   const { processingOrder } = context.definition
@@ -50,7 +50,7 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
 
 type HandleChunk<R> = (chunk: RecordChunk) => Effect.Effect<void, never, R>
 
-/** Records are handed over when they can be decoded, those of a retry topic when they are due. */
+/** Hands records over when they can be decoded, and records of a retry topic when they are due. */
 const whenReady = <R>({ context, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
   const prepared = whenPrepared(context, partition, handle)
   const { tier } = partition
@@ -90,7 +90,7 @@ const inOrder = <R>(
     })
   )
 
-/** A chunk is done with: there may be room to fetch again. */
+/** Releases the bytes of a chunk: there may be room to fetch again. */
 const letGo = (partition: Partition, chunk: RecordChunk): Effect.Effect<void> =>
   partition.release(chunk.records.length, chunk.bytes) ? partition.syncFetch : Effect.void
 
@@ -103,14 +103,14 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
     })
   )
 
-/** When the machinery of a transaction fails, the partition begins anew with a new producer: only that can tell what was committed. */
+/** After the machinery of a transaction has failed, the partition restarts with a new producer: only that one can tell which transaction was committed. */
 const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
   Effect.gen(function* () {
     const { context, partition, session, broker, reopen } = processing
     const producer = yield* Transactional.acquire(broker, context, partition)
     if (producer === undefined) return
     const offset = yield* Transactional.committedOffset(broker, context.groupId, partition)
-    // A fiber that has just yielded does not do it again between two steps: no chunk comes in between.
+    // A fiber that has just yielded does not yield again between two steps: no chunk comes in between.
     yield* Effect.yieldNow
     yield* Effect.suspend(() => {
       partition.awaitsSeek = false
@@ -136,8 +136,8 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
   }).pipe(Effect.scoped)
 
 /**
- * Before a partition whose transaction failed begins anew. Where the producer was fenced, another member has the partition, most likely, and a heartbeat is
- * going to say so: who began anew before that would fence the owner.
+ * The wait before a partition restarts after a failed transaction. If its producer was fenced, most likely another member has the partition, and a heartbeat is
+ * going to say so: a restart before that would fence the owner.
  */
 const reopenMillis = (
   { heartbeatIntervalMillis }: ConsumerContext<unknown>["definition"],

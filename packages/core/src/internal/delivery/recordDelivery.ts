@@ -1,33 +1,36 @@
 /**
- * The state machine of one record. Four schedulers use it: they decide which record comes next and when to wait, and nothing else about a record.
+ * The state machine of one record. Four schedulers use it. They decide which record comes next and when to wait, and nothing else about a record.
  *
- *                     gate open                slots and permit
- *        +---> Waiting ---------> Admitting ------------------> Running --- succeeded ---> Handled
- *        |                            ^                            |
- *        |                            |                          failed
- *        |                            |                            v
- *        |                            +--- wait over --- Backoff <--- in place --- Failed
- *        |                                                  |                        |
- *        |                                            breaker opened                 | routed (`routing.ts`)
- *        |                                                  v                        |
- *        +--- breaker lets it ----------------------- HeldByBreaker <--- breaker is open
- *        |                                                                           |
- *        +--- somebody resumes ---------------------- Halted <--- pause, or halt ----+
- *                                                                                    |
- *                                                     Skipped <--- skip -------------+
- *                                                                                    |
- *                         Routed, DeadLettered <--- acknowledged --- Publishing <--- next tier, dead letter
+ *             the gate is open           slots and permit
+ *   Waiting --------------------> Admitting ------------> Running ---- succeeded ---> Handled
+ *      ^                              ^                      |
+ *      |                              |                      | failed
+ *      |                    wait over |                      v
+ *      |                              +----- Backoff <--- Failed ---- no retry in place ----+
+ *      |                                        |         retry                            |
+ *      |                    the breaker opened  |                                          v
+ *      |                                        v          the breaker is open          GivingUp
+ *      +- the breaker lets it - HeldByBreaker <-+------------------------------------------+
+ *      |                                                                                   |
+ *      +- somebody resumes ---------- Halted <---------------------- pause, halt ----------+
+ *                                                                                          |
+ *                                    Skipped <---------------------- skip -----------------+
+ *                                                                                          |
+ *         Routed, DeadLettered <-- acknowledged -- Publishing <----- tier, dead letter ----+
  *
- * When the partition is given up, each state but Running leads to Abandoned; Running does when its handler fails. Nothing is published for an abandoned record.
+ * When the partition is given up, each state leads to Abandoned; Running does so when its handler has failed. A copy is never published for an abandoned record.
  *
- * | state | function | the delivery holds |
+ * | state | where | the delivery holds |
  * |---|---|---|
  * | Waiting | `untilSettled` | nothing |
- * | Admitting | `DeliveryContext.admit` | what it has got so far; the clock is paused |
- * | Running | `Partition.guard` | slots, permit, and the clock runs |
- * | Failed | `afterFailure`, `retryInPlace` | permit, and the clock runs |
- * | Backoff | `inPlaceRetries.ts` | permit, unless the partition is paused, and the clock runs |
- * | all others | `RecordInWork.settle` | nothing |
+ * | Admitting | `DeliveryContext.admit` | the slots that it has got so far; its clock is paused |
+ * | Running | `Partition.guard` | slots and permit; its clock runs |
+ * | Failed | `afterFailure`, `retryInPlace` | the permit; its clock runs |
+ * | Backoff | `inPlaceRetries.ts` | the permit, but not while the partition is paused; its clock runs |
+ * | GivingUp | `giveUp`, `routing.ts` | nothing |
+ * | Publishing, and the results | `RecordInWork.settle` | nothing |
+ *
+ * A record that cannot be read goes from Admitting to Publishing (`unreadable.ts`).
  */
 import { type Cause, Effect, Exit } from "effect"
 import { ProcessingBudgetExceeded } from "../../EventBusError.ts"
@@ -51,11 +54,11 @@ import type { RecordInWork } from "./recordInWork.ts"
 import { retryStateOf, takeRoute } from "./routing.ts"
 import * as Unreadable from "./unreadable.ts"
 
-/** A result, or the effect that leads to it where something has to be waited for. */
+/** A result, or the effect that leads to it. */
 export type Settling<R> = DeliveryResult | Effect.Effect<DeliveryResult, never, R>
 
 /**
- * Delivers a record until it is settled; false when the partition stops first. `failed`: the first attempt has been made already, and this is what came of it.
+ * Delivers a record until it is settled. False when the partition stops first. `failed`: the failure of a first attempt that the scheduler has made already.
  */
 export const deliver = <R>(work: RecordInWork<R>, failed?: Cause.Cause<unknown>): Effect.Effect<boolean, never, R> =>
   Effect.ensuring(untilSettled(work, failed), work.delivery.ensureClosed)
@@ -84,7 +87,7 @@ const untilSettled = Effect.fnUntraced(function* <R>(work: RecordInWork<R>, fail
   }
 })
 
-/** Settles a record that cannot be read, without an attempt; false when the partition stops first. */
+/** Settles a record that cannot be read, without an attempt. False when the partition stops first. */
 export const deliverUnreadable = <R>(work: RecordInWork<R>, undecodable: Undecodable): Effect.Effect<boolean> =>
   Effect.flatMap(Unreadable.settleWhenAdmitted(work, undecodable), (result) => {
     const settled = result !== undefined && work.settle(result)
@@ -92,8 +95,8 @@ export const deliverUnreadable = <R>(work: RecordInWork<R>, undecodable: Undecod
   })
 
 /**
- * The first attempt has failed. Answers without an effect where nothing has to be waited for: the record is not tried again in place, and goes where only a copy
- * of it has to. The delivery is closed when the result is there.
+ * Leads a delivery from the failure of its first attempt to its result, and closes it. The answer is no effect where the record is not tried again in place and no
+ * pause begins: the hot loop goes on behind such a record without ending its fiber.
  */
 export const afterFailure = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Settling<R> => {
   const { delivery } = work
@@ -121,13 +124,13 @@ const firstDecision = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): S
     : retryInPlace(work, judged, firstFailureMillis)
 }
 
-/** A failure of the handler, and what it means. */
+/** A failure of the handler, and the decision about it. */
 interface Judged {
   readonly failure: Failure
   readonly decision: Decision
 }
 
-/** The time of a tier is used up. */
+/** The processing budget is used up. */
 const budgetExceeded: Decision = { inPlace: false, destination: { _tag: "NextTier" }, permanent: false }
 
 /** Undefined for a handler that interrupted itself. */
@@ -144,7 +147,7 @@ const judge = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Judged | 
   return { failure, decision: definition.classify(cause, tier, failure) }
 }
 
-/** No further attempt in place. */
+/** From GivingUp: the breaker counts the delivery, and the record takes its route. */
 const giveUp = <R>(
   { context, partition, record, delivery }: RecordInWork<R>,
   { failure, decision }: Judged,
@@ -156,7 +159,7 @@ const giveUp = <R>(
   return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis })
 }
 
-/** From Failed through Backoff and Running, until the attempts in place have come to a result. */
+/** From Failed, through Backoff and Running, until there is no further attempt in place. */
 const retryInPlace = Effect.fnUntraced(function* <R>(
   work: RecordInWork<R>,
   first: Judged | undefined,
@@ -198,7 +201,7 @@ const retryInPlace = Effect.fnUntraced(function* <R>(
   }
 })
 
-/** A transaction reports the calls in it by itself: it takes longer than they do. */
+/** A transaction takes longer than the calls in it, and reports them by itself. */
 const reportsItsCalls = <R>({ context }: RecordInWork<R>): boolean =>
   context.definition.handler._tag === "Transactional"
 

@@ -1,5 +1,5 @@
 /**
- * A record in work: what a scheduler hands to the state machine of its delivery.
+ * A record in work, as a scheduler hands it to the state machine (`recordDelivery.ts`).
  */
 import type { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -16,8 +16,8 @@ export interface RecordInWork<R> {
   readonly delivery: DeliveryContext
   /** Whether the record may start. */
   readonly gate: StartGate
-  /** One attempt: calls the handler, in its slots, on the delivery's clock. */
+  /** One attempt: the call of the handler, with its slots and its permit, on the delivery's clock. */
   readonly attempt: (isFirst: boolean) => Effect.Effect<unknown, unknown, R>
-  /** Books how a delivery ended. True when the scheduler is done with the record: it is finished, or its copy is on its way. */
+  /** Applies the result of a delivery. True when the scheduler is done with the record: it is finished, or its copy is on its way. */
   readonly settle: (result: DeliveryResult) => boolean | Effect.Effect<boolean>
 }

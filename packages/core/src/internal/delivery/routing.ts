@@ -1,5 +1,5 @@
 /**
- * Routes a record that its delivery could not handle: it goes to a retry topic or the dead letter topic, halts, or is dropped.
+ * The route of a record that its delivery could not handle: to a retry topic or the dead letter topic, into a halt, or dropped.
  */
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -17,7 +17,7 @@ import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { type ConsumerContext, reportPublishFailed } from "./consumerContext.ts"
 
-/** How the delivery went. */
+/** A delivery that failed. */
 export interface FailedDelivery {
   /** Handler calls in this delivery. */
   readonly attempts: number
@@ -27,7 +27,7 @@ export interface FailedDelivery {
   readonly undecodable?: Undecodable
 }
 
-/** The retry state in a record's headers. On the main topic only headers that a replay for this group has kept count (ruling 30). */
+/** The retry state in a record's headers. On the main topic only a replay for this group is believed (ruling 30). */
 export const retryStateOf = (
   { definition }: ConsumerContext<unknown>,
   partition: Partition,
@@ -40,7 +40,7 @@ export const retryStateOf = (
   return { ...RetryState.ofMainTopic(record), origin, firstFailureMillis }
 }
 
-/** Takes the record where the decision says, by an effect only where that takes one. A copy that the result has is still to be published. */
+/** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
 export const takeRoute = <R>(
   context: ConsumerContext<R>,
   partition: Partition,
@@ -108,7 +108,7 @@ const toNextTier = <R>(
   }
 }
 
-/** To the dead letter topic. */
+/** The result of a record that goes to the dead letter topic. */
 export const deadLetter = <R>(
   context: ConsumerContext<R>,
   partition: Partition,
@@ -143,7 +143,7 @@ export const deadLetter = <R>(
   }
 }
 
-/** The topic that the binding's `topicFor` names, unless no such topic can be created, or the binding reads it. */
+/** The topic that the binding's `topicFor` names, if it can be created and the binding does not read it; the binding's dead letter topic otherwise. */
 const targetOf = (
   definition: BindingDefinition<unknown>,
   { reason, failure, tier }: DeadLetterHeaders.DeadLetter
@@ -162,11 +162,11 @@ const targetOf = (
   }
 }
 
-/** A dead letter there would come back as a new record, for ever. */
+/** A dead letter in a topic that the binding reads would come back as a new record, for ever. */
 const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): boolean =>
   [topic, ...tiers.topics.map((tier) => tier.topic)].some((read) => read === target || TopicName.collide(read, target))
 
-/** How the tier that the record is in gave it up. */
+/** The failure in the tier that the record is in. */
 const tierFailure = (
   state: RetryState.RetryState,
   { failure, attempts }: FailedDelivery,

@@ -1,5 +1,5 @@
 /**
- * One transaction of a transactional binding: the records that run in it, and where it ends before all of them have.
+ * One transaction of a transactional binding: it runs records, and ends early when one of them fails or would have to wait.
  */
 import { type Cause, Effect, Exit, Fiber, Result } from "effect"
 import type { Producer, Transaction, TransactionalProducer } from "../../Broker.ts"
@@ -16,23 +16,23 @@ import { undecodableOf } from "./unreadable.ts"
 
 export type Transactional<R> = Extract<Handler<R>, { readonly _tag: "Transactional" }>
 
-/** Handles a chunk of one partition. */
+/** The parts that handle a chunk of one partition. */
 export interface Run<R> {
   readonly context: ConsumerContext<R>
   readonly handler: Transactional<R>
   readonly partition: Partition
   readonly producer: TransactionalProducer
   readonly receivedMillis: number
-  /** The machinery of a transaction failed: what it did is unknown until the producer is made anew. */
+  /** The machinery of a transaction failed. Nobody knows whether it was committed until there is a new producer. */
   readonly onBroken: (error: BrokerError) => void
 }
 
-/** No record begins in a transaction that has been open so long: readers of its topics wait for its end. */
+/** No record begins in a transaction that has been open for this long: readers of its topics wait for its end. */
 export const longestMillis = 10_000
 
 /** How far a transaction has come. */
 export interface Progress {
-  /** Of the record in work. */
+  /** The index of the record in work. */
   index: number
 }
 
@@ -89,7 +89,7 @@ const offTheBudget = (
   }
 }
 
-/** Calls the handler for record after record; answers why one failed, or undefined. */
+/** Calls the handler for record after record. Answers the cause of a record that failed, or undefined. */
 const callHandlers = Effect.fnUntraced(function* <R>(
   run: Run<R>,
   records: ReadonlyArray<ConsumerRecord>,
@@ -105,14 +105,14 @@ const callHandlers = Effect.fnUntraced(function* <R>(
     const record = records[progress.index]!
     partition.current = record
     let hasBegun = false
-    // Within the bounds: whatever the handler's function does itself is handling, too.
+    // The handler's function runs with slot and permit, like the effect that it answers.
     const begin = () => {
       hasBegun = true
       reportStarted(context, partition, record)
       const invoked = run.handler.invoke(producer, record, context.receiver, run.receivedMillis)
       return invoked instanceof Undecodable ? Effect.fail(invoked) : isolated(invoked)
     }
-    // Where a record would have to wait, for the breaker or a slot, those before it are committed first.
+    // A record that would have to wait for the breaker or a slot ends the transaction, so that those before it are committed first.
     const gate = progress.index === 0 ? partition : hurried
     const exit = yield* delivery.withClockRunning(callOnce(run, delivery, gate, begin))
     if (!hasBegun && progress.index > 0 && !partition.stopping) break
@@ -154,13 +154,13 @@ const withoutWaiting = (partition: Partition): StartGate => ({
   onStop: (listener) => partition.onStop(listener)
 })
 
-/** In a fiber of its own: its end, without finalizers when it meets what is no Effect, is not the end of the transaction around it. */
+/** Runs the call in a fiber of its own. A fiber that yields a value that is no Effect ends without its finalizers: the transaction around the call must not. */
 const isolated = <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.forkChild(call, { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
   )
 
-/** Whether an error says something about the record or its topic; all others leave it open what the transaction did. */
+/** Whether an error is about the record or its topic. After every other error nobody knows what the transaction did. */
 export const refusesRecord = (error: BrokerError): boolean =>
   error._tag === "RecordTooLarge" ||
   error._tag === "RecordRejected" ||

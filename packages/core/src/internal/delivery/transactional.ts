@@ -1,9 +1,9 @@
 /**
  * `Binding.makeTransactional`: consume, transform and produce in one Kafka transaction, with the offsets in it (connector seed §4.8).
  *
- * Each input partition has a transactional id of its own, so that the next owner fences a zombie. A run of records shares a transaction. When one of them
- * fails, the transaction is aborted, those before it run again in a transaction of their own, and the failed one goes on alone: attempts, and at the end of
- * them its dead letter, each in a transaction together with its offset.
+ * Each input partition has a transactional id of its own, so that the next owner fences a zombie. A run of records shares a transaction. When one of them fails, the
+ * transaction is aborted. Those before it run again in a transaction of their own. The failed record goes on alone: each of its attempts, and at the end its copy,
+ * is in a transaction together with its offset.
  */
 import { Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
@@ -33,7 +33,7 @@ const transactionTimeoutMillis = (budget: number): number =>
 /** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
-/** A producer that has fenced whoever had the partition before, for as long as the scope; undefined when the partition stops first. */
+/** A producer that has fenced the partition's previous owner. It lives as long as the scope. Undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
   { groupId, definition }: Pick<ConsumerContext<unknown>, "groupId" | "definition">,
@@ -50,8 +50,8 @@ export const acquire = Effect.fnUntraced(function* (
 })
 
 /**
- * The offset to go on from. It is read after the older producer was fenced: what that one had open is decided by now, and the offset that came with
- * the assignment may be older than the decision.
+ * The offset to go on from. It is read after the older producer was fenced: that producer's open transaction is decided by now, and the offset that came with the
+ * assignment may be older than the decision.
  */
 export const committedOffset = (broker: Broker["Service"], groupId: string, partition: Partition) =>
   Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(groupId, [partition.topic]))).pipe(
@@ -78,7 +78,7 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
   }
 })
 
-/** Handles the records in one transaction, and when one fails, it by itself; answers how many are finished. */
+/** Handles the records in one transaction, and a record that fails by itself. Answers how many are finished. */
 const handleRun = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>): Effect.Effect<number, never, R> =>
   Effect.suspend(() => {
     const { limits, clock } = run.context
@@ -100,7 +100,7 @@ const handleTogether = Effect.fnUntraced(function* <R>(
   }
   const [record] = records
   if (record === undefined || progress.index > 0) {
-    // Those before the failed one were undone with it.
+    // The abort has undone the records before the failed one, too.
     delivery.close("released")
     return yield* handleRun(run, records.slice(0, progress.index))
   }
@@ -110,7 +110,7 @@ const handleTogether = Effect.fnUntraced(function* <R>(
   return (yield* isDone) ? 1 : 0
 })
 
-/** A record in work by itself: each attempt, and at the end its dead letter, in a transaction together with its offset. */
+/** A record in work by itself. */
 const alone = <R>(run: Run<R>, record: ConsumerRecord, delivery: DeliveryContext): RecordInWork<R> => {
   const { partition, context } = run
   const gate: StartGate = partition
@@ -137,7 +137,7 @@ const alone = <R>(run: Run<R>, record: ConsumerRecord, delivery: DeliveryContext
   }
 }
 
-/** A pause before the turn of the record makes it wait; when the partition stops first, the attempt interrupts itself. */
+/** One record in a transaction of its own. It waits out a pause that comes before its call, and interrupts itself when the partition stops first. */
 const attemptAlone = Effect.fnUntraced(function* <R>(
   run: Run<R>,
   record: ConsumerRecord,
@@ -165,7 +165,7 @@ const commitOnly = <R>(run: Run<R>, offset: bigint): Effect.Effect<boolean> =>
     }
   )
 
-/** Books records whose transaction is committed. */
+/** Finishes records whose transaction is committed. */
 const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: DeliveryResult): void => {
   const { partition, context } = run
   for (const record of records) {

@@ -1,6 +1,6 @@
 /**
- * A record that cannot be read. There is no attempt: it goes to the dead letter topic (connector seed §4.10). But what holds attempts holds its dead letter,
- * too, an open circuit breaker above all (ruling 28).
+ * A record that cannot be read goes to the dead letter topic without an attempt (connector seed §4.10). An open circuit breaker holds its dead letter like an attempt,
+ * and so does a limit on concurrency (ruling 28).
  */
 import { Cause, Effect, Exit, Option } from "effect"
 import * as Failures from "../failure/failure.ts"
@@ -17,11 +17,11 @@ export const undecodableOf = (cause: Cause.Cause<unknown>): Undecodable | undefi
   return error instanceof Undecodable ? error : undefined
 }
 
-/** Settles a record that turned out to be unreadable in its slot. It waits for another slot when the breaker has opened meanwhile. */
+/** Settles a record that turned out to be unreadable when it had its slot. The record waits for another slot when the breaker has opened meanwhile. */
 export const settleInSlot = (work: RecordInWork<unknown>, undecodable: Undecodable): DeliveryResult =>
   missedSlot(work.delivery) ? heldByBreaker(0, undefined) : settle(work, undecodable)
 
-/** Settles a record that is known to be unreadable, as soon as it could start; undefined when the partition stops first. */
+/** Settles a record that is known to be unreadable, as soon as its handler could start. Undefined when the partition stops first. */
 export const settleWhenAdmitted = (
   work: RecordInWork<unknown>,
   undecodable: Undecodable
@@ -39,7 +39,7 @@ export const settleWhenAdmitted = (
   )
 }
 
-/** The slot goes back. True when the breaker has opened since the record got it, as the next holder of the slot may make it. */
+/** Gives slot and permit back. True when the breaker has opened since the record got them: another delivery may have done that meanwhile. */
 const missedSlot = (delivery: DeliveryContext): boolean => {
   const hasOpened = delivery.breakerHasOpened()
   delivery.close("released")

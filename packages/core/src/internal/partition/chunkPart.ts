@@ -1,5 +1,5 @@
 /**
- * Chunks that are handed over in parts: a retry topic's as they become due, any as they can be decoded.
+ * Parts of a chunk: a scheduler gets the records of a retry topic when they are due, and any record when it can be decoded.
  */
 import type { RecordChunk } from "../../Broker.ts"
 

@@ -1,8 +1,8 @@
 /**
  * Sends commits for one session: merged over partitions, one request in flight, never backwards (rulings 5 and 7).
  *
- * A partition says that its position moved (`mark`), or waits until what it finished is committed (`commit`). One fiber sends for
- * all of them. Records that finish while a request is out join the next one.
+ * A partition reports that its position moved (`mark`), or waits until its finished records are committed (`commit`). One fiber sends for all partitions. Records that
+ * finish while a request is out join the next one.
  */
 import { Effect, Latch, Schedule, type Scope } from "effect"
 import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (
   options: CommitterOptions
 ): Effect.fn.Return<Committer, never, Scope.Scope> {
   const dirty = new Set<Committable>()
-  /** Refused as no longer ours, and not known to be over yet: they must not hold up the others. */
+  /** Partitions that the broker no longer takes for ours, while the session has not said so yet: they must not delay the others. */
   const stale = new Set<Committable>()
   const waiters = CommitWaiters.make()
   const work = Latch.makeUnsafe(false)

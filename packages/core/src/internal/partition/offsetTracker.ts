@@ -1,25 +1,25 @@
 /**
  * Which records of one assignment are still in flight, and so which offset may be committed (rulings 3 and 4).
  *
- * Records begin in offset order and finish in any order; only the contiguous finished prefix moves the position. Owned by
- * one assignment: a late result of an older one holds another tracker and has nothing here that it could move.
+ * Records begin in offset order and finish in any order. Only the contiguous finished prefix moves the position. Each assignment has a tracker of its own: a late
+ * result of an older assignment moves nothing here.
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 
 export interface OffsetTracker {
-  /** Registers the next record in offset order as in flight; returns its sequence (monotonic sequence number). */
+  /** Registers the next record in offset order as in flight; returns its sequence, a number that grows by 1. */
   readonly begin: (record: ConsumerRecord) => number
-  /** Marks a slot finished (handled, routed with acknowledgement, skipped). Idempotent. */
+  /** Marks the record of a sequence finished: handled, skipped, or replaced by an acknowledged copy. Idempotent. */
   readonly finish: (sequence: number) => void
-  /** All records of a chunk have begun; the position may move to `nextOffset` once they are finished (covers compaction gaps and control records). */
+  /** All records of a chunk have begun. The position may move to `nextOffset` once they are finished: that covers compaction gaps and control records. */
   readonly endOfChunk: (nextOffset: bigint) => void
-  /** Offset of the first unfinished record, or the position behind everything finished: what may be committed. */
+  /** The offset that may be committed: of the first unfinished record, or behind everything that is finished. */
   readonly position: () => bigint
   /** The first record that has begun and is not finished. */
   readonly oldest: () => ConsumerRecord | undefined
   /** Records that have begun and are not finished. */
   readonly inFlight: () => number
-  /** Slots from the first unfinished to the last begun: what memory is bounded by. */
+  /** The number of sequences from the first unfinished to the last begun: memory grows with it. */
   readonly span: () => number
   /** The span has reached the limit: the caller stops beginning records (back-pressure, never failure). */
   readonly isFull: () => boolean
@@ -28,12 +28,11 @@ export interface OffsetTracker {
 const initialCapacity = 64
 
 /**
- * `maxSpan` (default 10 000) is where `isFull` turns true. It does not make `begin` refuse: a caller that goes on costs memory,
- * never a record.
+ * `isFull` is true from `maxSpan` on (default 10 000). `begin` never refuses: a caller that goes on costs memory, and loses no record.
  */
 export const make = (startPosition: bigint, options?: { readonly maxSpan?: number }): OffsetTracker => {
   const maxSpan = options?.maxSpan ?? 10_000
-  // A ring indexed by slot modulo capacity (a power of two). A finished slot is undefined, which also frees its record.
+  // A ring indexed by sequence modulo capacity (a power of two). A finished entry is undefined, which also frees its record.
   let ring = new Array<ConsumerRecord | undefined>(initialCapacity).fill(undefined)
   let mask = initialCapacity - 1
   let first = 0

@@ -1,8 +1,7 @@
 /**
  * One assigned partition: its queue of fetched chunks, its pauses, its offsets. It lives as long as the assignment.
  *
- * The consumer loop puts chunks in and takes the partition away; a processor (sequential, lanes, batches) runs its stream. Nothing here yields
- * while it changes state, so no lock is needed.
+ * The consumer's loop puts chunks in and ends the partition; a scheduler of room `delivery` runs its stream. No change of state yields, so there is no lock.
  */
 
 import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
@@ -19,7 +18,7 @@ import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
 
-/** How much a partition may hold fetched but not yet done with: fetching pauses at `high` and goes on at `low` (reason `backpressure`). */
+/** How much a partition may hold that is fetched and not finished. Fetching pauses at this mark for reason `backpressure`, and resumes at half of it. */
 export interface WaterMarks {
   readonly records: number
   readonly bytes: number
@@ -31,19 +30,19 @@ export interface PartitionOptions {
   readonly generation: number
   /** Where reading starts. */
   readonly position: bigint
-  /** The committed offset of the group, if it is usable; -1 when there is none. */
+  /** The committed offset of the group, as far as it is usable; -1 when there is none. */
   readonly committed: bigint
-  /** One past the last offset that can be read, now. */
+  /** One past the last offset that can be read now. */
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
   readonly counters: PartitionCounters
-  /** Asked at every chunk, since the share of a partition depends on how many there are. */
+  /** Called for every chunk: the share of a partition depends on how many partitions there are. */
   readonly highWater: () => WaterMarks
   readonly session: Pick<ConsumerSession, "pause" | "resume">
   readonly onFetchPaused: (partition: Partition) => void
   readonly onFetchResumed: (partition: Partition) => void
-  /** A run begins that the processing budget may cut off. */
+  /** A run has begun that the processing budget may cut off. */
   readonly onGuarded: () => void
 }
 
@@ -62,23 +61,23 @@ export class Partition implements Committable, StartGate {
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
   committed: bigint
-  /** Whether a record may start now: not stopping, and no pause that holds handling. */
+  /** Whether a record may start now: the partition is not stopping, and no pause holds its records. */
   open = true
   stopping = false
   readonly mayWait = true
-  /** Whether the session still has to be told where to read: what comes until then is from a position that nobody asked for. */
+  /** Whether the session does not know yet where to read: chunks that come before that are from a wrong position. */
   awaitsSeek = false
   /** One past the last offset that can be read, as far as is known. */
   logEnd: bigint
-  /** Since when the cluster is known to have records that no fetch brings, although nothing holds the partition. Written by the lag poller. */
+  /** Since when the cluster has had records that no fetch brings, although nothing pauses the partition. Written by the lag poller. */
   unfetchedSinceMillis: number | undefined
-  /** Since when a record of it waits for what its serde prepares. */
+  /** Since when a record has waited for its serde to be prepared. */
   preparingSinceMillis: number | undefined
   /** Chunks that a fetch has brought so far. */
   chunksTaken = 0
-  /** The record that is being handled, or the first of a batch; where records run side by side, each has its own. */
+  /** The record that is being handled, or the first of a batch. Unused where records run side by side. */
   current: ConsumerRecord | undefined
-  /** Runs that are under the processing budget. */
+  /** Runs that the processing budget may cut off. */
   readonly guarded = new Set<GuardedRun>()
 
   readonly #options: PartitionOptions
@@ -123,12 +122,12 @@ export class Partition implements Committable, StartGate {
     return lag > 0n ? lag : 0n
   }
 
-  /** For how long the position has not moved although there is lag, as far as this was asked before. */
+  /** How long the position has not moved although there is lag, since the first question that found it so. */
   waitingMillis(nowMillis: number): number {
     return this.#progress.look(this.position(), this.lag() > 0n, nowMillis)
   }
 
-  /** Chunks that are fetched and not done with. */
+  /** Chunks that are fetched and not finished. */
   get held(): WaterMarks {
     return { records: this.#heldRecords, bytes: this.#heldBytes }
   }
@@ -160,7 +159,7 @@ export class Partition implements Committable, StartGate {
     return !this.#fetchPaused
   }
 
-  /** Fetched records are done with. True when fetching may go on (`syncFetch`). */
+  /** Fetched records are finished. True when fetching may resume (`syncFetch`). */
   release(records: number, bytes: number): boolean {
     this.#heldRecords -= records
     this.#heldBytes -= bytes
@@ -190,14 +189,14 @@ export class Partition implements Committable, StartGate {
     else this.#gate.closeUnsafe()
   }
 
-  /** Makes the session fetch, or not, as the reasons say. One fiber at a time tells it: a second one may come while the first has yielded, and would be overtaken. */
+  /** Makes the session fetch, or not, as the reasons say. Only one fiber at a time tells the session: of two fibers, the later one could be overtaken by the earlier. */
   readonly syncFetch: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#tellingSession) return Effect.void
     this.#tellingSession = true
     return Effect.uninterruptible(this.#tellSession)
   })
 
-  /** Until it is as the reasons say: they may have changed meanwhile. */
+  /** Repeats until the session does as the reasons say: they may change meanwhile. */
   readonly #tellSession: Effect.Effect<void> = Effect.suspend(() => {
     const pause = !PauseReasons.fetchAllowed(this.#reasons)
     if (this.#over || this.stopping || pause === this.#fetchPaused) {
@@ -216,12 +215,12 @@ export class Partition implements Committable, StartGate {
     return this.open ? Effect.void : this.#gate.await
   }
 
-  /** Whether a stopping partition may still handle what a record behind it makes necessary: it is ours, and nobody has paused it. */
+  /** Whether a stopping partition may still run a record that has a started record behind it: the partition is still ours, and not paused. */
   get drainable(): boolean {
     return !this.#over && PauseReasons.handlingAllowed(this.#reasons)
   }
 
-  /** Waits for something, but not longer than the partition runs. */
+  /** Waits for the effect, but not longer than the partition runs. */
   until(effect: Effect.Effect<void>): Effect.Effect<void> {
     return Effect.raceFirst(effect, this.#stopSignal.await)
   }
@@ -230,20 +229,20 @@ export class Partition implements Committable, StartGate {
     return this.until(Effect.sleep(millis))
   }
 
-  /** No record starts any more, sleeps end; what runs may go on. */
+  /** No record starts any more and sleeps end. Running handlers may go on. */
   stop(): void {
     if (this.stopping) return
     this.stopping = true
     this.#updateGate()
     this.#stopSignal.openUnsafe()
-    // A listener may run a fiber that waits again at once: it is not of those who are told now.
+    // A listener may run a fiber that waits again at once. Iterate over a copy, so that the new listener is not called.
     for (const listener of Array.from(this.#stopListeners)) {
       if (this.#stopListeners.delete(listener)) listener()
     }
     Queue.endUnsafe(this.#queue)
   }
 
-  /** Calls the listener when the partition stops, once; the result removes it. */
+  /** Calls the listener once, when the partition stops. The result removes the listener. */
   onStop(listener: () => void): () => void {
     this.#stopListeners.add(listener)
     return () => this.#stopListeners.delete(listener)
@@ -260,8 +259,8 @@ export class Partition implements Committable, StartGate {
   }
 
   /**
-   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. A fiber that meets what is no Effect ends
-   * without its finalizers: its slot and its permit are given back where its end is observed.
+   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. A fiber that yields a value that is no Effect
+   * ends without its finalizers: the observer of its end gives slots and permit back.
    */
   guard<A, E, R>(effect: Effect.Effect<A, E, R>, delivery: DeliveryContext): Effect.Effect<Exit.Exit<A, E>, never, R> {
     const run = Effect.suspend(() => {
@@ -282,7 +281,7 @@ export class Partition implements Committable, StartGate {
       this.guarded.add(guarded)
       this.#options.onGuarded()
       return Fiber.await(fiber).pipe(
-        // At once: what is released before this fiber ends may itself wait for the run, as a producer does for what is being sent.
+        // The interrupt does not wait for the run: a finalizer of this fiber may itself wait for it, as a producer does for records that are being sent.
         Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
         Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))
       )

@@ -1,7 +1,7 @@
 /**
  * Why a partition is paused: a set of reasons, each set and cleared by its own owner (ruling 9).
  *
- * A set is a bit mask, so that taking one more look at it costs nothing on the hot path.
+ * A set is a bit mask, so that the hot path can look at it without cost.
  */
 
 import type { PauseReason } from "../../Snapshot.ts"
@@ -24,11 +24,11 @@ export const has = (set: PauseReasons, reason: PauseReason): boolean => (set & b
 /** The reasons in the set, in the order in which `PauseReason` names them. */
 export const list = (set: PauseReasons): ReadonlyArray<PauseReason> => all.filter((reason) => has(set, reason))
 
-/** A partition is fetched only when nothing holds it. */
+/** A partition is fetched only without any reason. */
 export const fetchAllowed = (set: PauseReasons): boolean => set === empty
 
 /**
- * Records that are fetched already are handled, unless something holds them too. `backpressure` and `delay` hold the fetch only: a record whose
- * turn has not come is waited for where it is, and those that are due already go on.
+ * Whether records that are fetched already may be handled. `backpressure` and `delay` pause only the fetch: records that are due go on, and a record that is not due
+ * waits in its place.
  */
 export const handlingAllowed = (set: PauseReasons): boolean => (set & ~(bits.backpressure | bits.delay)) === empty

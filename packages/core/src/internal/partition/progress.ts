@@ -1,8 +1,8 @@
 /**
- * For how long a position has not moved although something waits, as far as it was looked at. The hot path pays nothing for it.
+ * How long a position has not moved although records wait behind it, by the looks at it. The hot path pays nothing for that.
  */
 export interface Progress {
-  /** Notes where the position is now, and whether there is something behind it; answers for how long it has been waiting, in milliseconds. */
+  /** Notes where the position is now, and whether records wait behind it. Answers how long it has not moved, in milliseconds. */
   readonly look: (position: bigint, waits: boolean, nowMillis: number) => number
 }
 
@@ -11,7 +11,7 @@ export const make = (): Progress => {
   let sinceMillis = 0
   return {
     look: (position, waits, nowMillis) => {
-      // A clock that was set back makes a wait begin anew.
+      // A wait starts again when the clock was set back.
       if (!waits || position !== seen || nowMillis < sinceMillis) sinceMillis = nowMillis
       seen = position
       return nowMillis - sinceMillis

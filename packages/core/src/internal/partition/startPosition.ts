@@ -1,5 +1,5 @@
 /**
- * Where reading starts, and what that says about records that nobody will see (rulings 5, 8; connector seed §4.8).
+ * The position where reading starts, and the records in front of it that no consumer will see (rulings 5, 8; connector seed §4.8).
  */
 import type { AssignedPartition } from "../../Broker.ts"
 
@@ -15,7 +15,7 @@ export interface Gap {
 export interface StartPosition {
   readonly position: bigint
   readonly gap: Gap | undefined
-  /** Whether a restart would begin at the same record even if nothing was committed until then. */
+  /** Whether a restart would begin at the same record even without a commit until then. */
   readonly anchored: boolean
 }
 
@@ -35,13 +35,13 @@ export const afterAssignment = (
     const gap = { from: committed, to: logStart, gone: undefined, cause: "invalid-commit" } as const
     return { position: logStart, gap, anchored: false }
   }
-  // Behind the end may only mean that `logEnd` is a moment old: the broker decides, by an out-of-range answer to the fetch.
+  // An offset behind the end may only mean that `logEnd` is old. The broker decides, by an out-of-range answer to the fetch.
   return committed < logStart
     ? afterOutOfRange({ position: committed, logStart, logEnd })
     : { position: committed, gap: undefined, anchored: true }
 }
 
-/** The position after the broker said that there is nothing at the old one: always the earliest that is left. */
+/** The position after the broker has answered that the old one is out of range: always the earliest that is left. */
 export const afterOutOfRange = (seen: {
   readonly position: bigint
   readonly logStart: bigint

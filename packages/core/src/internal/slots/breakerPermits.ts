@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { StartGate } from "./startGate.ts"
 
-/** The outcome of a call, as the breaker counts it. `ignored`: the call says nothing about the dependency. `released`: the call came to no outcome. */
+/** The outcome of a call, for the breaker. `ignored`: the call says nothing about the dependency. `released`: the call came to no outcome. */
 export type PermitOutcome = "success" | "failure" | "ignored" | "released"
 
 export interface BreakerPermits {
@@ -69,7 +69,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker): BreakerPermits => 
     giveBack: (permit, outcome, durationMillis, nowMillis) => {
       if (outcome === "released") breaker.releaseUnsafe(permit)
       else breaker.recordUnsafe(permit, outcome, durationMillis, nowMillis)
-      // The next delivery may have a permit that counted for nothing.
+      // A permit that counted for nothing is free for the next delivery.
       if (outcome === "released" || outcome === "ignored") wake()
     },
     isCurrent: breaker.isCurrentUnsafe,

@@ -1,5 +1,5 @@
 /**
- * How many handlers of a binding run at once: its `maxInFlight`, a tier's `concurrency` within that, and what the circuit breaker lets through.
+ * The limits on how many handlers of a binding run at once: its `maxInFlight`, within that a tier's `concurrency`, and the permits of its circuit breaker.
  */
 import type { Clock } from "effect"
 import type { TierTopic } from "../retry/tiers.ts"
@@ -7,9 +7,9 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { BreakerPermits } from "./breakerPermits.ts"
 import * as ConcurrencySlots from "./concurrencySlots.ts"
 
-/** The slots and the permit that one delivery needs before its handler runs. */
+/** A delivery needs all of these before its handler runs. */
 export interface ConcurrencyLimits {
-  /** A delivery takes one of each, in this order: a tier's slots come before the binding's. Empty where nothing limits. */
+  /** A delivery takes one slot of each, in this order: the tier's comes before the binding's. Empty without limits. */
   readonly slots: ReadonlyArray<ConcurrencySlots.ConcurrencySlots>
   /** A delivery takes its permit last. Undefined without a circuit breaker. */
   readonly breaker: BreakerPermits | undefined
@@ -17,7 +17,7 @@ export interface ConcurrencyLimits {
 }
 
 export interface BindingLimits {
-  /** Of records of the main topic. */
+  /** For records of the main topic. */
   readonly main: ConcurrencyLimits
   readonly ofTier: (tier: TierTopic) => ConcurrencyLimits
 }

@@ -1,8 +1,8 @@
 /**
  * Concurrency slots: how many handlers run at once, of a binding (`maxInFlight`) or of one tier (`concurrency`). Owns the free slots and the queue for them.
  *
- * Records that are handled one after the other keep their slot while their handlers are quick: to hand a slot over costs more than a quick handler, so that a
- * slot that others wait for changes hands once in a millisecond.
+ * A partition that handles record after record keeps its slot while its handlers are quick. To pass a slot on costs more than a quick handler, so a slot that others
+ * wait for is passed on at most once in a millisecond.
  */
 import { Effect } from "effect"
 import type { BreakerPermits } from "./breakerPermits.ts"
@@ -24,7 +24,7 @@ export const make = (count: number): ConcurrencySlots => {
   return { lease: () => new SlotLease(slots) }
 }
 
-/** Whether a record of a partition that is given up would wait for the breaker: the deliveries that have the slots may do so themselves. */
+/** Whether a wait for a slot would be a wait for the breaker, because the holders of the slots may be waiting for it: a partition that is given up does not wait then. */
 export const isHeldUp = (gate: StartGate, breaker: BreakerPermits | undefined): boolean =>
   gate.ending && breaker?.holdsUp() === true
 
@@ -40,12 +40,11 @@ export class SlotLease {
   }
 
   /**
-   * For a handler that starts now: true when it has a slot without waiting. A kept slot goes to a waiter where one is queued and the millisecond is over;
-   * then the answer is false.
+   * True when a handler that starts now has a slot without waiting. A kept slot goes to a waiter when its millisecond is over; then the answer is false.
    */
   tryAcquire(nowMillis: number): boolean {
     if (!this.#isHeld) return this.acquire(nowMillis)
-    // Not "later than": a clock may be set back.
+    // Any other millisecond will do: a clock may be set back.
     if (this.#slots.waiting.size > 0 && nowMillis !== this.#heldSinceMillis) this.release()
     return this.#isHeld
   }
@@ -82,7 +81,7 @@ export class SlotLease {
         waiting.delete(this)
         unsubscribe()
         unsubscribeBreaker()
-        // Not at once: the previous holder goes on first, reports its outcome and queues again. Its time in the slot until then is not this waiter's.
+        // The previous holder goes on first: it reports its outcome and queues again. Otherwise that work would be charged to this waiter.
         resume(Effect.yieldNow)
       }
       const unsubscribe = gate.onStop(leaveQueue)

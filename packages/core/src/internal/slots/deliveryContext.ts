@@ -59,7 +59,7 @@ export class DeliveryContext {
     return (this.#pauses > 0 ? this.#pausedSinceMillis : nowMillis) - this.#startedMillis
   }
 
-  /** Time uses up no processing budget from here to `resumeClock`. Pauses nest. */
+  /** Stops the use of the processing budget until `resumeClock`. Pauses nest. */
   pauseClock(): void {
     if (this.#pauses++ === 0) this.#pausedSinceMillis = this.#clock.currentTimeMillisUnsafe()
   }
@@ -68,7 +68,7 @@ export class DeliveryContext {
     if (--this.#pauses === 0) this.#startedMillis += this.#clock.currentTimeMillisUnsafe() - this.#pausedSinceMillis
   }
 
-  /** Pauses the clock for as long as the effect runs: what the broker takes for a transaction is no fault of the record's (ruling 18). */
+  /** Pauses the clock while the effect runs: the record is not charged with the time that the broker takes for a transaction (ruling 18). */
   withClockPaused<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
       this.pauseClock()
@@ -79,7 +79,7 @@ export class DeliveryContext {
     })
   }
 
-  /** Within `withClockPaused`: the clock runs for as long as the effect does. */
+  /** Within `withClockPaused`: the clock runs while the effect does. */
   withClockRunning<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
       this.resumeClock()
@@ -90,27 +90,27 @@ export class DeliveryContext {
     })
   }
 
-  /** The wall clock was set by so many milliseconds while this clock ran. A paused one notices by itself when it is resumed. */
+  /** The wall clock was set by `byMillis` while this clock ran. A paused clock notices that by itself when it is resumed. */
   wallClockWasSet(byMillis: number): void {
     if (this.#pauses === 0) this.#startedMillis += byMillis
   }
 
-  /** The rest of a budget, in milliseconds; infinite while the clock is paused. */
+  /** The rest of a budget; infinite while the clock is paused. */
   remainingMillis(budgetMillis: number, nowMillis: number): number {
     return this.#pauses > 0 ? Number.POSITIVE_INFINITY : this.#startedMillis + budgetMillis - nowMillis
   }
 
   // Slots and permit
 
-  /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`, which keeps what it got here. */
+  /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`. */
   tryAdmit(gate: StartGate): boolean {
     if (this.#leases.length > 0 && !this.#tryAcquireSlots(gate)) return false
     return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.#startedMillis)
   }
 
   /**
-   * Runs a handler as soon as it has its slots and its permit: waiting for them uses up no budget. Interrupts itself where the gate stops first, and where the
-   * gate lets nothing wait. `runEnded` must be told when the handler has ended.
+   * Runs a handler as soon as it has its slots and its permit. The wait for them uses up no budget. The effect interrupts itself when the gate stops first, and where
+   * the gate lets nothing wait. The caller calls `callEnded` at the end of the handler; `Partition.guard` does so for the calls in it.
    */
   admit<A, E, R>(gate: StartGate, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
@@ -124,7 +124,7 @@ export class DeliveryContext {
     })
   }
 
-  /** Returns when the gate is open, or stops. Others may find out meanwhile how the dependency is. */
+  /** Returns when the gate is open, or stopping. Other deliveries can have the permit meanwhile. */
   waitOutPause(gate: StartGate): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (gate.open) return Effect.void
@@ -137,7 +137,7 @@ export class DeliveryContext {
     for (const lease of this.#leases) lease.release()
   }
 
-  /** A delivery that goes on without its permit: it asks for another before its next attempt. */
+  /** Gives the permit back although the delivery goes on: it asks for another permit before its next attempt. */
   releasePermit(): void {
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "released")
   }
@@ -149,7 +149,7 @@ export class DeliveryContext {
 
   // A run of the handler, and the end
 
-  /** A run begins that the processing budget may cut off. */
+  /** A fiber begins that the processing budget may cut off. */
   runBegins(): void {
     this.#isRunning = true
     this.#wasCutOff = false
@@ -188,7 +188,7 @@ export class DeliveryContext {
     this.#pauses++
   }
 
-  /** So many records of a batch succeeded in one call: the breaker counts records, and what the call holds of the breaker is the first one's. */
+  /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. */
   succeedForEach(count: number): void {
     if (count === 0) this.releasePermit()
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
@@ -200,8 +200,8 @@ export class DeliveryContext {
   }
 
   /**
-   * The delivery is over. True when the breaker is open: a record that failed stays where it is then. A delivery that failed without a permit asks for one to be
-   * counted.
+   * The delivery is over. The answer is true when the breaker is open now: a failed record stays in its place then. A failure is counted even when the delivery gave its
+   * permit back before.
    */
   close(outcome: BreakerPermits.PermitOutcome): boolean {
     this.releaseSlots()
@@ -214,7 +214,7 @@ export class DeliveryContext {
     return !breaker.isCurrent(permit)
   }
 
-  /** The fiber that handles the delivery has ended. A handler that still runs keeps its slots and its permit until it ends, too. */
+  /** The fiber that delivers has ended, in whatever way. A handler that still runs keeps its slots and its permit until it ends. */
   readonly ensureClosed: Effect.Effect<void> = Effect.sync(() => {
     this.#isAbandoned = true
     if (!this.#isRunning) this.close("released")
@@ -227,7 +227,7 @@ export class DeliveryContext {
   }
 
   #tryAcquirePermit(breaker: BreakerPermits.BreakerPermits, nowMillis: number): boolean {
-    // The breaker may have opened while a later attempt of the delivery waited.
+    // The breaker may have opened while a later attempt of this delivery waited.
     if (this.#permit !== undefined && !breaker.isCurrent(this.#permit)) this.#permit = undefined
     this.#permit ??= breaker.tryAcquire(nowMillis)
     return this.#permit !== undefined
@@ -243,7 +243,7 @@ export class DeliveryContext {
     return true
   }
 
-  /** A delivery that gets an outer slot first may wait for the inner ones. */
+  /** Never hold an inner slot while waiting for an outer one: the delivery that gets the outer slot first may wait for the inner one. */
   #releaseSlotsFrom(index: number): void {
     for (let inner = index; inner < this.#leases.length; inner++) this.#leases[inner]?.release()
   }
@@ -253,7 +253,7 @@ export class DeliveryContext {
     return Effect.suspend(() => {
       if (gate.stopping || (!gate.open && !gate.mayWait)) return Effect.interrupt
       if (!gate.open) {
-        // A delivery that waits out a pause holds nothing that others could use.
+        // Never hold slots or a permit during a pause: others can use them.
         this.releaseSlots()
         this.releasePermit()
         return Effect.andThen(gate.runnable, this.#enter(gate))
@@ -264,7 +264,7 @@ export class DeliveryContext {
       const lease = this.#leases[missing]
       if (lease !== undefined) {
         if (!gate.mayWait) return Effect.interrupt
-        // The handler that has the slot may be waiting for the permit.
+        // Never hold a permit while waiting for a slot: the holder of the slot may wait for the permit.
         this.releasePermit()
         this.#releaseSlotsFrom(missing + 1)
         return isHeldUp(gate, breaker) ? Effect.interrupt : Effect.andThen(lease.wait(gate, breaker), this.#enter(gate))

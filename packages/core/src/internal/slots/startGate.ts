@@ -1,5 +1,5 @@
 /**
- * Whether a record may start: a partition says so for all of its records, a scheduler may say more about one of them.
+ * Whether a record may start. A partition answers for all of its records; a scheduler may answer differently for one of them.
  */
 import type { Effect } from "effect"
 
