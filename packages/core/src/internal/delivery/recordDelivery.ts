@@ -18,7 +18,7 @@
  *                                                                                          |
  *         Routed, DeadLettered <-- acknowledged -- Publishing <----- tier, dead letter ----+
  *
- * When the partition is given up, each state leads to Abandoned; Running does so when its handler has failed. A copy is never published for an abandoned record.
+ * When the partition is given up, each state leads to Abandoned; Running does so when its handler has failed. No copy counts for an abandoned record.
  *
  * | state | where | the delivery holds |
  * |---|---|---|
