@@ -1,17 +1,46 @@
 import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
 import * as fc from "fast-check"
+import * as Binding from "../src/Binding.ts"
+import * as DeadLetter from "../src/DeadLetter.ts"
+import * as DerivedNames from "../src/internal/base/derivedNames.ts"
+import * as RetryPolicy from "../src/RetryPolicy.ts"
+import * as Serde from "../src/Serde.ts"
 import * as TopicName from "../src/TopicName.ts"
 
 const source: TopicName.Source = { topic: "orders.events", groupId: "billing" }
 const tiers = (count: number): ReadonlyArray<undefined> => Array.from({ length: count }, () => undefined)
-const derive = (strategy: TopicName.NamingStrategy, count: number) =>
-  TopicName.derive(source, { tierSuffixes: tiers(count), strategy })
-const reasons = (derived: TopicName.DerivedTopics, sources: ReadonlyArray<string> = ["orders.events"]) =>
-  TopicName.problems(derived, sources).map(({ name, reason }) => `${name}: ${reason}`)
+
+interface Derived {
+  readonly retry: ReadonlyArray<string>
+  readonly deadLetter: string
+}
+
+/** The topics of a binding whose tiers have these suffixes; undefined leaves the name to the strategy. */
+const topicsOf = (
+  { topic, groupId }: TopicName.Source,
+  tierSuffixes: ReadonlyArray<string | undefined>,
+  naming?: TopicName.NamingStrategy,
+  deadLetterSuffix?: string
+): Derived => {
+  const { definition } = Binding.make("orders", {
+    ...{ topic, groupId, value: Serde.bytes, handler: () => Effect.void },
+    ...(naming && { naming }),
+    retry: RetryPolicy.tiered({
+      tiers: tierSuffixes.map((topicSuffix, index) => ({ delay: index + 1, ...(topicSuffix && { topicSuffix }) }))
+    }),
+    deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, { topicSuffix: deadLetterSuffix })
+  })
+  return { retry: definition.tiers.topics.map((tier) => tier.topic), deadLetter: definition.deadLetterTopic }
+}
+
+const derive = (strategy: TopicName.NamingStrategy, count: number) => topicsOf(source, tiers(count), strategy)
+const reasons = (derived: Derived, sources: ReadonlyArray<string> = ["orders.events"]) =>
+  DerivedNames.problems(derived, sources).map(({ name, reason }) => `${name}: ${reason}`)
 
 describe("TopicName", () => {
   it("NAM-01 NAM-03 default names", () => {
-    expect(TopicName.derive(source, { tierSuffixes: tiers(3) })).toEqual({
+    expect(topicsOf(source, tiers(3))).toEqual({
       retry: ["orders.events.retry-1", "orders.events.retry-2", "orders.events.retry-3"],
       deadLetter: "orders.events.DLT"
     })
@@ -32,13 +61,10 @@ describe("TopicName", () => {
   })
 
   it("NAM-02 NAM-03 an explicit suffix replaces what comes after the topic, for its tier only", () => {
-    expect(
-      TopicName.derive(source, {
-        tierSuffixes: [undefined, "slow"],
-        deadLetterSuffix: "dead",
-        strategy: TopicName.dotted
-      })
-    ).toEqual({ retry: ["orders.events.retry.1", "orders.events.slow"], deadLetter: "orders.events.dead" })
+    expect(topicsOf(source, [undefined, "slow"], TopicName.dotted, "dead")).toEqual({
+      retry: ["orders.events.retry.1", "orders.events.slow"],
+      deadLetter: "orders.events.dead"
+    })
   })
 
   it("NAM-08 legal names are exactly Kafka's", () => {
@@ -60,14 +86,14 @@ describe("TopicName", () => {
   })
 
   it("NAM-08 '.' and '_' collide wherever they stand, in both directions, and a name never collides with itself", () => {
-    expect(TopicName.collide("a.b", "a_b")).toBe(true)
-    expect(TopicName.collide("a.b", "a-b")).toBe(false)
+    expect(DerivedNames.collide("a.b", "a_b")).toBe(true)
+    expect(DerivedNames.collide("a.b", "a-b")).toBe(false)
     const name = fc.string({ unit: fc.constantFrom("a", ".", "_"), minLength: 1, maxLength: 6 })
     fc.assert(
       fc.property(name, name, (a, b) => {
         const same = a.length === b.length && [...a].every((c, i) => (c === "a") === (b[i] === "a"))
-        expect(TopicName.collide(a, b)).toBe(same && a !== b)
-        expect(TopicName.collide(b, a)).toBe(TopicName.collide(a, b))
+        expect(DerivedNames.collide(a, b)).toBe(same && a !== b)
+        expect(DerivedNames.collide(b, a)).toBe(DerivedNames.collide(a, b))
       })
     )
   })
@@ -88,24 +114,24 @@ describe("TopicName", () => {
     expect(reasons({ retry: [], deadLetter: "other.source" }, ["orders", "other_source"])).toEqual([
       "other.source: it collides with 'other_source': Kafka does not tell '.' and '_' apart"
     ])
-    const long = TopicName.derive({ topic: "x".repeat(246), groupId: "g" }, { tierSuffixes: [undefined] })
-    expect(TopicName.problems(long, []).map(({ name }) => name)).toEqual([long.retry[0], long.deadLetter])
+    const long = topicsOf({ topic: "x".repeat(246), groupId: "g" }, [undefined])
+    expect(DerivedNames.problems(long, []).map(({ name }) => name)).toEqual([long.retry[0], long.deadLetter])
   })
 
   it("NAM-10 names that objects inherit are ordinary names", () => {
     for (const topic of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
-      const derived = TopicName.derive({ topic, groupId: topic }, { tierSuffixes: [undefined] })
+      const derived = topicsOf({ topic, groupId: topic }, [undefined])
       expect(reasons(derived, [topic])).toEqual([])
       expect(reasons({ retry: [topic], deadLetter: "dead" }, [])).toEqual([])
     }
   })
 
   it("NAM-05 NAM-06 NAM-07 containers, group members and groups", () => {
-    expect([TopicName.container("orders"), TopicName.container("orders", 2)]).toEqual([
+    expect([DerivedNames.container("orders"), DerivedNames.container("orders", 2)]).toEqual([
       "eventbus-orders",
       "eventbus-orders-retry-2"
     ])
-    expect(TopicName.groupInstanceId("orders", "host-1", 0)).toBe("orders-host-1-0")
+    expect(DerivedNames.groupInstanceId("orders", "host-1", 0)).toBe("orders-host-1-0")
     expect(TopicName.deadLetterGroup("billing")).toBe("billing.dlt")
     expect(TopicName.retryGroup("billing")).toBe("billing.retry")
   })

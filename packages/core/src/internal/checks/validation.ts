@@ -6,6 +6,7 @@ import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
@@ -59,7 +60,7 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
   const notText = retry.filter((name) => typeof name !== "string")
   if (notText.length > 0) return notText.map((name) => issue("retry.tiers", name, "a topic name"))
   if (TopicName.illegal(topic) !== undefined || typeof deadLetterTopic !== "string") return []
-  return TopicName.problems({ retry, deadLetter: deadLetterTopic }, [topic])
+  return DerivedNames.problems({ retry, deadLetter: deadLetterTopic }, [topic])
     .filter(({ name }) => retry.includes(name) || TopicName.illegal(name) === undefined)
     .map(({ name, reason }) =>
       issue(
@@ -109,7 +110,7 @@ export const conflicts = (
   })
 }
 
-const isSame = (a: string) => (b: string) => a === b || TopicName.collide(a, b)
+const isSame = (a: string) => (b: string) => a === b || DerivedNames.collide(a, b)
 
 const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
   ...tiers.topics.map(({ topic }) => topic),

@@ -1,10 +1,12 @@
 /**
  * The route of a record that its delivery could not handle: to a retry topic or the dead letter topic, into a halt, or dropped.
  */
+
 import { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import type { Destination } from "../failure/classification.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
@@ -164,7 +166,9 @@ const targetOf = (
 
 /** A dead letter in a topic that the binding reads would come back as a new record, for ever. */
 const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): boolean =>
-  [topic, ...tiers.topics.map((tier) => tier.topic)].some((read) => read === target || TopicName.collide(read, target))
+  [topic, ...tiers.topics.map((tier) => tier.topic)].some(
+    (read) => read === target || DerivedNames.collide(read, target)
+  )
 
 /** The failure in the tier that the record is in. */
 const tierFailure = (

@@ -1,6 +1,7 @@
 /**
  * One consumer of a binding: a member of the Kafka group, and the loop that passes the reports of its session to the assignments.
  */
+
 import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -9,6 +10,7 @@ import { Interceptors } from "../../Interceptor.ts"
 import type { PauseReason } from "../../Snapshot.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Clocks from "../base/clocks.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import * as Acls from "../checks/acls.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
@@ -183,7 +185,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
     ...(definition.staticMembership
-      ? { groupInstanceId: `${definition.name}-${options.hostname}-${options.index}` }
+      ? { groupInstanceId: DerivedNames.groupInstanceId(definition.name, options.hostname, options.index) }
       : {})
   })
 }

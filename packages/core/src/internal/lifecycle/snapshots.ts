@@ -1,10 +1,12 @@
 /**
  * Takes the snapshot of a binding from the state of its parts.
  */
+
 import { Clock, Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import type { BindingSnapshot, ConsumerSnapshot, ContainerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import type { ConsumerStatus } from "../group/supervisor.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
@@ -59,12 +61,12 @@ const containersOf = (
   state: ContainerState,
   pausedTiers: ReadonlyArray<number>
 ): ReadonlyArray<ContainerSnapshot> => [
-  { name: `eventbus-${name}`, tier: 0, topic, state },
+  { name: DerivedNames.container(name), tier: 0, topic, state },
   ...Array.from({ length: tiers.count }, (_, index): ContainerSnapshot => {
     const tier = index + 1
     const isPaused = state === "RUNNING" && pausedTiers.includes(tier)
     return {
-      name: `eventbus-${name}-retry-${tier}`,
+      name: DerivedNames.container(name, tier),
       tier,
       topic: tiers.topicOf(tier).topic,
       state: isPaused ? "PAUSED" : state

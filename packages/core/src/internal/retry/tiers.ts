@@ -1,8 +1,10 @@
 /**
  * Resolves the retry tiers of a binding: the topic of each tier, the tiers of each topic, and the next destination of a failed record.
  */
+
 import type { Tier } from "../../RetryPolicy.ts"
-import * as TopicName from "../../TopicName.ts"
+import type * as TopicName from "../../TopicName.ts"
+import { withSuffix } from "../base/derivedNames.ts"
 import type { Destination } from "../failure/classification.ts"
 
 /** A retry topic and the tiers that share it: one tier, or neighbouring tiers with the same delay. */
@@ -46,7 +48,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
       continue
     }
     const { delayMillis, concurrency, topicSuffix } = tier
-    const topic = topicSuffix === undefined ? naming.retry(source, n) : TopicName.withSuffix(source.topic, topicSuffix)
+    const topic = topicSuffix === undefined ? naming.retry(source, n) : withSuffix(source.topic, topicSuffix)
     topics.push({ topic, delayMillis, first: n, last: n, concurrency })
   }
   for (const topic of topics) for (let n = topic.first; n <= topic.last; n++) byTier[n] = topic

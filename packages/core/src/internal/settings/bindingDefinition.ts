@@ -1,6 +1,7 @@
 /**
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
+
 import { Effect } from "effect"
 import type {
   BatchOptions,
@@ -20,6 +21,7 @@ import type { Delivery } from "../../Delivery.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
+import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
@@ -127,8 +129,7 @@ const protection = <P, D>(
   return {
     circuitBreaker: options.circuitBreaker,
     deadLetter,
-    deadLetterTopic:
-      topicSuffix === undefined ? naming.deadLetter({ topic, groupId }) : TopicName.withSuffix(topic, topicSuffix)
+    deadLetterTopic: topicSuffix === undefined ? naming.deadLetter({ topic, groupId }) : withSuffix(topic, topicSuffix)
   }
 }
 
