@@ -29,15 +29,15 @@ export interface BindingSettings extends Omit<Decoded, "handler" | "maxPollRecor
 
 /** Fills in the defaults that depend on another key. */
 export const complete = (name: string, decoded: Decoded): BindingSettings => {
-  const { tiers = Defaults.tierDelaysMillis[decoded.orderingMode] } = decoded.retry
+  const { tiers = Defaults.retry.tierDelaysMillis[decoded.orderingMode] } = decoded.retry
   return {
     ...decoded,
     name,
     handler: decoded.handler ?? name,
-    maxPollRecords: decoded.maxPollRecords ?? Defaults.maxPollRecords[decoded.listenerType],
+    maxPollRecords: decoded.maxPollRecords ?? Defaults.binding.maxPollRecords[decoded.listenerType],
     retry: {
       ...decoded.retry,
-      tiers: tiers.map((tier) => (typeof tier === "number" ? { delayMs: tier, ...Defaults.tier } : tier))
+      tiers: tiers.map((tier) => (typeof tier === "number" ? { delayMs: tier, ...Defaults.retry.tier } : tier))
     }
   }
 }

@@ -28,29 +28,33 @@ const optional = Schema.optionalKey
 /** Attempts in place. */
 export const Blocking = section("Attempts inside one delivery.", {
   maxAttempts: whole("Handler calls in all, the first included; 1 means no retries.").pipe(
-    withDefault(Defaults.blocking.maxAttempts)
+    withDefault(Defaults.retry.blocking.maxAttempts)
   ),
-  initialBackoffMs: duration("Wait after the first failure.").pipe(withDefault(Defaults.blocking.initialBackoffMillis)),
+  initialBackoffMs: duration("Wait after the first failure.").pipe(
+    withDefault(Defaults.retry.blocking.initialBackoffMillis)
+  ),
   multiplier: decimal("Factor from one wait to the next.", { minimum: 1 }).pipe(
-    withDefault(Defaults.blocking.multiplier)
+    withDefault(Defaults.retry.blocking.multiplier)
   ),
-  maxBackoffMs: duration("Longest single wait, jitter included.").pipe(withDefault(Defaults.blocking.maxBackoffMillis)),
+  maxBackoffMs: duration("Longest single wait, jitter included.").pipe(
+    withDefault(Defaults.retry.blocking.maxBackoffMillis)
+  ),
   jitter: decimal("A wait varies by up to this share of itself.", { minimum: 0, maximum: 1 }).pipe(
-    withDefault(Defaults.blocking.jitter)
+    withDefault(Defaults.retry.blocking.jitter)
   )
 })
 
 /** A retry tier in full. */
 export const Tier = section("One retry topic.", {
   delayMs: duration("How long a record waits before each delivery in this tier."),
-  maxAttempts: whole("Deliveries in this tier.").pipe(withDefault(Defaults.tier.maxAttempts)),
+  maxAttempts: whole("Deliveries in this tier.").pipe(withDefault(Defaults.retry.tier.maxAttempts)),
   topicSuffix: optional(topicName("Name of its topic behind `{topic}.`. Default: what `naming` says, `retry-{n}`.")),
   concurrency: whole("Handlers that run at once in this tier, in one process.").pipe(
-    withDefault(Defaults.tier.concurrency)
+    withDefault(Defaults.retry.tier.concurrency)
   )
 })
 
-const defaultDelays = Defaults.tierDelaysMillis.RELAXED_IN_RETRY.map(Durations.format).join(", ")
+const defaultDelays = Defaults.retry.tierDelaysMillis.RELAXED_IN_RETRY.map(Durations.format).join(", ")
 
 const errorPattern = text(
   "An error's class name or tag, also qualified (`java.net.SocketTimeoutException`), or an expression on its message: `/timed? out/i`."
@@ -179,7 +183,7 @@ const common = {
   concurrency: whole("Consumers (group members) in this process.").pipe(withDefault(binding.concurrency)),
   maxPollRecords: optional(
     whole(
-      `\`max.poll.records\`, most records of a batch. Default ${Defaults.maxPollRecords.SINGLE} for SINGLE, ${Defaults.maxPollRecords.BATCH} for BATCH.`
+      `\`max.poll.records\`, most records of a batch. Default ${Defaults.binding.maxPollRecords.SINGLE} for SINGLE, ${Defaults.binding.maxPollRecords.BATCH} for BATCH.`
     )
   ),
   maxPollIntervalMs: duration("`max.poll.interval.ms`: a delivery may take 70 % of it.", 1).pipe(
@@ -220,7 +224,7 @@ const common = {
   ]).pipe(withDefault(binding.processingOrder)),
   maxInFlight: optional(
     whole(
-      `Handlers running at once over the whole binding. Default: no limit for processingOrder partition, else ${Defaults.maxInFlight.key}.`
+      `Handlers running at once over the whole binding. Default: no limit for processingOrder partition, else ${Defaults.binding.maxInFlight.key}.`
     )
   ),
   maxBufferedRecords: whole("Records fetched but not handled, per consumer.").pipe(

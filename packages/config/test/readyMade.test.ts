@@ -38,7 +38,7 @@ const partsOf = Effect.fnUntraced(function* (connector: Connector) {
   const { count } = yield* letters.stats
   yield* connector.pause("orders")
   const state = yield* connector.getState("orders")
-  const processed = (yield* Metric.snapshot).filter(({ id }) => id === Metrics.recordsProcessed.name)
+  const processed = (yield* Metric.snapshot).filter(({ id }) => id === Metrics.definitions.recordsProcessed.name)
   return {
     bindings,
     status,

@@ -54,12 +54,6 @@ export interface ConsumerOptions {
   readonly isolationLevel?: "read_committed" | "read_uncommitted"
 }
 
-/** The most bytes that an adapter fetches of one partition of the topic at once. */
-export const maxBytesOf = (options: ConsumerOptions, topic: string): number => {
-  const { maxPartitionFetchBytes = 1024 * 1024, maxBytesByTopic } = options
-  return Math.min(maxPartitionFetchBytes, maxBytesByTopic?.get(topic) ?? maxPartitionFetchBytes)
-}
-
 /** A partition that this session now owns, with what the cluster knows of it at that moment. */
 export interface AssignedPartition extends TopicPartition {
   /** The group's committed offset exactly as the broker keeps it: undefined when there is none; may be negative or outside the log. */

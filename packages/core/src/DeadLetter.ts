@@ -7,9 +7,12 @@
  * deadLetter: DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
  * ```
  */
-import { Duration, type Effect, Function, Option, Schema } from "effect"
+import { Duration, type Effect, Function, Schema } from "effect"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason } from "./Failure.ts"
+import { toMillis } from "./internal/base/durations.ts"
+import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as TopicName from "./TopicName.ts"
 
 /** Why a record is dead-lettered. A function of the settings may choose the topic by it. */
@@ -103,15 +106,19 @@ export const storeOnly: DeadLetter = { _tag: "StoreOnly", settings: {} }
 
 /**
  * Calls the handler for each dead letter that this process stored, one after the other and beside the work: one that fails, dies or takes longer than
- * `timeout` (default 30 seconds, more than 0) is reported and counted, and changes nothing. When alerts pile up (1000 waiting), further ones are dropped
+ * `alertTimeout` (default 30 seconds, more than 0) is reported and counted, and changes nothing. When alerts pile up (1000 waiting), further ones are dropped
  * and counted. A crash may lose an alert, never the record.
  */
 export const alertAndStore = <E, R>(
   handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>,
-  options: { readonly timeout?: Duration.Input } = {}
+  options: { readonly alertTimeout?: Duration.Input } = {}
 ): DeadLetter<R> => {
-  const timeoutMillis = toMillis(options.timeout ?? "30 seconds")
-  refuse(issue("timeout", options.timeout, timeoutMillis > 0, "a duration of more than 0"))
+  const { alertTimeout = Defaults.deadLetter.alertTimeoutMillis } = options
+  const timeoutMillis = toMillis(alertTimeout)
+  refuse([
+    ...RenamedSettings.issues(options, RenamedSettings.ofAlerts),
+    ...issue("alertTimeout", alertTimeout, timeoutMillis > 0, "a duration of more than 0")
+  ])
   return { _tag: "AlertAndStore", handler, timeoutMillis, settings: {} }
 }
 
@@ -122,7 +129,11 @@ export const alertAndStore = <E, R>(
 export const scheduledReplay = (
   options: { readonly cooldown?: Duration.Input; readonly maxReplays?: number; readonly batchSize?: number } = {}
 ): DeadLetter => {
-  const { cooldown = "1 hour", maxReplays = 3, batchSize = 100 } = options
+  const {
+    cooldown = Defaults.deadLetter.cooldownMillis,
+    maxReplays = Defaults.deadLetter.maxReplays,
+    batchSize = Defaults.deadLetter.batchSize
+  } = options
   const cooldownMillis = toMillis(cooldown)
   refuse([
     ...issue("cooldown", cooldown, cooldownMillis >= 0, "a duration of 0 or more"),
@@ -164,10 +175,3 @@ const refuse = (issues: InvalidDeadLetter["issues"]): void => {
 
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
   isAllowed ? [] : [{ path, found: Duration.isDuration(found) ? Duration.format(found) : String(found), allowed }]
-
-/** NaN for what is no duration that adds up exactly. Effect reads the number NaN as zero. */
-const toMillis = (input: Duration.Input): number => {
-  if (Number.isNaN(input)) return Number.NaN
-  const millis = Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-  return millis <= Number.MAX_SAFE_INTEGER ? millis : Number.NaN
-}

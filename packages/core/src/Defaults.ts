@@ -11,6 +11,8 @@ export const binding = {
   ackMode: "MANUAL_IMMEDIATE",
   commitIntervalMillis: 200,
   concurrency: 1,
+  /** By `listenerType`. */
+  maxPollRecords: { SINGLE: 50, BATCH: 200 },
   maxPollIntervalMillis: 600_000,
   sessionTimeoutMillis: 45_000,
   heartbeatIntervalMillis: 10_000,
@@ -21,6 +23,8 @@ export const binding = {
   autoOffsetReset: "earliest",
   isolationLevel: "read_committed",
   processingOrder: "partition",
+  /** By `processingOrder`. Infinity: no limit beside one record per partition. */
+  maxInFlight: { partition: Number.POSITIVE_INFINITY, key: 16, unordered: 16 },
   maxBufferedRecords: 50_000,
   maxBufferedBytes: 16_777_216,
   orderingMode: "RELAXED_IN_RETRY",
@@ -30,34 +34,17 @@ export const binding = {
   autoStartup: true
 } as const
 
-/** `maxPollRecords`, by `listenerType`. */
-export const maxPollRecords = { SINGLE: 50, BATCH: 200 } as const
-
-/** `maxInFlight`, by `processingOrder`. Infinity: no limit beside one record per partition. */
-export const maxInFlight = { partition: Number.POSITIVE_INFINITY, key: 16, unordered: 16 } as const
-
-/** Attempts in place of one delivery (tier 0 of the seed), which `RetryPolicy.BlockingOptions` explains. */
-export const blocking = {
-  maxAttempts: 3,
-  initialBackoffMillis: 100,
-  multiplier: 2,
-  maxBackoffMillis: 2_000,
-  jitter: 0.2
+/** Settings of the retry policy, which `RetryPolicy` explains. */
+export const retry = {
+  /** Attempts in place of one delivery: tier 0 of the seed. */
+  blocking: { maxAttempts: 3, initialBackoffMillis: 100, multiplier: 2, maxBackoffMillis: 2_000, jitter: 0.2 },
+  /** One retry tier, beside its delay. */
+  tier: { maxAttempts: 3, concurrency: 1 },
+  /** Delays of the tiers of a binding that names none, by `orderingMode`. `STRICT` forbids tiers. */
+  tierDelaysMillis: { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] },
+  equalDelays: "refuse",
+  consumer: "shared"
 } as const
-
-/** Settings of all retry tiers together, which `RetryPolicy.TieredOptions` explains. */
-export const retry = { equalDelays: "refuse", consumer: "shared" } as const
-
-/** Settings of one retry tier beside its delay, which `RetryPolicy.TierOptions` explains. */
-export const tier = { maxAttempts: 3, concurrency: 1 } as const
-
-/** Delays of the retry tiers of a binding that names none, by `orderingMode`: 10 seconds, 1 minute and 5 minutes; none with `STRICT`, which forbids tiers. */
-export const tierDelaysMillis: {
-  /** Delays with `orderingMode: "RELAXED_IN_RETRY"`. */
-  readonly RELAXED_IN_RETRY: ReadonlyArray<number>
-  /** Delays with `orderingMode: "STRICT"`. */
-  readonly STRICT: ReadonlyArray<number>
-} = { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] }
 
 /** Settings of the circuit breaker, which `CircuitBreaker.Options` explains. A binding in code has a breaker only with the option `circuitBreaker`, one in a file with `enabled`. */
 export const circuitBreaker = {

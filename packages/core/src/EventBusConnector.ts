@@ -27,9 +27,7 @@ import * as RetryTopics from "./internal/publish/retryTopics.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import type { DeadLetters } from "./Replay.ts"
-import { type BindingSnapshot, WatchInterval } from "./Snapshot.ts"
-
-export type { BindingSnapshot } from "./Snapshot.ts"
+import { type BindingSnapshot, LagPollInterval } from "./Snapshot.ts"
 
 /** An event that says what a binding shows now, and why. */
 export type StateChanged = Extract<EventBusEvent, { readonly _tag: "StateChanged" }>
@@ -112,7 +110,7 @@ const make = Effect.gen(function* () {
 
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
-  const interval = Duration.fromInputUnsafe(yield* WatchInterval)
+  const interval = Duration.fromInputUnsafe(yield* LagPollInterval)
   yield* Effect.forkScoped(LagPoller.run(containers, Duration.toMillis(interval)))
   yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 

@@ -2,11 +2,9 @@
  * The metrics of the connector (connector seed §4.13): every binding has them, without opt-in, in Effect's `Metric` registry, where any exporter finds them.
  *
  * Each binding also reports under OpenTelemetry's names for messaging. A series ends with what it is about: a partition's when it is given up, a run's when the
- * binding stops. Labels are bounded: `mostExceptions` exception classes per binding, and never a key, a value or a message of a record.
+ * binding stops. Labels are bounded: 50 exception classes per binding, all further ones as `other`, and never a key, a value or a message of a record.
  */
 import { Context } from "effect"
-import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ContainerState } from "./EventBusError.ts"
 
 /** A metric of the connector. Exporters, dashboards and documentation are made from it. */
 export interface Definition {
@@ -33,268 +31,206 @@ const ofConvention = [
 
 const define = <const D extends Definition>(definition: D): D => definition
 
-/** Records whose handler succeeded, by the topic that they were read from. */
-export const recordsProcessed = define({
-  name: "eventbus.records.processed",
-  kind: "counter",
-  description: "Records whose handler succeeded",
-  labels: ofPartition
-})
+/** Every metric, by a name for code: `Metrics.definitions.consumerLag.name` is the name in the registry. */
+export const definitions = {
+  /** Records whose handler succeeded, by the topic that they were read from. */
+  recordsProcessed: define({
+    name: "eventbus.records.processed",
+    kind: "counter",
+    description: "Records whose handler succeeded",
+    labels: ofPartition
+  }),
+  /** Handler calls that failed, and records that could not be decoded: one for every attempt. `exception` is the class of the error, or `other` beyond 50 classes. */
+  recordsFailed: define({
+    name: "eventbus.records.failed",
+    kind: "counter",
+    description: "Failed attempts, by class of the error",
+    labels: [...ofBinding, "topic", "exception"]
+  }),
+  /** Records whose copy is acknowledged in the dead letter topic. `reason` is that of the dead letter's headers. */
+  recordsDeadLettered: define({
+    name: "eventbus.records.dlq",
+    kind: "counter",
+    description: "Records stored in the dead letter topic",
+    labels: [...ofBinding, "topic", "reason"]
+  }),
+  /** Records whose copy is acknowledged in a retry topic; `tier` is the one that they went to. */
+  recordsRouted: define({
+    name: "eventbus.records.routed",
+    kind: "counter",
+    description: "Records routed to a retry topic",
+    labels: [...ofBinding, "topic", "tier"]
+  }),
+  /** Records that were dropped on purpose, duplicates included. */
+  recordsSkipped: define({
+    name: "eventbus.records.skipped",
+    kind: "counter",
+    description: "Records skipped on purpose",
+    labels: [...ofBinding, "topic"]
+  }),
+  /** Records that retention, or a new log under the same name, took away before they were read, where their number can be known. */
+  recordsGone: define({
+    name: "eventbus.records.gone",
+    kind: "counter",
+    description: "Records that were gone before they were read",
+    labels: ofPartition
+  }),
+  /** How many attempts behind the first one a delivery took. `tier` is where it was delivered: `0` for the main topic, `2-4` for tiers that share a topic. */
+  retryCount: define({
+    name: "eventbus.retry.count",
+    kind: "histogram",
+    description: "Retries in place per delivery",
+    labels: [...ofBinding, "tier"]
+  }),
+  /** How long one call of the handler took, whatever came of it. Measured in whole milliseconds; what waits in front of the handler does not count. */
+  processingDuration: define({
+    name: "eventbus.processing.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time in one call of the handler",
+    labels: [...ofBinding, "listenerType"]
+  }),
+  /** Records that are handled as one batch; for listener type SINGLE, the records of one fetched chunk. */
+  batchSize: define({
+    name: "eventbus.batch.size",
+    kind: "histogram",
+    description: "Records per batch",
+    labels: ofBinding
+  }),
+  /** The breaker's state: 0 while records pass (CLOSED, DISABLED), 1 while none does (OPEN, FORCED_OPEN), 2 for HALF_OPEN. Only of bindings that have one. */
+  circuitState: define({
+    name: "eventbus.circuit.state",
+    kind: "gauge",
+    description: "Circuit breaker: 0 closed, 1 open, 2 half-open",
+    labels: ofBinding
+  }),
+  /** Changes of the breaker's state, by the state that it changed to. */
+  circuitTransitions: define({
+    name: "eventbus.circuit.transitions",
+    kind: "counter",
+    description: "Changes of the circuit breaker's state",
+    labels: [...ofBinding, "to"]
+  }),
+  /** Records between the log end and the first one that is not finished, of every partition that this process owns, those of retry topics included. */
+  consumerLag: define({
+    name: "eventbus.consumer.lag",
+    kind: "gauge",
+    description: "Records that are not finished",
+    labels: ofPartition
+  }),
+  /**
+   * Records in the dead letter topic that no replay has taken, in all of its partitions: control records of transactions included. The cluster is asked every 10 seconds
+   * while this is read; until it has answered, what was stored from here counts. Every process reports the whole.
+   */
+  deadLetterDepth: define({
+    name: "eventbus.dlt.depth",
+    kind: "gauge",
+    description: "Records in the dead letter topic that are not replayed",
+    labels: ofBinding
+  }),
+  /** Records that wait in a retry topic, of the partitions that this process owns: the sum of their lags. */
+  retryTierDepth: define({
+    name: "eventbus.retry.tier.depth",
+    kind: "gauge",
+    description: "Records waiting in a retry topic",
+    labels: [...ofBinding, "tier"]
+  }),
+  /** The binding's state: CREATED 0, RUNNING 1, PAUSED 2, STOPPED 3, DESTROYED 4. */
+  containerState: define({
+    name: "eventbus.container.state",
+    kind: "gauge",
+    description: "State: 0 created, 1 running, 2 paused, 3 stopped, 4 destroyed",
+    labels: ofBinding
+  }),
+  /** Consumers of the binding that have a session with the cluster. */
+  consumersRunning: define({
+    name: "eventbus.consumers.running",
+    kind: "gauge",
+    description: "Consumers that have a session with the cluster",
+    labels: ofBinding
+  }),
+  /** Handlers that were cut short, and batches that were ended early, because 70 % of `maxPollInterval` was used up. */
+  pollIntervalSafety: define({
+    name: "eventbus.poll.interval.safety.triggered",
+    kind: "counter",
+    description: "Times that 70 % of maxPollInterval were used up",
+    labels: ofBinding
+  }),
+  /** How long ago the oldest record in flight was written; 0 when none is. */
+  oldestRecordAge: define({
+    name: "eventbus.oldest.record.age",
+    kind: "gauge",
+    unit: "s",
+    description: "Age of the oldest record in flight",
+    labels: ofPartition
+  }),
+  /** For how long the position has stood still although there are records behind it; from the first look at it on. */
+  partitionStalled: define({
+    name: "eventbus.partition.stalled",
+    kind: "gauge",
+    unit: "s",
+    description: "Time for which a partition with records has not moved",
+    labels: ofPartition
+  }),
+  /** Attempts to publish a copy that the broker refused. `topic` is the target. */
+  publishFailed: define({
+    name: "eventbus.publish.failed",
+    kind: "counter",
+    description: "Refused attempts to publish to a retry or dead letter topic",
+    labels: [...ofBinding, "topic"]
+  }),
+  /** The lag, by the name that the alerts of the error handling strategy use. */
+  kafkaConsumerLag: define({
+    name: "kafka.consumer.lag",
+    kind: "gauge",
+    description: "The same as eventbus.consumer.lag, by consumer group",
+    labels: ["cluster", "group", "topic", "partition"]
+  }),
+  /** The greatest lag of the partitions that this process owns. */
+  kafkaLagMax: define({
+    name: "kafka.consumer.records.lag.max",
+    kind: "gauge",
+    description: "The greatest lag of a partition",
+    labels: ["cluster", "group", "binding"]
+  }),
+  /** Records whose delivery ended in whatever way, by consumer group. */
+  kafkaRecordsConsumed: define({
+    name: "kafka.consumer.records.consumed",
+    kind: "counter",
+    description: "Records whose delivery has ended",
+    labels: ["cluster", "group", "binding"]
+  }),
+  /** OpenTelemetry: messages that were delivered to the application. */
+  clientConsumedMessages: define({
+    name: "messaging.client.consumed.messages",
+    kind: "counter",
+    description: "Records whose delivery has ended",
+    labels: [
+      ...ofConvention,
+      "messaging.operation.name",
+      "messaging.destination.name",
+      "messaging.destination.partition.id"
+    ]
+  }),
+  /** OpenTelemetry: what `eventbus.processing.duration` says. */
+  processDuration: define({
+    name: "messaging.process.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time in one call of the handler",
+    labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
+  }),
+  /** OpenTelemetry: copies that are acknowledged in retry and dead letter topics. */
+  clientSentMessages: define({
+    name: "messaging.client.sent.messages",
+    kind: "counter",
+    description: "Copies acknowledged in retry and dead letter topics",
+    labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
+  })
+} as const
 
-/** Handler calls that failed, and records that could not be decoded: one for every attempt. `exception` is the class of the error, or `other` beyond `mostExceptions`. */
-export const recordsFailed = define({
-  name: "eventbus.records.failed",
-  kind: "counter",
-  description: "Failed attempts, by class of the error",
-  labels: [...ofBinding, "topic", "exception"]
-})
-
-/** Records whose copy is acknowledged in the dead letter topic. `reason` is that of the dead letter's headers. */
-export const recordsDeadLettered = define({
-  name: "eventbus.records.dlq",
-  kind: "counter",
-  description: "Records stored in the dead letter topic",
-  labels: [...ofBinding, "topic", "reason"]
-})
-
-/** Records whose copy is acknowledged in a retry topic; `tier` is the one that they went to. */
-export const recordsRouted = define({
-  name: "eventbus.records.routed",
-  kind: "counter",
-  description: "Records routed to a retry topic",
-  labels: [...ofBinding, "topic", "tier"]
-})
-
-/** Records that were dropped on purpose, duplicates included. */
-export const recordsSkipped = define({
-  name: "eventbus.records.skipped",
-  kind: "counter",
-  description: "Records skipped on purpose",
-  labels: [...ofBinding, "topic"]
-})
-
-/** Records that retention, or a new log under the same name, took away before they were read, where their number can be known. */
-export const recordsGone = define({
-  name: "eventbus.records.gone",
-  kind: "counter",
-  description: "Records that were gone before they were read",
-  labels: ofPartition
-})
-
-/** How many attempts behind the first one a delivery took. `tier` is where it was delivered: `0` for the main topic, `2-4` for tiers that share a topic. */
-export const retryCount = define({
-  name: "eventbus.retry.count",
-  kind: "histogram",
-  description: "Retries in place per delivery",
-  labels: [...ofBinding, "tier"]
-})
-
-/** How long one call of the handler took, whatever came of it. Measured in whole milliseconds; what waits in front of the handler does not count. */
-export const processingDuration = define({
-  name: "eventbus.processing.duration",
-  kind: "histogram",
-  unit: "s",
-  description: "Time in one call of the handler",
-  labels: [...ofBinding, "listenerType"]
-})
-
-/** Records that are handled as one batch; for listener type SINGLE, the records of one fetched chunk. */
-export const batchSize = define({
-  name: "eventbus.batch.size",
-  kind: "histogram",
-  description: "Records per batch",
-  labels: ofBinding
-})
-
-/** `circuitNumber` of the breaker's state. Only of bindings that have one. */
-export const circuitState = define({
-  name: "eventbus.circuit.state",
-  kind: "gauge",
-  description: "Circuit breaker: 0 closed, 1 open, 2 half-open",
-  labels: ofBinding
-})
-
-/** Changes of the breaker's state, by the state that it changed to. */
-export const circuitTransitions = define({
-  name: "eventbus.circuit.transitions",
-  kind: "counter",
-  description: "Changes of the circuit breaker's state",
-  labels: [...ofBinding, "to"]
-})
-
-/** Records between the log end and the first one that is not finished, of every partition that this process owns, those of retry topics included. */
-export const consumerLag = define({
-  name: "eventbus.consumer.lag",
-  kind: "gauge",
-  description: "Records that are not finished",
-  labels: ofPartition
-})
-
-/**
- * Records in the dead letter topic that no replay has taken, in all of its partitions: control records of transactions included. The cluster is asked every 10 seconds
- * while this is read; until it has answered, what was stored from here counts. Every process reports the whole.
- */
-export const deadLetterDepth = define({
-  name: "eventbus.dlt.depth",
-  kind: "gauge",
-  description: "Records in the dead letter topic that are not replayed",
-  labels: ofBinding
-})
-
-/** Records that wait in a retry topic, of the partitions that this process owns: the sum of their lags. */
-export const retryTierDepth = define({
-  name: "eventbus.retry.tier.depth",
-  kind: "gauge",
-  description: "Records waiting in a retry topic",
-  labels: [...ofBinding, "tier"]
-})
-
-/** `stateNumber` of the binding's state. */
-export const containerState = define({
-  name: "eventbus.container.state",
-  kind: "gauge",
-  description: "State: 0 created, 1 running, 2 paused, 3 stopped, 4 destroyed",
-  labels: ofBinding
-})
-
-/** Consumers of the binding that have a session with the cluster. */
-export const consumersRunning = define({
-  name: "eventbus.consumers.running",
-  kind: "gauge",
-  description: "Consumers that have a session with the cluster",
-  labels: ofBinding
-})
-
-/** Handlers that were cut short, and batches that were ended early, because 70 % of `maxPollInterval` was used up. */
-export const pollIntervalSafety = define({
-  name: "eventbus.poll.interval.safety.triggered",
-  kind: "counter",
-  description: "Times that 70 % of maxPollInterval were used up",
-  labels: ofBinding
-})
-
-/** How long ago the oldest record in flight was written; 0 when none is. */
-export const oldestRecordAge = define({
-  name: "eventbus.oldest.record.age",
-  kind: "gauge",
-  unit: "s",
-  description: "Age of the oldest record in flight",
-  labels: ofPartition
-})
-
-/** For how long the position has stood still although there are records behind it; from the first look at it on. */
-export const partitionStalled = define({
-  name: "eventbus.partition.stalled",
-  kind: "gauge",
-  unit: "s",
-  description: "Time for which a partition with records has not moved",
-  labels: ofPartition
-})
-
-/** Attempts to publish a copy that the broker refused. `topic` is the target. */
-export const publishFailed = define({
-  name: "eventbus.publish.failed",
-  kind: "counter",
-  description: "Refused attempts to publish to a retry or dead letter topic",
-  labels: [...ofBinding, "topic"]
-})
-
-/** The lag, by the name that the alerts of the error handling strategy use. */
-export const kafkaConsumerLag = define({
-  name: "kafka.consumer.lag",
-  kind: "gauge",
-  description: "The same as eventbus.consumer.lag, by consumer group",
-  labels: ["cluster", "group", "topic", "partition"]
-})
-
-/** The greatest lag of the partitions that this process owns. */
-export const kafkaLagMax = define({
-  name: "kafka.consumer.records.lag.max",
-  kind: "gauge",
-  description: "The greatest lag of a partition",
-  labels: ["cluster", "group", "binding"]
-})
-
-/** Records whose delivery ended in whatever way, by consumer group. */
-export const kafkaRecordsConsumed = define({
-  name: "kafka.consumer.records.consumed",
-  kind: "counter",
-  description: "Records whose delivery has ended",
-  labels: ["cluster", "group", "binding"]
-})
-
-/** OpenTelemetry: messages that were delivered to the application. */
-export const clientConsumedMessages = define({
-  name: "messaging.client.consumed.messages",
-  kind: "counter",
-  description: "Records whose delivery has ended",
-  labels: [
-    ...ofConvention,
-    "messaging.operation.name",
-    "messaging.destination.name",
-    "messaging.destination.partition.id"
-  ]
-})
-
-/** OpenTelemetry: what `eventbus.processing.duration` says. */
-export const processDuration = define({
-  name: "messaging.process.duration",
-  kind: "histogram",
-  unit: "s",
-  description: "Time in one call of the handler",
-  labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
-})
-
-/** OpenTelemetry: copies that are acknowledged in retry and dead letter topics. */
-export const clientSentMessages = define({
-  name: "messaging.client.sent.messages",
-  kind: "counter",
-  description: "Copies acknowledged in retry and dead letter topics",
-  labels: [...ofConvention, "messaging.operation.name", "messaging.destination.name"]
-})
-
-/** All of them. */
-export const all: ReadonlyArray<Definition> = [
-  recordsProcessed,
-  recordsFailed,
-  recordsDeadLettered,
-  recordsRouted,
-  recordsSkipped,
-  recordsGone,
-  retryCount,
-  processingDuration,
-  batchSize,
-  circuitState,
-  circuitTransitions,
-  consumerLag,
-  deadLetterDepth,
-  retryTierDepth,
-  containerState,
-  consumersRunning,
-  pollIntervalSafety,
-  oldestRecordAge,
-  partitionStalled,
-  publishFailed,
-  kafkaConsumerLag,
-  kafkaLagMax,
-  kafkaRecordsConsumed,
-  clientConsumedMessages,
-  processDuration,
-  clientSentMessages
-]
+/** Every metric, as a list. */
+export const all: ReadonlyArray<Definition> = Object.values(definitions)
 
 /** Whether bindings have metrics: read when one is registered. Default true; `false` is for those who measure what they cost. */
 export const Enabled = Context.Reference<boolean>("@eventbus/core/Metrics", { defaultValue: () => true })
-
-/** Error classes of a binding that get a label of their own; all further ones count as `other`. */
-export const mostExceptions = 50
-
-/** The state of a binding as a number: CREATED 0, RUNNING 1, PAUSED 2, STOPPED 3, DESTROYED 4. */
-export const stateNumber = (state: ContainerState): number => stateNumbers[state]
-
-const stateNumbers = { CREATED: 0, RUNNING: 1, PAUSED: 2, STOPPED: 3, DESTROYED: 4 } as const
-
-/** The state of a breaker as a number: 0 while records pass (CLOSED, DISABLED), 1 while none does (OPEN, FORCED_OPEN), 2 for HALF_OPEN. */
-export const circuitNumber = (state: CircuitBreaker.State): number => circuitNumbers[state]
-
-const circuitNumbers = { CLOSED: 0, DISABLED: 0, OPEN: 1, FORCED_OPEN: 1, HALF_OPEN: 2 } as const

@@ -141,14 +141,18 @@ export const blocking = (options: BlockingOptions & ExceptionLists = {}): RetryP
 export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const { policy, issues } = readBlocking(options.blocking ?? {})
   const { equalDelays = Defaults.retry.equalDelays, consumer = Defaults.retry.consumer } = options
-  const inFull = (options.tiers ?? Defaults.tierDelaysMillis.RELAXED_IN_RETRY).map(
+  const inFull = (options.tiers ?? Defaults.retry.tierDelaysMillis.RELAXED_IN_RETRY).map(
     (tier): TierOptions => (isTierOptions(tier) ? tier : { delay: tier })
   )
   const tiers = inFull.map((tier, index): Tier => {
     const delayMillis = toMillis(tier.delay)
     const before = inFull[index - 1]
     const sharesTopic = equalDelays === "share" && before !== undefined && toMillis(before.delay) === delayMillis
-    const { maxAttempts = Defaults.tier.maxAttempts, topicSuffix, concurrency = Defaults.tier.concurrency } = tier
+    const {
+      maxAttempts = Defaults.retry.tier.maxAttempts,
+      topicSuffix,
+      concurrency = Defaults.retry.tier.concurrency
+    } = tier
     return { delayMillis, maxAttempts, topicSuffix, concurrency, sharesTopic }
   })
   const all = [
@@ -181,11 +185,11 @@ const listsOf = ({
 
 const readBlocking = (options: BlockingOptions) => {
   const {
-    maxAttempts = Defaults.blocking.maxAttempts,
-    initialBackoff = Defaults.blocking.initialBackoffMillis,
-    multiplier = Defaults.blocking.multiplier,
-    maxBackoff = Defaults.blocking.maxBackoffMillis,
-    jitter = Defaults.blocking.jitter
+    maxAttempts = Defaults.retry.blocking.maxAttempts,
+    initialBackoff = Defaults.retry.blocking.initialBackoffMillis,
+    multiplier = Defaults.retry.blocking.multiplier,
+    maxBackoff = Defaults.retry.blocking.maxBackoffMillis,
+    jitter = Defaults.retry.blocking.jitter
   } = options
   const initialBackoffMillis = toMillis(initialBackoff)
   const maxBackoffMillis = toMillis(maxBackoff)

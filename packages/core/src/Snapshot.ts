@@ -8,10 +8,10 @@ import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
 
 /**
- * How often the connector looks at partitions that no fetch tells about (paused, waiting, idle), so that lag and health are right. Read when the connector
- * is made. Default 10 seconds.
+ * How often the lag poller asks the cluster for the log ends of partitions that are not fetched (paused, waiting, idle), so that lag and health are right. Read when the
+ * connector is made. Default 10 seconds.
  */
-export const WatchInterval = Context.Reference<Duration.Input>("@eventbus/core/Snapshot/WatchInterval", {
+export const LagPollInterval = Context.Reference<Duration.Input>("@eventbus/core/Snapshot/LagPollInterval", {
   defaultValue: () => "10 seconds"
 })
 
@@ -114,7 +114,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly buffered: number
   /** Bytes of keys, values and headers of the buffered records. */
   readonly bufferedBytes: number
-  /** For how long the position has not moved although there is lag, in milliseconds, `WatchInterval` too little at most. 0 without lag. */
+  /** For how long the position has not moved although there is lag, in milliseconds, `LagPollInterval` too little at most. 0 without lag. */
   readonly waitingMillis: number
   /** For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, 20 seconds too little at most. */
   readonly unfetchedMillis: number

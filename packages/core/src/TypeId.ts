@@ -17,13 +17,13 @@ import * as HeaderValues from "./internal/record/headerValues.ts"
 import { type Any, DecodeFailure, EncodeFailure, type Serde, type Source } from "./Serde.ts"
 
 /** The header that holds the name. Where it is repeated, the last one counts. */
-export const headerKey = "__TypeId__"
+const headerKey = "__TypeId__"
 
 /** For who publishes without a serde: says that the value is of this type. */
 export const header = (name: string): Header => ({ key: headerKey, value: encoder.encode(name) })
 
 /** Serdes by the names of their types. */
-export type Types = Readonly<Record<string, Any>>
+type Types = Readonly<Record<string, Any>>
 
 /** A value with the name of its type: a union to match on `_tag`. */
 export type Named<T extends Types> = {
@@ -41,7 +41,7 @@ export interface Options {
 }
 
 /** A serde whose records need a header. */
-export type WithHeaders<A> = Serde<A> & Required<Pick<Serde<A>, "headers">>
+type WithHeaders<A> = Serde<A> & Required<Pick<Serde<A>, "headers">>
 
 /**
  * Reads a value by the serde of the type that the header names. Its `headers` give the header to publish with. A tombstone is a failure, as everywhere:

@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as CircuitBreaker from "../src/CircuitBreaker.ts"
 import { ofCalls, ofSeconds } from "../src/internal/breaker/callWindow.ts"
+import * as BreakerSettings from "../src/internal/breaker/settings.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -13,7 +14,7 @@ const calls = (breaker: CircuitBreaker.CircuitBreaker, outcomes: string) =>
     Effect.exit(breaker.protect(outcome === "f" ? fail : outcome === "s" ? Effect.sleep("6 seconds") : Effect.void))
   )
 const state = (breaker: CircuitBreaker.CircuitBreaker) => breaker.stateUnsafe()
-const paths = (options: CircuitBreaker.Options) => CircuitBreaker.validate(options).map(({ path }) => path)
+const paths = (options: CircuitBreaker.Options) => BreakerSettings.problems(options).map(({ path }) => path)
 
 describe("CircuitBreaker", () => {
   it.effect("CB-01 defaults are those of connector seed §4.1", () =>
@@ -92,7 +93,7 @@ describe("CircuitBreaker", () => {
       "probeTimeout"
     ])
     expect(
-      CircuitBreaker.validate({ openBackoff: { multiplier: 2, maxWaitDuration: Duration.seconds(59) } })
+      BreakerSettings.problems({ openBackoff: { multiplier: 2, maxWaitDuration: Duration.seconds(59) } })
     ).toMatchObject([{ path: "openBackoff.maxWaitDuration", found: "59000 ms" }])
     expect(
       paths({

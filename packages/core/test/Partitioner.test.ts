@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import { murmur2 } from "../src/internal/port/murmur2.ts"
 import * as Partitioner from "../src/Partitioner.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -14,17 +15,17 @@ describe("Partitioner", () => {
       [utf8("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"), -58897971],
       [Uint8Array.of(0x61, 0x62, 0x63), 479470107]
     ]
-    for (const [key, hash] of published) expect(Partitioner.murmur2(key)).toBe(hash)
+    for (const [key, hash] of published) expect(murmur2(key)).toBe(hash)
   })
 
   it("hashes any bytes (high ones, none) to a 32-bit integer, whatever their buffer", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.nat(8), (key, shift) => {
-        const hash = Partitioner.murmur2(key)
+        const hash = murmur2(key)
         expect(hash).toBe(hash | 0)
         const larger = new Uint8Array(key.length + shift + 3).fill(0xaa)
         larger.set(key, shift)
-        expect(Partitioner.murmur2(larger.subarray(shift, shift + key.length))).toBe(hash)
+        expect(murmur2(larger.subarray(shift, shift + key.length))).toBe(hash)
       }),
       { examples: [[new Uint8Array(), 0]] }
     )
@@ -34,7 +35,7 @@ describe("Partitioner", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.integer({ min: 1, max: 10_000 }), (key, partitions) => {
         const partition = Partitioner.partitionFor(key, partitions)
-        expect(partition).toBe(Number((BigInt(Partitioner.murmur2(key)) & 0x7fffffffn) % BigInt(partitions)))
+        expect(partition).toBe(Number((BigInt(murmur2(key)) & 0x7fffffffn) % BigInt(partitions)))
         expect(partition).toBeLessThan(partitions)
       })
     )

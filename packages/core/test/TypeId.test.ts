@@ -59,7 +59,7 @@ describe("TypeId.serde", () => {
     )
     const missing = `header __TypeId__ is missing; it must be one of ${email}, ${user}`
     expect(refusal({ headers: [] })).toBe(missing)
-    expect(refusal({ headers: [{ key: TypeId.headerKey, value: null }] })).toBe(missing)
+    expect(refusal({ headers: [{ key: "__TypeId__", value: null }] })).toBe(missing)
     expect(refusal(undefined)).toBe(missing)
     expect(Result.isFailure(messages.encode({ _tag: "Other", value: { id: 7 } } as never))).toBe(true)
   })

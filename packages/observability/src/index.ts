@@ -1,2 +1,3 @@
+export * as Alerts from "./Alerts.ts"
 export * as OpenTelemetry from "./OpenTelemetry.ts"
 export * as Prometheus from "./Prometheus.ts"

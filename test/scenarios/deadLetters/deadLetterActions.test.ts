@@ -28,7 +28,7 @@ describe("dead letter strategies of a binding", () => {
             if (value === "bad-hangs") return Effect.never
             return value === "bad-fails" ? Effect.fail("pager") : Effect.void
           })
-        const app = yield* start(failing(DeadLetter.alertAndStore(alert, { timeout: "10 seconds" })))
+        const app = yield* start(failing(DeadLetter.alertAndStore(alert, { alertTimeout: "10 seconds" })))
         yield* append("orders", 0, ["bad-1", "bad-hangs", "bad-fails", "good", "bad-2"])
         yield* settle
         assert.strictEqual(yield* memory.committed("billing", "orders", 0), 5n)

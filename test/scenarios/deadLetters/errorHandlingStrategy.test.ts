@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, DeadLetter, Profile, Route, Serde, TopicName } from "@eventbus/core"
+import { Binding, DeadLetter, Route, Serde, TopicName } from "@eventbus/core"
+import * as Profile from "@eventbus/core/presets/Profile"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import {

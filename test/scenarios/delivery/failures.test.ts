@@ -84,7 +84,7 @@ describe("attempts in place", () => {
       yield* advance("1 day")
       assert.strictEqual(calls, 2)
       // A month of looking every 10 seconds would take half a minute.
-    }).pipe(Effect.provideService(Snapshot.WatchInterval, "1 day"))
+    }).pipe(Effect.provideService(Snapshot.LagPollInterval, "1 day"))
   )
 
   scenario("RTY-03 each delivery starts with all its attempts", () =>

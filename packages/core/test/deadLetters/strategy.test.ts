@@ -73,7 +73,11 @@ describe("dead letter strategies", () => {
     expect(() => DeadLetter.scheduledReplay({ cooldown: Number.NaN, maxReplays: -1, batchSize: 1.5 })).toThrow(
       /cooldown[\s\S]*maxReplays[\s\S]*batchSize/
     )
-    expect(() => DeadLetter.alertAndStore(() => Effect.void, { timeout: 0 })).toThrow(/timeout/)
+    expect(() => DeadLetter.alertAndStore(() => Effect.void, { alertTimeout: 0 })).toThrow(/alertTimeout is 0/)
+    const old = { timeout: "1 second" }
+    expect(() => DeadLetter.alertAndStore(() => Effect.void, old as object)).toThrow(
+      "timeout is a setting that was renamed; allowed: alertTimeout, its new name"
+    )
     expect(() => DeadLetter.withSettings(DeadLetter.storeOnly, { topicSuffix: "no/name" })).toThrow(/topicSuffix/)
     expect(DeadLetter.withSettings({ topicSuffix: "dead" })(DeadLetter.storeOnly).settings.topicSuffix).toBe("dead")
   })
@@ -105,7 +109,7 @@ describe("dead letter strategies", () => {
             if (value === "hangs") return Effect.never
             return Effect.void
           })
-        const { onStored, events } = yield* running(DeadLetter.alertAndStore(handler, { timeout: "30 seconds" }))
+        const { onStored, events } = yield* running(DeadLetter.alertAndStore(handler, { alertTimeout: "30 seconds" }))
         const all = ["a", "fails", "dies", "interrupts", "hangs", "b"]
         for (const value of all) onStored(record(value))
         yield* settle

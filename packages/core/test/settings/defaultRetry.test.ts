@@ -44,7 +44,7 @@ describe("a binding in code without `retry`", () => {
       of(RetryPolicy.blocking()).topics.map(({ topic }) => topic),
       ["orders", "orders.DLT"]
     )
-    assert.strictEqual(of(RetryPolicy.blocking()).retries.attempts, Defaults.blocking.maxAttempts)
+    assert.strictEqual(of(RetryPolicy.blocking()).retries.attempts, Defaults.retry.blocking.maxAttempts)
     assert.strictEqual(of(RetryPolicy.none).retries.attempts, 1)
     assert.deepStrictEqual(RetryPolicy.tiered({ tiers: [] }), RetryPolicy.blocking())
   })

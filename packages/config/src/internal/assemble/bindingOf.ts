@@ -160,7 +160,7 @@ const deadLetterOf = <R>(
     if (onDeadLetter === undefined || strategy === "STORE_ONLY") return DeadLetter.storeOnly
     return strategy === "CUSTOM"
       ? DeadLetter.custom(onDeadLetter)
-      : DeadLetter.alertAndStore(onDeadLetter, { timeout: alertTimeoutMs })
+      : DeadLetter.alertAndStore(onDeadLetter, { alertTimeout: alertTimeoutMs })
   }
   return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers })
 }

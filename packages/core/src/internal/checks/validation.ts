@@ -2,11 +2,11 @@
  * Checks the settings of a binding, all at once and before anything starts (connector seed §7).
  */
 
-import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import * as BreakerSettings from "../breaker/settings.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
@@ -42,7 +42,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...retryBudget(definition),
   ...idempotency(definition),
   ...ordering(definition),
-  ...(definition.circuitBreaker === undefined ? [] : CircuitBreaker.validate(definition.circuitBreaker)).map(
+  ...(definition.circuitBreaker === undefined ? [] : BreakerSettings.problems(definition.circuitBreaker)).map(
     (found) => ({
       ...found,
       path: `circuitBreaker.${found.path}`

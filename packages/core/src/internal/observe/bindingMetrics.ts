@@ -2,6 +2,7 @@
  * Counts what happens in one binding and registers the metric series that show it (`Metrics.ts` names them). The hot path only adds to plain numbers. All other
  * work happens when an exporter reads a series.
  */
+
 import { Clock, Effect, type Scope } from "effect"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type { Failure } from "../../Failure.ts"
@@ -12,6 +13,7 @@ import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import type * as PartitionGauges from "./partitionGauges.ts"
 import * as RunMetrics from "./runMetrics.ts"
+import { stateNumber } from "./stateNumbers.ts"
 
 export interface BindingMetrics {
   /** False when metrics are off. Callers then measure no times. */
@@ -51,8 +53,8 @@ export const make = Effect.fnUntraced(function* (
   const deadLetterDepth = DeadLetterDepth.make(clock)
   if (!(yield* Metrics.Enabled)) return disabled(deadLetterDepth)
   const ofState = MetricSeries.make(context)
-  ofState.gauge(Metrics.containerState, { cluster: definition.cluster, binding: definition.name }, () =>
-    Metrics.stateNumber(sources.state())
+  ofState.gauge(Metrics.definitions.containerState, { cluster: definition.cluster, binding: definition.name }, () =>
+    stateNumber(sources.state())
   )
   let run = RunMetrics.make(definition, context, clock)
   sources.breaker?.onChange(({ to }) => run.circuitChanged(1, to))

@@ -38,11 +38,11 @@ export const make = (
       const group = groupOf(definition, measured.topic)
       const at = { topic: measured.topic, partition: String(measured.partition) }
       const lag = () => lagOf(measured)
-      series.gauge(Metrics.consumerLag, { cluster, binding, ...at }, lag)
-      series.gauge(Metrics.kafkaConsumerLag, { cluster, group, ...at }, lag)
-      series.gauge(Metrics.oldestRecordAge, { cluster, binding, ...at }, oldestAge(measured, clock))
+      series.gauge(Metrics.definitions.consumerLag, { cluster, binding, ...at }, lag)
+      series.gauge(Metrics.definitions.kafkaConsumerLag, { cluster, group, ...at }, lag)
+      series.gauge(Metrics.definitions.oldestRecordAge, { cluster, binding, ...at }, oldestAge(measured, clock))
       const stalled = () => measured.waitingMillis(clock.currentTimeMillisUnsafe()) / 1_000
-      series.gauge(Metrics.partitionStalled, { cluster, binding, ...at }, stalled)
+      series.gauge(Metrics.definitions.partitionStalled, { cluster, binding, ...at }, stalled)
     },
     closed: (measured) => {
       open.get(measured)?.end()

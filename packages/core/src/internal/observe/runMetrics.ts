@@ -1,6 +1,7 @@
 /**
  * The counters and metric series of a binding from one start to its stop. The next start begins at 0.
  */
+
 import type { Clock, Context } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
@@ -13,6 +14,7 @@ import type { DeadLetterDepth } from "./deadLetterDepth.ts"
 import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
+import { circuitNumber, mostExceptions } from "./stateNumbers.ts"
 
 /** The counters of one partition, over all its assignments in one run of the binding. */
 export interface PartitionCounters {
@@ -80,7 +82,7 @@ export const make = (definition: BindingDefinition<unknown>, context: Context.Co
     },
     attemptFailed: (topic: string, className: string) => {
       const isKnown = exceptions.has(className)
-      if (!isKnown && exceptions.size < Metrics.mostExceptions) exceptions.add(className)
+      if (!isKnown && exceptions.size < mostExceptions) exceptions.add(className)
       counters.failed(1, topic, exceptions.has(className) ? className : "other")
     },
     budgetReached: counters.budgetReached,
@@ -92,8 +94,8 @@ export const make = (definition: BindingDefinition<unknown>, context: Context.Co
       registerHistograms({ definition, series, labels }, duration, batches)
       startAtZero(definition, counters)
       const groupLabels = { cluster: labels.cluster, group: definition.groupId, binding: labels.binding }
-      series.counter(Metrics.kafkaRecordsConsumed, groupLabels, partitions.consumed)
-      series.gauge(Metrics.kafkaLagMax, groupLabels, gauges.maxLag)
+      series.counter(Metrics.definitions.kafkaRecordsConsumed, groupLabels, partitions.consumed)
+      series.gauge(Metrics.definitions.kafkaLagMax, groupLabels, gauges.maxLag)
     },
     end: () => {
       gauges.end()
@@ -116,15 +118,23 @@ const makeCounters = (definition: BindingDefinition<unknown>, series: MetricSeri
   const ofTopic = (topic: string) => ({ ...labels, topic })
   const convention = conventionLabels(definition)
   return {
-    failed: series.counters(Metrics.recordsFailed, (topic, exception) => ({ ...labels, topic, exception })),
-    deadLettered: series.counters(Metrics.recordsDeadLettered, (topic, reason) => ({ ...labels, topic, reason })),
-    routed: series.counters(Metrics.recordsRouted, (topic, tier) => ({ ...labels, topic, tier })),
-    skipped: series.counters(Metrics.recordsSkipped, ofTopic),
-    budgetReached: series.counters(Metrics.pollIntervalSafety, () => labels),
-    publishFailed: series.counters(Metrics.publishFailed, ofTopic),
-    recordsGone: series.counters(Metrics.recordsGone, (topic, partition) => ({ ...labels, topic, partition })),
-    circuitChanged: series.counters(Metrics.circuitTransitions, (to) => ({ ...labels, to })),
-    sent: series.counters(Metrics.clientSentMessages, (target) => ({
+    failed: series.counters(Metrics.definitions.recordsFailed, (topic, exception) => ({ ...labels, topic, exception })),
+    deadLettered: series.counters(Metrics.definitions.recordsDeadLettered, (topic, reason) => ({
+      ...labels,
+      topic,
+      reason
+    })),
+    routed: series.counters(Metrics.definitions.recordsRouted, (topic, tier) => ({ ...labels, topic, tier })),
+    skipped: series.counters(Metrics.definitions.recordsSkipped, ofTopic),
+    budgetReached: series.counters(Metrics.definitions.pollIntervalSafety, () => labels),
+    publishFailed: series.counters(Metrics.definitions.publishFailed, ofTopic),
+    recordsGone: series.counters(Metrics.definitions.recordsGone, (topic, partition) => ({
+      ...labels,
+      topic,
+      partition
+    })),
+    circuitChanged: series.counters(Metrics.definitions.circuitTransitions, (to) => ({ ...labels, to })),
+    sent: series.counters(Metrics.definitions.clientSentMessages, (target) => ({
       ...convention,
       "messaging.operation.name": "send",
       "messaging.destination.name": target
@@ -148,7 +158,7 @@ const partitionCounters = (
     if (known !== undefined) return known
     const histogram = Histogram.make(retries)
     retriesByTier.set(tier, histogram)
-    series.histogram(Metrics.retryCount, { ...labels, tier }, histogram.state)
+    series.histogram(Metrics.definitions.retryCount, { ...labels, tier }, histogram.state)
     return histogram
   }
 
@@ -161,9 +171,13 @@ const partitionCounters = (
       const partition = String(at.partition)
       byPartition.set(key, counters)
       recordsGone(0, at.topic, partition)
-      series.counter(Metrics.recordsProcessed, { ...labels, topic: at.topic, partition }, () => counters.processed)
       series.counter(
-        Metrics.clientConsumedMessages,
+        Metrics.definitions.recordsProcessed,
+        { ...labels, topic: at.topic, partition },
+        () => counters.processed
+      )
+      series.counter(
+        Metrics.definitions.clientConsumedMessages,
         {
           ...convention,
           "messaging.operation.name": "process",
@@ -195,14 +209,14 @@ const registerGauges = (
   { breaker, consumersRunning }: Sources,
   { read }: DeadLetterDepth
 ): void => {
-  series.gauge(Metrics.deadLetterDepth, labels, read)
+  series.gauge(Metrics.definitions.deadLetterDepth, labels, read)
   for (const { topic } of definition.tiers.topics) {
     const tier = tierLabel(definition, topic)
-    series.gauge(Metrics.retryTierDepth, { ...labels, tier }, () => gauges.depthOf(topic))
+    series.gauge(Metrics.definitions.retryTierDepth, { ...labels, tier }, () => gauges.depthOf(topic))
   }
-  series.gauge(Metrics.consumersRunning, labels, consumersRunning)
+  series.gauge(Metrics.definitions.consumersRunning, labels, consumersRunning)
   if (breaker === undefined) return
-  series.gauge(Metrics.circuitState, labels, () => Metrics.circuitNumber(breaker.stateUnsafe()))
+  series.gauge(Metrics.definitions.circuitState, labels, () => circuitNumber(breaker.stateUnsafe()))
 }
 
 const registerHistograms = (
@@ -211,9 +225,9 @@ const registerHistograms = (
   batches: Histogram.Histogram
 ): void => {
   const { listenerType, topic } = definition
-  series.histogram(Metrics.processingDuration, { ...labels, listenerType }, duration.state)
+  series.histogram(Metrics.definitions.processingDuration, { ...labels, listenerType }, duration.state)
   series.histogram(
-    Metrics.processDuration,
+    Metrics.definitions.processDuration,
     {
       ...conventionLabels(definition),
       "messaging.operation.name": "process",
@@ -221,7 +235,7 @@ const registerHistograms = (
     },
     duration.state
   )
-  series.histogram(Metrics.batchSize, labels, batches.state)
+  series.histogram(Metrics.definitions.batchSize, labels, batches.state)
 }
 
 /** Registers counters at 0: a rate misses the first increment of a series that starts at 1. */

@@ -45,8 +45,8 @@ export const plainSettings = (name: string, options: Given, listenerType: "SINGL
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
     ...choices(options),
     ...numbers(options),
-    maxPollRecords: options.maxPollRecords ?? Defaults.maxPollRecords[listenerType],
-    maxInFlight: options.maxInFlight ?? Defaults.maxInFlight[processingOrder],
+    maxPollRecords: options.maxPollRecords ?? Defaults.binding.maxPollRecords[listenerType],
+    maxInFlight: options.maxInFlight ?? Defaults.binding.maxInFlight[processingOrder],
     commitIntervalMillis: millis(options.commitInterval, Defaults.binding.commitIntervalMillis),
     maxPollIntervalMillis: millis(options.maxPollInterval, Defaults.binding.maxPollIntervalMillis),
     sessionTimeoutMillis: millis(options.sessionTimeout, Defaults.binding.sessionTimeoutMillis),
@@ -62,7 +62,7 @@ const noHeaders = () => []
 
 /** The seed's three tiers, as in a file; none with `STRICT`, where a record in a tier would be overtaken. */
 const defaultRetry = ({ orderingMode = Defaults.binding.orderingMode }: Given): RetryPolicy.RetryPolicy =>
-  RetryPolicy.tiered({ tiers: Defaults.tierDelaysMillis[orderingMode] })
+  RetryPolicy.tiered({ tiers: Defaults.retry.tierDelaysMillis[orderingMode] })
 
 const choices = (options: Given) => ({
   cluster: options.cluster ?? Defaults.binding.cluster,

@@ -15,6 +15,9 @@ export const ofBinding: Renamed = {
   membership: "staticMembership"
 }
 
+/** Former names of the settings of alerts about dead letters. */
+export const ofAlerts: Renamed = { timeout: "alertTimeout" }
+
 /** Former names of the settings of attempts in place. */
 export const ofBlocking: Renamed = { initialInterval: "initialBackoff", maxInterval: "maxBackoff" }
 

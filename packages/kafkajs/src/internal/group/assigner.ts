@@ -4,7 +4,7 @@
  * Every member claims what it owns. A partition that should move is first assigned to nobody. Its owner sees that it is missing, releases it and
  * joins again. In that next round nobody claims the partition, and its new owner gets it. All other partitions are fetched meanwhile.
  */
-import { Assignor, ConsumerRecord } from "@eventbus/core"
+import { Adapter, ConsumerRecord } from "@eventbus/core"
 
 /** A member, with its claims, as it says when it joins. */
 export interface Member {
@@ -56,7 +56,7 @@ const target = (
   claims: ReadonlyMap<string, Member>
 ): ReadonlyMap<string, ReadonlyArray<ConsumerRecord.TopicPartition>> => {
   const claimsOf = Map.groupBy(claims, ([, member]) => member.memberId)
-  const owners = Assignor.assign(
+  const owners = Adapter.assign(
     members.map(({ memberId, topics }) => ({
       memberId,
       topics: new Set(topics),

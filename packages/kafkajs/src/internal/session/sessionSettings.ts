@@ -1,5 +1,5 @@
 /** The settings of one session: the port's options with their defaults, in milliseconds. */
-import { Broker } from "@eventbus/core"
+import { Adapter, type Broker } from "@eventbus/core"
 import { Duration } from "effect"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
@@ -21,7 +21,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
       sessionTimeoutMillis / 3
     ),
     maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
-    maxBytesOf: (topic) => Broker.maxBytesOf(options, topic),
+    maxBytesOf: (topic) => Adapter.maxFetchBytes(options, topic),
     isolation: options.isolationLevel ?? "read_committed"
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A consumer's connection to the cluster: the scope of its session, its heartbeats, its fetch loop and its requests.
  */
-import { Broker, BrokerError } from "@eventbus/core"
+import { Adapter, type Broker, BrokerError } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
@@ -55,7 +55,7 @@ const open = (
   const { kernel, network } = cluster
   const limits = {
     isolation: options.isolationLevel ?? "read_committed",
-    maxBytesOf: (topic: string) => Broker.maxBytesOf(options, topic),
+    maxBytesOf: (topic: string) => Adapter.maxFetchBytes(options, topic),
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(

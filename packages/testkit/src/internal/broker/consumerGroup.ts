@@ -4,7 +4,7 @@
  * A rebalance computes a target assignment and then moves each partition separately: the owner is asked to release it, and the partition becomes free
  * for the target member when the owner has released it or the rebalance timeout is over.
  */
-import { Assignor, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Adapter, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { CommittedOffsets } from "./committedOffsets.ts"
 import type { Kernel } from "./kernel.ts"
 
@@ -145,7 +145,7 @@ export class ConsumerGroup {
   /** Begins a new generation: computes the target assignment and starts to move partitions. */
   rebalance(): void {
     this.generation++
-    this.target = Assignor.assign(
+    this.target = Adapter.assign(
       [...this.members.values()].map((member) => ({
         memberId: member.memberId,
         topics: member.topics,

@@ -1,14 +1,14 @@
 /**
  * The records of a binding that are not handled and committed, and the reasons in words.
  */
-import { type Binding, type ConsumerRecord, type EventBusConnector, TopicName } from "@eventbus/core"
+import { type Binding, type ConsumerRecord, type Snapshot as Snapshots, TopicName } from "@eventbus/core"
 import { Effect } from "effect"
 import type { TestCluster } from "../target/testCluster.ts"
 import type { EventRecorder, RecordEvent, RecordedEvent } from "./eventRecorder.ts"
 import { durationText, errorText } from "./trailText.ts"
 
 type Definition = Binding.Binding<unknown>["definition"]
-type Snapshot = EventBusConnector.BindingSnapshot
+type Snapshot = Snapshots.BindingSnapshot
 
 /** The first record of a partition that is not done. */
 interface Stuck {

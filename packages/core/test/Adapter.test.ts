@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { assign, type Candidate } from "../src/Assignor.ts"
+import { assign, type Candidate } from "../src/Adapter.ts"
 import * as ConsumerRecord from "../src/ConsumerRecord.ts"
 
 const topics = ["a", "b", "c"]

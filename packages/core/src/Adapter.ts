@@ -1,10 +1,14 @@
 /**
- * Which member of a group gets which partition, for adapters that decide it themselves: sticky, and balanced over each topic as well as over all, so that
- * a member that joins gets its share of the main topic and not the retry topics instead.
- *
- * First it is decided how many partitions of a topic each member gets, then which: those that it holds, and for the rest those that nobody keeps.
+ * Help for those who write an adapter of the `Broker` port. Programs that use the connector need none of it.
  */
+import type { ConsumerOptions } from "./Broker.ts"
 import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
+
+/** The most bytes that an adapter fetches of one partition of the topic at once. */
+export const maxFetchBytes = (options: ConsumerOptions, topic: string): number => {
+  const { maxPartitionFetchBytes = 1024 * 1024, maxBytesByTopic } = options
+  return Math.min(maxPartitionFetchBytes, maxBytesByTopic?.get(topic) ?? maxPartitionFetchBytes)
+}
 
 /** A member, as the group knows it. */
 export interface Candidate {
@@ -17,7 +21,11 @@ export interface Candidate {
 }
 
 /**
- * The member of every partition that somebody subscribes to, by partition key. Depends on nothing but its arguments. Once members hold no more than they
+ * Assigns partitions to members, for adapters that decide it themselves: sticky, and balanced over each topic as well as over all topics, so that a member that joins gets
+ * its share of the main topic and not the retry topics instead. It first decides how many partitions of a topic each member gets, then which: those that
+ * the member holds, and for the rest those that nobody keeps.
+ *
+ * The answer is the member of every partition that somebody subscribes to, by partition key. Depends on nothing but its arguments. Once members hold no more than they
  * were given, it gives the same again, so that partitions which move in two steps arrive where they were sent.
  */
 export const assign = (

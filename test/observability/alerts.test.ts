@@ -1,5 +1,5 @@
+import { Alerts } from "@eventbus/observability"
 import { describe, expect, it } from "vitest"
-import * as Alerts from "../src/Alerts.ts"
 
 const levels = (limits: Alerts.Limits, figures: ReadonlyArray<number | bigint>) =>
   figures.map((figure) => Alerts.evaluate(figure, limits))
