@@ -97,6 +97,11 @@ export interface Settings<K, V> {
    * record and its copies stay as they are. It is called when the handler first looks at the headers; an error that it throws fails the record. Default: none.
    */
   readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
+  /**
+   * Former names of the group: copies in the retry and dead letter topics that carry one of them belong to this binding, and so do replays for it. For a group that
+   * was renamed. Copies of every other group are passed over. Default: none.
+   */
+  readonly adopts?: ReadonlyArray<string>
   /** The names of derived topics. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */
   readonly naming?: NamingStrategy
   /**

@@ -140,6 +140,8 @@ export interface OffsetCommit extends TopicPartition {
 export interface ConsumerSession {
   /** Events in order. Fails when the session is dead; closing the session shuts the queue down, which interrupts whoever takes from it. */
   readonly events: Queue.Dequeue<ConsumerEvent, BrokerError>
+  /** The id of the cluster, as in `Admin`. */
+  readonly clusterId: string
   /** Stops fetching from partitions. Events that are already in `events` stay there; at most one chunk per partition may still arrive. Unknown partitions are ignored. */
   readonly pause: (partitions: ReadonlyArray<TopicPartition>) => Effect.Effect<void>
   /** Fetches again from partitions, from behind the last chunk handed over: nothing is skipped, nothing repeated. Unknown partitions are ignored. */

@@ -30,6 +30,8 @@ export interface RecordPosition extends TopicPartition {
 export interface ConsumerRecord extends RecordPosition {
   /** Epoch milliseconds; meaning (create or append time) as the topic is configured. */
   readonly timestamp: number
+  /** Kafka: `message.timestamp.type` of the batch that the record is in. Default `CreateTime`: the producer's time. */
+  readonly timestampType?: "CreateTime" | "LogAppendTime" | undefined
   /** Original bytes; null is "no key", which differs from an empty key. */
   readonly key: Uint8Array | null
   /** Original bytes; null is a tombstone, which differs from an empty value. */

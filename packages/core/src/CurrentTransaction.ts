@@ -1,7 +1,7 @@
 /**
  * The transaction that a handler of `Binding.makeTransactional` runs in.
  *
- * A record that is sent through it becomes visible to `read_committed` readers together with the offset of the record that is being handled, or never.
+ * A record that is sent through it carries no header whose name begins with `x-eventbus-`: those describe the record that is handled, and are left out. It becomes visible to `read_committed` readers together with the offset of the record that is being handled, or never.
  */
 import { Context, Effect } from "effect"
 import type { Producer } from "./Broker.ts"

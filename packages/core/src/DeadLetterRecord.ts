@@ -5,6 +5,7 @@
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import type { DeadLetterReason } from "./Failure.ts"
+import * as CopyOwner from "./internal/record/copyOwner.ts"
 import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { lastValues, type OwnHeaders, readOrigin } from "./internal/record/origin.ts"
@@ -54,8 +55,10 @@ export interface DeadLetterRecord {
   readonly lastExceptionMessage: string
   /** In the order of the tiers. */
   readonly tierHistory: ReadonlyArray<TierFailureRecord>
-  /** How often it was replayed before it came here. Default 0. */
+  /** How often it was replayed before it came here. Default 0, also where no owner is named: another system may have taken the header over from a record that it read. */
   readonly replayCount: number
+  /** The group that dead-lettered it; undefined when an older version or another system did. */
+  readonly owner: string | undefined
   /** The record as it lies in the dead letter topic. */
   readonly record: ConsumerRecord
 }
@@ -67,6 +70,7 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
   const spring = own === undefined ? Spring.readOrigin(record) : undefined
   const origin = own ?? spring ?? record
   const dltTimestamp = HeaderValues.timestamp(headers.get(Names.dltTimestamp)) ?? record.timestamp
+  const owner = CopyOwner.of(record)
   const springException = spring === undefined ? undefined : Spring.readException(record.headers)
   return {
     originFrom: own !== undefined ? "eventbus" : spring !== undefined ? "spring" : "none",
@@ -85,7 +89,8 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
       HeaderValues.text(headers.get(Names.lastExceptionClass)) || springException?.className || "unknown",
     lastExceptionMessage: HeaderValues.text(headers.get(Names.lastExceptionMessage)) ?? springException?.message ?? "",
     tierHistory: tierHistory(headers),
-    replayCount: count(headers.get(Names.replayCount)),
+    replayCount: owner === undefined ? 0 : count(headers.get(Names.replayCount)),
+    owner,
     record
   }
 }

@@ -145,6 +145,18 @@ export type EventBusEvent =
       /** The partitions of the topic. */
       readonly partitions: number
     })
+  /** The consumer left out records of another group: replays for it in the main topic, or its copies in a shared retry topic. Once a minute at most. */
+  | (OfConsumer & {
+      readonly _tag: "ForeignRecordsPassedOver"
+      /** The main topic or the retry topic. */
+      readonly topic: string
+      /** The group that the records belong to. */
+      readonly owner: string
+      /** `replay`: replayed for that group. `copy`: published by that group because it could not handle them. */
+      readonly kind: "replay" | "copy"
+      /** How many since the last such event. */
+      readonly records: number
+    })
   /** The consumer owns the partition now. */
   | (OfPartition & {
       readonly _tag: "PartitionAssigned"

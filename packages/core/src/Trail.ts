@@ -85,11 +85,13 @@ const hopOf = ({ kind, record, committed }: Copy): Hop => {
   const nothing = { exceptionClass: undefined, exceptionMessage: undefined, reason: undefined }
   // Headers of the record itself say nothing reliable about its way.
   if (kind === "main") return { ...at, ...nothing, tier: 0, attempt: 1, replayCount: 0, totalAttempts: 0 }
-  const letter = DeadLetterRecord.read(record)
-  const { replayCount, totalAttempts } = letter
-  if (kind === "replay") return { ...at, ...nothing, tier: 0, attempt: 1, replayCount, totalAttempts: 0 }
   const number = (name: string, fallback: number) =>
     HeaderValues.wholeNumber(HeaderValues.last(record.headers, name), 0, most) ?? fallback
+  if (kind === "replay") {
+    return { ...at, ...nothing, tier: 0, attempt: 1, replayCount: number(Names.replayCount, 1), totalAttempts: 0 }
+  }
+  const letter = DeadLetterRecord.read(record)
+  const { replayCount, totalAttempts } = letter
   const told = { tier: number(Names.retryTier, 0), replayCount, totalAttempts }
   return kind === "retry"
     ? {

@@ -42,8 +42,12 @@ const letter: DeadLetterHeaders.DeadLetter = {
     { tier: 0, exceptionClass: "Down", exhaustedAtMillis: 10, attempts: 3 },
     { tier: 2, exceptionClass: 'Quo"te', exhaustedAtMillis: 20, attempts: 9 }
   ],
+  replayCount: 0,
   nowMillis: 1_700_000_200_001
 }
+
+const target = { clusterId: "cluster", topic: "orders", partition: 1, timestamp: 1_000 }
+const reader = (groupId: string, clusterId = "cluster") => ({ clusterId, groupId, adopts: [] })
 
 const hostile = fc.oneof(
   fc.constantFrom("99999999999999999999", "-1", "NaN", "1e400", "Infinity", "", " 1", "1.5", "0x10", "٣", "2147483648"),
@@ -121,7 +125,7 @@ describe("DeadLetterRecord", () => {
         expect(/^[a-zA-Z0-9._-]{1,249}$/.test(read.originalTopic)).toBe(true)
         expect(read.lastExceptionClass).not.toBe("")
         expect(read.headers).toEqual(given)
-        const copy = ReplayHeaders.forSource(read, "billing")
+        const copy = ReplayHeaders.forSource(read, "billing", target)
         const ours = copy.map(({ key }) => key).filter((key) => key.startsWith(Names.prefix))
         expect(new Set(ours).size).toBe(ours.length)
         expect(textOf(copy, Names.replayCount)).toBe(String(read.replayCount + 1))
@@ -255,29 +259,33 @@ describe("headers of other systems", () => {
       brokers: true,
       trailJson: true
     })
-    const copy = ReplayHeaders.forSource(DeadLetterRecord.read(record([header("mine", null), ...all])), "billing")
+    const copy = ReplayHeaders.forSource(
+      DeadLetterRecord.read(record([header("mine", null), ...all])),
+      "billing",
+      target
+    )
     expect(copy.map(({ key }) => key)).toEqual([
       ...["mine", Names.originalTopic, Names.originalPartition, Names.originalOffset, Names.originalTimestamp],
-      ...[Names.firstFailureTimestamp, Names.replayCount, Names.replayGroup]
+      ...[Names.firstFailureTimestamp, Names.replayCount, Names.replayGroup, Names.replayBond]
     ])
     const users = [header("retry-count", "5"), ...DeadLetterHeaders.make(letter)]
-    expect(ReplayHeaders.forSource(DeadLetterRecord.read(record(users)), "billing")[0]).toEqual(users[0])
+    expect(ReplayHeaders.forSource(DeadLetterRecord.read(record(users)), "billing", target)[0]).toEqual(users[0])
   })
 })
 
 describe("replay headers on the main topic", () => {
   const replayed = (group: string) => ({
-    ...record(ReplayHeaders.forSource(DeadLetterRecord.read(record(DeadLetterHeaders.make(letter))), group)),
+    ...record(ReplayHeaders.forSource(DeadLetterRecord.read(record(DeadLetterHeaders.make(letter))), group, target)),
     topic: "orders"
   })
 
   it("DLT-27 ruling 61 the group that it was replayed for reads origin and first failure; all other groups skip it", () => {
-    expect(ReplayHeaders.read(replayed("billing"), "billing")).toEqual({
+    expect(ReplayHeaders.read(replayed("billing"), reader("billing"))).toEqual({
       ...{ origin: letter.origin, firstFailureMillis: letter.firstFailureMillis, replayCount: 1 }
     })
-    expect(ReplayHeaders.read(replayed("billing"), "shipping")).toBeUndefined()
-    expect(ReplayHeaders.isForAnotherGroup(replayed("billing"), "shipping")).toBe(true)
-    expect(ReplayHeaders.isForAnotherGroup(replayed("billing"), "billing")).toBe(false)
+    expect(ReplayHeaders.read(replayed("billing"), reader("shipping"))).toBeUndefined()
+    expect(ReplayHeaders.foreign(replayed("billing"), reader("shipping"))).toBe("billing")
+    expect(ReplayHeaders.foreign(replayed("billing"), reader("billing"))).toBeUndefined()
   })
 
   it("ruling 14 headers of a record that was not replayed are ignored, and no group skips it", () => {
@@ -289,10 +297,40 @@ describe("replay headers on the main topic", () => {
       [header(Names.replayGroup, null), header(Names.replayCount, "1")]
     ]
     for (const given of forged) {
-      expect(ReplayHeaders.read({ ...record(given), topic: "orders" }, "billing")).toBeUndefined()
-      expect(ReplayHeaders.isForAnotherGroup(record(given), "shipping")).toBe(false)
+      expect(ReplayHeaders.read({ ...record(given), topic: "orders" }, reader("billing"))).toBeUndefined()
+      expect(ReplayHeaders.foreign(record(given), reader("shipping"))).toBeUndefined()
     }
     // An origin elsewhere would send the next replay there.
-    expect(ReplayHeaders.read({ ...replayed("billing"), topic: "payments" }, "billing")).toBeUndefined()
+    expect(ReplayHeaders.read({ ...replayed("billing"), topic: "payments" }, reader("billing"))).toBeUndefined()
+  })
+
+  it("C33 ruling 70 a bond that is not the record's own is broken: every group handles it, and no count or origin is believed", () => {
+    const bound = replayed("billing")
+    const broken: ReadonlyArray<readonly [ConsumerRecord, string?]> = [
+      [{ ...bound, topic: "invoices" }],
+      [{ ...bound, partition: 2 }],
+      [{ ...bound, timestamp: 1_001 }],
+      [bound, "another-cluster"],
+      [bound, ""],
+      [{ ...bound, timestampType: "LogAppendTime", timestamp: 301_001 }],
+      [{ ...bound, headers: bound.headers.filter(({ key }) => key !== Names.replayBond) }],
+      ...["", "cluster/orders/1/", "cluster/orders/1/1e3", "cluster/orders/1/ 1000", "orders/1/1000", null].map(
+        (bond): readonly [ConsumerRecord] => [{ ...bound, headers: [...bound.headers, header(Names.replayBond, bond)] }]
+      )
+    ]
+    for (const [given, clusterId] of broken) {
+      expect(ReplayHeaders.foreign(given, reader("shipping", clusterId))).toBeUndefined()
+      expect(ReplayHeaders.read(given, reader("billing", clusterId))).toBeUndefined()
+    }
+    for (const timestamp of [1_000 - 300_000, 301_000]) {
+      const appended: ConsumerRecord = { ...bound, timestampType: "LogAppendTime", timestamp }
+      expect(ReplayHeaders.foreign(appended, reader("shipping"))).toBe("billing")
+    }
+  })
+
+  it("ruling 71 a replay for a former name of the group is its own", () => {
+    const renamed = { ...reader("invoicing"), adopts: ["billing"] }
+    expect(ReplayHeaders.foreign(replayed("billing"), renamed)).toBeUndefined()
+    expect(ReplayHeaders.read(replayed("billing"), renamed)?.replayCount).toBe(1)
   })
 })

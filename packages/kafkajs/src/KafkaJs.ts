@@ -45,7 +45,7 @@ export const make = (options: Options): Broker.Broker["Service"] => {
     transactionalProducer: (producer) => makeTransactionalProducer(secured, errors, producer),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
-      return { ...topicAdmin(context), ...groupAdmin(context), ...aclAdmin(context) }
+      return { clusterId: cluster.id, ...topicAdmin(context), ...groupAdmin(context), ...aclAdmin(context) }
     })
   })
 }

@@ -27,6 +27,8 @@ export const headerNames = {
   contentType: "content-type"
 } as const
 
+const connectorPrefix = "x-eventbus-"
+
 /** The same headers in binary mode of CloudEvents 1.0. */
 const cloudEventNames: Readonly<Record<keyof typeof headerNames, string>> = {
   eventId: "ce_id",
@@ -112,7 +114,10 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
 /** The record of an event. Its timestamp is the event's own time. */
 export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
   const headers = ownHeaders(event, options.format ?? "plain")
-  for (const [key, value] of event.headers) headers.push({ key, value: encoder.encode(value) })
+  for (const [key, value] of event.headers) {
+    // A handler that writes an event may have forwarded the headers of its record: those describe that record, and the relay's own would be overridden.
+    if (!key.startsWith(connectorPrefix)) headers.push({ key, value: encoder.encode(value) })
+  }
   const key = options.key === undefined ? (event.aggregateId ?? null) : options.key(event)
   return {
     topic: topicOf(event, options.topic),

@@ -4,7 +4,8 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { bytes, headersOf, orders, scenario, start } from "../bus.ts"
 
-const replayedFor = (groupId: string) =>
+/** The headers of a record at partition 0 of topic `orders`, timestamp 1000, that was replayed for the group. */
+const replayedFor = (groupId: string, clusterId: string) =>
   Object.entries({
     "x-eventbus-original-topic": "orders",
     "x-eventbus-original-partition": "0",
@@ -13,6 +14,7 @@ const replayedFor = (groupId: string) =>
     "x-eventbus-first-failure-timestamp": "99",
     "x-eventbus-replay-count": "1",
     "x-eventbus-replay-group": groupId,
+    "x-eventbus-replay-bond": `${clusterId}/orders/0/1000`,
     "x-eventbus-retry-tier": "3",
     "x-eventbus-total-attempts": "30"
   }).map(([key, value]) => ({ key, value: bytes(value) }))
@@ -22,7 +24,9 @@ describe("a record that was replayed to the main topic", () => {
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
-      yield* memory.append("orders", 0, [{ key: bytes("k"), value: bytes("x"), headers: replayedFor("billing") }])
+      const { clusterId } = yield* memory.broker.admin
+      const headers = replayedFor("billing", clusterId)
+      yield* memory.append("orders", 0, [{ key: bytes("k"), value: bytes("x"), timestamp: 1_000, headers }])
       let calls = 0
       yield* start(
         Binding.make("orders", {
@@ -32,7 +36,7 @@ describe("a record that was replayed to the main topic", () => {
         })
       )
       assert.strictEqual(calls, 2)
-      const headers = headersOf((yield* memory.log("orders.DLT", 0))[0])
+      const letter = headersOf((yield* memory.log("orders.DLT", 0))[0])
       const expected = {
         "x-eventbus-original-offset": "7",
         "x-eventbus-original-timestamp": "77",
@@ -41,7 +45,7 @@ describe("a record that was replayed to the main topic", () => {
         "x-eventbus-total-attempts": "2",
         "x-eventbus-retry-tier": "0"
       }
-      for (const [name, value] of Object.entries(expected)) assert.strictEqual(headers.get(name), value, name)
+      for (const [name, value] of Object.entries(expected)) assert.strictEqual(letter.get(name), value, name)
     })
   )
 
@@ -50,8 +54,9 @@ describe("a record that was replayed to the main topic", () => {
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
-        const records = [replayedFor("audit"), []].map((headers, index) => ({
-          ...{ key: bytes("k"), value: bytes(`v${index}`), headers }
+        const { clusterId } = yield* memory.broker.admin
+        const records = [replayedFor("audit", clusterId), []].map((headers, index) => ({
+          ...{ key: bytes("k"), value: bytes(`v${index}`), timestamp: 1_000, headers }
         }))
         yield* memory.append("orders", 0, records)
         const seen: Array<string> = []

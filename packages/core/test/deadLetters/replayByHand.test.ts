@@ -16,7 +16,8 @@ const letter = (value: string, replays = "0") => ({
     "x-eventbus-original-partition": "0",
     "x-eventbus-original-offset": "7",
     "x-eventbus-last-exception-class": "Down",
-    "x-eventbus-replay-count": replays
+    "x-eventbus-replay-count": replays,
+    "x-eventbus-copy-owner": "orders.DLT/billing"
   }).map(([key, header]) => ({ key, value: bytes(header) }))
 })
 

@@ -39,7 +39,8 @@ describe("retry state in a record's headers", () => {
       trail: [
         { tier: 0, exceptionClass: "Boom", exhaustedAtMillis: 100, attempts: 3 },
         { tier: 1, exceptionClass: "Bäm", exhaustedAtMillis: 200, attempts: 4 }
-      ]
+      ],
+      replayCount: 0
     }
     const copy = { ...record([]), headers: headersFor(record([["mine", "1"]]), state) }
     expect(ofRetryTopic(copy, tiers.topicOf(2), tiers.deliveries)).toEqual(state)

@@ -23,6 +23,7 @@ const cluster = () => {
     }))
   })
   const self: Cluster = {
+    id: "test",
     node: () => Effect.fail(away),
     anyNode: Effect.fail(away),
     metadata: () =>

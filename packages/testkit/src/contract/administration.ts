@@ -21,6 +21,32 @@ import { join } from "./probe.ts"
 
 export const administration: ReadonlyArray<Outcome> = [
   {
+    title: "C33 ruling 70 the cluster says its id, and every admin and every consumer the same one",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const { clusterId } = yield* admin
+      assert.match(clusterId, /^[^/]+$/)
+      assert.strictEqual((yield* admin).clusterId, clusterId)
+      const { session } = yield* join({ groupId: unique("group"), topics: [name] })
+      assert.strictEqual(session.clusterId, clusterId)
+    })
+  },
+  {
+    title: "C33 ruling 70 a record says whether its time is the producer's or that of its topic",
+    run: Effect.gen(function* () {
+      const created = yield* topic(1, neverExpires)
+      const appended = yield* topic(1, new Map([...neverExpires, ["message.timestamp.type", "LogAppendTime"]]))
+      const { sendAll } = yield* producer
+      yield* sendAll([created, appended].map((name) => record(name, "x", { timestamp: 1_000 })))
+      const probe = yield* join({ groupId: unique("group"), topics: [created, appended] })
+      yield* probe.collects(2)
+      const [producers, brokers] = [created, appended].map((name) => probe.records.find((each) => each.topic === name))
+      assert.deepStrictEqual([producers?.timestampType ?? "CreateTime", producers?.timestamp], ["CreateTime", 1_000])
+      assert.strictEqual(brokers?.timestampType, "LogAppendTime")
+      assert.notStrictEqual(brokers?.timestamp, 1_000)
+    })
+  },
+  {
     title: "a created topic is listed and described, with its configuration",
     run: Effect.gen(function* () {
       const name = yield* topic(3, new Map([["retention.ms", "3600000"]]))

@@ -4,8 +4,9 @@
 import { Clock, Effect, Stream } from "effect"
 import type { Admin, Broker, TransactionalProducer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import { type ConsumerRecord, type ProducerRecord, partitionKey } from "../../ConsumerRecord.ts"
+import { type ConsumerRecord, type Header, type ProducerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import * as Partitioner from "../../Partitioner.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { Tiers } from "../retry/tiers.ts"
@@ -185,32 +186,39 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
 const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {
   const { options, selection } = run
   const { record, key, value } = letter
-  const copy = (topic: string, headers: ProducerRecord["headers"], partition: number | undefined) => ({
+  // Time and partition are set here, because the bond in the headers names them.
+  const timestamp = yield* Clock.currentTimeMillis
+  const copy = (topic: string, headers: ReadonlyArray<Header>, partition: number) => ({
     record,
-    copy: { topic, key, value, headers: headers ?? [], ...(partition === undefined ? {} : { partition }) }
+    copy: { topic, key, value, headers, partition, timestamp } satisfies ProducerRecord
   })
   if (selection.tier !== undefined) {
     const { topic } = options.tiers.topicOf(selection.tier)
-    const headers = ReplayHeaders.forTier(letter, options.groupId, selection.tier, yield* Clock.currentTimeMillis)
-    return copy(topic, headers, key === null ? yield* existing(run, topic, letter.originalPartition) : undefined)
+    const headers = ReplayHeaders.forTier(letter, options.groupId, { topic, tier: selection.tier }, timestamp)
+    const partition = yield* partitionIn(run, letter, topic, key === null ? letter.originalPartition : undefined)
+    return copy(topic, headers, partition)
   }
   // A dead letter that names the dead letter topic as its origin would be replayed in circles.
   const isKnown = letter.originFrom !== "none" && letter.originalTopic !== options.deadLetterTopic
   const topic = isKnown ? letter.originalTopic : options.sourceTopic
   // To the original partition, whatever partitioner chose it. A record of unknown origin is partitioned by its key.
-  const partition = isKnown ? yield* existing(run, topic, letter.originalPartition) : undefined
-  return copy(topic, ReplayHeaders.forSource(letter, options.groupId), partition)
+  const partition = yield* partitionIn(run, letter, topic, isKnown ? letter.originalPartition : undefined)
+  const target = { clusterId: run.admin.clusterId, topic, partition, timestamp }
+  return copy(topic, ReplayHeaders.forSource(letter, options.groupId, target), partition)
 })
 
-/** The partition if the topic has it. An error of the topic itself shows when the copy is sent. */
-const existing = (run: Run, topic: string, partition: number): Effect.Effect<number | undefined> => {
-  const known = run.partitionCounts.get(topic)
-  const count =
-    known === undefined
-      ? Effect.match(run.admin.describeTopic(topic), { onSuccess: ({ partitions }) => partitions, onFailure: () => 0 })
-      : Effect.succeed(known)
-  return Effect.map(count, (partitions) => {
-    run.partitionCounts.set(topic, partitions)
-    return partition < partitions ? partition : undefined
-  })
-}
+/** The wanted partition if the topic has it, or else the one of the key. */
+const partitionIn = Effect.fnUntraced(function* (run: Run, { record, key }: Letter, topic: string, wanted?: number) {
+  const partitions = run.partitionCounts.get(topic) ?? (yield* countPartitions(run, record, topic))
+  if (wanted !== undefined && wanted < partitions) return wanted
+  return key === null ? Number(record.offset % BigInt(partitions)) : Partitioner.partitionFor(key, partitions)
+})
+
+const countPartitions = Effect.fnUntraced(function* (run: Run, record: ConsumerRecord, topic: string) {
+  const { partitions } = yield* Effect.mapError(
+    run.admin.describeTopic(topic),
+    (error) => new CopyRefused(record, error)
+  )
+  run.partitionCounts.set(topic, partitions)
+  return partitions
+})

@@ -126,15 +126,21 @@ const originIn = ({ topic }: Topics, record: ConsumerRecord): Origin | undefined
 }
 
 /** The origin of a record of the main topic: the record itself, unless it is a replay. */
-const originOfMain = ({ groupId }: Topics, record: ConsumerRecord): Origin =>
-  ReplayHeaders.read(record, groupId)?.origin ?? record
+const originOfMain = ({ admin, topics }: Search, record: ConsumerRecord): Origin =>
+  ReplayHeaders.read(record, readerOf(topics, admin))?.origin ?? record
+
+const readerOf = ({ groupId }: Topics, { clusterId }: Admin): ReplayHeaders.Reader => ({
+  clusterId,
+  groupId,
+  adopts: []
+})
 
 const isSame = (a: Origin | undefined, b: Origin): boolean => a?.partition === b.partition && a.offset === b.offset
 
 /** The origin of the record at a position; the position itself when retention has removed the record. */
 const originAt = (search: Search, position: Origin): Effect.Effect<Origin, BrokerError> =>
   Effect.map(Stream.runCollect(recordAt(search, position)), ([record]) =>
-    record === undefined ? position : originOfMain(search.topics, record)
+    record === undefined ? position : originOfMain(search, record)
   )
 
 /** Reads the record at a position; none when the position is not in the log. */
@@ -162,7 +168,7 @@ const newestOf = Effect.fnUntraced(function* (
   for (const record of copied) consider(DeadLetterRecord.read(record).originalTimestamp, originIn(topics, record))
   yield* Stream.runForEach(everything(search, topics.topic), (record) =>
     Effect.sync(() => {
-      if (hasKey(record, key)) consider(record.timestamp, originOfMain(topics, record))
+      if (hasKey(record, key)) consider(record.timestamp, originOfMain(search, record))
     })
   )
   return newest[1]
@@ -181,7 +187,8 @@ const findReplays = Effect.fnUntraced(function* (
   origin: Origin,
   letters: ReadonlyArray<ConsumerRecord>
 ) {
-  const { topic, groupId } = topics
+  const { topic } = topics
+  const reader = readerOf(topics, admin)
   const since = Math.min(...letters.map(({ timestamp }) => timestamp))
   const ends = new Map((yield* admin.topicOffsets(topic)).map(({ partition, logEnd }) => [partition, logEnd]))
   const starts = yield* admin.offsetsForTimestamp(topic, since)
@@ -189,7 +196,7 @@ const findReplays = Effect.fnUntraced(function* (
     Stream.flatMap(({ partition, offset }) =>
       scan.read({ topic, partition, from: offset, to: ends.get(partition) ?? offset })
     ),
-    Stream.filter((record) => isSame(ReplayHeaders.read(record, groupId)?.origin, origin)),
+    Stream.filter((record) => isSame(ReplayHeaders.read(record, reader)?.origin, origin)),
     Stream.runCollect
   )
 })

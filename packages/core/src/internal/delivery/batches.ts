@@ -10,7 +10,7 @@ import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Failures from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
-import { awaitsPublish, type DeliveryResult, handled, skipped } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, handled } from "../record/deliveryResult.ts"
 import type { Handler, OpenBatch } from "../settings/bindingDefinition.ts"
 import { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
@@ -65,8 +65,7 @@ const handleBatch = Effect.fnUntraced(function* <R>(batch: Batch<R>) {
   for (const [index, record] of records.entries()) {
     reportStarted(context, partition, record)
     const undecodable = open.undecodable.get(index)
-    if (open.skipped.has(index)) finish(batch, index, skipped)
-    else if (undecodable === undefined) readable.push(index)
+    if (undecodable === undefined) readable.push(index)
     else {
       if (!(yield* handleRun(batch, readable))) return
       readable = []

@@ -15,6 +15,7 @@ import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { Receiver } from "../record/decoding.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
+import type * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { ConcurrencyLimits } from "../slots/concurrencyLimits.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
@@ -37,6 +38,8 @@ export interface ConsumerContext<R> {
   readonly copyPublisher: CopyPublisher
   /** Hears of each dead letter that is stored; undefined when the binding has no use for it. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
+  /** Whose replays are believed on the main topic: those of this group on this cluster. */
+  readonly replayReader: ReplayHeaders.Reader
   /** The group that the session is in. */
   readonly groupId: string
   /** A record halted its partition: the binding shows that, and halts the partition again when it comes back. */

@@ -3,13 +3,14 @@
  */
 
 import { Effect } from "effect"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type { Destination } from "../failure/classification.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
@@ -31,15 +32,14 @@ export interface FailedDelivery {
 
 /** The retry state in a record's headers. On the main topic only a replay for this group is believed (ruling 30). */
 export const retryStateOf = (
-  { definition }: ConsumerContext<unknown>,
+  { definition, replayReader }: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord
 ): RetryState.RetryState => {
   if (partition.tier !== undefined) return RetryState.ofRetryTopic(record, partition.tier, definition.tiers.deliveries)
-  const replayed = ReplayHeaders.read(record, definition.groupId)
+  const replayed = ReplayHeaders.read(record, replayReader)
   if (replayed === undefined) return RetryState.ofMainTopic(record)
-  const { origin, firstFailureMillis } = replayed
-  return { ...RetryState.ofMainTopic(record), origin, firstFailureMillis }
+  return { ...RetryState.ofMainTopic(record), ...replayed }
 }
 
 /** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
@@ -99,7 +99,8 @@ const toNextTier = <R>(
     publishedMillis: nowMillis,
     totalAttempts: state.totalAttempts + failed.attempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
-    trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)]
+    trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)],
+    replayCount: state.replayCount
   })
   return {
     settlement: "Routed",
@@ -133,6 +134,7 @@ export const deadLetter = <R>(
     totalAttempts: state.totalAttempts + failed.attempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: [...state.trail, tierFailure(state, failed, nowMillis)],
+    replayCount: state.replayCount,
     nowMillis
   }
   const topic = targetOf(context.definition, letter)
@@ -190,7 +192,14 @@ const copy = <R>(
   partition,
   record,
   topic,
-  headers: context.tracing?.withTraceHeaders(record, headers) ?? headers,
+  headers: owned(context, topic, context.tracing?.withTraceHeaders(record, headers) ?? headers),
   onStored,
   onRefused: (error, attempt) => reportPublishFailed(context, partition, record, topic, error, attempt)
 })
+
+/** With the mark of the group that the copy belongs to. */
+const owned = (
+  { definition }: ConsumerContext<unknown>,
+  topic: string,
+  headers: ReadonlyArray<Header>
+): ReadonlyArray<Header> => [...headers, CopyOwner.mark(topic, definition.groupId)]

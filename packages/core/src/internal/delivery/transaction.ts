@@ -8,6 +8,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
+import { withoutOwn } from "../record/forwardedHeaders.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
@@ -52,7 +53,7 @@ export const inTransaction = <R>(
     broken = refusesRecord(error) ? broken : error
   }
   const body = Effect.fnUntraced(function* (transaction: Transaction) {
-    const producer = offTheBudget(transaction, delivery, onSendFailed)
+    const producer = handlersProducer(transaction, delivery, onSendFailed)
     failure = yield* callHandlers(run, records, progress, delivery, producer)
     if (failure !== undefined) return yield* Effect.fail("failed" as const)
     const last = records[progress.index - 1]
@@ -68,8 +69,8 @@ export const inTransaction = <R>(
   })
 }
 
-/** The producer that a handler gets: what the broker takes for a send uses up no processing budget. */
-const offTheBudget = (
+/** The producer that a handler gets: it publishes no header of the connector, and what the broker takes for a send uses up no processing budget. */
+const handlersProducer = (
   transaction: Transaction,
   delivery: DeliveryContext,
   onSendFailed: (error: BrokerError) => void
@@ -77,11 +78,11 @@ const offTheBudget = (
   const observed = <A>(effect: Effect.Effect<A, BrokerError>) =>
     delivery.withClockPaused(Effect.tapError(effect, (error) => Effect.sync(() => onSendFailed(error))))
   return {
-    send: (record) => observed(transaction.send(record)),
-    sendAll: (all) => observed(transaction.sendAll(all)),
+    send: (record) => observed(transaction.send(withoutOwn(record))),
+    sendAll: (all) => observed(transaction.sendAll(all.map(withoutOwn))),
     sendEach: (each, onAnswer) =>
       delivery.withClockPaused(
-        transaction.sendEach(each, (index, answer) => {
+        transaction.sendEach(each.map(withoutOwn), (index, answer) => {
           if (Result.isFailure(answer)) onSendFailed(answer.failure)
           onAnswer(index, answer)
         })

@@ -81,7 +81,8 @@ export const make = Effect.fnUntraced(function* <R>(
 const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk): Effect.Effect<void> => {
   const entry = Running.find(partitions, chunk)
   if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
-  return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
+  const ours = partitions.options.foreignRecords.without(entry.partition, chunk)
+  return entry.partition.offer(ours) ? entry.partition.syncFetch : Effect.void
 }
 
 const assign = <R>(partitions: Running.RunningPartitions<R>, generation: number, assigned: AssignedPartition) => {

@@ -27,6 +27,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
+import * as ForeignRecords from "./foreignRecords.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -101,6 +102,7 @@ export const make = Effect.fnUntraced(function* <R>(
     contextOf: tierContexts(options, context),
     session,
     broker: options.broker,
+    foreignRecords: yield* ForeignRecords.make(context),
     bindingReasons: options.bindingReasons,
     announce: options.announce,
     onDefect: (defect) => Deferred.die(broken, defect)
@@ -223,6 +225,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     committer,
     copyPublisher: options.copyPublisher,
     onDeadLetter: options.onDeadLetter,
+    replayReader: { clusterId: session.clusterId, groupId: definition.groupId, adopts: definition.adopts },
     groupId: options.subscription.groupId,
     onHalted: options.onHalted,
     pauseBinding: options.pauseBinding,

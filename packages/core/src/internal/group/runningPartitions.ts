@@ -16,12 +16,15 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import { CurrentHandler } from "./currentHandler.ts"
+import type { ForeignRecords } from "./foreignRecords.ts"
 
 export interface RunningPartitionsOptions<R> {
   readonly context: ConsumerContext<R>
   /** The context for records of a retry topic, with the concurrency limits of its tier. */
   readonly contextOf: (tier: TierTopic) => ConsumerContext<R>
   readonly session: ConsumerSession
+  /** Takes the records of other groups out of what is fetched. */
+  readonly foreignRecords: ForeignRecords
   readonly broker: Broker["Service"]
   /** The reasons that currently pause the whole binding. */
   readonly bindingReasons: (partition: Partition.Partition) => PauseReasons.PauseReasons

@@ -44,6 +44,15 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
         `Topic '${topic}' has ${pluralize(partitions, "partition")}, but concurrency is ${concurrency}: ${idle} will be idle`
       )
     }
+    case "ForeignRecordsPassedOver": {
+      const { kind, owner, topic } = event
+      const records = pluralize(event.records, "record")
+      return kind === "replay"
+        ? Effect.logInfo(`Passed over ${records} of topic '${topic}' that group '${owner}' replayed for itself`)
+        : Effect.logWarning(
+            `Passed over ${records} of group '${owner}' in retry topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
+          )
+    }
     case "BreakerChanged": {
       const { from, to, snapshot } = event
       if (to === "CLOSED") return Effect.logInfo("Circuit breaker is CLOSED: normal processing")

@@ -91,6 +91,8 @@ export interface AuthorizedOperations {
 
 /** Administration of one cluster. */
 export interface Admin {
+  /** The id that the cluster got when it was formatted: no two clusters have the same one, and it never changes. Empty when the cluster does not say. */
+  readonly clusterId: string
   /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
   readonly createTopics: (topics: ReadonlyArray<NewTopic>) => Effect.Effect<void, BrokerError>
   /** Deletes topics. Fails with `UnknownTopic` for the first one that does not exist. */

@@ -38,6 +38,8 @@ export interface DeadLetter {
   readonly firstFailureMillis: number
   /** One entry for each tier that failed, in order. Tiers that the record skipped have none. */
   readonly trail: ReadonlyArray<TierFailure>
+  /** How often it was replayed. */
+  readonly replayCount: number
   readonly nowMillis: number
 }
 
@@ -60,6 +62,7 @@ export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
     number(Names.retryTier, letter.tier)
   )
   for (const tierFailure of trail) addTierFailure(headers, tierFailure)
+  if (letter.replayCount > 0) headers.push(number(Names.replayCount, letter.replayCount))
   if (undecodable !== undefined) headers.push(...decodeHeaders(undecodable))
   return headers
 }

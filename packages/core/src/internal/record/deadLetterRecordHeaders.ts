@@ -46,7 +46,7 @@ export const make = (
 
 /**
  * Trims the headers of a copy that its topic refused `times` times as too large (ruling 22). The first time drops error message, stack trace and trail of every set. The
- * second time keeps origin, reason, tier and delivery number. The third time keeps only tier and delivery number. The user's own headers and the value always stay.
+ * second time keeps origin, reason, owner, replays, tier and delivery number. The third time keeps only owner, tier and delivery number. The user's own headers and the value always stay.
  */
 export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
   if (times === 1) return DeadLetterHeaders.withoutDiagnostics(headers).filter(({ key }) => !Spring.isDiagnostic(key))
@@ -54,15 +54,16 @@ export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArr
   return withoutOtherFormats(headers).filter(({ key }) => kept.has(key) || !Names.isRewritten(key))
 }
 
-/** Without its delivery number, a record would restart its tier each time, without end. */
-const position: ReadonlySet<string> = new Set([Names.retryTier, Names.retryAttempt])
+/** Without its delivery number, a record would restart its tier each time, without end; without its owner, other groups would handle it. */
+const position: ReadonlySet<string> = new Set([Names.copyOwner, Names.retryTier, Names.retryAttempt])
 
 const essential: ReadonlySet<string> = new Set([
   ...position,
   Names.originalTopic,
   Names.originalPartition,
   Names.originalOffset,
-  Names.dltReason
+  Names.dltReason,
+  Names.replayCount
 ])
 
 /**

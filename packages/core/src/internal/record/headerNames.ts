@@ -53,9 +53,13 @@ export const dltDetail = "x-eventbus-dlt-detail"
 export const decodeTarget = "x-eventbus-decode-target"
 export const decodePath = "x-eventbus-decode-path"
 
-/** A replay writes these. They are the only headers that the connector reads on the main topic. */
+/** A replay writes these. They are the only headers that the connector reads on the main topic, and only where the bond holds. */
 export const replayCount = "x-eventbus-replay-count"
 export const replayGroup = "x-eventbus-replay-group"
+export const replayBond = "x-eventbus-replay-bond"
+
+/** The group that a copy in a retry or dead letter topic belongs to, bound to that topic. */
+export const copyOwner = "x-eventbus-copy-owner"
 
 const rewritten: ReadonlySet<string> = new Set([
   originalTopic,
@@ -77,7 +81,11 @@ const rewritten: ReadonlySet<string> = new Set([
   dltTimestamp,
   dltDetail,
   decodeTarget,
-  decodePath
+  decodePath,
+  replayCount,
+  replayGroup,
+  replayBond,
+  copyOwner
 ])
 
 const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/

@@ -1,13 +1,16 @@
 /**
  * Writes and reads the headers of a replayed copy. The copy starts again at tier 0 or at the given tier, and keeps its origin and the time of its first failure
- * (ruling 30).
+ * (ruling 30). On the main topic they are believed only while the bond holds (ruling 70).
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
-import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { addOrigin, carriedOver, number, type Origin, text } from "./deadLetterHeaders.ts"
+import type * as DeadLetterRecord from "../../DeadLetterRecord.ts"
+import * as CopyOwner from "./copyOwner.ts"
+import { addOrigin, carriedOver, number, type Origin } from "./deadLetterHeaders.ts"
 import { withoutOtherFormats } from "./deadLetterRecordHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
+import { lastValues, readOrigin } from "./origin.ts"
+import * as ReplayBond from "./replayBond.ts"
 
 /** The history of a replayed record. `replayCount` includes this replay. */
 export interface Replayed {
@@ -17,21 +20,31 @@ export interface Replayed {
   readonly replayCount: number
 }
 
+/** The group that reads a record, and the cluster that it reads it from. */
+export interface Reader extends CopyOwner.Groups {
+  readonly clusterId: string
+}
+
 const maxReplayCount = 1_000_000_000
 
 /** The headers of a copy in the source topic: the user's own, origin, first failure, and the marks of a replay for this group. */
-export const forSource = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
+export const forSource = (
+  letter: DeadLetterRecord.DeadLetterRecord,
+  groupId: string,
+  target: ReplayBond.Target
+): ReadonlyArray<Header> => [
   ...usersOwn(letter),
   ...originHeaders(letter),
   number(Names.firstFailureTimestamp, letter.firstFailureTimestamp),
-  ...marks(letter, groupId)
+  ...marks(letter, groupId),
+  ReplayBond.header(target)
 ]
 
 /** The headers of a copy in a retry topic: its first delivery there, with all attempts left. */
 export const forTier = (
   letter: DeadLetterRecord.DeadLetterRecord,
   groupId: string,
-  tier: number,
+  { topic, tier }: { readonly topic: string; readonly tier: number },
   nowMillis: number
 ): ReadonlyArray<Header> => [
   ...usersOwn(letter),
@@ -41,43 +54,40 @@ export const forTier = (
   number(Names.retryTier, tier),
   number(Names.retryAttempt, 1),
   number(Names.retryTimestamp, nowMillis),
-  ...marks(letter, groupId)
+  ...marks(letter, groupId),
+  CopyOwner.mark(topic, groupId)
 ]
 
 /**
  * Reads a record of the main topic that this group replayed; undefined for every other record. Only a record whose origin is this topic can have been replayed
  * to it.
  */
-export const read = (record: ConsumerRecord, groupId: string): Replayed | undefined => {
-  const group = groupOf(record)
-  if (group !== groupId) return undefined
-  const letter = DeadLetterRecord.read(record)
-  if (letter.originFrom !== "eventbus" || letter.originalTopic !== record.topic) return undefined
-  return {
-    origin: originOf(letter),
-    firstFailureMillis: letter.firstFailureTimestamp,
-    replayCount: letter.replayCount
-  }
+export const read = (record: ConsumerRecord, reader: Reader): Replayed | undefined => {
+  const group = boundGroup(record, reader.clusterId)
+  if (group === undefined || !CopyOwner.isOurs(reader, group)) return undefined
+  const origin = readOrigin(record, lastValues(record.headers))
+  if (origin?.topic !== record.topic) return undefined
+  const firstFailure = HeaderValues.timestamp(HeaderValues.last(record.headers, Names.firstFailureTimestamp))
+  return { origin, firstFailureMillis: firstFailure ?? record.timestamp, replayCount: countOf(record) ?? 1 }
 }
 
-/** Whether the record was replayed for another group, so that this group skips it (ruling 61). */
-export const isForAnotherGroup = (record: ConsumerRecord, groupId: string): boolean => {
-  const group = groupOf(record)
-  return group !== undefined && group !== groupId
+/** The group that the record was replayed for when that is another one, so that this group passes it over (ruling 61). A broken bond means: handle it. */
+export const foreign = (record: ConsumerRecord, reader: Reader): string | undefined => {
+  const group = boundGroup(record, reader.clusterId)
+  return group === undefined || CopyOwner.isOurs(reader, group) ? undefined : group
 }
 
-/** The group that a record was replayed for. */
-const groupOf = ({ headers }: ConsumerRecord): string | undefined => {
-  const group = HeaderValues.text(HeaderValues.last(headers, Names.replayGroup))
-  if (group === undefined) return undefined
-  const count = HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, maxReplayCount)
-  return count === undefined ? undefined : group
+const countOf = ({ headers }: ConsumerRecord): number | undefined =>
+  HeaderValues.wholeNumber(HeaderValues.last(headers, Names.replayCount), 1, maxReplayCount)
+
+/** The group that a replay published the record for; undefined where no bond holds. */
+const boundGroup = (record: ConsumerRecord, clusterId: string): string | undefined => {
+  const group = HeaderValues.text(HeaderValues.last(record.headers, Names.replayGroup))
+  return group !== undefined && countOf(record) !== undefined && ReplayBond.holds(record, clusterId) ? group : undefined
 }
 
 const usersOwn = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  withoutOtherFormats(carriedOver(letter.headers)).filter(
-    ({ key }) => key !== Names.replayCount && key !== Names.replayGroup
-  )
+  withoutOtherFormats(carriedOver(letter.headers))
 
 const originOf = (letter: DeadLetterRecord.DeadLetterRecord): Origin => ({
   topic: letter.originalTopic,
@@ -92,7 +102,10 @@ const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray
   return headers
 }
 
+const encoder = new TextEncoder()
+
+/** The group is never cut: a cut name would be another group's. */
 const marks = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
   number(Names.replayCount, Math.min(maxReplayCount, letter.replayCount + 1)),
-  text(Names.replayGroup, groupId)
+  { key: Names.replayGroup, value: encoder.encode(groupId) }
 ]

@@ -5,6 +5,7 @@
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import type { TierTopic } from "../retry/tiers.ts"
+import * as CopyOwner from "./copyOwner.ts"
 import { addOrigin, addTierFailure, carriedOver, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
@@ -25,6 +26,8 @@ export interface RetryState {
   readonly firstFailureMillis: number | undefined
   /** The tiers that failed, in order. */
   readonly trail: ReadonlyArray<TierFailure>
+  /** How often it was replayed. */
+  readonly replayCount: number
 }
 
 /** The state of a record of the main topic: tier 0, whatever its headers claim. */
@@ -35,7 +38,8 @@ export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   publishedMillis: record.timestamp,
   totalAttempts: 0,
   firstFailureMillis: undefined,
-  trail: []
+  trail: [],
+  replayCount: 0
 })
 
 /** Reads the state of a record of a retry topic. `deliveries` answers how many deliveries a tier allows. */
@@ -53,7 +57,10 @@ export const ofRetryTopic = (
     publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
-    trail: trailOf(headers, tier)
+    trail: trailOf(headers, tier),
+    // Another producer may have taken the count over from a record that it read: only a copy of ours tells how often it was replayed.
+    replayCount:
+      CopyOwner.of(record) === undefined ? 0 : (wholeNumber(headers.get(Names.replayCount), 0, maxAttempts) ?? 0)
   }
 }
 
@@ -70,6 +77,7 @@ export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyA
     headers.push(number(Names.firstFailureTimestamp, state.firstFailureMillis))
   }
   for (const tierFailure of state.trail) addTierFailure(headers, tierFailure)
+  if (state.replayCount > 0) headers.push(number(Names.replayCount, state.replayCount))
   headers.push(
     number(Names.retryTier, state.tier),
     number(Names.retryAttempt, state.attempt),

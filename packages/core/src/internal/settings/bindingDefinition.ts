@@ -25,16 +25,13 @@ import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
-import { isForAnotherGroup } from "../record/replayHeaders.ts"
-import { idempotent, nothingToDo } from "./idempotent.ts"
+import { idempotent } from "./idempotent.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
   /** By index in the batch. */
   readonly undecodable: ReadonlyMap<number, Undecodable>
-  /** Records that are none of this group's business, by index. */
-  readonly skipped: ReadonlySet<number>
   /** Hands the deliveries of these (readable) indices to the user's code, in one call. */
   readonly run: (indices: ReadonlyArray<number>) => Effect.Effect<unknown, unknown, R>
 }
@@ -113,7 +110,6 @@ export const definePerRecord = <K, V, E, R, P, D>(
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
-        if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         return delivery instanceof Undecodable ? delivery : handler(delivery)
       }
@@ -161,7 +157,6 @@ export const defineTransactional = <K, V, E, R, P, D>(
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
-        if (isForAnotherGroup(record, options.groupId)) return nothingToDo
         const delivery = decode(key, options.value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
         const handled = Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
@@ -187,20 +182,14 @@ export const definePerBatch = <K, V, E, R, P, D>(
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
         const undecodable = new Map<number, Undecodable>()
-        const skipped = new Set<number>()
         const deliveries = new Map<number, Delivery<K, V>>()
         for (const [index, record] of records.entries()) {
-          if (isForAnotherGroup(record, options.groupId)) {
-            skipped.add(index)
-            continue
-          }
           const delivery = decode(key, options.value, record, receiver, receivedMillis)
           if (delivery instanceof Undecodable) undecodable.set(index, delivery)
           else deliveries.set(index, delivery)
         }
         return {
           undecodable,
-          skipped,
           run: (indices) =>
             checked(
               options.handleBatch({

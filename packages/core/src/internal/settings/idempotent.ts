@@ -25,9 +25,6 @@ export class AlreadyHandled {
 
 const alreadyHandled = new AlreadyHandled()
 
-/** Replaces a handler's call that has nothing to do. */
-export const nothingToDo: Effect.Effect<never, AlreadyHandled> = Effect.fail(alreadyHandled)
-
 /** Whether a handler ended because its work was done already. */
 export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)

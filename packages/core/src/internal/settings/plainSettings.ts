@@ -38,10 +38,11 @@ type Given = Omit<Settings<unknown, unknown>, "key" | "value">
 
 export const plainSettings = (name: string, options: Given, listenerType: "SINGLE" | "BATCH"): PlainSettings => {
   const { topic, groupId, naming = TopicName.standard, enrich = noHeaders, interceptors = [] } = options
+  const { adopts = [] } = options
   const { processingOrder = Defaults.binding.processingOrder } = options
   const retry = options.retry ?? defaultRetry(options)
   return {
-    ...{ name, topic, groupId, naming, retry, enrich, interceptors, processingOrder },
+    ...{ name, topic, groupId, adopts, naming, retry, enrich, interceptors, processingOrder },
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
     ...choices(options),
     ...numbers(options),

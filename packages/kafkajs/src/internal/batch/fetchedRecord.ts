@@ -13,6 +13,8 @@ export interface BatchContext {
   readonly baseOffset: bigint
   /** Epoch milliseconds to which each record's delta is added. */
   readonly baseTimestamp: number
+  /** Whether the broker stamped the batch with its own time. */
+  readonly timestampType: "CreateTime" | "LogAppendTime"
 }
 
 const noHeaders: ReadonlyArray<ConsumerRecord.Header> = []
@@ -30,10 +32,10 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
 
   /** `reader` stands after the record's length and attributes. The headers stay unread. */
-  constructor(batch: BatchContext, reader: VarintReader, time: "create" | "append") {
+  constructor(batch: BatchContext, reader: VarintReader) {
     this.#batch = batch
     const delta = reader.number()
-    this.#timestampDelta = time === "append" ? 0 : delta
+    this.#timestampDelta = batch.timestampType === "LogAppendTime" ? 0 : delta
     this.#offsetDelta = reader.number()
     this.#keyLength = reader.number()
     this.#keyAt = reader.at
@@ -58,6 +60,10 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
 
   get timestamp(): number {
     return this.#batch.baseTimestamp + this.#timestampDelta
+  }
+
+  get timestampType(): "CreateTime" | "LogAppendTime" {
+    return this.#batch.timestampType
   }
 
   get key(): Uint8Array | null {

@@ -143,14 +143,15 @@ export const readRecords = async (
     partition,
     bytes,
     baseOffset: batch.baseOffset,
-    baseTimestamp: appendTime ? batch.maxTimestamp : batch.baseTimestamp
+    baseTimestamp: appendTime ? batch.maxTimestamp : batch.baseTimestamp,
+    timestampType: appendTime ? "LogAppendTime" : "CreateTime"
   }
   const reader = new VarintReader(bytes, 0)
   for (let i = 0; i < batch.count; i++) {
     const length = reader.number()
     const end = reader.at + length
     reader.at += 1
-    const record = new FetchedRecord(context, reader, appendTime ? "append" : "create")
+    const record = new FetchedRecord(context, reader)
     reader.at = end
     if (batch.baseOffset >= from || record.offset >= from) target.push(record)
   }

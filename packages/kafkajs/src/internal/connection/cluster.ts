@@ -8,6 +8,8 @@ import { closeCluster, openCluster } from "./kafkajsCluster.ts"
 import type { SecuredOptions } from "./security.ts"
 
 export interface Cluster {
+  /** The id of the cluster; empty when it does not say. */
+  readonly id: string
   /** The node with this id; fails for -1, which is how metadata names a missing leader. */
   readonly node: (nodeId: number) => Effect.Effect<KafkaBroker, ClientFailure>
   /** A connected node; connects to one when there is none. */
@@ -85,6 +87,6 @@ export const connect = Effect.fnUntraced(function* (options: SecuredOptions, cli
     Effect.andThen(metadata([])),
     Effect.mapError((failed) => withHint(failed, options))
   )
-  const self: Cluster = { node, anyNode, metadata, allTopics, nodes, coordinator }
+  const self: Cluster = { id: pool.metadata.clusterId ?? "", node, anyNode, metadata, allTopics, nodes, coordinator }
   return self
 })

@@ -32,6 +32,7 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
   const subject = { operation: "commit", groupId, groupInstanceId: groupInstanceId ?? undefined }
   return {
     events,
+    clusterId: cluster.id,
     pause: (partitions) => Effect.sync(() => ownership.pause(partitions, performance.now())),
     resume: (partitions) =>
       Effect.sync(() => {

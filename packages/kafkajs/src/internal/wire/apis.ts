@@ -60,6 +60,7 @@ export interface Apis {
     readonly response: {
       readonly brokers: ReadonlyArray<{ readonly nodeId: number; readonly host: string; readonly port: number }>
       readonly controllerId: number
+      readonly clusterId?: string | null
       readonly topicMetadata: ReadonlyArray<TopicMetadata>
     }
   }

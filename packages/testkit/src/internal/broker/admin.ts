@@ -19,6 +19,7 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
       return topic ? handle(topic) : Effect.fail(new BrokerError.UnknownTopic({ topic: name }))
     })
   return {
+    clusterId: cluster.kernel.clusterId,
     createTopics: (requests) => call(() => settle(requests.map((request) => createTopic(cluster, request)))),
     deleteTopics: (names) => call(() => settle(names.map((name) => deleteTopic(cluster, name)))),
     createPartitions: (name, total) =>

@@ -124,6 +124,7 @@ const sessionPort = (
   events: Broker.ConsumerSession["events"]
 ): Broker.ConsumerSession => ({
   events,
+  clusterId: cluster.kernel.clusterId,
   pause: (partitions) => Effect.sync(() => session.pause(partitions)),
   resume: (partitions) => Effect.sync(() => session.resume(partitions)),
   seek: (partition, offset) => Effect.sync(() => session.seek(partition, offset)),

@@ -50,6 +50,7 @@ export interface Settings {
 }
 
 export interface Kernel {
+  readonly clusterId: string
   readonly settings: Settings
   readonly random: SeededRandom
   readonly topics: TopicRegistry
@@ -60,6 +61,11 @@ export interface Kernel {
   readonly journal: (entry: JournalEntry) => void
 }
 
+let clusters = 0
+
+/** As long as Kafka's, whatever the number, so that equal seeds give records of equal size. */
+const nextClusterId = (): string => `memory-${String(++clusters).padStart(15, "0")}`
+
 export const make = Effect.fnUntraced(function* (
   settings: Settings,
   seed: number,
@@ -69,6 +75,7 @@ export const make = Effect.fnUntraced(function* (
   const timers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(timers)()
   return {
+    clusterId: nextClusterId(),
     settings,
     random: makeRandom(seed),
     topics: new TopicRegistry(settings.topicDefaults),

@@ -19,6 +19,7 @@ export interface NewRecord {
   readonly value: Uint8Array | null
   readonly headers: ReadonlyArray<ConsumerRecord.Header>
   readonly timestamp: number
+  readonly timestampType?: Stored["timestampType"]
 }
 
 /** The producer's sequence number of the first record in a batch; the others follow. */
@@ -95,7 +96,8 @@ export class PartitionLog {
         timestamp: input.timestamp,
         key: input.key,
         value: input.value,
-        headers: input.headers
+        headers: input.headers,
+        ...(input.timestampType === undefined ? {} : { timestampType: input.timestampType })
       }
       this.records.push(record)
       if (mark) this.marks.set(record, mark)

@@ -84,7 +84,9 @@ const stored = (cluster: Cluster, topic: Topic, pending: PendingRecord, decision
     key: pending.key,
     value: decision.corrupt ? corrupted(pending.value, cluster) : pending.value,
     headers: pending.headers,
-    timestamp: appendTime ? cluster.kernel.nowMillis() : pending.timestamp
+    ...(appendTime
+      ? { timestamp: cluster.kernel.nowMillis(), timestampType: "LogAppendTime" }
+      : { timestamp: pending.timestamp })
   }
 }
 

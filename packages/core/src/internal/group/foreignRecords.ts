@@ -1,0 +1,73 @@
+/**
+ * Takes the records out of a fetched chunk that belong to another group: replays for it in the main topic (ruling 70), and its copies in a shared retry topic
+ * (ruling 71). They look like compacted records from then on: no delivery, no concurrency slot, no call of the circuit breaker, and the offset moves past them.
+ */
+import { Effect, type Scope } from "effect"
+import type { RecordChunk } from "../../Broker.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import { type ConsumerContext, reportSettled } from "../delivery/consumerContext.ts"
+import type { Partition } from "../partition/partition.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
+import { skipped } from "../record/deliveryResult.ts"
+import * as ReplayHeaders from "../record/replayHeaders.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+
+export interface ForeignRecords {
+  /** The chunk without the records of other groups; the same chunk when it has none. */
+  readonly without: (partition: Partition, chunk: RecordChunk) => RecordChunk
+}
+
+/** How often the numbers are reported. */
+const reportMillis = 60_000
+
+/** Records that were passed over since the last report. */
+interface PassedOver {
+  readonly topic: string
+  readonly owner: string
+  readonly kind: "replay" | "copy"
+  records: number
+}
+
+/** Reports once a minute, and when the scope closes, how many records were passed over; nothing when there were none. */
+export const make = Effect.fnUntraced(function* <R>(
+  context: ConsumerContext<R>
+): Effect.fn.Return<ForeignRecords, never, Scope.Scope> {
+  const { definition, replayReader, hub, consumer } = context
+  const counts = new Map<string, PassedOver>()
+  const of = { ...BindingKey.onEvent(definition), consumer }
+
+  const report = Effect.sync(() => {
+    for (const passedOver of counts.values()) hub.emit({ _tag: "ForeignRecordsPassedOver", ...of, ...passedOver })
+    counts.clear()
+  })
+  const count = (topic: string, owner: string, kind: PassedOver["kind"]): void => {
+    const key = `${topic}/${owner}`
+    const known = counts.get(key)
+    if (known === undefined) counts.set(key, { topic, owner, kind, records: 1 })
+    else known.records++
+  }
+  const ownerOf = (partition: Partition, record: ConsumerRecord): string | undefined => {
+    // A record without headers is the usual case.
+    if (record.headers.length === 0) return undefined
+    return partition.tier === undefined
+      ? ReplayHeaders.foreign(record, replayReader)
+      : CopyOwner.foreign(record, definition)
+  }
+  const isOurs = (partition: Partition) => (record: ConsumerRecord) => {
+    const owner = ownerOf(partition, record)
+    if (owner === undefined) return true
+    count(partition.topic, owner, partition.tier === undefined ? "replay" : "copy")
+    reportSettled(context, partition, record, skipped)
+    return false
+  }
+
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(reportMillis), report)))
+  yield* Effect.addFinalizer(() => report)
+  return {
+    without: (partition, chunk) => {
+      const { records } = chunk
+      const first = records.findIndex((record) => ownerOf(partition, record) !== undefined)
+      return first < 0 ? chunk : { ...chunk, records: records.filter(isOurs(partition)) }
+    }
+  }
+})

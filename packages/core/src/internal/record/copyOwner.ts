@@ -1,0 +1,48 @@
+/**
+ * The owner mark of a copy in a retry or dead letter topic: the group that published it, bound to the topic (ruling 71).
+ *
+ * The mark names no cluster and no time, so it survives mirrors and topics that stamp their own time. A mark that is missing, or that names another topic, was
+ * written by an older version, by another producer, or for another topic: it says nothing, and the copy belongs to the group that reads it.
+ */
+import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import * as Names from "./headerNames.ts"
+import * as HeaderValues from "./headerValues.ts"
+
+/** The groups whose copies are the binding's own: its group, and the former names that it takes over. */
+export interface Groups {
+  readonly groupId: string
+  readonly adopts: ReadonlyArray<string>
+}
+
+export const isOurs = ({ groupId, adopts }: Groups, group: string): boolean =>
+  group === groupId || adopts.includes(group)
+
+const encoder = new TextEncoder()
+
+/** The mark of each topic and group. A function of the user chooses dead letter topics, so the number is limited. */
+const marks = new Map<string, Header>()
+const mostMarks = 1_000
+
+/** The header for a copy that a group publishes to a topic. Never cut: a cut name would be another group's. */
+export const mark = (topic: string, groupId: string): Header => {
+  const value = `${topic}/${groupId}`
+  const known = marks.get(value)
+  if (known !== undefined) return known
+  const header = { key: Names.copyOwner, value: encoder.encode(value) }
+  if (marks.size < mostMarks) marks.set(value, header)
+  return header
+}
+
+/** The group that an intact mark names; undefined when there is no mark, or one for another topic. */
+export const of = ({ headers, topic }: Pick<ConsumerRecord, "headers" | "topic">): string | undefined => {
+  const value = HeaderValues.text(HeaderValues.last(headers, Names.copyOwner))
+  if (value === undefined || !value.startsWith(`${topic}/`)) return undefined
+  const group = value.slice(topic.length + 1)
+  return group === "" ? undefined : group
+}
+
+/** The group that owns the copy when that is another one; undefined for a copy of ours. */
+export const foreign = (record: Pick<ConsumerRecord, "headers" | "topic">, groups: Groups): string | undefined => {
+  const owner = of(record)
+  return owner === undefined || isOurs(groups, owner) ? undefined : owner
+}
