@@ -110,7 +110,7 @@ KafkaSuite.shared("stopping", (bootstrap) => {
         const app = yield* Bus.start(binding(name, seen, stuck, { shutdownTimeout: "1 second" }))
         yield* Bus.until("it is stuck", () => seen.started.length === 2)
         assert.isBelow(yield* timed(app.close), 12_000)
-        assert.strictEqual(app.log.filter(({ message }) => message.includes("end of the drain")).length, 1)
+        assert.strictEqual(app.log.filter(({ message }) => message.includes("Drain timed out")).length, 1)
         assert.deepStrictEqual(Array.from(yield* Bus.committed(name, name)), [[0, 1n]])
         yield* groupIsEmpty(name)
 
