@@ -96,7 +96,7 @@ const readerOf = (
   longs: AvroTypes.Longs
 ): Reader =>
   Result.getOrElse(
-    Result.try(() => AvroTypes.decoder(AvroTypes.make(registered, longs), own)),
+    Result.try(() => AvroTypes.decoder(AvroTypes.makeWriter(registered, longs), own)),
     (thrown) => () => {
       throw new Error(`schema ${registered.id} cannot be used: ${messageOf(thrown)}`)
     }

@@ -1,5 +1,7 @@
 /** Avro types of `avsc`. Values and schemas that do not fit are thrown, with a message that says where. */
 import avro from "avsc"
+import { Predicate } from "effect"
+import * as Resolution from "./resolution.ts"
 
 export type Type = avro.Type
 
@@ -15,23 +17,48 @@ export interface Source {
 }
 
 /** Throws when the text is no Avro schema. */
-export const make = ({ schema, references }: Source, longs: Longs): avro.Type => {
+export const make = (source: Source, longs: Longs): avro.Type => parse(source, longs, (schema) => schema)
+
+/**
+ * The type of a schema that values were written with. Its defaults are ignored, because reading does not use them: registries accept schemas whose
+ * defaults do not match their types, and Java's Avro reads such values. Throws when the text is no Avro schema.
+ */
+export const makeWriter = (source: Source, longs: Longs): avro.Type => parse(source, longs, withoutDefaults)
+
+const parse = ({ schema, references }: Source, longs: Longs, prepare: (schema: unknown) => unknown): avro.Type => {
   // Names come from outside, so the registry has no prototype whose members they could hit.
   const registry: Record<string, avro.Type> = Object.assign(
     Object.create(null),
     longs === "bigint" ? { long: bigintLong } : undefined
   )
-  const parse = (text: string) => avro.Type.forSchema(JSON.parse(text), { registry, omitRecordMethods: true })
-  for (const each of references) parse(each)
-  return parse(schema)
+  const typeOf = (text: string) =>
+    avro.Type.forSchema(prepare(JSON.parse(text)) as avro.Schema, { registry, omitRecordMethods: true })
+  for (const each of references) typeOf(each)
+  return typeOf(schema)
+}
+
+/** The schema without the defaults of its fields. */
+const withoutDefaults = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(withoutDefaults)
+  if (!Predicate.isObject(schema)) return schema
+  const parts = Object.entries(schema).map(([key, value]) => {
+    if (key === "type" || key === "items" || key === "values") return [key, withoutDefaults(value)]
+    return [key, key === "fields" && Array.isArray(value) ? value.map(fieldWithoutDefault) : value]
+  })
+  return Object.fromEntries(parts)
+}
+
+const fieldWithoutDefault = (field: unknown): unknown => {
+  if (!Predicate.isObject(field)) return field
+  const { default: _, ...rest } = withoutDefaults(field) as { readonly default?: unknown }
+  return rest
 }
 
 /** Reads values that were written as `writer`, resolved to `reader` where there is one. Throws when the two are incompatible. */
 export const decoder = (writer: avro.Type, reader: avro.Type | undefined): ((body: Uint8Array) => unknown) => {
   if (reader === undefined) return (body) => writer.fromBuffer(bufferOf(body))
-  // Java's Avro matches records by their names without namespaces.
-  const resolver = reader.createResolver(writer, { ignoreNamespaces: true })
-  return (body) => reader.fromBuffer(bufferOf(body), resolver)
+  const decode = Resolution.decoderOf(writer, reader)
+  return (body) => decode(bufferOf(body))
 }
 
 /** Throws when the value does not fit the type. */
