@@ -95,6 +95,33 @@ describe("a Prometheus scrape", () => {
     })
   )
 
+  it("ERR-13 the lag rules put each topic of the strategy into its class, with its limits", () => {
+    const limits = (topic: string) =>
+      rules.flatMap(({ title, query }) => {
+        const [, operator, pattern, limit] = /kafka_consumer_lag\{topic(=~|!~)"([^"]*)"\}\) > (\d+)/.exec(query) ?? []
+        if (pattern === undefined) return []
+        // Prometheus anchors a pattern at both ends.
+        const matches = new RegExp(`^(?:${pattern})$`).test(topic)
+        return matches === (operator === "=~") ? [`${title} ${limit}`] : []
+      })
+    const financial = ["EventBusFinancialLagWarning 100", "EventBusFinancialLagCritical 1000"]
+    const notification = ["EventBusNotificationLagWarning 500", "EventBusNotificationLagCritical 5000"]
+    const other = ["EventBusLagWarning 1000", "EventBusLagCritical 10000"]
+    for (const topic of ["escrow.commands", "escrow.confirmations", "escrow.commands.retry-1", "payouts"]) {
+      assert.deepStrictEqual(limits(topic), financial, topic)
+    }
+    assert.deepStrictEqual(limits("notifications.outbox"), notification)
+    for (const topic of [
+      "deal.events",
+      "delivery.commands",
+      "delivery.results",
+      "deal.deadlines",
+      "reconciliation.triggers"
+    ]) {
+      assert.deepStrictEqual(limits(topic), other, topic)
+    }
+  })
+
   it("a query for an unknown metric fails", () => {
     const exposed = parse('a_total{x="1"} 1\nb 2\n')
     assert.deepStrictEqual(missing("sum by (x) (rate(a_total[5m])) > 3", exposed), [])
