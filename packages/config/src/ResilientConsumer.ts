@@ -84,7 +84,7 @@ const root = "KafkaConsumer"
 const shape = Shape.make(KafkaConsumer.ast)
 const decodeKeys = decoder(KafkaConsumer)
 
-/** Reads a file: JSON when its name ends with `.json`, otherwise YAML. Sections beside `KafkaConsumer` are ignored. Fails with `ConfigurationValidation`. */
+/** Reads a file: JSON, with comments and trailing commas allowed, when its name ends with `.json`, otherwise YAML. Sections beside `KafkaConsumer` are ignored. Fails with `ConfigurationValidation`. */
 export const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<ResilientConsumer, EventBusError.ConfigurationValidation> {
@@ -103,17 +103,17 @@ export const load = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads a text with the root `KafkaConsumer`. `format` defaults to json; `file` names the text in issues and defaults to the format. Fails with
- * `ConfigurationValidation`.
+ * Reads a text with the root `KafkaConsumer`. `format` defaults to json, in which comments and trailing commas are allowed, as in .NET. `file` names the
+ * text in issues and defaults to the format. Fails with `ConfigurationValidation`.
  */
 export const parse = (
   content: string,
-  options: { readonly format?: Texts.Format; readonly file?: string } = {}
+  options: { readonly format?: "json" | "yaml"; readonly file?: string } = {}
 ): Read =>
   Effect.suspend(() => {
     const { format = "json", file = format } = options
     const issues = Issues.make()
-    const tree = Texts.parse(content, file, format, issues)
+    const tree = Texts.parse(content, file, format === "json" ? "json-with-comments" : "yaml", issues)
     const below = Node.child(tree, root)
     if (tree !== undefined && below === undefined) {
       issues.add([root], "nothing", `a section ${root} at the top of the file`, Node.sourceLocation(tree))

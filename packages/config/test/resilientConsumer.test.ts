@@ -151,6 +151,54 @@ describe("the configuration of a result-based consumer", () => {
     })
   )
 
+  it.effect("RES-07 an appsettings.json with comments and trailing commas loads as .NET reads it", () =>
+    Effect.gen(function* () {
+      const path = yield* file(`\uFEFF// orders, see the "wiki"
+{
+  /* all consumers: [{,}] */
+  "Logging": { "LogLevel": { "Default": "Information", }, }, // ,
+  "KafkaConsumer": {
+    "TopicName": "orders", // the topic, "quoted"
+    "GroupId": "order//processor /* not a comment */",
+    "BootstrapServers": "localhost:9092" /* local */,
+    "RetryPolicy": { "Delay": 5000, "RetryAttempts": 2, },
+  },
+}
+`)
+      const { bindings } = yield* ResilientConsumer.load(path)
+      assert.strictEqual(bindings[0]?.topic, "orders")
+      assert.strictEqual(bindings[0]?.groupId, "order//processor /* not a comment */")
+      assert.strictEqual(bindings[0]?.retry.tiers.length, 2)
+    })
+  )
+
+  it.effect(
+    "RES-07 a mistake in a commented file has its line and column; a missing or doubled comma stays a mistake",
+    () =>
+      Effect.gen(function* () {
+        const commented = `{ // one
+  "KafkaConsumer": { /* two
+    three */ "TopicName": "a b", "GroupId": "g", "BootstrapServers": "k:9092", } }`
+        const refused = yield* Effect.flip(ResilientConsumer.parse(commented))
+        assert.deepStrictEqual(
+          refused.issues.map(({ at }) => [at?.line, at?.column]),
+          [[3, 27]]
+        )
+        for (const text of [
+          '{ "KafkaConsumer": {,} }',
+          '{ "a": 1,, "b": 2 }',
+          '{ "a": 1 "b": 2 }',
+          "{ /* open",
+          "{} /* open",
+          "{} /*/",
+          "{ / }"
+        ]) {
+          const { message } = yield* Effect.flip(ResilientConsumer.parse(text))
+          assert.include(message, "something that is not JSON", text)
+        }
+      })
+  )
+
   it.effect("RES-07 a file that is missing or not JSON is refused with its name", () =>
     Effect.gen(function* () {
       const missing = yield* Effect.flip(ResilientConsumer.load("/nowhere/appsettings.json"))

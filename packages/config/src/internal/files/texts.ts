@@ -3,9 +3,11 @@
  */
 import type { Issues } from "../tree/issues.ts"
 import * as Node from "../tree/node.ts"
+import { toPlainJson } from "./jsonWithComments.ts"
 import * as Yaml from "./yaml.ts"
 
-export type Format = "yaml" | "json"
+/** `json-with-comments`: JSON with comments and trailing commas, as .NET reads `appsettings.json`. */
+export type Format = "yaml" | "json" | "json-with-comments"
 
 /** Size limit of a file in bytes: more than a thousand bindings with every key. */
 export const maxBytes = 4 * 1024 * 1024
@@ -34,12 +36,13 @@ export const decode = (bytes: Uint8Array, file: string, issues: Issues): string 
 /** Parses a text; undefined when it is malformed. */
 export const parse = (text: string, file: string, format: Format, issues: Issues): Node.Node | undefined => {
   // The byte order mark is not a part of the text.
-  const source = { name: file, text: text.startsWith("\uFEFF") ? text.slice(1) : text }
+  const withoutMark = text.startsWith("\uFEFF") ? text.slice(1) : text
+  const source = { name: file, text: format === "json-with-comments" ? toPlainJson(withoutMark) : withoutMark }
   if (text.length > maxBytes) {
     issues.unreadable(`a text of ${text.length} characters`, `at most ${maxBytes}`, { file })
     return undefined
   }
-  const mistake = format === "json" ? jsonMistake(source.text) : undefined
+  const mistake = format === "yaml" ? undefined : jsonMistake(source.text)
   if (mistake !== undefined) {
     const { offset } = mistake
     const location = offset === undefined ? { file } : Node.sourceLocation({ source, offset })
