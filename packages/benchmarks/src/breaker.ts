@@ -49,6 +49,7 @@ export const breaker = make({
     "open: 20 times open for 200 ms; from the end of that to the first call that is let through"
   ],
   parameters: { calls: 5_000_000, openings: 20 },
+  smoke: { calls: 10_000, openings: 2 },
   participants: {
     closed: { topic, role: ({ parameters }) => closed(parameters) },
     open: { topic, role: ({ parameters }) => opened(parameters) }

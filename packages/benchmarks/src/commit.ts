@@ -36,6 +36,7 @@ export const commit = make({
     "MANUAL_IMMEDIATE: one commit serves all partitions that wait; kafkajs: eachMessage, 6 partitions concurrently, autoCommit off, commitOffsets per message"
   ],
   parameters: { records: 30_000, bytes: 200 },
+  smoke: { records: 60 },
   participants: {
     MANUAL_IMMEDIATE: consumer((round, arrivals) => {
       const { topic, groupId } = round

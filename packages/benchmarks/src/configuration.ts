@@ -83,6 +83,7 @@ export const configuration = make({
     "first: the first file of a process; again: the same file ten times more"
   ],
   parameters: { bindings: 500, again: 10 },
+  smoke: { bindings: 5, again: 1 },
   participants: {
     short: { topic, role: ({ parameters }) => load(short)(parameters) },
     long: { topic, role: ({ parameters }) => load(long)(parameters) }

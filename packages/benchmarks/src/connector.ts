@@ -71,6 +71,7 @@ export const connector = make({
     "first: until all are assigned, their retry topics made meanwhile; again: the same when these exist; idle: over 20 s (--seconds), CPU time of all threads per binding"
   ],
   parameters: { bindings: 50, tiers: 3, seconds: 20 },
+  smoke: { bindings: 2, tiers: 1, seconds: 1 },
   rounds: 1,
   participants: { bindings: participant },
   measures: [

@@ -41,6 +41,7 @@ export const consume = make({
     "kafkajs: partitionsConsumedConcurrently 6, its default commits (after each batch); fetches as ours"
   ],
   parameters: { records: 400_000, bytes: 200 },
+  smoke: { records: 600 },
   participants: {
     record: consumer((round, arrivals) =>
       runBindings(round, [

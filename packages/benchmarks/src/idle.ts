@@ -1,5 +1,5 @@
 /** The cost of connected consumers while nothing happens. */
-import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, medianAtMost, type Participant, type Round, type TopicPlan } from "./harness/Benchmark.ts"
@@ -35,6 +35,7 @@ export const idle = make({
     "fetches wait 100 ms at the broker on both sides"
   ],
   parameters: { consumers: 10, seconds: 20 },
+  smoke: { consumers: 2, seconds: 1 },
   participants: {
     binding: participant((round, all) =>
       runBindings(
@@ -42,7 +43,8 @@ export const idle = make({
         all.map((arrivals, index) =>
           Binding.make(`idle-${index}`, {
             ...{ topic: round.topic, groupId: `${round.groupId}-${index}`, value: Serde.bytes },
-            retry: RetryPolicy.blocking(),
+            // All groups read one topic, so each needs its own dead letter topic.
+            ...{ naming: TopicName.perGroup, retry: RetryPolicy.blocking() },
             handler: ({ value }) => Effect.sync(() => arrivals.add(value))
           })
         )

@@ -44,6 +44,7 @@ export const keys = make({
     "sequential: processingOrder partition, the first 200 records; 16 and 64: processingOrder key with that maxInFlight; the ratio's ideal is 16 and 64"
   ],
   parameters: { records: 2_000, warmup: 2_000, sequential: 200, keys: 1_000, handlerMillis: 10, bytes: 200 },
+  smoke: { records: 20, warmup: 20, sequential: 5, keys: 10 },
   participants: {
     "16": consumer({ processingOrder: "key", maxInFlight: 16 }),
     "64": consumer({ processingOrder: "key", maxInFlight: 64 }),

@@ -87,6 +87,7 @@ export const latency = make({
     "the publisher is a bare kafkajs producer in its own process, on all sides; consumers fetch alike (see consume)"
   ],
   parameters: { rate: 500, seconds: 10, warmup: 3, bytes: 200 },
+  smoke: { rate: 50, seconds: 1, warmup: 1 },
   helpers: { publisher },
   participants: {
     MANUAL: binding("MANUAL"),

@@ -144,6 +144,7 @@ export const memory = make({
     flowing: 5_000_000,
     flowingBytes: 200
   },
+  smoke: { waiting: 600, waitingBytes: 10, handlerMillis: 1, firstSeconds: 2, lastSeconds: 3, flowing: 600 },
   rounds: 1,
   helpers: { publisher, "fill 1000": fillingTier(1_000), "fill 100000": fillingTier(100_000) },
   participants: {

@@ -79,6 +79,7 @@ export const observed = make({
     "each process reads the topic five times (--times), and measures the last"
   ],
   parameters: { records: 400_000, bytes: 200, times: 5 },
+  smoke: { records: 600, times: 1 },
   rounds: 5,
   participants: {
     off: consumer((effect) => Effect.provideService(effect, Metrics.Enabled, false)),

@@ -73,6 +73,7 @@ export const outbox = make({
     "latency: from the COMMIT being sent to the listener, 200 events/s for 5 s; write: a second insert and an event, beside one insert, per transaction"
   ],
   parameters: { rows: 100_000, perSecond: 200, seconds: 5, warmup: 1, transactions: 4000, doneRows: 1_000_000 },
+  smoke: { rows: 500, perSecond: 20, seconds: 1, transactions: 20, doneRows: 1_000 },
   helpers: { relay: Latency.relay },
   participants: {
     "bare lock and mark": drain(postgres, () => Bare.lockAndMark),

@@ -19,6 +19,7 @@ export const outboxBloat = make({
     "kept: DONE rows are purged after 30 s; packed: the same rows without a hole; HOT: updates that no index noticed"
   ],
   parameters: { perSecond: 500, seconds: 150 },
+  smoke: { perSecond: 20, seconds: 4 },
   rounds: 1,
   participants: { table: { topic: { lifetime: "run", partitions: 1 }, role: growth } },
   measures: Object.entries(shapes).flatMap(([shape, what]) =>

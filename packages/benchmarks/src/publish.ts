@@ -94,6 +94,7 @@ export const publish = make({
     "batch: Producer.sendAll of 500, one after the other; kafkajs batches: send of 500"
   ],
   parameters: { singles: 30_000, batched: 300_000, warmup: 2_000, concurrency: 50, batch: 500, bytes: 200 },
+  smoke: { singles: 20, batched: 200, warmup: 10, concurrency: 5, batch: 50 },
   participants: {
     single: participant("single", ours),
     "kafkajs send": participant("single", bare),

@@ -85,7 +85,7 @@ const group = (helper: string): Participant<Parameters> => ({
   topic,
   role: Effect.fnUntraced(function* ({ brokers, topic, groupId, parameters, start }) {
     const residents = [yield* start(helper), yield* start(helper)]
-    yield* Effect.forEach(residents, ({ begun }) => begun)
+    yield* Effect.forEach(residents, ({ begun }) => Effect.timeout(begun, "1 minute"))
     const visits: Array<Samples> = []
     for (let visit = 0; visit < 2; visit++) {
       yield* Effect.sleep(parameters.awayMillis)
@@ -153,6 +153,8 @@ export const rebalance = make({
     sessionMillis: 6_000,
     heartbeatMillis: 500
   },
+  // The load must outlast both visits.
+  smoke: { records: 6_000, handlerMillis: 20, awayMillis: 100, presentMillis: 200 },
   helpers: { bindingMember, kafkaJsMember },
   participants: { binding: group("bindingMember"), kafkajs: group("kafkaJsMember") },
   measures: [

@@ -206,6 +206,7 @@ export const tiers = make({
     "kafkajs, same headers: send of 500 records that are as large as the dead letters, with as many headers: nothing is read, and nothing fails"
   ],
   parameters: { records: 200_000, burst: 10_000, letters: 300_000, every: 20, bytes: 200 },
+  smoke: { records: 600, burst: 60, letters: 60 },
   participants: {
     clean: retrying(
       ({ records }) => records,

@@ -99,6 +99,8 @@ export interface Options<P extends Parameters> {
   readonly header: ReadonlyArray<string>
   /** Parameters with their defaults. */
   readonly parameters: P
+  /** Parameters of a smoke test: a load so small that the run only shows whether every participant still works. */
+  readonly smoke: Partial<P>
   /** Number of rounds. Default 3. */
   readonly rounds?: number
   readonly participants: Readonly<Record<string, Participant<P>>>
@@ -118,7 +120,9 @@ export class ProcessFailed extends Schema.TaggedError<ProcessFailed>()("ProcessF
 }
 
 /** A benchmark without the type of its parameters, as the harness runs it. */
-export interface Benchmark extends Omit<Options<Parameters>, "participants" | "helpers"> {
+export interface Benchmark extends Omit<Options<Parameters>, "participants" | "helpers" | "smoke"> {
+  /** Parameters of a smoke test. */
+  readonly smoke: Parameters
   readonly participants: ReadonlyMap<string, { readonly topic: TopicPlan<Parameters> }>
   /** The role of a process by its name; undefined for an unknown name. */
   readonly role: (
@@ -127,7 +131,7 @@ export interface Benchmark extends Omit<Options<Parameters>, "participants" | "h
 }
 
 export const make = <P extends Parameters>(options: Options<P>): Benchmark => {
-  const { participants, helpers = {}, ...rest } = options
+  const { participants, helpers = {}, smoke, ...rest } = options
   const effective = (overrides: Parameters): P => ({ ...options.parameters, ...overrides })
   const erase = (topic: TopicPlan<P>): TopicPlan<Parameters> => {
     const { content, ...plan } = topic
@@ -141,6 +145,7 @@ export const make = <P extends Parameters>(options: Options<P>): Benchmark => {
   }
   return {
     ...rest,
+    smoke: smoke as Parameters,
     participants: new Map(Object.entries(participants).map(([name, { topic }]) => [name, { topic: planOf(topic) }])),
     role: (name) => {
       const role = participants[name]?.role ?? helpers[name]

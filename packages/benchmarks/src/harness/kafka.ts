@@ -88,13 +88,17 @@ export const numbered = (number: number, bytes: number): Buffer => {
 export const numberOf = (value: Uint8Array): number =>
   ((value[0]! << 24) | (value[1]! << 16) | (value[2]! << 8) | value[3]!) >>> 0
 
+/** Idempotent: a broker may refuse some partitions of a new topic, and kafkajs then repeats the whole request. */
+const filler = (brokers: ReadonlyArray<string>) =>
+  client(brokers).producer({ idempotent: true, maxInFlightRequests: 1 })
+
 const maxBatchBytes = 750_000
 const maxSendBytes = 4_000_000
 
 /** Writes the content of a topic in large batches, with partitions in rotation unless the content has keys. */
 export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
   Effect.promise(async () => {
-    const producer = client(brokers).producer()
+    const producer = filler(brokers)
     await producer.connect()
     // One send has a batch for each partition, and a batch must fit into max.message.bytes.
     const batch = Math.ceil(
@@ -116,7 +120,7 @@ export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: 
 /** Writes records into a retry topic, all of them published at this moment. */
 export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
   Effect.promise(async () => {
-    const producer = client(brokers).producer()
+    const producer = filler(brokers)
     await producer.connect()
     const headers = { "x-eventbus-retry-timestamp": String(Date.now()), "x-eventbus-retry-tier": "1" }
     const batch = 2_000

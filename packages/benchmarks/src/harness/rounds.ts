@@ -1,12 +1,12 @@
 /** Runs a benchmark round by round, and turns its samples into measurements. */
 import { randomBytes } from "node:crypto"
-import type { RealKafkaError } from "@eventbus/kafka-runner"
 import { Effect, Scope } from "effect"
 import type { Benchmark, Measure, Parameters, ProcessFailed, Samples, Target, TopicPlan } from "./Benchmark.ts"
 import * as Kafka from "./kafka.ts"
 import * as Processes from "./processes.ts"
 
 export interface RunOptions {
+  readonly brokers: ReadonlyArray<string>
   /** Options of a run. */
   readonly rounds: number
   readonly overrides: Parameters
@@ -38,64 +38,59 @@ export interface Judged {
 type Results = ReadonlyMap<string, ReadonlyArray<Samples>>
 
 /** Fails when a round fails, since a figure must not be paid for with a lost record. */
-export const run: (
-  benchmark: Benchmark,
-  options: RunOptions
-) => Effect.Effect<ReadonlyArray<Judged>, ProcessFailed | RealKafkaError.RealKafkaError> = Effect.fnUntraced(function* (
-  benchmark,
-  options
-) {
-  const brokers = yield* Kafka.brokers
-  const runName = `bench-${benchmark.name}-${randomBytes(4).toString("hex")}`
-  const kept = new Map<TopicPlan<Parameters>, string>()
-  let made = 0
+export const run: (benchmark: Benchmark, options: RunOptions) => Effect.Effect<ReadonlyArray<Judged>, ProcessFailed> =
+  Effect.fnUntraced(function* (benchmark, options) {
+    const { brokers } = options
+    const runName = `bench-${benchmark.name}-${randomBytes(4).toString("hex")}`
+    const kept = new Map<TopicPlan<Parameters>, string>()
+    let made = 0
 
-  const makeTopic = Effect.fnUntraced(function* (plan: TopicPlan<Parameters>) {
-    const topic = `${runName}-${++made}`
-    const content = plan.content?.(options.overrides)
-    yield* Effect.acquireRelease(Kafka.createTopic(brokers, topic, plan.partitions), () =>
-      Kafka.deleteTopic(brokers, topic)
-    )
-    if (content !== undefined) {
-      options.log(`writing ${content.records} records of ${content.bytes} bytes`)
-      yield* Kafka.fill(brokers, topic, plan.partitions, content)
-    }
-    return topic
-  })
-
-  const scope = yield* Effect.scope
-  const topicOf = (plan: TopicPlan<Parameters>) =>
-    Effect.gen(function* () {
-      if (plan.lifetime === "round") return yield* makeTopic(plan)
-      const topic = kept.get(plan) ?? (yield* Effect.provideService(makeTopic(plan), Scope.Scope, scope))
-      kept.set(plan, topic)
+    const makeTopic = Effect.fnUntraced(function* (plan: TopicPlan<Parameters>) {
+      const topic = `${runName}-${++made}`
+      const content = plan.content?.(options.overrides)
+      yield* Effect.acquireRelease(Kafka.createTopic(brokers, topic, plan.partitions), () =>
+        Kafka.deleteTopic(brokers, topic)
+      )
+      if (content !== undefined) {
+        options.log(`writing ${content.records} records of ${content.bytes} bytes`)
+        yield* Kafka.fill(brokers, topic, plan.partitions, content)
+      }
       return topic
     })
 
-  const runRound = (name: string, plan: TopicPlan<Parameters>, round: number) =>
-    Effect.gen(function* () {
-      const topic = yield* topicOf(plan)
-      const groupId = `${runName}-${name.replaceAll(" ", "-")}-${round}`
-      const input = { brokers, topic, groupId, overrides: options.overrides }
-      const { samples } = yield* Processes.start(benchmark.name, name, input, options.profileFolder)
-      return yield* samples
-    }).pipe(Effect.scoped)
+    const scope = yield* Effect.scope
+    const topicOf = (plan: TopicPlan<Parameters>) =>
+      Effect.gen(function* () {
+        if (plan.lifetime === "round") return yield* makeTopic(plan)
+        const topic = kept.get(plan) ?? (yield* Effect.provideService(makeTopic(plan), Scope.Scope, scope))
+        kept.set(plan, topic)
+        return topic
+      })
 
-  const results = new Map<string, Array<Samples>>()
-  const participants = [...benchmark.participants].filter(
-    ([name]) => options.only.length === 0 || options.only.includes(name)
-  )
-  for (let round = 0; round < options.rounds; round++) {
-    // The first participant changes from round to round.
-    const first = round % Math.max(1, participants.length)
-    for (const [name, { topic }] of [...participants.slice(first), ...participants.slice(0, first)]) {
-      const samples = yield* runRound(name, topic, round)
-      results.set(name, [...(results.get(name) ?? []), samples])
-      options.log(`round ${round + 1} of ${options.rounds}: ${name} ${describeSamples(samples)}`)
+    const runRound = (name: string, plan: TopicPlan<Parameters>, round: number) =>
+      Effect.gen(function* () {
+        const topic = yield* topicOf(plan)
+        const groupId = `${runName}-${name.replaceAll(" ", "-")}-${round}`
+        const input = { brokers, topic, groupId, overrides: options.overrides }
+        const { samples } = yield* Processes.start(benchmark.name, name, input, options.profileFolder)
+        return yield* samples
+      }).pipe(Effect.scoped)
+
+    const results = new Map<string, Array<Samples>>()
+    const participants = [...benchmark.participants].filter(
+      ([name]) => options.only.length === 0 || options.only.includes(name)
+    )
+    for (let round = 0; round < options.rounds; round++) {
+      // The first participant changes from round to round.
+      const first = round % Math.max(1, participants.length)
+      for (const [name, { topic }] of [...participants.slice(first), ...participants.slice(0, first)]) {
+        const samples = yield* runRound(name, topic, round)
+        results.set(name, [...(results.get(name) ?? []), samples])
+        options.log(`round ${round + 1} of ${options.rounds}: ${name} ${describeSamples(samples)}`)
+      }
     }
-  }
-  return measure(benchmark, results)
-}, Effect.scoped)
+    return measure(benchmark, results)
+  }, Effect.scoped)
 
 const describeSamples = (samples: Samples): string =>
   Object.entries(samples)
