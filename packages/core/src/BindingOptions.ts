@@ -60,7 +60,10 @@ export interface Settings<K, V> {
   readonly maxPartitionFetchBytes?: number
   /** True sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default false. */
   readonly staticMembership?: boolean
-  /** Kafka: `auto.offset.reset`: where a group without a committed offset starts. An offset that is out of range always resumes at the earliest. Default `earliest`. */
+  /**
+   * Kafka: `auto.offset.reset`: where a partition starts that the group has no committed offset of. `latest` means: from when the group first read the topic, also in
+   * partitions that are added later (ruling 85). An offset that is out of range always resumes at the earliest. Default `earliest`.
+   */
   readonly autoOffsetReset?: "earliest" | "latest"
   /** Kafka: `isolation.level`. Default `read_committed`. */
   readonly isolationLevel?: "read_committed" | "read_uncommitted"

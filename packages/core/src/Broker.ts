@@ -64,6 +64,14 @@ export interface AssignedPartition extends TopicPartition {
   readonly logEnd: bigint
 }
 
+/** A committed offset of a group, exactly as the broker keeps it. */
+export interface CommittedOffset extends TopicPartition {
+  /** May be negative or outside the log. */
+  readonly offset: bigint
+  /** The text that was committed beside it; empty when there is none. */
+  readonly metadata: string
+}
+
 /** Records of one partition, in offset order, as fetched. */
 export interface RecordChunk extends TopicPartition {
   /** The generation in which the partition was assigned. */
@@ -81,7 +89,7 @@ export interface RecordChunk extends TopicPartition {
 /**
  * The events of a session, in the order in which they happened.
  *
- * - `Assigned`: partitions that are new to this session. Nothing is fetched from them until `seek` gives a position.
+ * - `Assigned`: partitions that are new to this session, and what the group has committed in their topics. Nothing is fetched from them until `seek` gives a position.
  *   A partition that stays over a rebalance is not mentioned: it goes on without a repeated or missing record. The first one says that the session has become
  *   a member of its group, and names none where it got none.
  * - `Revoked`: partitions to give up. Nothing more arrives for them. They still belong to this session (commits are accepted)
@@ -92,7 +100,15 @@ export interface RecordChunk extends TopicPartition {
  * - `OutOfRange`: the position does not exist (retention or `deleteRecords` overtook it). Nothing is fetched from the partition until `seek`.
  */
 export type ConsumerEvent =
-  | { readonly _tag: "Assigned"; readonly generation: number; readonly partitions: ReadonlyArray<AssignedPartition> }
+  | {
+      readonly _tag: "Assigned"
+      /** The generation of the assignment. */
+      readonly generation: number
+      /** The new partitions. */
+      readonly partitions: ReadonlyArray<AssignedPartition>
+      /** All that the group has committed in the topics of these partitions at that moment, by whichever member. */
+      readonly commits: ReadonlyArray<CommittedOffset>
+    }
   | {
       readonly _tag: "Revoked"
       /** The generation of the assignment. */
@@ -205,7 +221,7 @@ export interface Transaction extends Producer {
   /** Commits offsets of a group within the transaction. */
   readonly sendOffsets: (
     groupId: string,
-    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint }>
+    offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
   ) => Effect.Effect<void, BrokerError>
 }
 

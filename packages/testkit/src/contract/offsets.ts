@@ -25,6 +25,38 @@ export const offsets: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "ruling 85: an assignment comes with all that the group has committed in its topics, metadata included",
+    run: Effect.gen(function* () {
+      const name = yield* topic(3)
+      const groupId = unique("group")
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const first = yield* join({ groupId, topics: [name] })
+          yield* first.owns(3)
+          assert.deepStrictEqual(
+            first.of("Assigned").flatMap(({ commits }) => commits),
+            []
+          )
+          const { generation } = first.own(name, 0)
+          yield* first.session.commit([
+            { topic: name, partition: 0, generation, offset: 7n, metadata: "first-read=1" },
+            { topic: name, partition: 2, generation, offset: 9n }
+          ])
+        })
+      )
+      const second = yield* join({ groupId, topics: [name], onAssigned: "wait" })
+      yield* second.owns(3)
+      const [assigned] = second.of("Assigned").filter(({ partitions }) => partitions.length > 0)
+      assert.deepStrictEqual(
+        Array.from(assigned?.commits ?? []).sort((a, b) => a.partition - b.partition),
+        [
+          { topic: name, partition: 0, offset: 7n, metadata: "first-read=1" },
+          { topic: name, partition: 2, offset: 9n, metadata: "" }
+        ]
+      )
+    })
+  },
+  {
     title: "several partitions are committed in one request",
     run: Effect.gen(function* () {
       const name = yield* topic(2)

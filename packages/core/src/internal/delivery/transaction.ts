@@ -169,7 +169,8 @@ export const refusesRecord = (error: BrokerError): boolean =>
   error._tag === "InvalidTopic" ||
   error._tag === "AuthorizationFailed"
 
-export const sendOffset = <R>(run: Run<R>, transaction: Transaction, offset: bigint) =>
-  transaction.sendOffsets(run.context.groupId, [
-    { topic: run.partition.topic, partition: run.partition.partition, offset }
-  ])
+export const sendOffset = <R>({ context, partition }: Run<R>, transaction: Transaction, offset: bigint) => {
+  const { topic, partition: number, metadata } = partition
+  const at = { topic, partition: number, offset }
+  return transaction.sendOffsets(context.groupId, [metadata === undefined ? at : { ...at, metadata }])
+}

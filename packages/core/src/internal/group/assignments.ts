@@ -5,14 +5,16 @@
  * owner. Lost: the partition is interrupted and commits nothing. A partition that stays is not touched.
  */
 import { Effect, Fiber, Option, type Scope } from "effect"
-import type { AssignedPartition, ConsumerEvent, RecordChunk } from "../../Broker.ts"
+import type { ConsumerEvent, RecordChunk } from "../../Broker.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
+import * as Starts from "./starts.ts"
 
 export interface Assignments {
   readonly partitions: () => ReadonlyArray<Partition>
@@ -36,6 +38,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const services = yield* Effect.context<R>()
   const { context } = options
   const partitions: Running.RunningPartitions<R> = { options, services, running: new Map(), closing: new Map() }
+  const starts = Starts.make(partitions, scope)
   const entriesOf = (assigned: ReadonlyArray<TopicPartition>) =>
     assigned.flatMap((at) => Running.find(partitions, at) ?? [])
 
@@ -44,12 +47,12 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Fetched":
         return accept(partitions, event.chunk)
       case "Assigned":
-        return Effect.forEach(event.partitions, (assigned) => assign(partitions, event.generation, assigned), {
-          discard: true
-        })
+        return Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
       case "Revoked":
+        starts.forget(event.partitions)
         return revoke(partitions, entriesOf(event.partitions), event.release, scope)
       case "Lost":
+        starts.forget(event.partitions)
         return lose(partitions, entriesOf(event.partitions))
       case "OutOfRange":
         return reset(partitions, event)
@@ -69,12 +72,13 @@ export const make = Effect.fnUntraced(function* <R>(
     partitions: () => Running.list(partitions).map(({ partition }) => partition),
     react,
     drain: (limitMillis) =>
-      Effect.suspend(() =>
-        Effect.forEach(Running.list(partitions), (entry) => drain(context, entry, limitMillis), {
+      Effect.suspend(() => {
+        starts.forgetAll()
+        return Effect.forEach(Running.list(partitions), (entry) => drain(context, entry, limitMillis), {
           concurrency: "unbounded",
           discard: true
         })
-      )
+      })
   }
 })
 
@@ -83,20 +87,6 @@ const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk)
   if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
   const ours = partitions.options.foreignRecords.without(entry.partition, chunk)
   return entry.partition.offer(ours) ? entry.partition.syncFetch : Effect.void
-}
-
-const assign = <R>(partitions: Running.RunningPartitions<R>, generation: number, assigned: AssignedPartition) => {
-  const { context } = partitions.options
-  const { definition } = context
-  // A retry topic always starts at its earliest record: a copy may be published before the group reads the topic.
-  const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
-  const start = StartPosition.afterAssignment(assigned, isRetry ? "earliest" : definition.autoOffsetReset)
-  const { topic, partition, logEnd, committed = -1n } = assigned
-  const { position, anchored } = start
-  return Effect.andThen(
-    Running.open(partitions, { topic, partition, generation, position, anchored, committed, logEnd }),
-    reportGap(context, { ...assigned, generation }, start.gap)
-  )
 }
 
 /** Drains the partitions in the background, then releases them to their next owners. */
@@ -153,7 +143,17 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   yield* Running.close(partitions, entry)
   const { topic, partition, generation, logEnd } = event
   const { position, anchored } = start
-  yield* Running.open(partitions, { topic, partition, generation, position, anchored, committed: -1n, logEnd })
+  const { metadata } = entry.partition
+  yield* Running.open(partitions, {
+    topic,
+    partition,
+    generation,
+    position,
+    anchored,
+    committed: -1n,
+    metadata,
+    logEnd
+  })
 })
 
 /** A gap as a chunk without records: the position passes the gap once everything that was fetched before it is finished. */
@@ -187,12 +187,3 @@ const drain = Effect.fnUntraced(function* (
 /** The drain must end before the group takes the partition away. */
 const drainMillis = ({ shutdownTimeoutMillis, rebalanceTimeoutMillis }: BindingDefinition<unknown>): number =>
   Math.max(0, Math.min(shutdownTimeoutMillis, rebalanceTimeoutMillis - finalCommitMillis - 1_000))
-
-const reportGap = (
-  context: ConsumerContext<unknown>,
-  at: TopicPartition & { readonly generation: number },
-  gap: StartPosition.Gap | undefined
-) =>
-  Effect.sync(() => {
-    if (gap !== undefined) report(context, at, { _tag: "RecordsGone", ...gap })
-  })

@@ -63,6 +63,8 @@ export interface Start extends TopicPartition {
   readonly anchored: boolean
   /** -1 when the group has committed nothing. */
   readonly committed: bigint
+  /** Text that each commit of the partition carries. */
+  readonly metadata: string | undefined
   readonly logEnd: bigint
 }
 
@@ -109,9 +111,9 @@ const restart = Effect.fnUntraced(function* <R>(
   const entry = partitions.running.get(partition.key)
   if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
   yield* close(partitions, entry)
-  const { topic, partition: number, generation, committed, logEnd } = partition
-  const position = partition.position()
-  yield* open(partitions, { topic, partition: number, generation, position, anchored: true, committed, logEnd })
+  const { topic, partition: number, generation, committed, metadata, logEnd } = partition
+  const at = { topic, partition: number, generation, position: partition.position() }
+  yield* open(partitions, { ...at, anchored: true, committed, metadata, logEnd })
 })
 
 /**
@@ -163,14 +165,14 @@ const process = <R>(
 
 const makePartition = <R>(
   partitions: RunningPartitions<R>,
-  { topic, partition, generation, position, committed, logEnd }: Start
+  { topic, partition, generation, position, committed, metadata, logEnd }: Start
 ) => {
   const { context, session, onGuarded } = partitions.options
   const { definition } = context
   const isTransactional = definition.handler._tag === "Transactional"
   return Effect.map(
     Partition.make({
-      ...{ topic, partition, generation, position, logEnd, session, onGuarded },
+      ...{ topic, partition, generation, position, metadata, logEnd, session, onGuarded },
       tier: definition.tiers.ofTopic(topic),
       counters: context.metrics.countersOf({ topic, partition }),
       // A transaction commits its own offsets, so the committer must find nothing to commit.

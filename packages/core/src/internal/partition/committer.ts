@@ -13,6 +13,8 @@ import * as CommitWaiters from "./commitWaiters.ts"
 /** An assigned partition, as the committer needs it. */
 export interface Committable extends TopicPartition {
   readonly generation: number
+  /** Text that each commit of the partition carries. */
+  readonly metadata?: string | undefined
   /** The offset that may be committed now. */
   readonly position: () => bigint
   /** The offset that the broker is known to have. Written by the committer only. */
@@ -132,8 +134,9 @@ const batchOf = (partitions: Iterable<Committable>): Map<Committable, OffsetComm
   for (const partition of partitions) {
     const offset = partition.position()
     if (!partition.owned() || offset <= partition.committed) continue
-    const { topic, partition: number, generation } = partition
-    batch.set(partition, { topic, partition: number, generation, offset })
+    const { topic, partition: number, generation, metadata } = partition
+    const commit = { topic, partition: number, generation, offset }
+    batch.set(partition, metadata === undefined ? commit : { ...commit, metadata })
   }
   return batch
 }

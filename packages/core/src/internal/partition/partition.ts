@@ -32,6 +32,8 @@ export interface PartitionOptions {
   readonly position: bigint
   /** The committed offset of the group, as far as it is usable; -1 when there is none. */
   readonly committed: bigint
+  /** Text that each commit of the partition carries. */
+  readonly metadata?: string | undefined
   /** One past the last offset that can be read now. */
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
@@ -60,6 +62,7 @@ export class Partition implements Committable, StartGate {
   readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
+  readonly metadata: string | undefined
   committed: bigint
   /** Whether a record may start now: the partition is not stopping, and no pause holds its records. */
   open = true
@@ -102,6 +105,7 @@ export class Partition implements Committable, StartGate {
     this.tracker = OffsetTracker.make(options.position)
     this.counters = options.counters
     this.committed = options.committed
+    this.metadata = options.metadata
     this.logEnd = options.logEnd
     this.#options = options
     this.#queue = queue

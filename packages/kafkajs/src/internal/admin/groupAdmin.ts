@@ -16,8 +16,8 @@ const committedOffsets =
         const partitions = topics.flatMap((topic) => partitionsOf(metadata, topic))
         const committed = yield* fetchCommitted(yield* cluster.coordinator("group", groupId), groupId, partitions)
         return partitions.flatMap((target) => {
-          const offset = committed.get(ConsumerRecord.partitionKey(target.topic, target.partition))
-          return offset === undefined ? [] : [{ ...target, offset }]
+          const commit = committed.get(ConsumerRecord.partitionKey(target.topic, target.partition))
+          return commit === undefined ? [] : [{ ...target, offset: commit.offset }]
         })
       }),
       { operation: "describe", groupId, topic: topics.join(", ") }

@@ -1,5 +1,5 @@
 /** Committed offsets of a group, as its coordinator stores them. */
-import { ConsumerRecord } from "@eventbus/core"
+import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import { byTopic } from "../wire/byTopic.ts"
 import { check } from "../wire/clientFailure.ts"
@@ -12,7 +12,7 @@ export const fetchCommitted = Effect.fnUntraced(function* (
   groupId: string,
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
 ) {
-  const committed = new Map<string, bigint>()
+  const committed = new Map<string, Broker.CommittedOffset>()
   // An empty list of topics would mean all topics.
   if (partitions.length === 0) return committed
   const answer = yield* call(coordinator, "OffsetFetch", {
@@ -24,8 +24,10 @@ export const fetchCommitted = Effect.fnUntraced(function* (
     ...answer.responses.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode))
   )
   for (const { topic, partitions } of answer.responses) {
-    for (const { partition, offset } of partitions) {
-      if (offset !== "-1") committed.set(ConsumerRecord.partitionKey(topic, partition), BigInt(offset))
+    for (const { partition, offset, metadata } of partitions) {
+      if (offset === "-1") continue
+      const commit = { topic, partition, offset: BigInt(offset), metadata: metadata ?? "" }
+      committed.set(ConsumerRecord.partitionKey(topic, partition), commit)
     }
   }
   return committed

@@ -20,7 +20,7 @@ export interface TransactionRequests {
   readonly addOffsets: (groupId: string) => Effect.Effect<void, ClientFailure>
   readonly sendOffsets: (
     groupId: string,
-    offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+    offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
   ) => Effect.Effect<void, ClientFailure>
   readonly end: (outcome: "commit" | "abort") => Effect.Effect<void, ClientFailure>
 }
@@ -86,10 +86,10 @@ export const transactionRequests = (
       Effect.gen(function* () {
         yield* addOffsets(groupId)
         const group = yield* cluster.coordinator("group", groupId)
-        const topics = byTopic(offsets, ({ partition, offset }) => ({
+        const topics = byTopic(offsets, ({ partition, offset, metadata }) => ({
           partition,
           offset: String(offset),
-          metadata: null
+          metadata: metadata ?? null
         }))
         const answer = yield* call(group, "TxnOffsetCommit", { ...producer, groupId, topics })
         yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))

@@ -6,30 +6,47 @@ import { isFatal } from "../fetch/fetchAnswer.ts"
 import { byGeneration, type GenerationPartitions, type OwnedPartition } from "../group/ownership.ts"
 import { fetchCommitted } from "../offsets/committedOffsets.ts"
 import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
+import type { TopicMetadata } from "../wire/apis.ts"
 import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
 
-/** The committed offsets and log bounds of new partitions. */
+/** The log bounds of new partitions, and what the group has committed in their topics. */
 const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added: ReadonlyArray<OwnedPartition>) {
   const { cluster, fetcher, settings } = session
   const metadata = yield* fetcher.refresh
   const offsetsAt = (at: number) => listOffsets(cluster, metadata, added, at, settings.isolation)
   const committed = Effect.flatMap(cluster.coordinator("group", settings.groupId), (broker) =>
-    fetchCommitted(broker, settings.groupId, added)
+    fetchCommitted(broker, settings.groupId, allOf(added, metadata))
   )
   const [offsets, starts, ends] = yield* Effect.all([committed, offsetsAt(earliest), offsetsAt(latest)], {
     concurrency: "unbounded"
   })
-  return added.map(({ topic, partition }): Broker.AssignedPartition => {
+  const partitions = added.map(({ topic, partition }): Broker.AssignedPartition => {
     const key = ConsumerRecord.partitionKey(topic, partition)
     return {
       topic,
       partition,
-      committed: offsets.get(key),
+      committed: offsets.get(key)?.offset,
       logStart: starts.get(key) ?? 0n,
       logEnd: ends.get(key) ?? 0n
     }
   })
+  return { partitions, commits: Array.from(offsets.values()) }
 })
+
+/** The given partitions, and all others of their topics. */
+const allOf = (
+  added: ReadonlyArray<OwnedPartition>,
+  metadata: ReadonlyMap<string, TopicMetadata>
+): ReadonlyArray<ConsumerRecord.TopicPartition> => {
+  const all = new Map<string, ConsumerRecord.TopicPartition>()
+  const add = (topic: string, partition: number) =>
+    all.set(ConsumerRecord.partitionKey(topic, partition), { topic, partition })
+  for (const { topic, partition } of added) add(topic, partition)
+  for (const topic of new Set(added.map(({ topic }) => topic))) {
+    for (const { partitionId } of metadata.get(topic)?.partitionMetadata ?? []) add(topic, partitionId)
+  }
+  return Array.from(all.values())
+}
 
 /** Emits `Assigned` for the partitions that are still owned when their offsets are known. */
 const announce = (
@@ -48,8 +65,8 @@ const announce = (
           const still = held.filter((owned) => ownership.holds(owned))
           for (const owned of still) owned.phase = "waiting"
           if (still.length === 0) return
-          const partitions = found.filter((partition) => ownership.get(partition)?.generation === generation)
-          emit(session, { _tag: "Assigned", generation, partitions })
+          const partitions = found.partitions.filter((at) => ownership.get(at)?.generation === generation)
+          emit(session, { _tag: "Assigned", generation, partitions, commits: found.commits })
         }),
       onFailure: (failed) =>
         isFatal(failed)
@@ -94,7 +111,7 @@ export const onAssigned = (
   for (const group of revoked) revoke(session, group)
   if (dropped > 0) session.membership.requestRejoin()
   if (added.length > 0) session.fork(announce(session, generation, added))
-  else if (isFirst) emit(session, { _tag: "Assigned", generation, partitions: [] })
+  else if (isFirst) emit(session, { _tag: "Assigned", generation, partitions: [], commits: [] })
 }
 
 /** The session owns nothing any more. */

@@ -127,7 +127,9 @@ export interface Apis {
     }
     readonly response: {
       readonly errorCode?: number
-      readonly responses: ReadonlyArray<ByTopic<PartitionError & { readonly offset: string }>>
+      readonly responses: ReadonlyArray<
+        ByTopic<PartitionError & { readonly offset: string; readonly metadata: string | null }>
+      >
     }
   }
   readonly ListOffsets: {
@@ -184,7 +186,7 @@ export interface Apis {
     readonly payload: ProducerIdentity & {
       readonly groupId: string
       readonly topics: ReadonlyArray<
-        ByTopic<{ readonly partition: number; readonly offset: string; readonly metadata: null }>
+        ByTopic<{ readonly partition: number; readonly offset: string; readonly metadata: string | null }>
       >
     }
     readonly response: { readonly topics: ReadonlyArray<ByTopic<PartitionError>> }

@@ -1,7 +1,7 @@
 /**
  * The committed offsets of one group, and the history of accepted commits.
  */
-import { ConsumerRecord } from "@eventbus/core"
+import { type Broker, ConsumerRecord } from "@eventbus/core"
 import type { Kernel } from "./kernel.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
@@ -36,6 +36,10 @@ export class CommittedOffsets {
   committed(key: string): bigint | undefined {
     const offset = this.entries.get(key)?.offset
     return offset === -1n ? undefined : offset
+  }
+
+  ofTopics(topics: ReadonlySet<string>): ReadonlyArray<Broker.CommittedOffset> {
+    return Array.from(this.entries.values()).filter(({ topic, offset }) => topics.has(topic) && offset !== -1n)
   }
 
   /** Stores an offset without checks, as the broker does. */

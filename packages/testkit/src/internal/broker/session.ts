@@ -203,11 +203,12 @@ export class Session {
     const fresh = [...this.member.owned].filter(([key, holding]) => holding.phase === "owned" && !this.cursors.has(key))
     for (const [generation, holdings] of byGeneration(fresh.map(([, holding]) => holding))) {
       const partitions = holdings.map((ownedPartition) => this.addCursor(ownedPartition))
-      this.parts.buffer.emit({ _tag: "Assigned", generation, partitions })
+      const commits = this.parts.group.offsets.ofTopics(new Set(partitions.map(({ topic }) => topic)))
+      this.parts.buffer.emit({ _tag: "Assigned", generation, partitions, commits })
       this.report("Assigned", generation, partitions)
     }
     if (!this.hasJoined && fresh.length === 0)
-      this.parts.buffer.emit({ _tag: "Assigned", generation: this.parts.group.generation, partitions: [] })
+      this.parts.buffer.emit({ _tag: "Assigned", generation: this.parts.group.generation, partitions: [], commits: [] })
     this.hasJoined = true
   }
 

@@ -9,6 +9,7 @@ import type { PartitionLog, TransactionMark } from "./partitionLog.ts"
 interface PendingOffset extends ConsumerRecord.TopicPartition {
   readonly groupId: string
   readonly offset: bigint
+  readonly metadata: string
 }
 
 interface OpenTransaction {
@@ -78,9 +79,9 @@ export class TransactionCoordinator {
     open.mark.state = outcome
     for (const log of open.logs) log.endTransaction(open.mark)
     if (outcome === "aborted") return
-    for (const { groupId, topic, partition, offset } of open.offsets) {
+    for (const { groupId, topic, partition, offset, metadata } of open.offsets) {
       const memberId = `transaction:${transactionalId}`
-      this.group(groupId).offsets.record({ topic, partition, offset, memberId, generation: -1, metadata: "" })
+      this.group(groupId).offsets.record({ topic, partition, offset, memberId, generation: -1, metadata })
     }
   }
 }

@@ -77,7 +77,9 @@ const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, pr
     cluster.network.request(connection, { operation: "sendOffsets", clientId: connection.clientId, groupId }, () => {
       const current = cluster.transactions.current(epoch)
       if (current instanceof BrokerError.ProducerFenced) return Effect.fail(current)
-      for (const { topic, partition, offset } of offsets) current.offsets.push({ groupId, topic, partition, offset })
+      for (const { topic, partition, offset, metadata = "" } of offsets) {
+        current.offsets.push({ groupId, topic, partition, offset, metadata })
+      }
       return Effect.void
     })
   return {

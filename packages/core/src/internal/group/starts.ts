@@ -1,0 +1,96 @@
+/**
+ * Opens assigned partitions where they are to start. Most open at once; a partition that starts at the time when its group first read the topic opens when its leader
+ * has said which offset that is, unless it is given up before.
+ */
+import { Effect, Schedule, type Scope } from "effect"
+import type { AssignedPartition, ConsumerEvent } from "../../Broker.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as FirstRead from "../partition/firstRead.ts"
+import * as StartPosition from "../partition/startPosition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+import { reportGap } from "./reportGap.ts"
+import * as Running from "./runningPartitions.ts"
+
+type Assigned = Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
+
+export interface Starts {
+  readonly assign: (event: Assigned, assigned: AssignedPartition) => Effect.Effect<void>
+  /** Partitions that are given up: those that have not opened yet never do. */
+  readonly forget: (partitions: ReadonlyArray<TopicPartition>) => void
+  readonly forgetAll: () => void
+}
+
+/** Waits between two questions for an offset: 100 ms doubling up to 5 s. */
+const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
+
+export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.Scope): Starts => {
+  const { context } = partitions.options
+  const { definition } = context
+  // Before the session joined: a partition that is added while it joins has nothing that is older.
+  const sinceMillis = context.clock.currentTimeMillisUnsafe()
+  /** By partition key: the assignments that wait for an offset. */
+  const waiting = new Map<string, AssignedPartition>()
+
+  const open = (
+    { generation }: Assigned,
+    assigned: AssignedPartition,
+    { position, anchored, gap }: StartPosition.StartPosition,
+    metadata: string | undefined
+  ) => {
+    const { topic, partition, logEnd, committed = -1n } = assigned
+    return Effect.andThen(
+      Running.open(partitions, { topic, partition, generation, position, anchored, committed, metadata, logEnd }),
+      reportGap(context, { topic, partition, generation }, gap)
+    )
+  }
+
+  const openAtTime = (event: Assigned, assigned: AssignedPartition, millis: number) => {
+    const key = partitionKey(assigned.topic, assigned.partition)
+    waiting.set(key, assigned)
+    const opening = Effect.flatMap(offsetAt(partitions, assigned, millis), (position) => {
+      if (waiting.get(key) !== assigned) return Effect.void
+      waiting.delete(key)
+      return open(event, assigned, { position, anchored: false, gap: undefined }, FirstRead.format(millis))
+    })
+    return Effect.asVoid(Effect.forkIn(opening, scope))
+  }
+
+  return {
+    assign: (event, assigned) => {
+      // A retry topic always starts at its earliest record: a copy may be published before the group reads the topic.
+      const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
+      if (isRetry || definition.autoOffsetReset === "earliest") {
+        return open(event, assigned, StartPosition.afterAssignment(assigned, "earliest"), undefined)
+      }
+      const read = FirstRead.ofTopic(event.commits, assigned.topic)
+      const millis = read._tag === "since" ? read.millis : sinceMillis
+      if (assigned.committed === undefined && read._tag === "since") return openAtTime(event, assigned, millis)
+      // A group that has read the topic never jumps to the end of a partition that is new to it.
+      const start = StartPosition.afterAssignment(assigned, read._tag === "unknown" ? "earliest" : "latest")
+      const anchored = start.anchored && assigned.committed !== undefined
+      return open(event, assigned, { ...start, anchored }, FirstRead.format(millis))
+    },
+    forget: (given) => {
+      for (const { topic, partition } of given) waiting.delete(partitionKey(topic, partition))
+    },
+    forgetAll: () => waiting.clear()
+  }
+}
+
+/** The first offset at or after a time, as the leader of the partition says; asked until it answers. */
+const offsetAt = <R>(
+  { options: { broker, context } }: Running.RunningPartitions<R>,
+  { topic, partition, logStart }: AssignedPartition,
+  millis: number
+): Effect.Effect<bigint> =>
+  Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.offsetsForTimestamp(topic, millis))).pipe(
+    Effect.tapError((error) =>
+      Effect.sync(() => {
+        const at = { ...BindingKey.onEvent(context.definition), consumer: context.consumer }
+        context.hub.emit({ _tag: "TopicUnavailable", ...at, topic, error })
+      })
+    ),
+    Effect.retry(again),
+    Effect.orDie,
+    Effect.map((offsets) => offsets.find((each) => each.partition === partition)?.offset ?? logStart)
+  )
