@@ -9,7 +9,7 @@
  *
  * The relay owns the events in memory (at most `maxInMemory`), their lanes, the read positions and the leases.
  */
-import { Context, type Duration, Effect, Fiber, Layer, Scope } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
@@ -22,7 +22,8 @@ import {
   type BucketLease,
   type BucketLeases,
   type LeaseOptions,
-  makeBucketLeases
+  makeBucketLeases,
+  nodeNameOf
 } from "./internal/ordered/bucketLeases.ts"
 import { makeBucketReads } from "./internal/ordered/bucketReads.ts"
 import { OrderedDelivery } from "./internal/ordered/orderedDelivery.ts"
@@ -107,7 +108,7 @@ const check = (o: OrderedRelayOptions & typeof defaults) =>
     positive("drainTimeout", o.drainTimeout),
     ...(o.leases === "none"
       ? []
-      : [positive("leases.lease", o.leases.lease), text("leases.owner", o.leases.owner, 128)])
+      : [positive("leases.lease", o.leases.lease), text("leases.owner", o.leases.owner, 120)])
   ])
 
 /** Without leases, one node holds every bucket for ever. */
@@ -145,7 +146,7 @@ const makeHalves = Effect.fnUntraced(function* (
   }
   const delivery = new OrderedDelivery(
     { store, tools, positions, callListener, onChange },
-    { ...settings, owner: settings.leases === "none" ? undefined : settings.leases.owner }
+    { ...settings, leases: leaseSettings(settings.leases) }
   )
   const order = settings.workerCount === 1 ? "all" : "aggregate"
   const reading = new OrderedReading(
@@ -157,11 +158,29 @@ const makeHalves = Effect.fnUntraced(function* (
   return halves
 })
 
-/** Keeps the leases for as long as it runs. */
-const keepLeases = (leases: BucketLeases, { delivery, reading }: Halves): Effect.Effect<never> => {
+const leaseSettings = (leases: "none" | LeaseOptions) =>
+  leases === "none"
+    ? undefined
+    : {
+        owner: nodeNameOf(leases.owner),
+        leaseMillis: Duration.toMillis(Duration.fromInputUnsafe(leases.lease))
+      }
+
+/** Keeps the leases, and the row locks of events whose buckets were handed over, for as long as it runs. */
+const keepLeases = (
+  leases: BucketLeases,
+  store: OutboxStore["Service"],
+  { delivery, reading }: Halves
+): Effect.Effect<never> => {
+  const inFlight = {
+    isIdle: (lease: BucketLease) => delivery.isIdle(lease),
+    beginHandover: (given: ReadonlyArray<BucketLease>) => delivery.beginHandover(given)
+  }
   const round = Effect.gen(function* () {
     const before = leases.current()
-    const waitMillis = yield* leases.round((lease) => delivery.isIdle(lease))
+    const waitMillis = yield* leases.round(inFlight)
+    const { handedOver } = delivery
+    if (handedOver.length > 0) yield* store.renewClaims(leases.owner, handedOver)
     const after = leases.current()
     if (after.length !== before.length || after.some((lease, i) => lease !== before[i])) reading.signal.raise()
     yield* Effect.sleep(waitMillis)
@@ -205,7 +224,7 @@ export const make: (
   const keeper =
     leases === undefined
       ? undefined
-      : yield* Effect.forkIn(tools.supervise("lease keeper", keepLeases(leases, halves)), scope)
+      : yield* Effect.forkIn(tools.supervise("lease keeper", keepLeases(leases, yield* OutboxStore, halves)), scope)
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

@@ -36,7 +36,7 @@ export interface BatchMarkerOptions<A> {
    * repeated. With 2, one statement runs while the other's commit reaches the disk.
    */
   readonly writers: 1 | 2
-  /** The word for the events in a log line: `delivered`. */
+  /** The word for the events in a log line: `delivered` or `postponed`. */
   readonly what: string
   readonly mark: (items: ReadonlyArray<A>) => Effect.Effect<unknown, OutboxStoreError>
   /** Called once per event when its mark is in the database or was given up. */

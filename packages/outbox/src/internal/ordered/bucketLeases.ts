@@ -17,7 +17,7 @@ export interface BucketLease {
   readonly epoch: number
   /** On the monotonic clock. Past it, no event of this bucket may be started. */
   validUntilNanos: bigint
-  /** No event of this bucket is started any more, and the bucket is released once nothing of it is in flight. Never reset. */
+  /** No event of this bucket is started any more, and the bucket is released or handed over as soon as possible. Never reset. */
   stopped: boolean
   /** This node holds the bucket no longer. */
   lost: boolean
@@ -25,11 +25,25 @@ export interface BucketLease {
 
 /** Settings of the leases that nodes share buckets by. */
 export interface LeaseOptions {
-  /** The node's name. Unique per running process, 1 to 128 characters. */
+  /** The node's name. Unique per running process, 1 to 120 characters. */
   readonly owner: string
   /** After this long without renewal, other nodes may take the node's buckets. Above 0. */
   readonly lease: Duration.Input
 }
+
+/** The events in flight, as the leases see them. */
+interface InFlight {
+  /** Whether nothing of this lease is in flight. */
+  readonly isIdle: (lease: BucketLease) => boolean
+  /** From now on the events in flight under these leases are marked under their row locks. Returns their ids. */
+  readonly beginHandover: (leases: ReadonlyArray<BucketLease>) => ReadonlyArray<string>
+}
+
+/**
+ * The end of the name of a node that respects row locks of a handover. A node of the first version does not; while one is alive, buckets
+ * are drained instead of handed over.
+ */
+const handoverSuffix = "~2"
 
 /** The pause before the next round while a bucket that is to be released still has events in flight. */
 const drainingPauseMillis = 20
@@ -44,14 +58,15 @@ const fairShare = (rank: number, nodes: number): number =>
 export class BucketLeases {
   readonly #statements: LeaseStatements
   readonly #clock: Clock.Clock
-  readonly #owner: string
+  /** The node's name in the table. */
+  readonly owner: string
   readonly #lease: Duration.Duration
   readonly #leases = new Map<number, BucketLease>()
 
   constructor(statements: LeaseStatements, clock: Clock.Clock, owner: string, lease: Duration.Duration) {
     this.#statements = statements
     this.#clock = clock
-    this.#owner = owner
+    this.owner = owner
     this.#lease = lease
   }
 
@@ -62,25 +77,26 @@ export class BucketLeases {
 
   /**
    * One round: announces the node, renews its leases, releases what exceeds its share, and acquires what is free. Returns milliseconds
-   * until the next round is useful. A bucket is released once `isIdle` says that nothing of it is in flight.
+   * until the next round is useful. A bucket with events in flight is handed over when all nodes know how, and drained otherwise.
    */
-  readonly round = Effect.fnUntraced(
-    { self: this as BucketLeases },
-    function* (isIdle: (lease: BucketLease) => boolean): Effect.fn.Return<number, OutboxStoreError> {
-      yield* this.#statements.announceNode
-      yield* this.#renew
-      const nodes = yield* this.#statements.liveNodes
-      const share = fairShare(Math.max(0, nodes.indexOf(this.#owner)), Math.max(1, nodes.length))
-      const isDraining = yield* this.#releaseExcess(share, isIdle)
-      if (this.#leases.size < share) {
-        yield* this.#statements.deleteDeadNodes
-        yield* this.#acquire(share - this.#leases.size)
-      }
-      const usual = Duration.toMillis(this.#lease) / 3
-      if (isDraining) return Math.min(usual, drainingPauseMillis)
-      return this.#leases.size < share ? Math.min(usual, yield* this.#untilNextExpiry) : usual
+  readonly round = Effect.fnUntraced({ self: this as BucketLeases }, function* (inFlight: InFlight): Effect.fn.Return<
+    number,
+    OutboxStoreError
+  > {
+    yield* this.#statements.announceNode
+    yield* this.#renew
+    const nodes = yield* this.#statements.liveNodes
+    const share = fairShare(Math.max(0, nodes.indexOf(this.owner)), Math.max(1, nodes.length))
+    const mayHandOver = nodes.every((node) => node.endsWith(handoverSuffix))
+    const isDraining = yield* this.#releaseExcess(share, inFlight, mayHandOver)
+    if (this.#leases.size < share) {
+      yield* this.#statements.deleteDeadNodes
+      yield* this.#acquire(share - this.#leases.size)
     }
-  )
+    const usual = Duration.toMillis(this.#lease) / 3
+    if (isDraining) return Math.min(usual, drainingPauseMillis)
+    return this.#leases.size < share ? Math.min(usual, yield* this.#untilNextExpiry) : usual
+  })
 
   /** Releases all buckets, so that other nodes need not wait for the expiry. */
   readonly leave: Effect.Effect<void, OutboxStoreError> = Effect.suspend(() =>
@@ -134,19 +150,29 @@ export class BucketLeases {
     )
   )
 
-  /** Stops what exceeds the share, and releases stopped buckets without events in flight. Returns whether some are still draining. */
+  /** Stops what exceeds the share, idle buckets first, and releases or hands over what is stopped. Returns whether some are draining. */
   readonly #releaseExcess = Effect.fnUntraced(
     { self: this as BucketLeases },
-    function* (share: number, isIdle: (lease: BucketLease) => boolean): Effect.fn.Return<boolean, OutboxStoreError> {
+    function* (share: number, inFlight: InFlight, mayHandOver: boolean): Effect.fn.Return<boolean, OutboxStoreError> {
       const running = this.current().filter((lease) => !lease.stopped)
-      for (const lease of running.slice(share)) lease.stopped = true
+      const idleFirst = [...running.filter(inFlight.isIdle), ...running.filter((lease) => !inFlight.isIdle(lease))]
+      for (const lease of idleFirst.slice(0, Math.max(0, running.length - share))) lease.stopped = true
       const stopped = this.current().filter((lease) => lease.stopped)
-      const idle = stopped.filter(isIdle)
-      yield* this.#release(idle)
-      return idle.length < stopped.length
+      const busy = stopped.filter((lease) => !inFlight.isIdle(lease))
+      yield* this.#release(stopped.filter(inFlight.isIdle))
+      if (busy.length === 0 || !mayHandOver) return busy.length > 0
+      yield* this.#statements.handOver(
+        busy.map((lease) => lease.bucket),
+        inFlight.beginHandover(busy)
+      )
+      for (const lease of busy) this.#drop(lease)
+      return false
     }
   )
 }
+
+/** The name of a node in the table, from the name that the user gave it. */
+export const nodeNameOf = (owner: string): string => `${owner}${handoverSuffix}`
 
 /** The leases of this node. Inserts the bucket rows that are not there yet. */
 export const makeBucketLeases = Effect.fnUntraced(function* (
@@ -155,7 +181,8 @@ export const makeBucketLeases = Effect.fnUntraced(function* (
 ): Effect.fn.Return<BucketLeases, OutboxStoreError, SqlClient.SqlClient> {
   const lease = Duration.fromInputUnsafe(options.lease)
   const sql = yield* SqlClient.SqlClient
-  const statements = makeLeaseStatements({ sql, store, owner: options.owner, leaseMillis: Duration.toMillis(lease) })
+  const owner = nodeNameOf(options.owner)
+  const statements = makeLeaseStatements({ sql, store, owner, leaseMillis: Duration.toMillis(lease) })
   yield* statements.createBuckets
-  return new BucketLeases(statements, yield* Clock.Clock, options.owner, lease)
+  return new BucketLeases(statements, yield* Clock.Clock, owner, lease)
 })

@@ -13,6 +13,10 @@ export interface InFlightEvent {
   readonly event: OutboxEvent
   readonly key: string
   readonly lease: BucketLease
+  /** Its listener runs or has run. */
+  started: boolean
+  /** Its bucket was handed over while it was in flight: it is marked under its row lock. */
+  handedOver: boolean
 }
 
 /** The decisions about events, which the worker leaves to the delivery. */

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { bucketCount } from "../base/bucketOf.ts"
-import { storeError } from "../store/context.ts"
+import { parameters, pending, storeError } from "../store/context.ts"
 import type { StoreShape } from "../store/contract.ts"
 
 type Row = Record<string, unknown>
@@ -12,6 +12,9 @@ export interface LeasedBucket {
   readonly bucket: number
   readonly epoch: number
 }
+
+/** The most rows of one locking statement. */
+const lockBatch = 500
 
 /** The input of all statements of one node. */
 interface LeaseContext {
@@ -86,6 +89,28 @@ const makeBucketStatements = (context: LeaseContext) => {
       )
     })
 
+  const release = (buckets: Iterable<number>) =>
+    run(
+      "release buckets",
+      `UPDATE ${names.bucket} SET owner = NULL, expires_at = NULL WHERE owner = ${me} AND ${inList(buckets)}`
+    )
+
+  const lockRows = (eventIds: ReadonlyArray<string>) => {
+    const chunks = Array.from({ length: Math.ceil(eventIds.length / lockBatch) }, (_, i) =>
+      eventIds.slice(i * lockBatch, (i + 1) * lockBatch)
+    )
+    return Effect.forEach(
+      chunks,
+      (chunk) => {
+        const p = parameters(dialect)
+        const set = `locked_by = ${p.bind(context.owner)}, locked_at = ${dialect.now}`
+        const text = `UPDATE ${names.table} SET ${set} WHERE ${p.oneOf("event_id", chunk)} AND ${pending}`
+        return Effect.mapError(sql.unsafe(text, p.values).raw, storeError("lock events in flight"))
+      },
+      { discard: true }
+    )
+  }
+
   return {
     /** Inserts the rows of all buckets that are not there yet. */
     createBuckets: run("create buckets", `${insert} INTO ${names.bucket} (bucket, epoch) VALUES ${rows}${ignore}`),
@@ -97,10 +122,14 @@ const makeBucketStatements = (context: LeaseContext) => {
         leasedBuckets("renew buckets", `SELECT bucket, epoch FROM ${names.bucket} WHERE ${mine}`)
       )
     },
-    release: (buckets: Iterable<number>) =>
-      run(
-        "release buckets",
-        `UPDATE ${names.bucket} SET owner = NULL, expires_at = NULL WHERE owner = ${me} AND ${inList(buckets)}`
+    release,
+    /**
+     * Releases buckets while events of them are in flight: in one transaction it locks the rows of those events under this node's name.
+     * The next owner passes over their aggregates until the rows are marked, or until the locks are older than a lease.
+     */
+    handOver: (buckets: ReadonlyArray<number>, eventIds: ReadonlyArray<string>) =>
+      Effect.mapError(sql.withTransaction(Effect.andThen(lockRows(eventIds), release(buckets))), (cause) =>
+        cause._tag === "OutboxStoreError" ? cause : storeError("hand buckets over")(cause)
       ),
     /** Takes at most `count` free or expired buckets in a transaction of its own; returns them with their new epochs. */
     acquire: (count: number) =>

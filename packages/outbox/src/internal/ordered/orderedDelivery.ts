@@ -12,11 +12,12 @@ import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { decideFailure, type FailureOutcome, reportFailure } from "../delivery/failureOutcome.ts"
 import { Outages } from "../delivery/outages.ts"
-import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
+import type { StoreShape } from "../store/contract.ts"
 import type { OutboxEvent } from "../store/rows.ts"
 import type { BucketLease } from "./bucketLeases.ts"
 import { type Lane, Lanes } from "./lanes.ts"
 import { type InFlightEvent, LaneWorker } from "./laneWorker.ts"
+import { type LeaseSettings, OrderedMarks } from "./orderedMarks.ts"
 import type { ReadPositions } from "./readPositions.ts"
 
 interface DeliverySettings {
@@ -25,8 +26,8 @@ interface DeliverySettings {
   readonly retryPolicy: EventRetryPolicy
   readonly afterFailure: "hold" | "passOver"
   readonly pipelining: number
-  /** The name of this node's leases. Undefined without leases. */
-  readonly owner: string | undefined
+  /** The name of this node's leases, and their length. Undefined without leases. */
+  readonly leases: LeaseSettings | undefined
 }
 
 interface Parts {
@@ -51,6 +52,7 @@ export class OrderedDelivery {
   readonly #underEndedLeases = new Set<InFlightEvent>()
   readonly #finishedDuringRead = new Set<string>()
   readonly #outages: Outages
+  readonly #marks: OrderedMarks
   #isReading = false
   #closing = false
 
@@ -58,16 +60,11 @@ export class OrderedDelivery {
     this.#parts = parts
     this.#settings = settings
     this.#outages = new Outages(parts.tools)
+    this.#marks = new OrderedMarks(parts.store, settings.leases)
     this.doneMarker = makeBatchMarker<InFlightEvent>({
       writers: 1,
       what: "delivered",
-      mark: (items) => {
-        // An event that finished after its lease was lost is not marked: the bucket's new owner decides.
-        const current = items.filter((item) => !item.lease.lost)
-        const ids = current.map((item) => item.event.eventId)
-        const rowAddresses = current.map((item) => item.event.rowAddress)
-        return parts.store.markDone(ids, this.#fence(current), rowAddresses)
-      },
+      mark: (items) => this.#marks.markDone(items),
       onMarked: (item) => this.#finish(item)
     })
   }
@@ -81,6 +78,18 @@ export class OrderedDelivery {
   isIdle(lease: BucketLease): boolean {
     for (const item of this.#inFlight.values()) if (item.lease === lease) return false
     return true
+  }
+
+  /** From now on the started events under these leases are marked under their row locks. Returns their ids. */
+  beginHandover(leases: ReadonlyArray<BucketLease>): ReadonlyArray<string> {
+    const started = [...this.#inFlight.values()].filter((item) => item.started && leases.includes(item.lease))
+    for (const item of started) item.handedOver = true
+    return started.map((item) => item.event.eventId)
+  }
+
+  /** The ids of events in flight whose buckets were handed over. Their row locks have to be renewed. */
+  get handedOver(): ReadonlyArray<string> {
+    return [...this.#inFlight.values()].filter((item) => item.handedOver).map((item) => item.event.eventId)
   }
 
   /** The monotonic time in nanoseconds. */
@@ -125,7 +134,7 @@ export class OrderedDelivery {
     const key = aggregateKey(event.envelope)
     positions.advance(event.bucket, event.seq)
     if (positions.isDelayed(key) || positions.isDelayed(event.eventId)) return
-    if (this.#isUnderEndedLease(key)) {
+    if (this.#isUnderEndedLease(key) || this.#marks.isLockedByOther(event)) {
       this.#delay(key, event, recheckMillis)
       return
     }
@@ -134,7 +143,7 @@ export class OrderedDelivery {
       this.#delayUntilRetry({ event, key }, event.dueInMillis)
       return
     }
-    const item = { event, key, lease }
+    const item = { event, key, lease, started: false, handedOver: false }
     this.#inFlight.set(event.eventId, item)
     tools.metrics.incrementColdEnqueued()
     // With one worker, all aggregates share a lane: the order is the insertion order over all of them.
@@ -170,12 +179,6 @@ export class OrderedDelivery {
     this.#parts.onChange("left")
   }
 
-  #fence(items: ReadonlyArray<InFlightEvent>): Fence {
-    const { owner } = this.#settings
-    if (owner === undefined) return openFence
-    return { _tag: "Buckets", owner, epochs: new Map(items.map(({ lease }) => [lease.bucket, lease.epoch])) }
-  }
-
   #delay(key: string, event: OutboxEvent, delayMillis: number): void {
     const dueNanos = this.now() + BigInt(Math.ceil(delayMillis * 1e6))
     this.#parts.positions.delay(key, { bucket: event.bucket, seq: event.seq, dueNanos })
@@ -201,7 +204,10 @@ export class OrderedDelivery {
     if (!this.isValid(item.lease)) item.lease.stopped = true
     else if (!this.#parts.positions.isDelayed(item.key)) {
       const hold = this.#outages.hold(item.event.envelope)
-      if (hold === undefined) return true
+      if (hold === undefined) {
+        item.started = true
+        return true
+      }
       this.#holdBack(lane, item, hold.delayMillis)
     }
     this.#finish(item)
@@ -232,6 +238,7 @@ export class OrderedDelivery {
       const delayMillis = this.#outages.failed(envelope, outcome)
       if (outcome._tag === "Postpone") {
         this.#holdBack(lane, item, delayMillis)
+        if (item.handedOver) yield* this.#marks.releaseLock(item)
         return this.#finish(item)
       }
       const marked = yield* this.#mark(item, outcome)
@@ -247,11 +254,11 @@ export class OrderedDelivery {
   #mark(item: InFlightEvent, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>): Effect.Effect<boolean> {
     const { store } = this.#parts
     const { eventId, attempts } = item.event
-    const fence = this.#fence([item])
-    const mark =
+    const mark = this.#marks.change(item, (fence) =>
       outcome._tag === "Dead"
         ? store.markDead(eventId, outcome.error, fence)
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
+    )
     return Effect.retry(mark, retryBackoff).pipe(
       Effect.as(true),
       Effect.catchCause((cause) =>

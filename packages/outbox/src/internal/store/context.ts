@@ -99,7 +99,12 @@ export type Parameters = ReturnType<typeof parameters>
 /** The SQL that restricts a change to the fence's owner; empty for an open fence. */
 export const fenceCondition = (fence: Fence, names: TableNames, dialect: Dialect, p: Parameters): string => {
   if (fence._tag === "Open") return ""
-  if (fence._tag === "Claim") return ` AND locked_by = ${p.bind(fence.owner)}`
+  if (fence._tag === "Claim") {
+    const claimed = ` AND locked_by = ${p.bind(fence.owner)}`
+    return fence.maxAge === undefined
+      ? claimed
+      : `${claimed} AND locked_at > ${dialect.minusMillis(dialect.now, p.bind(millis(fence.maxAge)))}`
+  }
   const owned = `SELECT 1 FROM ${names.bucket} b WHERE b.bucket = ${names.unqualified}.bucket AND b.owner = ${p.bind(fence.owner)}`
   const pairs = [...fence.epochs]
   if (dialect.name === "pg") {

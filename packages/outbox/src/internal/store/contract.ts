@@ -21,6 +21,8 @@ export type Fence =
       readonly _tag: "Claim"
       /** The name under which the rows were claimed. */
       readonly owner: string
+      /** Only claims that are younger than this. Default: of any age. */
+      readonly maxAge?: Duration.Input
     }
   | {
       /** Only rows of buckets that this owner leases in the given epochs. */

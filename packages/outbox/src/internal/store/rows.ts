@@ -27,6 +27,10 @@ interface RowColumns {
   readonly dueInMillis: number
   /** The error of the last failed delivery; undefined when none failed. */
   readonly lastError: string | undefined
+  /** The holder of the row's claim, or of its handover from one node to another; undefined when there is none. */
+  readonly lockedBy: string | undefined
+  /** Age of that claim in milliseconds, by the database's clock. 0 when there is none. */
+  readonly lockedMillis: number
   /** PostgreSQL's address (`ctid`) of the row version that was read; undefined elsewhere. A hint for marking, valid until the row changes. */
   readonly rowAddress: string | undefined
 }
@@ -44,7 +48,7 @@ export interface OutboxEvent extends RowColumns {
 }
 
 const plainColumns =
-  "seq event_id event_type aggregate_type aggregate_id tenant_id payload content_type headers attempts bucket last_error".split(
+  "seq event_id event_type aggregate_type aggregate_id tenant_id payload content_type headers attempts bucket last_error locked_by".split(
     " "
   )
 
@@ -55,7 +59,7 @@ export type EventRow = ReadonlyArray<unknown>
 export const eventColumns = (dialect: Dialect, prefix = ""): string =>
   [
     ...plainColumns.map((column) => prefix + column),
-    ...["created_at", "available_at", "occurred_at"].map((column) => dialect.micros(prefix + column)),
+    ...["created_at", "available_at", "occurred_at", "locked_at"].map((column) => dialect.micros(prefix + column)),
     dialect.micros(dialect.now),
     dialect.name === "pg" ? `${prefix}ctid::text` : "NULL"
   ].join(", ")
@@ -68,11 +72,13 @@ const position = {
     attempts: 9,
     bucket: 10,
     lastError: 11,
-    created: 12,
-    available: 13,
-    occurred: 14,
-    now: 15,
-    rowAddress: 16
+    lockedBy: 12,
+    created: 13,
+    available: 14,
+    occurred: 15,
+    lockedAt: 16,
+    now: 17,
+    rowAddress: 18
   }
 } as const
 
@@ -142,6 +148,9 @@ export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
     ageMillis: Math.max(0, (now - created) / 1000),
     dueInMillis: (available - now) / 1000,
     lastError: textOrNull(row[position.lastError]) ?? undefined,
+    lockedBy: textOrNull(row[position.lockedBy]) ?? undefined,
+    lockedMillis:
+      row[position.lockedAt] == null ? 0 : Math.max(0, (now - Math.round(Number(row[position.lockedAt]))) / 1000),
     rowAddress: textOrNull(row[position.rowAddress]) ?? undefined,
     envelope: decodeEnvelope(row, eventId, codec)
   }
