@@ -42,7 +42,7 @@ KafkaSuite.shared("the command line", (bootstrap) => {
           { topic, partition: 1, key: Bus.bytes("o-1"), value: Bus.bytes('{"cents":20}') },
           { topic, partition: 1, key: Bus.bytes("o-2"), value: Bus.bytes('{"cents":2000}') }
         ])
-        const running = start(folder, "run", "app.yaml", "--handlers", program("handlers"), "--log-format", "json")
+        const running = start(folder, "run", "app.yaml", "--handlers", program("handlers"), "--log", "json")
         yield* Effect.addFinalizer(() => Effect.sync(() => running.process.kill("SIGKILL")))
         yield* Bus.until("the first order is charged", () => running.out().includes("charged 20"), {
           otherwise: running.out
@@ -58,6 +58,10 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         running.process.kill("SIGTERM")
         const { code, err } = yield* Effect.promise(() => running.ended)
         assert.deepStrictEqual([code, err], [130, ""])
+        const lines = running.out().trimEnd().split("\n")
+        const log = lines.filter((line) => line !== "charged 20").map((line) => JSON.parse(line))
+        assert.strictEqual(log.length, lines.length - 1)
+        assert.isTrue(log.some(({ level, offset }) => level === "WARN" && offset === 0))
         assert.strictEqual((yield* Bus.committed(topic, topic)).get(1), 2n)
 
         const told = yield* eventbus(folder, "trail", "app.yaml", "orders", "--key", "o-2")

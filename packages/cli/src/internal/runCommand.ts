@@ -2,15 +2,14 @@
  * `eventbus run`: runs the bindings of a configuration with the handlers of a module, until a signal.
  */
 import { Configuration } from "@eventbus/config"
-import { Effect, Layer, Logger, Predicate } from "effect"
+import { Effect, Layer, Logger, Option, Predicate } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Clusters from "./clusters.ts"
 import * as ConfigurationFile from "./configurationFile.ts"
-import { CommandFailed, exitCodes } from "./failures.ts"
+import { CommandFailed, exitCodes, refuseUsage } from "./failures.ts"
 import * as Flags from "./flags.ts"
 import * as HandlersModule from "./handlersModule.ts"
-
-const loggers = { pretty: Logger.consolePretty(), json: Logger.consoleJson, logfmt: Logger.consoleLogFmt }
+import { loggers } from "./logFormats.ts"
 
 export const run = Command.make(
   "run",
@@ -21,12 +20,14 @@ export const run = Command.make(
     ),
     profile: Flags.profile,
     brokers: Flags.brokers,
-    logFormat: Flag.Literals("log-format", ["pretty", "json", "logfmt"]).pipe(
-      Flag.withDescription("How log lines look"),
-      Flag.withDefault("pretty")
-    )
+    log: Flag.Literals("log", ["text", "json", "pretty"]).pipe(
+      Flag.withDescription("The form of the log: text and json have one line a record, pretty has several"),
+      Flag.withDefault("text")
+    ),
+    logFormat: Flag.String("log-format").pipe(Flag.withHidden, Flag.optional)
   },
-  Effect.fnUntraced(function* ({ file, handlers, profile, brokers, logFormat }) {
+  Effect.fnUntraced(function* ({ file, handlers, profile, brokers, log, logFormat }) {
+    if (Option.isSome(logFormat)) return yield* refuseUsage("--log-format was renamed: use --log text, json or pretty")
     const application = yield* HandlersModule.load(handlers)
     const configuration = yield* ConfigurationFile.readValid({ file, profile, handlers: application.handlers })
     const clusters = yield* Clusters.layer(configuration, brokers)
@@ -34,7 +35,7 @@ export const run = Command.make(
       Layer.provide(application.layer),
       Layer.provide(clusters)
     )
-    return yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[logFormat]])))
+    return yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[log]])))
   })
 ).pipe(
   Command.withShortDescription("Runs the bindings of a configuration"),

@@ -1,0 +1,17 @@
+/**
+ * The forms of log lines that `--log` offers. Text and JSON have one line a record, so that a search finds the whole of it.
+ */
+import { LogFormat } from "@eventbus/core"
+import { Logger } from "effect"
+
+/** The text of `LogFormat` behind the time, with line breaks of a stack as `\n`. */
+export const text: Logger.Logger<unknown, string> = Logger.make(
+  (line) => `${line.date.toISOString()} ${LogFormat.text.log(line).replaceAll("\n", "\\n")}`
+)
+
+/** The loggers by the value of `--log`. */
+export const loggers = {
+  text: Logger.withConsoleLog(text),
+  json: Logger.withConsoleLog(LogFormat.json),
+  pretty: Logger.consolePretty()
+}
