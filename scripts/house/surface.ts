@@ -57,7 +57,14 @@ export const publicPackages = (root: string): ReadonlyArray<PublicPackage> =>
       if (exports === undefined) return []
       const folder = dirname(manifest)
       const modules = publicFiles(root, folder, exports)
-        .map((path) => readModule(root, name, folder, path))
+        .map((path) =>
+          readModule(
+            root,
+            path,
+            isInIndex(root, folder, path) ? undefined : specifierOf(name, folder, exports, path),
+            name
+          )
+        )
         .filter((module) => module.exports.length > 0)
       return [{ name, folder, isPrivate, modules }]
     })
@@ -81,13 +88,25 @@ const namespaces = (file: SourceFile): ReadonlyArray<string> =>
 /** The path of a relative import from the root of the tree. */
 export const resolveImport = (from: string, specifier: string): string => posix.join(posix.dirname(from), specifier)
 
-const readModule = (root: string, packageName: string, folder: string, path: string): PublicModule => {
+/** The specifier of a module that the index does not pass on: the key of `exports` that opens it. */
+const specifierOf = (packageName: string, folder: string, exports: Record<string, unknown>, path: string): string => {
+  for (const [key, target] of Object.entries(exports)) {
+    const [before, after = ""] = posix.join(folder, String(target)).split("*")
+    if (path === before) return posix.join(packageName, key)
+    if (String(target).includes("*") && path.startsWith(before!) && path.endsWith(after))
+      return posix.join(packageName, key.replace("*", path.slice(before!.length, path.length - after.length)))
+  }
+  return packageName
+}
+
+const isInIndex = (root: string, folder: string, path: string): boolean =>
+  namespaces(readSource(root, posix.join(folder, "src/index.ts"))).includes(path)
+
+const readModule = (root: string, path: string, specifier: string | undefined, packageName: string): PublicModule => {
   const file = readSource(root, path)
   const name = posix.basename(path, ".ts")
-  const isInIndex = namespaces(readSource(root, posix.join(folder, "src/index.ts"))).includes(path)
-  const importedAs = isInIndex
-    ? `import { ${name} } from "${packageName}"`
-    : `import * as ${name} from "${packageName}/${name}"`
+  const importedAs =
+    specifier === undefined ? `import { ${name} } from "${packageName}"` : `import * as ${name} from "${specifier}"`
   const byName = Map.groupBy(declarationsOf(root, file), ({ name }) => name)
   const exports = [...byName].map(([name, found]): Export => {
     const declarations = found.map(({ declaration }) => declaration)

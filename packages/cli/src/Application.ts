@@ -2,7 +2,18 @@
  * The export of a module for `eventbus run --handlers`: handlers for the bindings of a file, and the services that they require.
  *
  * ```ts
- * export default Application.make({ handlers: Handlers.make({ charge }), layer: Billing.layer })
+ * import { Application } from "@eventbus/cli"
+ * import { Handlers } from "@eventbus/config"
+ * import { Context, Effect, Layer } from "effect"
+ *
+ * class Billing extends Context.Service<Billing, { readonly charge: (offset: bigint) => Effect.Effect<void> }>()("Billing") {
+ *   static readonly layer = Layer.succeed(Billing, Billing.of({ charge: (offset) => Effect.log(`charged ${offset}`) }))
+ * }
+ *
+ * export default Application.make({
+ *   handlers: Handlers.make({ charge: ({ record }) => Billing.use((billing) => billing.charge(record.offset)) }),
+ *   layer: Billing.layer
+ * })
  * ```
  */
 import type { Handlers } from "@eventbus/config"

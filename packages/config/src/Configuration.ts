@@ -2,8 +2,16 @@
  * Bindings and clusters from files, environment variables and plain data (connector seed §4.1, §7 and appendix).
  *
  * ```ts
- * const config = yield* Configuration.load("app.yaml", { profile: "prod" })
- * const Main = Configuration.layer(config, handlers).pipe(Layer.provide(KafkaJs.layer(config.clusters[0]!)))
+ * import { Configuration, Handlers } from "@eventbus/config"
+ * import { KafkaJs } from "@eventbus/kafkajs"
+ * import { Effect, Layer } from "effect"
+ *
+ * const handlers = Handlers.make({ charge: ({ record }) => Effect.log(record.topic) })
+ *
+ * export const program = Effect.gen(function* () {
+ *   const config = yield* Configuration.load("app.yaml", { profile: "prod" })
+ *   return Configuration.layer(config, handlers).pipe(Layer.provide(KafkaJs.layer(config.clusters[0]!)))
+ * })
  * ```
  *
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and

@@ -2,9 +2,15 @@
  * The handlers of a program by name, for the bindings of a configuration.
  *
  * ```ts
- * const handlers = Handlers.make({
- *   charge: Handler.make({ value: Serde.json(Order), handler: ({ value }) => Billing.use((billing) => billing.charge(value)) }),
- *   count: ({ record }) => Metrics.use((metrics) => metrics.seen(record.topic))
+ * import { Handler, Handlers } from "@eventbus/config"
+ * import { Serde } from "@eventbus/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const Order = Schema.Struct({ id: Schema.String })
+ *
+ * export const handlers = Handlers.make({
+ *   charge: Handler.make({ value: Serde.json(Order), handler: ({ value }) => Effect.log(value.id) }),
+ *   count: ({ record }) => Effect.log(record.topic)
  * })
  * ```
  */

@@ -2,7 +2,14 @@
  * The configuration of a result-based consumer, root `KafkaConsumer` (resilient consumer seed §1, "Configuration Examples"), as one binding and one cluster.
  *
  * ```ts
- * const Main = ResilientConsumer.layerFile("appsettings.json", Handler.make({ value: Serde.json(Order), handler }))
+ * import { Handler, ResilientConsumer } from "@eventbus/config"
+ * import { Serde } from "@eventbus/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const Order = Schema.Struct({ id: Schema.String })
+ * const handler = Handler.make({ value: Serde.json(Order), handler: ({ value }) => Effect.log(value.id) })
+ *
+ * export const Main = ResilientConsumer.layerFile("appsettings.json", handler)
  * ```
  *
  * The topics have the names `{TopicName}.retry.{n}` and `{TopicName}.error`. `ConfigurationValidation` lists all mistakes by the keys of the file.

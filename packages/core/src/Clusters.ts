@@ -31,7 +31,13 @@ export const get = (alias: string): Effect.Effect<Broker["Service"], UnknownClus
  * that is away (`KafkaJs.layer`) let the others run meanwhile; one that fails, such as `KafkaJs.layerConnected`, ends the program.
  *
  * ```ts
- * Clusters.layer({ default: KafkaJs.layer({ brokers: ["east:9092"] }), dr: KafkaJs.layer({ brokers: ["west:9092"] }) })
+ * import { Clusters } from "@eventbus/core"
+ * import { KafkaJs } from "@eventbus/kafkajs"
+ *
+ * export const clusters = Clusters.layer({
+ *   default: KafkaJs.layer({ brokers: ["east:9092"] }),
+ *   dr: KafkaJs.layer({ brokers: ["west:9092"] })
+ * })
  * ```
  */
 export const layer = <E, R>(clusters: {

@@ -2,9 +2,12 @@
  * Strategies for a binding's dead letters once they are stored: nothing, an alert, a replay after a while, or a handler of your own (connector seed §4.7).
  *
  * ```ts
- * deadLetter: DeadLetter.storeOnly
- * deadLetter: DeadLetter.alertAndStore((letter) => page(`${letter.originalTopic}: ${letter.lastExceptionClass}`))
- * deadLetter: DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
+ * import { DeadLetter } from "@eventbus/core"
+ * import { Effect } from "effect"
+ *
+ * export const stored = DeadLetter.storeOnly
+ * export const alerting = DeadLetter.alertAndStore((letter) => Effect.log(`${letter.originalTopic}: ${letter.lastExceptionClass}`))
+ * export const replayed = DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
  * ```
  */
 import { Duration, type Effect, Function, Schema } from "effect"

@@ -2,8 +2,12 @@
  * The plan of a binding before it runs: its topics, consumers, the times of its retries, how much it holds in memory, and what is missing on the cluster.
  *
  * ```ts
- * const plan = Plan.make(orders)
- * const findings = yield* Plan.check(plan)
+ * import { Binding, Plan, Serde } from "@eventbus/core"
+ * import { Effect } from "effect"
+ *
+ * const orders = Binding.make("orders", { topic: "orders", groupId: "billing", value: Serde.string, handler: () => Effect.void })
+ *
+ * export const findings = Plan.check(Plan.make(orders))
  * ```
  */
 import { Effect } from "effect"

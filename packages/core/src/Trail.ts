@@ -2,8 +2,13 @@
  * The way of one record through main topic, retry topics, dead letter topic and replays, by what lies in the cluster alone: each copy says where it comes from.
  *
  * ```ts
- * const hops = yield* Trail.trail({ topic: "orders", groupId: "billing" }, { partition: 3, offset: 17n })
- * console.log(Trail.format(hops))
+ * import { Trail } from "@eventbus/core"
+ * import { Console, Effect } from "effect"
+ *
+ * export const program = Effect.gen(function* () {
+ *   const hops = yield* Trail.trail({ topic: "orders", groupId: "billing" }, { partition: 3, offset: 17n })
+ *   yield* Console.log(Trail.format(hops))
+ * })
  * ```
  */
 import { Effect } from "effect"

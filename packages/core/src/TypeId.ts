@@ -3,9 +3,12 @@
  * "KafkaProducerConfig", "KafkaConsumerConfig").
  *
  * ```ts
- * const messages = TypeId.serde({
- *   "com.extractor.unraveldocs.EmailMessage": Serde.json(EmailMessage),
- *   "com.extractor.unraveldocs.UserMessage": Serde.json(UserMessage)
+ * import { Serde, TypeId } from "@eventbus/core"
+ * import { Schema } from "effect"
+ *
+ * export const messages = TypeId.serde({
+ *   "com.extractor.unraveldocs.EmailMessage": Serde.json(Schema.Struct({ to: Schema.String })),
+ *   "com.extractor.unraveldocs.UserMessage": Serde.json(Schema.Struct({ user: Schema.String }))
  * })
  * ```
  *

@@ -2,7 +2,9 @@
  * Assertions on the states of a binding's container (connector seed §10, `ContainerStateAssertions`).
  *
  * ```ts
- * yield* ContainerStates.expectSequence("orders", ["RUNNING", "PAUSED", "RUNNING", "STOPPED"])
+ * import { ContainerStates } from "@eventbus/testkit"
+ *
+ * export const expectation = ContainerStates.expectSequence("orders", ["RUNNING", "PAUSED", "RUNNING", "STOPPED"])
  * ```
  */
 import type { EventBusError } from "@eventbus/core"

@@ -4,7 +4,11 @@
  * Each assertion takes a topic that bindings read, or a dead letter topic, and fails with `Unexpected`, which lists all dead letters that are there.
  *
  * ```ts
- * yield* DeadLetters.expectExactly("orders", [{ key: "o-2", reason: "NON_RETRYABLE", exception: "CardDeclined" }])
+ * import { DeadLetters } from "@eventbus/testkit"
+ *
+ * export const expectation = DeadLetters.expectExactly("orders", [
+ *   { key: "o-2", reason: "NON_RETRYABLE", exception: "CardDeclined" }
+ * ])
  * ```
  */
 import type { DeadLetterRecord } from "@eventbus/core"

@@ -2,8 +2,13 @@
  * Assertions on the path of a record through the retry tiers (connector seed §10, `RetryTierAssertions`).
  *
  * ```ts
- * yield* RetryTiers.expectPath("orders", "o-1", ["main", "tier 1", "tier 2", "handled"])
- * yield* RetryTiers.expectTimes("orders", "o-1", ["0 millis", "1 minute", "6 minutes"])
+ * import { RetryTiers } from "@eventbus/testkit"
+ * import { Effect } from "effect"
+ *
+ * export const expectation = Effect.gen(function* () {
+ *   yield* RetryTiers.expectPath("orders", "o-1", ["main", "tier 1", "tier 2", "handled"])
+ *   yield* RetryTiers.expectTimes("orders", "o-1", ["0 millis", "1 minute", "6 minutes"])
+ * })
  * ```
  */
 import { Duration, Effect } from "effect"

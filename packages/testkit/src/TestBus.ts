@@ -2,7 +2,15 @@
  * A whole event bus for one test: a cluster in memory, the bindings under test on it, and a record of everything that happened.
  *
  * ```ts
- * it.effect("…", () => program.pipe(Effect.provide(TestBus.layer([orders], { partitions: 6 }))))
+ * import { it } from "@effect/vitest"
+ * import { Binding, Serde } from "@eventbus/core"
+ * import { TestBus } from "@eventbus/testkit"
+ * import { Effect } from "effect"
+ *
+ * const orders = Binding.make("orders", { topic: "orders", groupId: "billing", value: Serde.string, handler: () => Effect.void })
+ * const program = TestBus.TestBus.use((bus) => bus.settled)
+ *
+ * it.effect("handles an order", () => program.pipe(Effect.provide(TestBus.layer([orders], { partitions: 6 }))))
  * ```
  *
  * The test owns the clock: only `TestClock.adjust` moves the pipeline, each delivery at its exact time. `live` runs the same bus on a given cluster

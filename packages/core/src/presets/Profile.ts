@@ -3,9 +3,17 @@
  * one into a binding's options:
  *
  * ```ts
+ * import { Binding, Serde } from "@eventbus/core"
  * import * as Profile from "@eventbus/core/presets/Profile"
+ * import { Effect } from "effect"
  *
- * Binding.make("payouts", { ...Profile.financial, topic: "escrow.commands", groupId: "cg-payout-executor", ... })
+ * export const payouts = Binding.make("payouts", {
+ *   ...Profile.financial,
+ *   topic: "escrow.commands",
+ *   groupId: "cg-payout-executor",
+ *   value: Serde.string,
+ *   handler: ({ value }) => Effect.log(value)
+ * })
  * ```
  *
  * All of them try in place and have no retry topics. Attempts are tries in all: three retries are four attempts (ruling 67). `maxPollRecords` is as large as the

@@ -1,5 +1,5 @@
 /**
- * What a handler publishes carries no header of the connector (ruling 70): a handler that forwards the headers of its record would pass on marks that describe
+ * A record that a handler publishes carries no header of the connector (ruling 70): a handler that forwards the headers of its record would pass on marks that describe
  * another record.
  */
 import type { Header, ProducerRecord } from "../../ConsumerRecord.ts"

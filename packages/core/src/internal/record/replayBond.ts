@@ -1,7 +1,7 @@
 /**
  * The bond of a replayed record: cluster, topic, partition and timestamp that the replay published it with (ruling 70).
  *
- * Whatever else carries the headers of the replay (a record that a handler publishes, a bridge to another cluster, the same record published again) has another
+ * Another record with the headers of the replay (one that a handler publishes, one behind a bridge to another cluster, the same one published again) has another
  * position or time. Its bond is broken, and it is a new record for every group.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
