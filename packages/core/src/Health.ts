@@ -107,24 +107,6 @@ export type Reason =
   /** The connector is closing: bindings drain, and no new ones are taken. */
   | { readonly _tag: "Closing" }
 
-/** The status that a reason alone leads to. */
-export const severity = (reason: Reason): Exclude<Status, "UP"> => severities[reason._tag]
-
-const severities = {
-  ClusterUnreachable: "DOWN",
-  ConsumerCrashed: "DOWN",
-  TopicUnreadable: "DOWN",
-  PublisherFailing: "DOWN",
-  SerdeWaiting: "DOWN",
-  PollLoopStuck: "DOWN",
-  PartitionStalled: "DOWN",
-  BreakerOpen: "DEGRADED",
-  Paused: "DEGRADED",
-  TierPaused: "DEGRADED",
-  Starting: "DEGRADED",
-  Closing: "DEGRADED"
-} as const satisfies Record<Reason["_tag"], Status>
-
 /** A reason in one line. */
 export const describe = (reason: Reason): string => {
   switch (reason._tag) {

@@ -4,10 +4,12 @@ import { Binding, DeadLetter, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { withOrders } from "../issues.ts"
 
-/** All plain settings of a binding: no functions. */
+/** All plain settings of a binding: no functions, and no text of durations. */
 const plain = ({ definition }: Binding.Binding<unknown>) =>
   Object.fromEntries(
-    Object.entries(definition).filter(([key]) => !["handler", "classify", "tiers", "enrich", "serdes"].includes(key))
+    Object.entries(definition).filter(
+      ([key]) => !["handler", "classify", "tiers", "enrich", "serdes", "givenDurations"].includes(key)
+    )
   )
 
 const inFile = (...lines: ReadonlyArray<string>) =>

@@ -29,6 +29,18 @@ describe("settings that were renamed", () => {
     assert.throws(() => RetryPolicy.tiered({ blocking: old }), refused)
   })
 
+  it("CFG-20 a duration that is none is named as it was written, and the number NaN is none", () => {
+    const wrong = { ...options, commitInterval: "soon", fetchMaxWait: Number.NaN, shutdownTimeout: -1 }
+    const allowed = (least: number) =>
+      `a duration such as "10 seconds", or a number of ms, ${least} ms or more and finite`
+    // @ts-expect-error: "soon" is no duration
+    assert.deepStrictEqual(problemsOf(Binding.make("orders", wrong)), [
+      `commitInterval: 'soon'; ${allowed(0)}`,
+      `fetchMaxWait: NaN; ${allowed(0)}`,
+      `shutdownTimeout: -1; ${allowed(0)}`
+    ])
+  })
+
   it("the new names are taken", () => {
     const renamed = {
       isolationLevel: "read_uncommitted",

@@ -1,7 +1,7 @@
 /**
  * Checks the settings of a binding, all at once and before anything starts (connector seed §7).
  */
-
+import { Duration } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
 import * as TopicName from "../../TopicName.ts"
@@ -31,13 +31,23 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...wholeNumber("maxBufferedRecords", definition.maxBufferedRecords),
   ...wholeNumber("maxBufferedBytes", definition.maxBufferedBytes),
   ...wholeNumber("maxPartitionFetchBytes", definition.maxPartitionFetchBytes),
-  ...duration("commitInterval", definition.commitIntervalMillis, 0),
-  ...duration("maxPollInterval", definition.maxPollIntervalMillis, 1),
-  ...duration("sessionTimeout", definition.sessionTimeoutMillis, 1),
-  ...duration("heartbeatInterval", definition.heartbeatIntervalMillis, 1),
-  ...duration("rebalanceTimeout", definition.rebalanceTimeoutMillis, 1),
-  ...duration("fetchMaxWait", definition.fetchMaxWaitMillis, 0),
-  ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0),
+  ...duration("commitInterval", definition.commitIntervalMillis, 0, definition.givenDurations.get("commitInterval")),
+  ...duration("maxPollInterval", definition.maxPollIntervalMillis, 1, definition.givenDurations.get("maxPollInterval")),
+  ...duration("sessionTimeout", definition.sessionTimeoutMillis, 1, definition.givenDurations.get("sessionTimeout")),
+  ...duration(
+    "heartbeatInterval",
+    definition.heartbeatIntervalMillis,
+    1,
+    definition.givenDurations.get("heartbeatInterval")
+  ),
+  ...duration(
+    "rebalanceTimeout",
+    definition.rebalanceTimeoutMillis,
+    1,
+    definition.givenDurations.get("rebalanceTimeout")
+  ),
+  ...duration("fetchMaxWait", definition.fetchMaxWaitMillis, 0, definition.givenDurations.get("fetchMaxWait")),
+  ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0, definition.givenDurations.get("shutdownTimeout")),
   ...heartbeats(definition),
   ...retryBudget(definition),
   ...idempotency(definition),
@@ -119,7 +129,7 @@ const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): 
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,
-  found: typeof found === "string" ? `'${found}'` : String(found),
+  found: typeof found === "string" ? `'${found}'` : Duration.isDuration(found) ? Duration.format(found) : String(found),
   allowed
 })
 
@@ -145,15 +155,18 @@ const topicName = (path: string, value: string) => {
 const wholeNumber = (path: string, value: number) =>
   Number.isSafeInteger(value) && value >= 1 ? [] : [issue(path, value, "a whole number, 1 or more")]
 
-const duration = (path: string, millis: number, min: number) =>
+const duration = (path: string, millis: number, min: number, given: unknown) =>
   Number.isFinite(millis) && millis >= min
     ? []
-    : [issue(path, `${millis} ms`, `a duration such as "10 seconds", or a number of ms, ${min} ms or more and finite`)]
+    : [issue(path, given, `a duration such as "10 seconds", or a number of ms, ${min} ms or more and finite`)]
 
 const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
   const lease = millis(idempotency?.lease, Defaults.idempotency.leaseMillis)
   const retention = millis(idempotency?.retention, Defaults.idempotency.retentionMillis)
-  return [...duration("idempotency.lease", lease, 1_000), ...duration("idempotency.retention", retention, 1)]
+  return [
+    ...duration("idempotency.lease", lease, 1_000, idempotency?.lease),
+    ...duration("idempotency.retention", retention, 1, idempotency?.retention)
+  ]
 }
 
 /** Two heartbeats may get lost before the session expires (Kafka's rule of thumb, connector seed §4.9). */

@@ -2,7 +2,7 @@
  * Derives the health of a connector from the snapshots of its bindings: a pure function.
  */
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import { type Health, type Reason, severity } from "../../Health.ts"
+import type { Health, Reason, Status } from "../../Health.ts"
 import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
 import { isUnreachable } from "./lagPoller.ts"
 
@@ -108,3 +108,21 @@ const ofPartition = (of: OfBinding, at: PartitionSnapshot, maxPollIntervalMillis
     ? [{ _tag: "PartitionStalled", ...stuck, forMillis: at.waitingMillis }]
     : []
 }
+
+/** The status that a reason alone leads to. */
+const severity = (reason: Reason): Exclude<Status, "UP"> => severities[reason._tag]
+
+const severities = {
+  ClusterUnreachable: "DOWN",
+  ConsumerCrashed: "DOWN",
+  TopicUnreadable: "DOWN",
+  PublisherFailing: "DOWN",
+  SerdeWaiting: "DOWN",
+  PollLoopStuck: "DOWN",
+  PartitionStalled: "DOWN",
+  BreakerOpen: "DEGRADED",
+  Paused: "DEGRADED",
+  TierPaused: "DEGRADED",
+  Starting: "DEGRADED",
+  Closing: "DEGRADED"
+} as const satisfies Record<Reason["_tag"], Status>

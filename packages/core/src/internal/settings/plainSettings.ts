@@ -1,23 +1,27 @@
 /**
  * The settings that every kind of binding takes, with defaults applied: plain values, in milliseconds, beside the retry tiers that they make.
  */
-import { Duration } from "effect"
+import type { Duration } from "effect"
 import type { Settings } from "../../BindingOptions.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as RetryPolicy from "../../RetryPolicy.ts"
 import * as TopicName from "../../TopicName.ts"
+import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
 
-type Durations =
-  | "commitInterval"
-  | "maxPollInterval"
-  | "sessionTimeout"
-  | "heartbeatInterval"
-  | "rebalanceTimeout"
-  | "fetchMaxWait"
-  | "shutdownTimeout"
+const durations = [
+  "commitInterval",
+  "maxPollInterval",
+  "sessionTimeout",
+  "heartbeatInterval",
+  "rebalanceTimeout",
+  "fetchMaxWait",
+  "shutdownTimeout"
+] as const
+
+type Durations = (typeof durations)[number]
 
 export interface PlainSettings
   extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | Durations>> {
@@ -30,6 +34,8 @@ export interface PlainSettings
   readonly rebalanceTimeoutMillis: number
   readonly fetchMaxWaitMillis: number
   readonly shutdownTimeoutMillis: number
+  /** Durations as the user wrote them, by the name of the setting, for messages. */
+  readonly givenDurations: ReadonlyMap<string, unknown>
   /** Settings that were given under a former name. Validation refuses them. */
   readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
 }
@@ -55,6 +61,7 @@ export const plainSettings = (name: string, options: Given, listenerType: "SINGL
     rebalanceTimeoutMillis: millis(options.rebalanceTimeout, Defaults.binding.rebalanceTimeoutMillis),
     fetchMaxWaitMillis: millis(options.fetchMaxWait, Defaults.binding.fetchMaxWaitMillis),
     shutdownTimeoutMillis: millis(options.shutdownTimeout, Defaults.binding.shutdownTimeoutMillis),
+    givenDurations: new Map(durations.map((name) => [name, options[name]])),
     renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
   }
 }
@@ -85,8 +92,5 @@ const numbers = (options: Given) => ({
 })
 
 /** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
-export const millis = (input: Duration.Input | undefined, fallback: number): number => {
-  if (input === undefined) return fallback
-  const duration = Duration.fromInput(input)
-  return duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
-}
+export const millis = (input: Duration.Input | undefined, fallback: number): number =>
+  input === undefined ? fallback : toMillis(input)
