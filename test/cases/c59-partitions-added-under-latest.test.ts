@@ -80,7 +80,7 @@ describe("C59 partitions are added under autoOffsetReset latest", () => {
       yield* memory.createTopic("orders", { partitions: 2 })
       yield* append("orders", 1, ["before"])
       yield* advance("1 minute")
-      // What a member leaves behind that read partition 0 and died with its neighbour's first commit on the way.
+      // The state that a member leaves behind that read partition 0 and died with its neighbour's first commit on the way.
       const first = yield* start(noting([]))
       yield* settle
       yield* first.close

@@ -16,7 +16,7 @@ export type FirstRead =
   | { readonly _tag: "since"; readonly millis: number }
   | { readonly _tag: "unknown" }
 
-/** What the group's commits in one topic say. The earliest of several times counts. */
+/** The group's commits in one topic, summed up. The earliest of several times counts. */
 export const ofTopic = (commits: ReadonlyArray<CommittedOffset>, topic: string): FirstRead => {
   const own = commits.filter((commit) => commit.topic === topic)
   if (own.length === 0) return { _tag: "never" }

@@ -7,7 +7,7 @@ import { failureOf, failureOfValue } from "./failureText.ts"
 import type { Monitor } from "./monitor.ts"
 
 /** A user function returned no Effect. */
-class NotAnEffect extends TypeError {
+class NotAnEffect extends Error {
   override readonly name = "NotAnEffect"
 }
 
