@@ -174,8 +174,12 @@ onDatabases("C37 user code of the outbox misbehaves", (db) => {
         for (const kind of kinds.keys()) assert.isTrue(named.has(`a:${kind}`), kind)
         for (const type of good) assert.isFalse(named.has(`a:${type}`))
       }).pipe(
-        Effect.provide(shapes(fast)[name].pipe(Layer.provide(listeners(seen)), Layer.provideMerge(db.migrated))),
-        Effect.provide(quiet)
+        Effect.provide(
+          Layer.provideMerge(
+            shapes(fast)[name].pipe(Layer.provide(listeners(seen)), Layer.provideMerge(db.migrated)),
+            quiet
+          )
+        )
       )
     })
   }
@@ -236,13 +240,15 @@ onDatabases(
         return (yield* OutboxHealth.OutboxHealth.use((health) => health.check)).problems
       }).pipe(
         Effect.provide(
-          Outbox.singleNode({ interval: "50 millis", ...options }).pipe(
-            Layer.provide(listeners(seen)),
-            Layer.provide(layer),
-            Layer.provideMerge(db.migrated)
+          Layer.provideMerge(
+            Outbox.singleNode({ interval: "50 millis", ...options }).pipe(
+              Layer.provide(listeners(seen)),
+              Layer.provide(layer),
+              Layer.provideMerge(db.migrated)
+            ),
+            quiet
           )
-        ),
-        Effect.provide(quiet)
+        )
       )
     }
 
@@ -282,7 +288,7 @@ onDatabases(
           const scheduler = yield* PurgeScheduler.make({ purger, interval: "20 millis" })
           yield* scheduler.start
           yield* until(Effect.sync(() => calls >= 8))
-        }).pipe(Effect.scoped, Effect.provide(db.migrated), Effect.provide(quiet))
+        }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(db.migrated, quiet)))
       }
     )
 
@@ -304,12 +310,14 @@ onDatabases(
         assert.isTrue(seen.length >= 9)
       }).pipe(
         Effect.provide(
-          Outbox.ordered({ codec, interval: "50 millis" }).pipe(
-            Layer.provide(listeners(seen)),
-            Layer.provideMerge(db.migrated)
+          Layer.provideMerge(
+            Outbox.ordered({ codec, interval: "50 millis" }).pipe(
+              Layer.provide(listeners(seen)),
+              Layer.provideMerge(db.migrated)
+            ),
+            quiet
           )
-        ),
-        Effect.provide(quiet)
+        )
       )
     })
 
@@ -337,12 +345,14 @@ onDatabases(
         assert.strictEqual(dead, 0)
       }).pipe(
         Effect.provide(
-          Outbox.singleNode({ hook, interval: "50 millis" }).pipe(
-            Layer.provide(listeners(seen)),
-            Layer.provideMerge(db.migrated)
+          Layer.provideMerge(
+            Outbox.singleNode({ hook, interval: "50 millis" }).pipe(
+              Layer.provide(listeners(seen)),
+              Layer.provideMerge(db.migrated)
+            ),
+            quiet
           )
-        ),
-        Effect.provide(quiet)
+        )
       )
     })
   },

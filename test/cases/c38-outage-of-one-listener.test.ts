@@ -133,12 +133,14 @@ describe("C38 one listener's destination is down for a minute", () => {
         assert.strictEqual(of(seen, "BILL").length, 60)
       }).pipe(
         Effect.provide(
-          Outbox.singleNode({ workerCount: 1 }).pipe(
-            Layer.provide(listeners(seen, { mail: 0 }, () => true, 10_000)),
-            Layer.provideMerge(migrated)
+          Layer.provideMerge(
+            Outbox.singleNode({ workerCount: 1 }).pipe(
+              Layer.provide(listeners(seen, { mail: 0 }, () => true, 10_000)),
+              Layer.provideMerge(migrated)
+            ),
+            Logger.layer([])
           )
-        ),
-        Effect.provide(Logger.layer([]))
+        )
       )
     }
   )
@@ -159,8 +161,12 @@ describe("C38 one listener's destination is down for a minute", () => {
       const { problems } = yield* OutboxHealth.OutboxHealth.use((service) => service.check)
       assert.deepInclude(problems[0], { source: "destination", name: "topic mail" })
     }).pipe(
-      Effect.provide(Outbox.singleNode().pipe(Layer.provide(registry), Layer.provideMerge(migrated))),
-      Effect.provide(Logger.layer([]))
+      Effect.provide(
+        Layer.provideMerge(
+          Outbox.singleNode().pipe(Layer.provide(registry), Layer.provideMerge(migrated)),
+          Logger.layer([])
+        )
+      )
     )
   })
 })
@@ -190,9 +196,14 @@ onDatabases(
           assert.deepStrictEqual(yield* states, new Set(["MAIL 1 0", "BILL 1 0"]))
         }).pipe(
           Effect.provide(
-            shapes[name].pipe(Layer.provide(listeners(seen, { mail: 0 }, () => down)), Layer.provideMerge(db.migrated))
+            Layer.provideMerge(
+              shapes[name].pipe(
+                Layer.provide(listeners(seen, { mail: 0 }, () => down)),
+                Layer.provideMerge(db.migrated)
+              ),
+              Logger.layer([])
+            )
           ),
-          Effect.provide(Logger.layer([])),
           Effect.provideService(Metric.MetricRegistry, new Map()),
           Effect.provideService(MetricsExporter.Current, MetricsExporter.noop)
         )

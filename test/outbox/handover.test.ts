@@ -115,7 +115,7 @@ describe("buckets move to a joining node", () => {
       }
       assert.isTrue(new Set(slowAggregates.map((name) => slow(name)[1]!.node)).size === 3, "successors on all nodes")
       assert.strictEqual(new Set(seen.map(({ id }) => id)).size, seen.length, "each event once")
-    }).pipe(Effect.scoped, Effect.provide(base), Effect.provide(Logger.layer([])))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(base, Logger.layer([]))))
   })
 
   it.effect("ruling 87: the node dies after the handover: its aggregate waits for a lease, no longer", () => {
@@ -143,7 +143,7 @@ describe("buckets move to a joining node", () => {
         assert.deepStrictEqual(ids, [`${name}/0`, `${name}/0`, `${name}/1`])
         assert.strictEqual(yield* statusOf(`${name}/1`), 1)
       }
-    }).pipe(Effect.scoped, Effect.provide(base), Effect.provide(Logger.layer([])))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(base, Logger.layer([]))))
   })
 
   it.effect("ruling 89: while a node of the first version is alive, a bucket is drained before it is released", () => {
@@ -165,7 +165,7 @@ describe("buckets move to a joining node", () => {
       yield* pass(20)
       assert.strictEqual(a.heldBuckets(), 32)
       for (const id of slowEvents(0)) assert.strictEqual(yield* statusOf(id), 1)
-    }).pipe(Effect.scoped, Effect.provide(base), Effect.provide(Logger.layer([])))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(base, Logger.layer([]))))
   })
 })
 
@@ -220,8 +220,9 @@ onDatabases(
           }
         }).pipe(
           Effect.scoped,
-          Effect.provide(Layer.provideMerge(Layer.orDie(OutboxStore.layer()), db.migrated)),
-          Effect.provide(Logger.layer([]))
+          Effect.provide(
+            Layer.provideMerge(Layer.provideMerge(Layer.orDie(OutboxStore.layer()), db.migrated), Logger.layer([]))
+          )
         )
       }
     )

@@ -5,7 +5,7 @@ import { LogFormat } from "@eventbus/core"
 import { Logger } from "effect"
 
 /** The text of `LogFormat` behind the time, with line breaks of a stack as `\n`. */
-export const text: Logger.Logger<unknown, string> = Logger.make(
+const text: Logger.Logger<unknown, string> = Logger.make(
   (line) => `${line.date.toISOString()} ${LogFormat.text.log(line).replaceAll("\n", "\\n")}`
 )
 
