@@ -59,7 +59,7 @@ KafkaSuite.shared("handlers longer than the session", (bootstrap) => {
         assert.strictEqual(new Set(journal.done().map(({ value }) => value)).size, count)
         assert.deepStrictEqual(Journal.committedUnhandled(yield* Bus.committed(name, name), journal.done()), [])
         assert.match(program.output(), /event loop was blocked for \d+ ms/)
-        assert.include(program.output(), "lost to the group")
+        assert.include(program.output(), "Partition lost")
         assert.isTrue(journal.entries().some(({ _tag }) => _tag === "PartitionLost"))
         yield* program.signal("SIGTERM")
         assert.deepStrictEqual(yield* program.exit, { code: 130, signal: null })
