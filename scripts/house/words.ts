@@ -29,7 +29,7 @@ const words: ReadonlyArray<Word> = [
   { pattern: /\b(?:type|interface) Settled\b/, instead: "DeliveryResult" },
   { pattern: /\bStory\b/, instead: "DeliveryResult", within: /^packages\/(?!examples\/)/ },
   { pattern: /\b[Bb]ookkeeping\b/, instead: "retry state, or plain variables" },
-  { pattern: /\botherHeaders\b|\b[Ss]limmer\b/, instead: "deadLetterRecordHeaders, trim" },
+  { pattern: /\botherHeaders\b|\b[Ss]limmer\b/, instead: "headerSets, trimmedHeaders" },
   {
     pattern: /\b[Aa]ssessments?\b|\b[Oo]utlooks?\b|\bthe watch\b|\bwatch\.ts\b/,
     instead: "health, cluster status, lag poller"

@@ -4,7 +4,8 @@ import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
 import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
-import * as DeadLetterRecordHeaders from "../src/internal/record/deadLetterRecordHeaders.ts"
+import * as HeaderSets from "../src/internal/record/headerSets.ts"
+import * as TrimmedHeaders from "../src/internal/record/trimmedHeaders.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
 import * as ReplayHeaders from "../src/internal/record/replayHeaders.ts"
 
@@ -148,7 +149,7 @@ describe("DeadLetterRecord", () => {
 
 describe("headers of other systems", () => {
   it("DLT-14 ruling 60 Spring's plain form: names, int32 and int64 big-endian, text in UTF-8", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain" })
+    const all = HeaderSets.make(letter, "billing", { spring: "plain" })
     expect(textOf(all, "kafka_dlt-original-topic")).toBe("orders")
     expect(bytesOf(all, "kafka_dlt-original-partition")).toEqual([0, 0, 1, 2])
     expect(bytesOf(all, "kafka_dlt-original-offset")).toEqual([0x40, 0, 0, 0, 0, 0, 0, 1])
@@ -164,7 +165,7 @@ describe("headers of other systems", () => {
   })
 
   it("DLT-14 ruling 60 Spring's form with retry topics: integers of minimal length", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "retry-topic" })
+    const all = HeaderSets.make(letter, "billing", { spring: "retry-topic" })
     expect(textOf(all, "kafka_original-topic")).toBe("orders")
     expect(bytesOf(all, "kafka_original-partition")).toEqual([0, 0, 1, 2])
     expect(textOf(all, "kafka_dlt-original-consumer-group")).toBe("billing")
@@ -173,7 +174,7 @@ describe("headers of other systems", () => {
     expect(bytesOf(all, "retry_topic-original-timestamp")).toEqual([0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b])
     const at = (timestamp: number) =>
       bytesOf(
-        DeadLetterRecordHeaders.make({ ...letter, origin: { ...letter.origin, timestamp } }, "g", {
+        HeaderSets.make({ ...letter, origin: { ...letter.origin, timestamp } }, "g", {
           spring: "retry-topic"
         }),
         "retry_topic-original-timestamp"
@@ -185,9 +186,9 @@ describe("headers of other systems", () => {
   it("DLT-14 ruling 25 dead letters of Spring are read in both forms; our headers win, and of repeats the first", () => {
     for (const spring of ["plain", "retry-topic"] as const) {
       const isOurs = ({ key }: Header) => key.startsWith(Names.prefix)
-      const all = DeadLetterRecordHeaders.make(letter, "billing", { spring })
+      const all = HeaderSets.make(letter, "billing", { spring })
       const theirs = all.filter((each) => !isOurs(each))
-      const again = DeadLetterRecordHeaders.make(
+      const again = HeaderSets.make(
         { ...letter, origin: { ...letter.origin, topic: "later" } },
         "billing",
         {
@@ -205,7 +206,7 @@ describe("headers of other systems", () => {
   })
 
   it("DLT-15 the five headers of the brokers package", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", { brokers: true })
+    const all = HeaderSets.make(letter, "billing", { brokers: true })
     expect(
       ["original-topic", "exception-message", "exception-class", "failure-timestamp", "retry-count"].map((name) =>
         textOf(all, name)
@@ -214,7 +215,7 @@ describe("headers of other systems", () => {
   })
 
   it("DLT-08 the trail as one JSON header", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", { trailJson: true })
+    const all = HeaderSets.make(letter, "billing", { trailJson: true })
     expect(JSON.parse(String(textOf(all, "x-eventbus-trail")))).toEqual([
       { tier: 0, exceptionClass: "Down", exhaustedAt: 10, attempts: 3 },
       { tier: 2, exceptionClass: 'Quo"te', exhaustedAt: 20, attempts: 9 }
@@ -231,8 +232,8 @@ describe("headers of other systems", () => {
           trailJson: fc.boolean()
         }),
         (given, sets) => {
-          const all = DeadLetterRecordHeaders.make({ ...letter, record: record(given) }, "billing", sets)
-          const written = DeadLetterRecordHeaders.make(letter, "billing", sets).map(({ key }) => key)
+          const all = HeaderSets.make({ ...letter, record: record(given) }, "billing", sets)
+          const written = HeaderSets.make(letter, "billing", sets).map(({ key }) => key)
           for (const key of written) expect(all.filter((each) => each.key === key)).toHaveLength(1)
           const isFree = ({ key }: Header) =>
             !(key.startsWith("x-eventbus-") || written.includes(key)) &&
@@ -244,8 +245,8 @@ describe("headers of other systems", () => {
   })
 
   it("DLT-10 without forensic headers every set still has what a replay needs", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
-    const smaller = DeadLetterRecordHeaders.trim(all, 1).map(({ key }) => key)
+    const all = HeaderSets.make(letter, "billing", { spring: "plain", brokers: true, trailJson: true })
+    const smaller = TrimmedHeaders.trim(all, 1).map(({ key }) => key)
     expect(smaller).not.toContain("kafka_dlt-exception-stacktrace")
     expect(smaller).not.toContain("kafka_dlt-exception-message")
     expect(smaller).not.toContain("x-eventbus-trail")
@@ -254,7 +255,7 @@ describe("headers of other systems", () => {
   })
 
   it("DLT-27 a replayed copy has no failure headers; headers with similar names stay", () => {
-    const all = DeadLetterRecordHeaders.make(letter, "billing", {
+    const all = HeaderSets.make(letter, "billing", {
       spring: "retry-topic",
       brokers: true,
       trailJson: true

@@ -12,7 +12,7 @@ import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
-import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
+import * as HeaderSets from "../record/headerSets.ts"
 import type { Undecodable } from "../record/decoding.ts"
 import type { DeliveryResult, ResultWithCopy } from "../record/deliveryResult.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
@@ -138,7 +138,7 @@ export const deadLetter = <R>(
     nowMillis
   }
   const topic = targetOf(context.definition, letter)
-  const headers = DeadLetterRecordHeaders.make(letter, context.definition.groupId, options.settings.headers ?? {})
+  const headers = HeaderSets.make(letter, context.definition.groupId, options.settings.headers ?? {})
   return {
     ...failed,
     settlement: "DeadLettered",

@@ -6,7 +6,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ProducerRecord, RecordMetadata } from "../../ConsumerRecord.ts"
 import type { Unpublished } from "../../Snapshot.ts"
 import type { Copy } from "../record/copy.ts"
-import * as DeadLetterRecordHeaders from "../record/deadLetterRecordHeaders.ts"
+import * as TrimmedHeaders from "../record/trimmedHeaders.ts"
 import type { CopyAddress } from "./copyAddress.ts"
 
 export type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
@@ -41,7 +41,7 @@ export const make = (
           const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
-          if (error._tag === "RecordTooLarge") headers = DeadLetterRecordHeaders.trim(copy.headers, ++tooLarge)
+          if (error._tag === "RecordTooLarge") headers = TrimmedHeaders.trim(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
           yield* partition.until(Effect.sleep(wait))
           if (partition.stopping) return false

@@ -1,5 +1,5 @@
 /**
- * All headers of a dead letter record: the connector's own, and optional sets for other tools: Spring's, the five of the brokers package, and the trail as JSON
+ * All headers of a dead letter record: the connector's own, and optional sets for other tools: Spring's, the five of the `brokers` package, and the trail as JSON
  * (ruling 25).
  */
 import type { Header } from "../../ConsumerRecord.ts"
@@ -43,32 +43,6 @@ export const make = (
     ...(sets.trailJson === true ? [trailHeader(letter)] : [])
   ]
 }
-
-/**
- * Trims the headers of a copy that its topic refused `times` times as too large (ruling 22). The first time drops error message, stack trace and trail of every set. The
- * second time keeps origin, reason, owner, replays, tier and delivery number. The third time keeps
- * owner, tier and delivery number, the fourth time only tier and delivery number. The user's own headers and the value always stay.
- */
-export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
-  if (times === 1) return DeadLetterHeaders.withoutDiagnostics(headers).filter(({ key }) => !Spring.isDiagnostic(key))
-  const kept = times === 2 ? essential : times === 3 ? position : deliveryNumber
-  return withoutOtherFormats(headers).filter(({ key }) => kept.has(key) || !Names.isRewritten(key))
-}
-
-/** Without its delivery number, a record would restart its tier each time, without end. */
-const deliveryNumber: ReadonlySet<string> = new Set([Names.retryTier, Names.retryAttempt])
-
-/** The owner goes last: without it, other groups that share the topic handle the copy, and with it, the partition would stop (rulings 22 and 71). */
-const position: ReadonlySet<string> = new Set([...deliveryNumber, Names.copyOwner])
-
-const essential: ReadonlySet<string> = new Set([
-  ...position,
-  Names.originalTopic,
-  Names.originalPartition,
-  Names.originalOffset,
-  Names.dltReason,
-  Names.replayCount
-])
 
 /**
  * Removes the headers of the optional sets, for a record that starts again. The five names of the brokers package are common words, so they are removed only when
