@@ -28,7 +28,7 @@
  * | Failed | `afterFailure`, `retryInPlace` | the permit; its clock runs |
  * | Backoff | `inPlaceRetries.ts` | the permit, but not while the partition is paused; its clock runs |
  * | GivingUp | `giveUp`, `routing.ts` | nothing |
- * | Publishing, and the results | `RecordInWork.settle` | nothing |
+ * | Publishing, and the results | `RecordInWork.settle`, `pendingCopies.ts` | nothing |
  *
  * A record that cannot be read goes from Admitting to Publishing (`unreadable.ts`).
  */
