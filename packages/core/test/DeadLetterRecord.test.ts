@@ -4,10 +4,10 @@ import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
 import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
-import * as HeaderSets from "../src/internal/record/headerSets.ts"
-import * as TrimmedHeaders from "../src/internal/record/trimmedHeaders.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
+import * as HeaderSets from "../src/internal/record/headerSets.ts"
 import * as ReplayHeaders from "../src/internal/record/replayHeaders.ts"
+import * as TrimmedHeaders from "../src/internal/record/trimmedHeaders.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const header = (key: string, value: string | Uint8Array | null): Header => ({
@@ -188,13 +188,9 @@ describe("headers of other systems", () => {
       const isOurs = ({ key }: Header) => key.startsWith(Names.prefix)
       const all = HeaderSets.make(letter, "billing", { spring })
       const theirs = all.filter((each) => !isOurs(each))
-      const again = HeaderSets.make(
-        { ...letter, origin: { ...letter.origin, topic: "later" } },
-        "billing",
-        {
-          spring
-        }
-      )
+      const again = HeaderSets.make({ ...letter, origin: { ...letter.origin, topic: "later" } }, "billing", {
+        spring
+      })
       const read = DeadLetterRecord.read(record([...theirs, ...again.filter((each) => !isOurs(each))]))
       expect(read).toMatchObject({
         ...{ originFrom: "spring", originalTopic: "orders", originalPartition: 258 },
