@@ -9,27 +9,21 @@ const siblings = {
   core: [],
   config: ["core"],
   kafkajs: ["core"],
-  "platformatic-kafka": ["core"],
   observability: ["core"],
   outbox: ["core"],
   redis: ["core"],
   avro: ["core"],
-  messaging: ["core"],
   testkit: ["core", "outbox"],
-  "admin-api": [],
-  admin: ["admin-api", "core", "outbox"],
-  console: ["admin-api"],
-  cli: ["admin-api", "config", "core", "kafkajs"],
+  cli: ["config", "core", "kafkajs"],
   "kafka-runner": []
 }
 
 /** Programs that run in CI: they may import everything, and nobody imports them. */
 const programs = ["examples", "benchmarks"]
 
-/** Each Kafka client, with the packages that may import it (tests included). */
+/** The Kafka client, with the packages that may import it (tests included). */
 const clients = {
-  kafkajs: ["kafkajs", "benchmarks", "kafka-runner"],
-  "@platformatic/kafka": ["platformatic-kafka", "benchmarks"]
+  kafkajs: ["kafkajs", "benchmarks", "kafka-runner"]
 }
 
 /**
