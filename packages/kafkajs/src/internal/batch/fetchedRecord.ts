@@ -31,7 +31,7 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   #offset: bigint | undefined
   #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
 
-  /** `reader` stands after the record's length and attributes. The headers stay unread. */
+  /** `reader` stands after the record's length and attributes. The headers stay unread, unless there are none. */
   constructor(batch: BatchContext, reader: VarintReader) {
     this.#batch = batch
     const delta = reader.number()
@@ -43,6 +43,8 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     this.#valueLength = reader.number()
     this.#valueAt = reader.at
     if (this.#valueLength > 0) reader.at += this.#valueLength
+    // The number of headers. Most records have none, and something asks every record for its headers: by now the byte is in the processor's cache, later it is not.
+    if (batch.bytes[reader.at] === 0) this.#headers = noHeaders
   }
 
   get topic(): string {
@@ -86,8 +88,6 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   #readHeaders(): ReadonlyArray<ConsumerRecord.Header> {
     const { bytes } = this.#batch
     const at = this.#valueAt + Math.max(0, this.#valueLength)
-    // The number of headers. Most records have none, and tracing reads the headers of every record.
-    if (bytes[at] === 0) return noHeaders
     const reader = new VarintReader(bytes, at)
     const count = reader.number()
     if (count <= 0) return noHeaders
