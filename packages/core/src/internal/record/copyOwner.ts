@@ -19,18 +19,15 @@ export const isOurs = ({ groupId, adopts }: Groups, group: string): boolean =>
 
 const encoder = new TextEncoder()
 
-/** The mark of each topic and group. A function of the user chooses dead letter topics, so the number is limited. */
-const marks = new Map<string, Header>()
-const mostMarks = 1_000
+/** The last mark that was made. Successive copies mostly have it in common. */
+let last = { topic: "", groupId: "", header: { key: Names.copyOwner, value: new Uint8Array() } }
 
 /** The header for a copy that a group publishes to a topic. Never cut: a cut name would be another group's. */
 export const mark = (topic: string, groupId: string): Header => {
-  const value = `${topic}/${groupId}`
-  const known = marks.get(value)
-  if (known !== undefined) return known
-  const header = { key: Names.copyOwner, value: encoder.encode(value) }
-  if (marks.size < mostMarks) marks.set(value, header)
-  return header
+  if (last.topic !== topic || last.groupId !== groupId) {
+    last = { topic, groupId, header: { key: Names.copyOwner, value: encoder.encode(`${topic}/${groupId}`) } }
+  }
+  return last.header
 }
 
 /** The group that an intact mark names; undefined when there is no mark, or one for another topic. */
