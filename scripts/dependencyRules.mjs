@@ -50,7 +50,7 @@ const rooms = {
     "port"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire"],
-  outbox: ["ordered", "dispatch", "delivery", "store", "base"],
+  outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"]
 }

@@ -142,7 +142,7 @@ describe("KafkaRelay", () => {
             [
               ["o-1/1000", "DEAD 0"],
               ["bad/1", "DEAD 0"],
-              ["gone/1", "DEAD 2"]
+              ["gone/1", "NEW 0"]
             ]
           )
         }).pipe(

@@ -6,15 +6,17 @@
  * - A record's key is the aggregate's id. So an aggregate stays on one partition, in the order in which it is handed over. Behind
  *   `Outbox.orderedNodes` with `orderedSettings`, that is the insertion order.
  * - A record that can never be sent (too large, illegal topic, refused) makes its event DEAD at once and delays no other event.
- * - While the cluster is down, events wait and no attempt is counted. A missing topic fails its own events only.
+ * - While the cluster is down, events wait and no attempt is counted. While a topic is missing, or this user may not write to it, only the
+ *   events of that topic wait (`missingTopics`).
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Effect, Layer, type Scope } from "effect"
+import { Clock, Effect, Layer, type Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
 import { anyAggregateTypeName } from "./internal/base/typeName.ts"
+import { type MissingTopics, RelayTopics } from "./internal/relay/relayTopics.ts"
 import { type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
-import { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
+import type { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
 
 /** The headers of a relayed record in format `plain`. The event's own headers follow them, `traceparent` among them. */
 export const headerNames = {
@@ -54,6 +56,12 @@ export interface KafkaRelayOptions {
         /** The value of `ce_source`: a URI of the producing service. */
         readonly source: string
       }
+  /**
+   * How the relay deals with a missing topic. `wait` (default) keeps its events until somebody creates it. `create` creates it, with the
+   * cluster's partition count and replication. `require` checks at the start that the topics of `topic` exist, where `topic` is a text or
+   * a map, and waits afterwards. An event that waits uses up no attempt, and the events of other topics go on.
+   */
+  readonly missingTopics?: MissingTopics
   /** Settings of the relay's own producer. Default: those of the broker. */
   readonly producer?: Broker.ProducerOptions
 }
@@ -128,20 +136,16 @@ export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}):
   }
 }
 
-/** Errors that no retry can mend. */
-const permanentErrors = new Set<BrokerError.BrokerError["_tag"]>(["RecordTooLarge", "RecordRejected", "InvalidTopic"])
-
-/** Turns a failed publish into the failure of its event. A missing topic counts attempts, because it concerns its own events only. */
-const classify = (error: BrokerError.BrokerError): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent =>
-  permanentErrors.has(error._tag)
-    ? new PoisonEvent({ reason: error.message, cause: error })
-    : error.retryable && error._tag !== "UnknownTopic"
-      ? new DownstreamUnavailable({ cause: error })
-      : error
+/** The topics that are known before the first event. */
+const topicsKnown = (topic: KafkaRelayOptions["topic"]): ReadonlyArray<string> => {
+  if (topic === undefined || typeof topic === "function") return []
+  return typeof topic === "string" ? [topic] : [...new Set(topic.values())]
+}
 
 /**
  * The listener of a relay, with a producer of its own for the life of the scope. It returns the record's position. It fails with
- * `PoisonEvent` when the record can never be sent, and with `DownstreamUnavailable` while the cluster is down.
+ * `PoisonEvent` when the record can never be sent, and with `DownstreamUnavailable` while the cluster is down or the topic is missing.
+ * Building it fails with `UnknownTopic` when `missingTopics` is `require` and a topic does not exist.
  */
 export const listener: (
   options?: KafkaRelayOptions
@@ -153,12 +157,11 @@ export const listener: (
   Broker.Broker | Scope.Scope
 > = Effect.fnUntraced(function* (options = {}) {
   const broker = yield* Broker.Broker
+  const { missingTopics = "wait" } = options
+  const topics = new RelayTopics(broker, missingTopics, yield* Clock.Clock)
+  if (missingTopics === "require") yield* topics.require(topicsKnown(options.topic))
   const producer = yield* broker.producer(options.producer)
-  return (event: EventEnvelope) =>
-    Effect.mapError(
-      Effect.suspend(() => producer.send(toRecord(event, options))),
-      classify
-    )
+  return (event: EventEnvelope) => Effect.suspend(() => topics.publish(toRecord(event, options), producer.send))
 })
 
 /** A registry whose only listener publishes every event. */
@@ -167,5 +170,5 @@ export const layer = (
 ): Layer.Layer<ListenerRegistry, BrokerError.BrokerError, Broker.Broker> =>
   Layer.unwrap(Effect.map(listener(options), layerAll))
 
-/** The retry policy of a relay for failures that count attempts, such as a missing topic: one delivery per second. */
+/** The retry policy of a relay for failures that count attempts, such as one that Kafka does not explain: one delivery per second. */
 export const retryPolicy: EventRetryPolicy = fixed("1 second")

@@ -54,9 +54,6 @@ const postponed = (cause: Cause.Cause<unknown>, error: string): FailureOutcome =
 /** Tags of errors that no retry can mend. */
 const permanentErrors: ReadonlySet<string> = new Set(["UnroutableEvent", "PoisonEvent"])
 
-/** The wait of an event whose own destination is down, while others of its listener have another one. */
-export const unavailableDelayMillis = 5000
-
 /** The delay when a retry policy throws or returns no finite number. */
 const fallbackDelayMillis = 60_000
 

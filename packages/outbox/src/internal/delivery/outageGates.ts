@@ -19,7 +19,8 @@ interface Gate {
   trialMillis: number | undefined
 }
 
-const within = (millis: number): number => Math.min(longestWaitMillis, Math.max(shortestWaitMillis, millis))
+/** A wait of this length, within the bounds. */
+export const waitMillis = (millis: number): number => Math.min(longestWaitMillis, Math.max(shortestWaitMillis, millis))
 
 export class OutageGates {
   readonly #gates = new Map<string, Gate>()
@@ -39,7 +40,7 @@ export class OutageGates {
       gate.trialMillis = nowMillis
       return undefined
     }
-    return { delayMillis: within((nowMillis - gate.closedMillis) / 2), error: gate.error }
+    return { delayMillis: waitMillis((nowMillis - gate.closedMillis) / 2), error: gate.error }
   }
 
   /** The destination is down. Returns how long the event that found out should wait. */
@@ -50,9 +51,9 @@ export class OutageGates {
     const tookMillis = gate.trialMillis === undefined ? 0 : nowMillis - gate.trialMillis
     gate.error = error
     gate.trialMillis = undefined
-    gate.nextTrialMillis = nowMillis + Math.max(within(ageMillis / 4), tookMillis)
+    gate.nextTrialMillis = nowMillis + Math.max(waitMillis(ageMillis / 4), tookMillis)
     this.#gates.set(key, gate)
-    return within(ageMillis / 2)
+    return waitMillis(ageMillis / 2)
   }
 
   /** The destination answers. True when the gate was closed. */

@@ -2,12 +2,16 @@
 import type { EventEnvelope } from "../base/envelope.ts"
 import { listenerKeyOf } from "./callListener.ts"
 import type { DeliveryTools } from "./deliveryTools.ts"
-import { type FailureOutcome, unavailableDelayMillis } from "./failureOutcome.ts"
+import type { FailureOutcome } from "./failureOutcome.ts"
 import { OutageGates } from "./outageGates.ts"
+import { WaitingEvents } from "./waitingEvents.ts"
 
 export class Outages {
   readonly #tools: DeliveryTools
   readonly #gates = new OutageGates()
+  readonly #waiting = new WaitingEvents()
+  /** The names that health shows for the destination of a listener whose gate is closed. */
+  readonly #names = new Map<string, string>()
 
   constructor(tools: DeliveryTools) {
     this.#tools = tools
@@ -22,23 +26,36 @@ export class Outages {
   succeeded(event: EventEnvelope): void {
     const { monitor } = this.#tools.guard
     if (monitor.has("listener")) monitor.clear("listener", listenerKeyOf(event))
-    if (this.#gates.isAnyClosed) this.#open(event)
+    this.#answered(event)
   }
 
   /** A delivery failed. Returns how long a postponed event waits. Any other failure shows that the destination answers. */
   failed(event: EventEnvelope, outcome: FailureOutcome): number {
     if (outcome._tag !== "Postpone") {
-      if (this.#gates.isAnyClosed) this.#open(event)
+      this.#answered(event)
       return 0
     }
-    return outcome.holds === "event"
-      ? unavailableDelayMillis
-      : this.#gates.close(listenerKeyOf(event), outcome.error, this.#nowMillis())
+    const key = listenerKeyOf(event)
+    const name = outcome.destination ?? key
+    if (outcome.holds === "event") return this.#waiting.wait(event.eventId, name, this.#nowMillis())
+    const before = this.#names.get(key)
+    if (before !== undefined && before !== name) this.#tools.guard.monitor.clear("destination", before)
+    this.#names.set(key, name)
+    return this.#gates.close(key, outcome.error, this.#nowMillis())
   }
 
-  #open(event: EventEnvelope): void {
+  /** The destination of this event answers. It costs nothing while no destination is down. */
+  #answered(event: EventEnvelope): void {
+    const { monitor } = this.#tools.guard
+    if (this.#waiting.isAnyWaiting) {
+      const name = this.#waiting.answered(event.eventId)
+      if (name !== undefined) monitor.clear("destination", name)
+    }
+    if (!this.#gates.isAnyClosed) return
     const key = listenerKeyOf(event)
-    if (this.#gates.open(key)) this.#tools.guard.monitor.clear("destination", key)
+    if (!this.#gates.open(key)) return
+    monitor.clear("destination", this.#names.get(key) ?? key)
+    this.#names.delete(key)
   }
 
   #nowMillis(): number {

@@ -1,0 +1,32 @@
+/** The failure of an event whose publish failed: it can never be sent, or it waits for its topic or for the cluster. */
+import type { BrokerError } from "@eventbus/core"
+import { DownstreamUnavailable, PoisonEvent } from "../../OutboxError.ts"
+
+/** Errors of the record itself, which no retry can mend. */
+const ofRecord: ReadonlySet<BrokerError.BrokerError["_tag"]> = new Set([
+  "RecordTooLarge",
+  "RecordRejected",
+  "InvalidTopic"
+])
+
+/** Errors of the whole cluster that somebody has to mend outside of this process. Events wait for that as for an outage. */
+const ofCluster: ReadonlySet<BrokerError.BrokerError["_tag"]> = new Set(["AuthenticationFailed", "TlsFailed"])
+
+/** Whether the topic takes no records at all: it is missing, or this user may not write to it. Creating or granting it heals that. */
+export const isOfTopic = (error: BrokerError.BrokerError): boolean =>
+  error._tag === "UnknownTopic" || (error._tag === "AuthorizationFailed" && error.resource === "topic")
+
+/** The failure of an event whose topic takes no records. The events of other topics go on (ruling 87). */
+export const topicUnavailable = (topic: string, cause: unknown): DownstreamUnavailable =>
+  new DownstreamUnavailable({ cause, destination: `topic '${topic}'`, holds: "event" })
+
+/** Turns a failed publish into the failure of its event. */
+export const failureOfPublish = (
+  error: BrokerError.BrokerError,
+  topic: string
+): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent => {
+  if (ofRecord.has(error._tag)) return new PoisonEvent({ reason: error.message, cause: error })
+  if (isOfTopic(error)) return topicUnavailable(topic, error)
+  const waits = error.retryable || error._tag === "AuthorizationFailed" || ofCluster.has(error._tag)
+  return waits ? new DownstreamUnavailable({ cause: error }) : error
+}
