@@ -242,6 +242,11 @@ const common = {
     "dead-letter",
     "halt"
   ]).pipe(withDefault(binding.onExhausted)),
+  adopts: Schema.Array(text("A former name of the group."))
+    .annotate({
+      description: "Former names of the group: their copies in retry and dead letter topics are its own. Default: none."
+    })
+    .pipe(withDefault([])),
   naming: oneOf("How retry and dead letter topics are called.", ["standard", "dotted", "dashed", "perGroup"]).pipe(
     withDefault("standard")
   ),

@@ -102,7 +102,7 @@ export interface Settings<K, V> {
   readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
   /**
    * Former names of the group: copies in the retry and dead letter topics that carry one of them belong to this binding, and so do replays for it. For a group that
-   * was renamed. Copies of every other group are passed over. Default: none.
+   * was renamed. Copies of every other group are passed over. Committed offsets are not taken over: set those of the new group before its first start. Default: none.
    */
   readonly adopts?: ReadonlyArray<string>
   /** The names of derived topics. Default `TopicName.standard`: `{topic}.retry-{n}` and `{topic}.DLT`. */

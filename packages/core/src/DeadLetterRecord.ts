@@ -57,7 +57,7 @@ export interface DeadLetterRecord {
   readonly tierHistory: ReadonlyArray<TierFailureRecord>
   /** How often it was replayed before it came here. Default 0, also where no owner is named: another system may have taken the header over from a record that it read. */
   readonly replayCount: number
-  /** The group that dead-lettered it; undefined when an older version or another system did. */
+  /** The group that dead-lettered it, or `#` and a hash of it where the copy had no room for the name; undefined when an older version or another system did. */
   readonly owner: string | undefined
   /** The record as it lies in the dead letter topic. */
   readonly record: ConsumerRecord

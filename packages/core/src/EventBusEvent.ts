@@ -72,6 +72,16 @@ export type StrategyEvent =
   | { readonly _tag: "AlertDropped" }
   /** The custom handler failed or died. The record stays in the topic, and the next one follows. */
   | { readonly _tag: "LetterHandlerFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
+  /** The custom handler's consumer left out dead letters of another group. Once a minute at most. */
+  | {
+      readonly _tag: "ForeignLettersPassedOver"
+      /** The dead letter topic. */
+      readonly topic: string
+      /** The group that the dead letters belong to. */
+      readonly owner: string
+      /** How many since the last such event. */
+      readonly records: number
+    }
   /** A scheduled replay dealt with at least one record. */
   | {
       readonly _tag: "ScheduledReplay"

@@ -41,6 +41,8 @@ export const make = (binding: Binding<unknown>): Plan => {
   return {
     binding: binding.name,
     cluster: definition.cluster,
+    groupId: definition.groupId,
+    adopts: definition.adopts,
     topics: plannedTopics(definition),
     consumers,
     clients: members + 1 + extraClients(definition),

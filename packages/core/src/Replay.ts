@@ -11,7 +11,7 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
  * each other; one that begins elsewhere ends this one with `ProducerFenced`.
  */
 export interface DeadLetters {
-  /** The next `count` records, to where they came from. Partition by partition, in order. */
+  /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
   readonly replay: (count: number) => Effect.Effect<Report, BrokerError>
   /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
   readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError>
@@ -30,16 +30,22 @@ export interface DeadLetters {
   readonly stats: Effect.Effect<Stats, BrokerError>
   /** Records of one partition, in order. None when there is no such partition. */
   readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError>
-  /** Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. */
-  readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable>
+  /**
+   * Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. Fails with `ForeignDeadLetters`, and
+   * deletes nothing, when a dead letter of another group is among them.
+   */
+  readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable | ForeignDeadLetters>
 }
 
 /** A dead letter, and what was done about it. */
 export interface ListedDeadLetter {
   /** The dead letter. */
   readonly letter: DeadLetterRecord
-  /** `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. */
-  readonly state: "waiting" | "dealt-with"
+  /**
+   * `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. `foreign`: it belongs to the group
+   * that `letter.owner` names.
+   */
+  readonly state: "waiting" | "dealt-with" | "foreign"
 }
 
 /** A part of a dead letter topic. */
@@ -75,14 +81,18 @@ export interface Report {
   readonly passedOver: number
   /** Records that cannot be published where they came from, because they are too large for it or it does not exist: they stay. */
   readonly refused: number
+  /** Dead letters of other groups that were passed over, by group: they stay. */
+  readonly foreign: ReadonlyMap<string, number>
 }
 
 /** A dead letter topic by what is not replayed yet. Times are those of dead-lettering. */
 export interface Stats {
   /** Records that a replay would take, or pass over because of `maxReplays`. */
   readonly count: number
-  /** All records that lie in the topic. */
+  /** All records of the group that lie in the topic. */
   readonly stored: number
+  /** Records of other groups that lie in the topic, by group: at most 200 groups, all further ones as `other`. */
+  readonly foreign: ReadonlyMap<string, number>
   /** Of the counted ones, epoch milliseconds; undefined when there is none. */
   readonly oldestMillis: number | undefined
   /** The newest of the counted ones, epoch milliseconds; undefined when there is none. */
@@ -102,6 +112,21 @@ export class UnknownTier extends Schema.TaggedError<UnknownTier>()("UnknownTier"
     return this.tiers === 0
       ? `There is no tier ${this.tier}: the binding has none.`
       : `There is no tier ${this.tier}: the binding has tiers 1 to ${this.tiers}.`
+  }
+}
+
+/**
+ * Dead letters of other groups lie among those to purge. Kafka deletes only the oldest records of a partition, whoever owns them, so nothing was purged.
+ */
+export class ForeignDeadLetters extends Schema.TaggedError<ForeignDeadLetters>()("ForeignDeadLetters", {
+  /** The dead letter topic. */
+  topic: Schema.String,
+  /** How many records of each other group the purge would have deleted. */
+  owners: Schema.Record(Schema.String, Schema.Number)
+}) {
+  override get message(): string {
+    const whose = Object.entries(this.owners).map(([group, records]) => `${records} of group '${group}'`)
+    return `Nothing was purged from '${this.topic}', because the purge would have deleted ${whose.join(", ")}. Give each group a topic of its own (naming: TopicName.perGroup), or name a group that was renamed in 'adopts'.`
   }
 }
 

@@ -3,10 +3,12 @@ import * as fc from "fast-check"
 import type { ConsumerRecord, Header } from "../src/ConsumerRecord.ts"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as Failure from "../src/internal/failure/failure.ts"
+import * as CopyOwner from "../src/internal/record/copyOwner.ts"
 import * as DeadLetterHeaders from "../src/internal/record/deadLetterHeaders.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
 import * as HeaderSets from "../src/internal/record/headerSets.ts"
 import * as ReplayHeaders from "../src/internal/record/replayHeaders.ts"
+import * as RetryState from "../src/internal/record/retryState.ts"
 import * as TrimmedHeaders from "../src/internal/record/trimmedHeaders.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -248,6 +250,40 @@ describe("headers of other systems", () => {
     expect(smaller).not.toContain("x-eventbus-trail")
     expect(smaller).toContain("kafka_dlt-original-offset")
     expect(smaller).toContain(Names.originalOffset)
+  })
+
+  it("ruling 71 the shortest form of a copy keeps owner, tier and delivery number, in fewer bytes than tier and number alone", () => {
+    const own = header("mine", "1")
+    const headers = [
+      ...[own, header(Names.originalTopic, "orders"), header(Names.retryTier, "2"), header(Names.retryAttempt, "3")],
+      CopyOwner.mark("orders.retry-2", "billing")
+    ]
+    const short = TrimmedHeaders.trim(headers, 4)
+    expect(short).toHaveLength(2)
+    expect(short[0]).toEqual(own)
+    const size = (all: ReadonlyArray<Header>) =>
+      all.reduce((sum, { key, value }) => sum + key.length + value!.length, 0)
+    expect(size(short.slice(1))).toBeLessThan(size([header(Names.retryTier, "2"), header(Names.retryAttempt, "3")]))
+    const copy = { ...record(short), topic: "orders.retry-2" }
+    const billing = { groupId: "billing", adopts: [] }
+    const shipping = { groupId: "shipping", adopts: [] }
+    expect(CopyOwner.foreign(copy, billing)).toBeUndefined()
+    expect(CopyOwner.foreign(copy, shipping)).toMatch(/^#[0-9a-f]{8}$/)
+    expect(CopyOwner.foreign(copy, { ...shipping, adopts: ["billing"] })).toBeUndefined()
+    // Made for another topic, it says nothing.
+    expect(CopyOwner.foreign({ ...copy, topic: "mirror" }, shipping)).toBeUndefined()
+    const { tier, attempt } = RetryState.ofRetryTopic(
+      copy,
+      { topic: "orders.retry-2", delayMillis: 1, first: 1, last: 3 } as never,
+      () => 9
+    )
+    expect([tier, attempt]).toEqual([2, 3])
+    const letter = {
+      ...record(TrimmedHeaders.trim([CopyOwner.mark("orders.DLT", "billing")], 5)),
+      topic: "orders.DLT"
+    }
+    expect(CopyOwner.foreign(letter, shipping)).toBeDefined()
+    expect(CopyOwner.foreign(letter, billing)).toBeUndefined()
   })
 
   it("DLT-27 a replayed copy has no failure headers; headers with similar names stay", () => {

@@ -37,6 +37,7 @@ const replays = MemoryBroker.MemoryBroker.useSync(({ broker }) =>
     ...{
       broker,
       groupId: "billing",
+      adopts: [],
       sourceTopic: "orders",
       deadLetterTopic: "orders.DLT",
       maxReplays: 3,

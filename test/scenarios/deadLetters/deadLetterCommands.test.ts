@@ -31,7 +31,12 @@ describe("dead letters of a binding", () => {
       const letters = yield* connector.deadLetters("orders")
       assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 3, stored: 3 })
       failure.isOn = false
-      assert.deepStrictEqual(yield* inTime(letters.replay(2)), { replayed: 2, passedOver: 0, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(letters.replay(2)), {
+        replayed: 2,
+        passedOver: 0,
+        refused: 0,
+        foreign: new Map()
+      })
       yield* settle
       assert.deepStrictEqual(handled, ["a", "b"])
       assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 1, stored: 3 })
@@ -131,7 +136,12 @@ describe("dead letters of a binding", () => {
         assert.deepInclude(yield* inTime(letters.replay(10)), { replayed: 1, passedOver: 0 })
         yield* settle
       }
-      assert.deepStrictEqual(yield* inTime(letters.replay(10)), { replayed: 0, passedOver: 1, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(letters.replay(10)), {
+        replayed: 0,
+        passedOver: 1,
+        refused: 0,
+        foreign: new Map()
+      })
       const records = yield* log("orders.DLT", 0)
       assert.strictEqual(headersOf(records.at(-1)).get("x-eventbus-replay-count"), "3")
     })
@@ -147,7 +157,12 @@ describe("dead letters of a binding", () => {
       yield* settle
       yield* inTime(connector.stop("orders"))
       const letters = yield* connector.deadLetters("orders")
-      assert.deepStrictEqual(yield* inTime(letters.replay(1)), { replayed: 0, passedOver: 1, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(letters.replay(1)), {
+        replayed: 0,
+        passedOver: 1,
+        refused: 0,
+        foreign: new Map()
+      })
       assert.strictEqual((yield* Effect.flip(connector.deadLetters("nobody")))._tag, "BindingNotFound")
     })
   )

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, DeadLetter, DeadLetterRecord, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { advance, bytes, headersOf, orders, scenario, start } from "../bus.ts"
@@ -45,6 +45,7 @@ describe("copies of records near the size limit of their topic", () => {
           assert.strictEqual(letters.length, 1)
           assert.deepStrictEqual(letters[0]?.value, value)
           assert.strictEqual(headersOf(letters[0]).get("mine"), "1")
+          assert.match(DeadLetterRecord.read(letters[0]!).owner!, /^(billing|#[0-9a-f]{8})$/)
           if (limit >= 1_300) assert.strictEqual(headersOf(letters[0]).get("x-eventbus-original-topic"), "orders")
           if (limit >= 1_500) assert.strictEqual(headersOf(letters[0]).get("x-eventbus-total-attempts"), "3")
           if (limit >= 5_000) assert.isTrue(headersOf(letters[0]).has("x-eventbus-last-exception-stacktrace"))

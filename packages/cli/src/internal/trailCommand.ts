@@ -62,7 +62,8 @@ const find = (plan: Plan.Plan, selector: Trail.Selector) =>
       plan.topics.filter((each) => each.role === role).map(({ topic }) => topic)
     const topics: Trail.Topics = {
       topic: named("source")[0]!,
-      groupId: plan.consumers[0]!.groupId,
+      groupId: plan.groupId,
+      adopts: plan.adopts,
       retryTopics: named("retry"),
       deadLetterTopic: named("dead-letter")[0]
     }

@@ -149,10 +149,10 @@ describe("every key", () => {
 
   it.effect("CFG-21 the tree with every key has no mistake in a single value", () =>
     Effect.gen(function* () {
-      // Keys that contradict each other stay, such as halt without STRICT, or dead letters in the source topic.
+      // Keys that contradict each other stay, such as halt without STRICT, dead letters in the source topic, or a group that adopts itself.
       const { paths } = yield* issuesOf(root)
       assert.deepStrictEqual(
-        paths.filter((path) => !/handler|retry|naming|maxPollRecords|onExhausted|deadLetter\.topic$/.test(path)),
+        paths.filter((path) => !/handler|retry|adopts|naming|maxPollRecords|onExhausted|deadLetter\.topic$/.test(path)),
         []
       )
     })
@@ -230,5 +230,5 @@ const isAllowedHere = (path: Node.Path, value: string): boolean => {
   const key = String(path.at(-1))
   if (key === "ssl") return value === "true" || value === "{}"
   if (key === "bindings" || key === "clusters" || key === "defaults") return value === "{}"
-  return ["retryableExceptions", "nonRetryableExceptions", "tiers"].includes(key) && value === "[]"
+  return ["retryableExceptions", "nonRetryableExceptions", "tiers", "adopts"].includes(key) && value === "[]"
 }

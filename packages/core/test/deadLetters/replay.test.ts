@@ -15,6 +15,7 @@ const retry = RetryPolicy.tiered({ tiers: ["10 seconds", "1 minute"] })
 const options = (broker: Options["broker"], changes: Partial<Options> = {}): Options => ({
   broker,
   groupId: "billing",
+  adopts: [],
   sourceTopic: "orders",
   deadLetterTopic: "orders.DLT",
   tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, retry.tiers),
@@ -87,7 +88,12 @@ describe("replay (TST-06: dead letter replay)", () => {
         ["a", "b", "c", "d"].map((value) => letter(value))
       )
       const replays = yield* engine()
-      assert.deepStrictEqual(yield* inTime(replays.replay(2)), { replayed: 2, passedOver: 0, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(replays.replay(2)), {
+        replayed: 2,
+        passedOver: 0,
+        refused: 0,
+        foreign: new Map()
+      })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["a", "b"])
       assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 2n)
       // Another process goes on where this one ended.
@@ -146,10 +152,20 @@ describe("replay (TST-06: dead letter replay)", () => {
         letter("new")
       ])
       const replays = yield* engine()
-      assert.deepStrictEqual(yield* inTime(replays.replay(1)), { replayed: 1, passedOver: 1, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(replays.replay(1)), {
+        replayed: 1,
+        passedOver: 1,
+        refused: 0,
+        foreign: new Map()
+      })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["new"])
       assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 2n)
-      assert.deepStrictEqual(yield* inTime(replays.replay(9)), { replayed: 0, passedOver: 0, refused: 0 })
+      assert.deepStrictEqual(yield* inTime(replays.replay(9)), {
+        replayed: 0,
+        passedOver: 0,
+        refused: 0,
+        foreign: new Map()
+      })
       assert.deepStrictEqual(yield* valuesIn("orders.DLT"), ["old", "new"])
     })
   )
@@ -230,7 +246,12 @@ describe("replay (TST-06: dead letter replay)", () => {
         letter("b", elsewhere),
         letter("c")
       ])
-      assert.deepStrictEqual(yield* inTime((yield* engine()).replay(9)), { replayed: 2, passedOver: 0, refused: 2 })
+      assert.deepStrictEqual(yield* inTime((yield* engine()).replay(9)), {
+        replayed: 2,
+        passedOver: 0,
+        refused: 2,
+        foreign: new Map()
+      })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["a", "c"])
     })
   )

@@ -30,7 +30,7 @@ const setUp = Effect.fnUntraced(function* (ownsPosition = true) {
     0,
     [..."abcde"].map((value) => letter(value))
   )
-  const target = { broker: memory.broker, groupId: "billing", deadLetterTopic: "orders.DLT" }
+  const target = { broker: memory.broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT" }
   const replays = Replay.make({
     ...{ ...target, sourceTopic: "orders", maxReplays: 3, ownsPosition },
     tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, [])

@@ -6,7 +6,7 @@ import * as Stats from "../../src/internal/deadLetters/replayStats.ts"
 import type * as Replay from "../../src/Replay.ts"
 
 const target = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) => ({
-  ...{ broker, groupId: "billing", deadLetterTopic: "orders.DLT" }
+  ...{ broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT" }
 }))
 const stats = Effect.flatMap(target, (of) => inTime(Stats.stats(of), "1 second"))
 const purge = (beforeMillis: number) =>
@@ -44,7 +44,8 @@ describe("statistics of dead letters", () => {
         stored: 0,
         oldestMillis: undefined,
         newestMillis: undefined,
-        byExceptionClass: new Map()
+        byExceptionClass: new Map(),
+        foreign: new Map()
       }
       assert.deepStrictEqual({ ...(yield* stats) }, nothing)
       yield* memory.createTopic("orders.DLT")
@@ -60,7 +61,7 @@ describe("statistics of dead letters", () => {
       yield* memory.appendAborted("orders.DLT", 2, [letter("never", 1)])
       yield* memory.setCommitted("billing.dlt", "orders.DLT", 0, 1n)
       const { byExceptionClass, ...found } = yield* stats
-      assert.deepStrictEqual(found, { count: 5, stored: 6, oldestMillis: 5, newestMillis: 100 })
+      assert.deepStrictEqual(found, { count: 5, stored: 6, oldestMillis: 5, newestMillis: 100, foreign: new Map() })
       assert.deepStrictEqual([...byExceptionClass].sort(), [
         ["Down", 3],
         ["__proto__", 1],

@@ -18,7 +18,7 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
   const { broker } = yield* MemoryBroker.MemoryBroker
   const events: Array<StrategyEvent> = []
   const replays = Replay.make({
-    ...{ broker, groupId: "billing", sourceTopic: "orders", deadLetterTopic: "orders.DLT" },
+    ...{ broker, groupId: "billing", adopts: [], sourceTopic: "orders", deadLetterTopic: "orders.DLT" },
     tiers: Tiers.make(source, TopicName.standard, []),
     maxReplays: deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : 3,
     ownsPosition: deadLetter._tag !== "Custom"
@@ -26,7 +26,7 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
   const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
   const { onStored } = yield* Scope.provide(
     Strategy.run({
-      ...{ deadLetter, broker, groupId: "billing", deadLetterTopic: "orders.DLT", replays },
+      ...{ deadLetter, broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", replays },
       onEvent: (event) => events.push(event)
     }),
     scope

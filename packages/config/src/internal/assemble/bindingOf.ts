@@ -101,6 +101,7 @@ const plainOptions = (settings: BindingSettings) => ({
   maxBufferedBytes: settings.maxBufferedBytes,
   orderingMode: settings.orderingMode,
   onExhausted: settings.onExhausted,
+  adopts: settings.adopts,
   naming: namingOf(settings),
   missingTopics: settings.missingTopics,
   shutdownTimeout: settings.shutdownTimeoutMs,

@@ -4,6 +4,9 @@
 export interface Plan {
   readonly binding: string
   readonly cluster: string
+  /** The consumer group, and its former names, whose copies are its own. */
+  readonly groupId: string
+  readonly adopts: ReadonlyArray<string>
   readonly topics: ReadonlyArray<PlannedTopic>
   readonly consumers: ReadonlyArray<PlannedConsumers>
   /** Kafka clients of one process: its consumers and its permanent producers. Each keeps one connection to every broker that it talks to. */

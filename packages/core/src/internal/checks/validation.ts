@@ -24,6 +24,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
     ? topicName("deadLetter.journal", ReplayJournal.topicOf(definition.deadLetterTopic))
     : []),
   ...notEmpty("groupId", definition.groupId),
+  ...adopted(definition),
   ...clusterAlias(definition.cluster),
   ...wholeNumber("concurrency", definition.concurrency),
   ...wholeNumber("maxPollRecords", definition.maxPollRecords),
@@ -135,6 +136,15 @@ const issue = (path: string, found: unknown, allowed: string): ConfigurationIssu
 
 const notEmpty = (path: string, value: string) =>
   typeof value === "string" && value.trim().length > 0 ? [] : [issue(path, value, "a text that is not empty")]
+
+const adopted = ({ adopts, groupId }: BindingDefinition<unknown>) =>
+  Array.isArray(adopts)
+    ? adopts.flatMap((former, index) =>
+        former === groupId
+          ? [issue(`adopts[${index}]`, former, "a former name of the group, not its own name")]
+          : notEmpty(`adopts[${index}]`, former)
+      )
+    : [issue("adopts", adopts, "a list of group ids")]
 
 /** Registering the binding checks whether a cluster with this alias exists. */
 const clusterAlias = (alias: string) =>

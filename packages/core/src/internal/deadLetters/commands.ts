@@ -16,8 +16,8 @@ export interface DeadLetterCommands extends DeadLetters {
 const maxReplaysByDefault = 3
 
 export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
-  const { deadLetter, deadLetterTopic, groupId, topic, tiers } = definition
-  const target = { broker, groupId, deadLetterTopic }
+  const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers } = definition
+  const target = { broker, groupId, adopts, deadLetterTopic }
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic },

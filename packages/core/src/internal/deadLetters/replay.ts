@@ -33,7 +33,10 @@ export const make = (options: Options): Replays => {
   let dueRuns = 0
 
   const run = (selection: Selection): Effect.Effect<Report, BrokerError> => {
-    const state: RunState = { replayed: 0, passedOver: 0, refused: new Set() }
+    const state: RunState = {
+      ...{ replayed: 0, passedOver: 0, refused: new Set<string>() },
+      ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() }
+    }
     const attempt: Effect.Effect<void, BrokerError> = Effect.scoped(runOnce(options, selection, state)).pipe(
       Effect.catchIf(
         (failed): failed is CopyRefused => failed instanceof CopyRefused,
@@ -45,7 +48,10 @@ export const make = (options: Options): Replays => {
         }
       )
     )
-    const report = () => ({ replayed: state.replayed, passedOver: state.passedOver, refused: state.refused.size })
+    const report = () => {
+      const { replayed, passedOver, refused, foreign } = state
+      return { replayed, passedOver, refused: refused.size, foreign }
+    }
     return mutex.withPermits(1)(Effect.map(attempt, report))
   }
 

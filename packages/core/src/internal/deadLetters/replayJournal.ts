@@ -14,6 +14,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { Discarded } from "../../Replay.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
@@ -37,18 +38,17 @@ export interface Journal {
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
 }
 
-/** Reads the whole journal. `logOffsets` are those of the journal topic. */
+/** Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. */
 export const load = (
   scan: TopicScan,
   topic: string,
   logOffsets: ReadonlyArray<PartitionOffsets>,
-  groupId: string
-): Effect.Effect<Journal, BrokerError> => {
-  const positions = new Map<number, Position>()
-  const taken = new Map<number, Map<bigint, number>>()
+  groupIds: ReadonlyArray<string>
+): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
+  const journals = new Map(groupIds.map((groupId) => [groupId, { positions: new Map(), taken: new Map() }]))
   return entries(scan, topic, logOffsets).pipe(
-    Stream.runForEach((record) => Effect.sync(() => apply(record, groupId, positions, taken))),
-    Effect.as({ positions, taken })
+    Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
+    Effect.as(journals)
   )
 }
 
@@ -94,19 +94,19 @@ export const discardedEntry = (
   return { topic, key, value: encoder.encode(JSON.stringify(audit)) }
 }
 
-/** The records that the group has discarded. An unreadable entry is left out. */
+/** The records that the groups have discarded. An unreadable entry is left out. */
 export const discarded = (
   scan: TopicScan,
   topic: string,
   logOffsets: ReadonlyArray<PartitionOffsets>,
-  groupId: string
+  groups: CopyOwner.Groups
 ): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.map(Stream.runCollect(entries(scan, topic, logOffsets)), (records) => {
     const found = new Map<string, Discarded>()
     for (const { key, value } of records) {
       const name = key === null ? "" : decoder.decode(key)
       const audit = name.startsWith("discarded/") ? readAudit(value) : undefined
-      if (audit?.groupId === groupId) found.set(name, audit)
+      if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
     }
     return Array.from(found.values())
   })
@@ -148,12 +148,15 @@ const takenValue = /^-?\d{1,16}$/
 /** Applies one entry. A malformed entry is ignored. */
 const apply = (
   record: ConsumerRecord,
-  groupId: string,
-  positions: Map<number, Position>,
-  taken: Map<number, Map<bigint, number>>
+  journals: ReadonlyMap<
+    string,
+    { readonly positions: Map<number, Position>; readonly taken: Map<number, Map<bigint, number>> }
+  >
 ): void => {
   const found = key.exec(record.key === null ? "" : decoder.decode(record.key))
-  if (found === null || found[4] !== groupId) return
+  const journal = found === null ? undefined : journals.get(found[4]!)
+  if (found === null || journal === undefined) return
+  const { positions, taken } = journal
   const value = record.value === null ? "" : decoder.decode(record.value)
   if (found[1] !== undefined) {
     const parts = positionValue.exec(value)

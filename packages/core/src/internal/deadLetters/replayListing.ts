@@ -5,6 +5,7 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 
@@ -18,13 +19,14 @@ export const list = (
     const { partitions, scan } = yield* ReplayProgress.load(target, admin)
     const found = partitions.find(({ partition }) => partition === page.partition)
     if (found === undefined) return []
-    const { partition, logStart, logEnd, position } = found
+    const { partition, logStart, logEnd } = found
     const from = page.from === undefined || page.from < logStart ? logStart : page.from
     return yield* scan.read({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
       Stream.take(page.count),
       Stream.map((record): ListedDeadLetter => {
-        const isDone = record.offset < position || ReplayProgress.isTaken(found, record)
-        return { letter: DeadLetterRecord.read(record), state: isDone ? "dealt-with" : "waiting" }
+        const letter = DeadLetterRecord.read(record)
+        if (CopyOwner.foreign(record, target) !== undefined) return { letter, state: "foreign" }
+        return { letter, state: ReplayProgress.isDone(found, record) ? "dealt-with" : "waiting" }
       }),
       Stream.runCollect
     )
@@ -37,5 +39,5 @@ export const discarded = (target: ReplayProgress.Target): Effect.Effect<Readonly
     const topic = Journal.topicOf(target.deadLetterTopic)
     const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
     const scan = yield* ReplayProgress.openScan(target, [topic])
-    return yield* Journal.discarded(scan, topic, logOffsets, target.groupId)
+    return yield* Journal.discarded(scan, topic, logOffsets, target)
   }).pipe(Effect.scoped)

@@ -8,6 +8,7 @@ import { type ConsumerRecord, type Header, type ProducerRecord, partitionKey } f
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as Partitioner from "../../Partitioner.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { Tiers } from "../retry/tiers.ts"
 import * as Journal from "./replayJournal.ts"
@@ -15,10 +16,9 @@ import * as ReplayProgress from "./replayProgress.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
 
-export interface Options {
+/** The groups are the binding's own, and those that it adopts. */
+export interface Options extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
-  /** The binding's group. */
-  readonly groupId: string
   /** The main topic of the binding. Records whose headers name no origin go there. */
   readonly sourceTopic: string
   readonly deadLetterTopic: string
@@ -49,6 +49,10 @@ export interface Selection {
 export interface RunState {
   replayed: number
   passedOver: number
+  /** Dead letters of other groups, by group. */
+  readonly foreign: Map<string, number>
+  /** Records below these offsets have been counted, by partition: a run that starts again counts no record twice. */
+  readonly countedTo: Map<number, bigint>
   /** Keys of records whose copies the broker refused. */
   readonly refused: Set<string>
 }
@@ -87,6 +91,8 @@ const batchRecords = 100
 interface Batch {
   readonly letters: ReadonlyArray<Letter>
   readonly passedOver: number
+  /** The owners of the dead letters of other groups. */
+  readonly foreign: ReadonlyArray<string>
   /** The position at which the previous batch ended; 0 for the first. */
   readonly from: bigint
   /** All records below this offset are dealt with once the batch is. */
@@ -104,11 +110,13 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     from: options.ownsPosition ? position : logStart,
     to: logEnd
   }
-  let batch: Batch = { letters: [], passedOver: 0, from: 0n, position: range.from, last: undefined }
+  const counted = state.countedTo.get(partition.partition) ?? 0n
+  const nothing = { letters: [], passedOver: 0, foreign: [] }
+  let batch: Batch = { ...nothing, from: 0n, position: range.from, last: undefined }
   const publish = Effect.suspend(() => {
     const ready = batch
     if (ready.position === (ready.from || range.from)) return Effect.void
-    batch = { letters: [], passedOver: 0, from: ready.position, position: ready.position, last: ready.last }
+    batch = { ...nothing, from: ready.position, position: ready.position, last: ready.last }
     return publishBatch(run, partition, ready)
   })
 
@@ -117,14 +125,14 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     Effect.fnUntraced(function* ({ records, nextOffset }) {
       for (const record of records) {
         const letter = DeadLetterRecord.read(record)
-        const verdict = ReplayProgress.isTaken(partition, record) ? "leave" : selection.select(letter)
+        const verdict = verdictOn(run, partition, letter)
         if (verdict === "stop") return false
-        const isExhausted = selection.discardedBecause === undefined && letter.replayCount >= options.maxReplays
-        const isSent = verdict === "take" && !isExhausted && !state.refused.has(keyOf(record))
+        const isNew = record.offset >= counted
         batch = {
           ...batch,
-          letters: isSent ? [...batch.letters, letter] : batch.letters,
-          passedOver: batch.passedOver + (verdict === "take" && isExhausted ? 1 : 0),
+          letters: verdict === "take" ? [...batch.letters, letter] : batch.letters,
+          passedOver: batch.passedOver + (verdict === "exhausted" && isNew ? 1 : 0),
+          foreign: verdict === "foreign" && isNew ? [...batch.foreign, letter.owner!] : batch.foreign,
           position: record.offset + 1n,
           last: record
         }
@@ -139,16 +147,39 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
+/** `exhausted`: it was replayed too often. `foreign`: it belongs to another group (ruling 71). */
+const verdictOn = (
+  { options, selection, state }: Run,
+  partition: ReplayProgress.PartitionProgress,
+  letter: Letter
+): "take" | "leave" | "stop" | "exhausted" | "foreign" => {
+  const { record } = letter
+  if (CopyOwner.foreign(record, options) !== undefined) {
+    // A run in order passes all of them over, so that a young one never stops it.
+    return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
+  }
+  if (ReplayProgress.isTaken(partition, record)) return "leave"
+  const verdict = selection.select(letter)
+  if (verdict !== "take") return verdict
+  if (selection.discardedBecause === undefined && letter.replayCount >= options.maxReplays) return "exhausted"
+  return state.refused.has(keyOf(record)) ? "leave" : "take"
+}
+
+/** Counts what the batch passed over, once it is dealt with. */
+const count = ({ state }: Run, partition: number, batch: Batch): void => {
+  state.passedOver += batch.passedOver
+  for (const owner of batch.foreign) state.foreign.set(owner, (state.foreign.get(owner) ?? 0) + 1)
+  const counted = state.countedTo.get(partition) ?? 0n
+  if (batch.position > counted) state.countedTo.set(partition, batch.position)
+}
+
 /** Publishes one batch in one transaction: copies, journal entries and position become visible together or not at all. */
 const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) {
   const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
   const movesPosition = selection.inOrder && options.ownsPosition
-  if (!movesPosition && batch.letters.length === 0) {
-    state.passedOver += batch.passedOver
-    return
-  }
+  if (!movesPosition && batch.letters.length === 0) return count(run, partition.partition, batch)
   const { discardedBecause } = selection
   const nowMillis = yield* Clock.currentTimeMillis
   const discards =
@@ -180,7 +211,7 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
     })
   )
   state.replayed += batch.letters.length
-  state.passedOver += batch.passedOver
+  count(run, partition.partition, batch)
 })
 
 const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {

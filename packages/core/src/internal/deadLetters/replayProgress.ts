@@ -6,20 +6,27 @@ import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
 import * as TopicScan from "./topicScan.ts"
 
-export interface Target {
+/** A dead letter topic, and the groups whose dead letters in it are meant. */
+export interface Target extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
-  readonly groupId: string
   readonly deadLetterTopic: string
 }
 
-export interface PartitionProgress extends PartitionOffsets {
+/** How far a group has come in a partition. */
+interface GroupProgress {
   /** All records below this offset are dealt with. Always within the log. */
   readonly position: bigint
   /** Records at or above the position that are dealt with already: timestamp by offset. */
   readonly taken: ReadonlyMap<bigint, number>
+}
+
+export interface PartitionProgress extends PartitionOffsets, GroupProgress {
+  /** How far the adopted groups came with their dead letters. */
+  readonly adopted: ReadonlyMap<string, GroupProgress>
 }
 
 export interface ReplayProgress {
@@ -29,7 +36,7 @@ export interface ReplayProgress {
 
 /** Loads the progress. It has no partitions when the topic does not exist or is empty. */
 export const load = Effect.fnUntraced(function* (
-  { broker, groupId, deadLetterTopic }: Target,
+  { broker, groupId, adopts, deadLetterTopic }: Target,
   admin: Admin
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
@@ -38,27 +45,72 @@ export const load = Effect.fnUntraced(function* (
   const topics = journalOffsets.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
   const scan = yield* openScan({ broker, groupId }, topics)
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
-  const journal = yield* Journal.load(scan, journalTopic, journalOffsets, groupId)
-  const offsets = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
-  const committed = new Map(offsets.map(({ partition, offset }) => [partition, offset]))
-  const partitions = yield* Effect.forEach(logOffsets, (partition) =>
+  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
+  const at = { scan, deadLetterTopic, logOffsets }
+  const committed = yield* committedOf(admin, deadLetterTopic, groupId)
+  const own = yield* ofGroup(at, committed, journals.get(groupId))
+  const adopted = yield* Effect.forEach(
+    adopts,
+    Effect.fnUntraced(function* (group) {
+      // This group may have no right to ask about the other one. Then the journal alone tells.
+      const offsets = yield* Effect.catchTag(committedOf(admin, deadLetterTopic, group), "AuthorizationFailed", () =>
+        Effect.succeed(new Map<number, bigint>())
+      )
+      return [group, yield* ofGroup(at, offsets, journals.get(group))] as const
+    })
+  )
+  const partitions = logOffsets.map((offsets, index) => ({
+    ...{ ...offsets, ...own[index]! },
+    adopted: new Map(adopted.map(([group, of]) => [group, of[index]!]))
+  }))
+  return { partitions, scan }
+})
+
+/** The offsets that replays of the group have committed, by partition. */
+const committedOf = (admin: Admin, deadLetterTopic: string, groupId: string) =>
+  Effect.map(
+    admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic]),
+    (offsets): ReadonlyMap<number, bigint> => new Map(offsets.map(({ partition, offset }) => [partition, offset]))
+  )
+
+interface Log {
+  readonly scan: TopicScan.TopicScan
+  readonly deadLetterTopic: string
+  readonly logOffsets: ReadonlyArray<PartitionOffsets>
+}
+
+/** The progress of a group in each partition. */
+const ofGroup = (
+  { scan, deadLetterTopic, logOffsets }: Log,
+  committed: ReadonlyMap<number, bigint>,
+  journal: Journal.Journal = { positions: new Map(), taken: new Map() }
+): Effect.Effect<ReadonlyArray<GroupProgress>, BrokerError> =>
+  Effect.forEach(logOffsets, (partition) =>
     Effect.gen(function* () {
       const position =
         committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))
       const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
-      return { ...partition, position: within(partition, position), taken }
+      return { position: within(partition, position), taken }
     })
   )
-  return { partitions, scan }
-})
 
 /** Opens a scan in a group whose name begins with `{groupId}.dlt`. */
 export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
   TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
-/** Whether the record at or above the position is dealt with. The timestamp must match, because the topic may have been recreated. */
-export const isTaken = ({ taken }: PartitionProgress, record: ConsumerRecord): boolean =>
-  taken.get(record.offset) === record.timestamp
+/** Whether the record is dealt with, by the group or by the adopted group that it belongs to. */
+export const isDone = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
+  record.offset < progress.position || isTaken(progress, record)
+
+/** The same for a record whatever the group's position is. The timestamp must match, because the topic may have been recreated. */
+export const isTaken = ({ taken, adopted }: PartitionProgress, record: ConsumerRecord): boolean => {
+  if (taken.get(record.offset) === record.timestamp) return true
+  if (adopted.size === 0) return false
+  const former = adopted.get(CopyOwner.of(record) ?? "")
+  return (
+    former !== undefined && (record.offset < former.position || former.taken.get(record.offset) === record.timestamp)
+  )
+}
 
 /** The log offsets of a topic; empty when it does not exist. */
 export const logOffsetsOf = (

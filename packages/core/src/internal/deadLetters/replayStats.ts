@@ -3,14 +3,16 @@
  */
 import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { NotPurgeable, type Stats } from "../../Replay.ts"
+import { ForeignDeadLetters, NotPurgeable, type Stats } from "../../Replay.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import type * as TopicScan from "./topicScan.ts"
 
-const maxClasses = 200
+const maxNames = 200
 
-/** Counts the waiting records. Reads the whole topic. */
+/** Counts the waiting records of the group, and those of other groups. Reads the whole topic. */
 export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target): Effect.fn.Return<Stats, BrokerError> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
@@ -24,7 +26,7 @@ export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target)
         }
         yield* Stream.runForEach(scan.read(range), (record) =>
           Effect.sync(() =>
-            tally.add(record.offset >= partition.position && !ReplayProgress.isTaken(partition, record), record)
+            tally.add(record, CopyOwner.foreign(record, target), ReplayProgress.isDone(partition, record))
           )
         )
       }
@@ -39,29 +41,35 @@ class Tally implements Stats {
   oldestMillis: number | undefined
   newestMillis: number | undefined
   readonly byExceptionClass = new Map<string, number>()
+  readonly foreign = new Map<string, number>()
 
-  add(isWaiting: boolean, record: DeadLetterRecord.DeadLetterRecord["record"]): void {
-    this.stored++
-    if (!isWaiting) return
+  add(record: DeadLetterRecord.DeadLetterRecord["record"], owner: string | undefined, isDone: boolean): void {
+    if (owner !== undefined) countIn(this.foreign, owner)
+    else this.stored++
+    if (owner !== undefined || isDone) return
     const { dltTimestamp, lastExceptionClass } = DeadLetterRecord.read(record)
     this.count++
     this.oldestMillis = Math.min(this.oldestMillis ?? dltTimestamp, dltTimestamp)
     this.newestMillis = Math.max(this.newestMillis ?? dltTimestamp, dltTimestamp)
-    const { byExceptionClass } = this
-    const isKnown = byExceptionClass.has(lastExceptionClass)
-    const name = isKnown || byExceptionClass.size < maxClasses ? lastExceptionClass : "other"
-    byExceptionClass.set(name, (byExceptionClass.get(name) ?? 0) + 1)
+    countIn(this.byExceptionClass, lastExceptionClass)
   }
+}
+
+/** Counts under a name, or under `other` when there are many names already: headers are untrusted input. */
+const countIn = (counts: Map<string, number>, name: string): void => {
+  const counted = counts.has(name) || counts.size < maxNames ? name : "other"
+  counts.set(counted, (counts.get(counted) ?? 0) + 1)
 }
 
 /**
  * Deletes records that were dead-lettered before `beforeMillis` and answers how many. Kafka deletes only prefixes of partitions, so an old record behind a younger
- * one stays.
+ * one stays, and a record of another group refuses the purge (ruling 71).
  */
 export const purge = Effect.fnUntraced(function* (
-  { broker, groupId, deadLetterTopic }: ReplayProgress.Target,
+  target: ReplayProgress.Target,
   beforeMillis: number
-): Effect.fn.Return<number, BrokerError | NotPurgeable> {
+): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters> {
+  const { broker, groupId, deadLetterTopic } = target
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* broker.admin
@@ -74,12 +82,18 @@ export const purge = Effect.fnUntraced(function* (
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
       const scan = yield* ReplayProgress.openScan({ broker, groupId }, [deadLetterTopic])
-      const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) =>
-        Effect.map(
-          oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, beforeMillis),
-          (prefix) => ({ partition, ...prefix })
-        )
-      )
+      const foreign = new Map<string, number>()
+      const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) => {
+        const range = { topic: deadLetterTopic, partition, from: logStart, to: logEnd }
+        const onOld = (record: ConsumerRecord) => {
+          const owner = CopyOwner.foreign(record, target)
+          if (owner !== undefined) countIn(foreign, owner)
+        }
+        return Effect.map(oldPrefix(scan, range, beforeMillis, onOld), (prefix) => ({ partition, ...prefix }))
+      })
+      if (foreign.size > 0) {
+        return yield* new ForeignDeadLetters({ topic: deadLetterTopic, owners: Object.fromEntries(foreign) })
+      }
       const old = prefixes.filter(({ count }) => count > 0)
       if (old.length > 0) yield* admin.deleteRecords(deadLetterTopic, old)
       return old.reduce((sum, { count }) => sum + count, 0)
@@ -91,7 +105,8 @@ export const purge = Effect.fnUntraced(function* (
 const oldPrefix = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   range: TopicScan.Range,
-  beforeMillis: number
+  beforeMillis: number,
+  onOld: (record: ConsumerRecord) => void
 ) {
   let count = 0
   let before = range.from
@@ -100,6 +115,7 @@ const oldPrefix = Effect.fnUntraced(function* (
       for (const record of records) {
         if (!(DeadLetterRecord.read(record).dltTimestamp < beforeMillis)) return false
         count++
+        onOld(record)
         before = record.offset + 1n
       }
       before = nextOffset

@@ -5,17 +5,17 @@ import { Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetter } from "../../DeadLetter.ts"
+import type * as CopyOwner from "../record/copyOwner.ts"
 import type { Replays } from "./replay.ts"
 import * as Alerts from "./strategyAlerts.ts"
 import * as Custom from "./strategyCustom.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 import * as Schedule from "./strategySchedule.ts"
 
-export interface Options<R> {
+/** The groups are the binding's own, and those that it adopts. */
+export interface Options<R> extends CopyOwner.Groups {
   readonly deadLetter: DeadLetter<R>
   readonly broker: Broker["Service"]
-  /** The binding's group. */
-  readonly groupId: string
   readonly deadLetterTopic: string
   /** The replays of the binding, so that the scheduled replay and an operator's command wait for each other. */
   readonly replays: Pick<Replays, "replayDue">

@@ -1,6 +1,6 @@
 /**
  * The strategy CUSTOM: a member of group `{groupId}.dlt` passes each record of the dead letter topic to the user's handler, in order per partition. It commits each
- * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34).
+ * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34). Dead letters of other groups are passed over (ruling 71).
  */
 import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
@@ -13,12 +13,13 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { restartBackoff } from "../base/restartBackoff.ts"
 import * as Defect from "../failure/defect.ts"
 import * as Failures from "../failure/failure.ts"
+import * as PassedOver from "../observe/passedOver.ts"
 import * as StartPosition from "../partition/startPosition.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
-export interface Options<R> {
+export interface Options<R> extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
-  readonly groupId: string
   readonly deadLetterTopic: string
   readonly handler: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
   readonly onEvent: OnEvent
@@ -31,8 +32,15 @@ const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recu
 const drainMillis = 10_000
 
 /** Runs sessions one after the other until it is interrupted. */
-export const run = Effect.fnUntraced(function* <R>(options: Options<R>): Effect.fn.Return<never, never, R> {
-  const session = Effect.scoped(consume(options)).pipe(
+export const run = <R>(options: Options<R>): Effect.Effect<never, never, R> => Effect.scoped(runSessions(options))
+
+const runSessions = Effect.fnUntraced(function* <R>(
+  options: Options<R>
+): Effect.fn.Return<never, never, R | Scope.Scope> {
+  const onForeign = yield* PassedOver.make<"dead-letter">(({ topic, owner, records }) =>
+    options.onEvent({ _tag: "ForeignLettersPassedOver", topic, owner, records })
+  )
+  const session = Effect.scoped(consume({ ...options, onForeign })).pipe(
     Effect.catchDefect(
       (defect): Effect.Effect<never, BrokerError> => Effect.fail(Defect.toBrokerError("consume", defect))
     )
@@ -46,8 +54,13 @@ export const run = Effect.fnUntraced(function* <R>(options: Options<R>): Effect.
   }
 })
 
+/** With the counter of other groups' dead letters. */
+interface Counting<R> extends Options<R> {
+  readonly onForeign: PassedOver.Count<"dead-letter">
+}
+
 const consume = Effect.fnUntraced(function* <R>(
-  options: Options<R>
+  options: Counting<R>
 ): Effect.fn.Return<never, BrokerError, R | Scope.Scope> {
   const { broker, groupId, deadLetterTopic } = options
   const session = yield* broker.consumer({ groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] })
@@ -121,13 +134,19 @@ const interrupt = (reader: Reader): Effect.Effect<void> => {
 
 /** Handles the records of a chunk. Answers whether the reader continues. */
 const handle = Effect.fnUntraced(function* <R>(
-  { handler, onEvent }: Options<R>,
+  options: Counting<R>,
   session: ConsumerSession,
   reader: Reader,
   chunk: RecordChunk
 ) {
+  const { handler, onEvent } = options
   for (const record of chunk.records) {
     if (reader.stopping) return false
+    const owner = CopyOwner.foreign(record, options)
+    if (owner !== undefined) {
+      options.onForeign(record.topic, owner, "dead-letter")
+      continue
+    }
     const letter = DeadLetterRecord.read(record)
     const exit = yield* Effect.exit(Effect.suspend(() => handler(letter)))
     if (Exit.isFailure(exit)) onEvent({ _tag: "LetterHandlerFailed", letter, failure: failureOf(exit.cause) })

@@ -34,7 +34,8 @@ export const run = Effect.fnUntraced(function* (
     let wakeMillis = startedMillis + minWaitMillis
     if (Result.isSuccess(result)) {
       const { nextDueMillis, ...report } = result.success
-      if (report.replayed + report.passedOver + report.refused > 0) onEvent({ _tag: "ScheduledReplay", report })
+      if (report.replayed + report.passedOver + report.refused + report.foreign.size > 0)
+        onEvent({ _tag: "ScheduledReplay", report })
       wakeMillis = Math.max(wakeMillis, nextWake(result.success, startedMillis, settings))
     } else if (result.failure._tag !== "ProducerFenced") {
       onEvent({ _tag: "StrategyFailed", error: result.failure, retryInMillis: minWaitMillis })

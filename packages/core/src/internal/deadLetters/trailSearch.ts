@@ -7,6 +7,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as TopicScan from "./topicScan.ts"
 
@@ -14,7 +15,10 @@ import * as TopicScan from "./topicScan.ts"
 export interface Topics {
   /** The main topic. */
   readonly topic: string
+  /** The group that reads it. Copies of other groups in the same topics are left out. */
   readonly groupId: string
+  /** Former names of the group, whose copies are its own. Default: none. */
+  readonly adopts?: ReadonlyArray<string> | undefined
   /** Default `TopicName.standard`. */
   readonly naming?: TopicName.NamingStrategy | undefined
   /** Retry topics in the order of their tiers. Default: those of `naming` that exist, from tier 1 to the first that does not. */
@@ -52,12 +56,14 @@ export const find = Effect.fnUntraced(function* (
   const all = [topics.topic, ...retry, deadLetter]
   const scan = yield* TopicScan.open({ broker, groupId: topics.groupId, topics: all })
   const search: Search = { admin, scan, topics }
+  const groups = readerOf(topics, admin)
 
   const requested = "key" in selector ? undefined : yield* originAt(search, selector)
   const copied: Array<ConsumerRecord> = []
   for (const topic of [...retry, deadLetter]) {
     yield* Stream.runForEach(everything(search, topic), (record) =>
       Effect.sync(() => {
+        if (CopyOwner.foreign(record, groups) !== undefined) return
         const origin = originIn(topics, record)
         if ("key" in selector ? origin && hasKey(record, selector.key) : requested && isSame(origin, requested))
           copied.push(record)
@@ -129,10 +135,10 @@ const originIn = ({ topic }: Topics, record: ConsumerRecord): Origin | undefined
 const originOfMain = ({ admin, topics }: Search, record: ConsumerRecord): Origin =>
   ReplayHeaders.read(record, readerOf(topics, admin))?.origin ?? record
 
-const readerOf = ({ groupId }: Topics, { clusterId }: Admin): ReplayHeaders.Reader => ({
+const readerOf = ({ groupId, adopts = [] }: Topics, { clusterId }: Admin): ReplayHeaders.Reader => ({
   clusterId,
   groupId,
-  adopts: []
+  adopts
 })
 
 const isSame = (a: Origin | undefined, b: Origin): boolean => a?.partition === b.partition && a.offset === b.offset

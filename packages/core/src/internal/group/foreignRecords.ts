@@ -6,6 +6,7 @@ import { Effect, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { type ConsumerContext, reportSettled } from "../delivery/consumerContext.ts"
+import * as PassedOver from "../observe/passedOver.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import { skipped } from "../record/deliveryResult.ts"
@@ -17,35 +18,15 @@ export interface ForeignRecords {
   readonly without: (partition: Partition, chunk: RecordChunk) => RecordChunk
 }
 
-/** How often the numbers are reported. */
-const reportMillis = 60_000
-
-/** Records that were passed over since the last report. */
-interface PassedOver {
-  readonly topic: string
-  readonly owner: string
-  readonly kind: "replay" | "copy"
-  records: number
-}
-
 /** Reports once a minute, and when the scope closes, how many records were passed over; nothing when there were none. */
 export const make = Effect.fnUntraced(function* <R>(
   context: ConsumerContext<R>
 ): Effect.fn.Return<ForeignRecords, never, Scope.Scope> {
   const { definition, replayReader, hub, consumer } = context
-  const counts = new Map<string, PassedOver>()
   const of = { ...BindingKey.onEvent(definition), consumer }
-
-  const report = Effect.sync(() => {
-    for (const passedOver of counts.values()) hub.emit({ _tag: "ForeignRecordsPassedOver", ...of, ...passedOver })
-    counts.clear()
-  })
-  const count = (topic: string, owner: string, kind: PassedOver["kind"]): void => {
-    const key = `${topic}/${owner}`
-    const known = counts.get(key)
-    if (known === undefined) counts.set(key, { topic, owner, kind, records: 1 })
-    else known.records++
-  }
+  const count = yield* PassedOver.make<"replay" | "copy">((passedOver) =>
+    hub.emit({ _tag: "ForeignRecordsPassedOver", ...of, ...passedOver })
+  )
   const ownerOf = (partition: Partition, record: ConsumerRecord): string | undefined => {
     // A record without headers is the usual case.
     if (record.headers.length === 0) return undefined
@@ -61,8 +42,6 @@ export const make = Effect.fnUntraced(function* <R>(
     return false
   }
 
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(reportMillis), report)))
-  yield* Effect.addFinalizer(() => report)
   return {
     without: (partition, chunk) => {
       const { records } = chunk

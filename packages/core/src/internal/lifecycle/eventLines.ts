@@ -124,8 +124,17 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
     case "LetterHandlerFailed":
       return Effect.logWarning(`Dead letter handler failed: ${event.failure.className} ${event.failure.message}`)
     case "ScheduledReplay": {
-      const { replayed, passedOver, refused } = event.report
-      return Effect.logInfo(`Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}`)
+      const { replayed, passedOver, refused, foreign } = event.report
+      const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")
+      return Effect.logInfo(
+        `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${others}`
+      )
+    }
+    case "ForeignLettersPassedOver": {
+      const { owner, records, topic } = event
+      return Effect.logWarning(
+        `Passed over ${pluralize(records, "dead letter")} of group '${owner}' in topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
+      )
     }
     case "StrategyFailed":
       return Effect.logError(`Dead letter strategy failed; retrying: ${event.error.message}`)

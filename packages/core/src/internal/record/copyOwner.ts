@@ -5,6 +5,7 @@
  * written by an older version, by another producer, or for another topic: it says nothing, and the copy belongs to the group that reads it.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import * as CompactMark from "./compactMark.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
@@ -15,7 +16,9 @@ export interface Groups {
 }
 
 export const isOurs = ({ groupId, adopts }: Groups, group: string): boolean =>
-  group === groupId || adopts.includes(group)
+  group === groupId ||
+  adopts.includes(group) ||
+  (group.startsWith("#") && [groupId, ...adopts].some((own) => CompactMark.ownerOf(own) === group))
 
 const encoder = new TextEncoder()
 
@@ -30,12 +33,24 @@ export const mark = (topic: string, groupId: string): Header => {
   return last.header
 }
 
-/** The group that an intact mark names; undefined when there is no mark, or one for another topic. */
+/**
+ * The group that an intact mark names; `#` and a hash where the copy had no room for the name. Undefined when there is no mark, or one for another topic.
+ */
 export const of = ({ headers, topic }: Pick<ConsumerRecord, "headers" | "topic">): string | undefined => {
   const value = HeaderValues.text(HeaderValues.last(headers, Names.copyOwner))
-  if (value === undefined || !value.startsWith(`${topic}/`)) return undefined
+  if (value === undefined) return headers.length === 0 ? undefined : CompactMark.read(topic, headers)?.owner
+  if (!value.startsWith(`${topic}/`)) return undefined
   const group = value.slice(topic.length + 1)
   return group === "" ? undefined : group
+}
+
+/** The mark as its topic and its group; undefined for headers without one. */
+export const partsOf = (
+  headers: ReadonlyArray<Header>
+): { readonly topic: string; readonly groupId: string } | undefined => {
+  const value = HeaderValues.text(HeaderValues.last(headers, Names.copyOwner)) ?? ""
+  const slash = value.indexOf("/")
+  return slash < 0 ? undefined : { topic: value.slice(0, slash), groupId: value.slice(slash + 1) }
 }
 
 /** The group that owns the copy when that is another one; undefined for a copy of ours. */

@@ -60,6 +60,8 @@ export const replayBond = "x-eventbus-replay-bond"
 
 /** The group that a copy in a retry or dead letter topic belongs to, bound to that topic. */
 export const copyOwner = "x-eventbus-copy-owner"
+/** Owner, tier and delivery number in one short header, for a copy that has no room for more. */
+export const compactMark = "x-eventbus-copy"
 
 const rewritten: ReadonlySet<string> = new Set([
   originalTopic,
@@ -85,7 +87,8 @@ const rewritten: ReadonlySet<string> = new Set([
   replayCount,
   replayGroup,
   replayBond,
-  copyOwner
+  copyOwner,
+  compactMark
 ])
 
 const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/

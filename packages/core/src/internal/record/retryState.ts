@@ -5,6 +5,7 @@
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import type { TierTopic } from "../retry/tiers.ts"
+import * as CompactMark from "./compactMark.ts"
 import * as CopyOwner from "./copyOwner.ts"
 import { addOrigin, addTierFailure, carriedOver, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
 import * as Names from "./headerNames.ts"
@@ -49,11 +50,12 @@ export const ofRetryTopic = (
   deliveries: (tier: number) => number
 ): RetryState => {
   const headers = lastValues(record.headers)
-  const tier = wholeNumber(headers.get(Names.retryTier), topic.first, topic.last) ?? topic.first
+  const told = deliveryOf(record, headers)
+  const tier = wholeNumber(told.tier, topic.first, topic.last) ?? topic.first
   return {
     origin: readOrigin(record, headers) ?? record,
     tier,
-    attempt: wholeNumber(headers.get(Names.retryAttempt), 1, deliveries(tier)) ?? 1,
+    attempt: wholeNumber(told.attempt, 1, deliveries(tier)) ?? 1,
     publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
@@ -62,6 +64,15 @@ export const ofRetryTopic = (
     replayCount:
       CopyOwner.of(record) === undefined ? 0 : (wholeNumber(headers.get(Names.replayCount), 0, maxAttempts) ?? 0)
   }
+}
+
+/** Tier and delivery number as the headers have them, or as the compact mark has them. */
+const deliveryOf = (record: ConsumerRecord, headers: OwnHeaders) => {
+  if (!headers.has(Names.retryTier) && headers.has(Names.compactMark)) {
+    const delivery = CompactMark.read(record.topic, record.headers)?.delivery
+    if (delivery !== undefined) return delivery
+  }
+  return { tier: headers.get(Names.retryTier), attempt: headers.get(Names.retryAttempt) }
 }
 
 /** When a record was published to its retry topic, epoch milliseconds. The delay needs nothing else, so nothing else is read. */
