@@ -50,7 +50,7 @@ describe("C10 delays that a timer of the platform cannot hold", () => {
         Binding.make("orders", {
           ...orders,
           heartbeatInterval: "1 day",
-          sessionTimeout: "30 days",
+          sessionTimeout: "24 days",
           retry: RetryPolicy.none,
           circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: 2 ** 31 },
           onError: { Down: Route.retry },
@@ -74,7 +74,7 @@ describe("C10 delays that a timer of the platform cannot hold", () => {
   scenario("CFG ruling 12 a duration that is not finite is refused, with the limit", () =>
     Effect.sync(() => {
       for (const delay of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2 ** 53]) {
-        assert.throws(() => RetryPolicy.tiered({ tiers: [delay] }), /2\^53 - 1 ms at most/)
+        assert.throws(() => RetryPolicy.tiered({ tiers: [delay] }), /0 ms to 9007199254740991 ms/)
       }
     })
   )

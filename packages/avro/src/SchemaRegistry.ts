@@ -5,7 +5,7 @@
  * error of its own or refuses the credentials, a request is repeated until it is interrupted, after 100 ms doubling up to 10 s. The log names each reason
  * once. Only an answer about the schema itself fails, with `UnusableSchema`.
  */
-import { EventBusError } from "@eventbus/core"
+import { EventBusError, Ranges } from "@eventbus/core"
 import { Clock, Context, type Duration, Effect, Layer, RcMap, Redacted, Schema, type Scope } from "effect"
 import { HttpClient } from "effect/http"
 import * as Requests from "./internal/requests.ts"
@@ -168,6 +168,8 @@ const addressOf = Effect.fnUntraced(function* (
     }
     return yield* new EventBusError.ConfigurationValidation({ issues: [issue] })
   }
+  const issues = Ranges.problems("requestTimeout", options.requestTimeout, Ranges.clients.requestTimeout)
+  if (issues.length > 0) return yield* new EventBusError.ConfigurationValidation({ issues })
   const inUrl = urls.find((url) => url?.username)
   return {
     urls: urls.map((url) => `${url?.origin}${url?.pathname.replace(/\/+$/, "")}`),

@@ -14,7 +14,7 @@
  *
  * The topics have the names `{TopicName}.retry.{n}` and `{TopicName}.error`. `ConfigurationValidation` lists all mistakes by the keys of the file.
  */
-import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
+import { type Broker, type EventBusConnector, EventBusError, Ranges } from "@eventbus/core"
 import { Effect, Layer, Predicate, Schema, type Scope } from "effect"
 import * as Configuration from "./Configuration.ts"
 import type { Handler } from "./Handler.ts"
@@ -35,7 +35,9 @@ const section = <F extends Schema.Struct.Fields>(description: string, fields: F)
 /** The schema of the keys below `KafkaConsumer`. */
 export const KafkaConsumer = section("A result-based consumer.", {
   TopicName: topicName("The Kafka topic to read, and the binding's name."),
-  ConsumerNumber: whole("Consumers (group members) in this process. Default 1.").pipe(withDefault(1)),
+  ConsumerNumber: whole("Consumers (group members) in this process. Default 1.", Ranges.binding.concurrency).pipe(
+    withDefault(1)
+  ),
   GroupId: text("The consumer group."),
   SchemaRegistryUrl: Schema.optionalKey(
     text("Values are Avro then, in the wire format of this schema registry. Default: none, JSON.")
@@ -48,8 +50,12 @@ export const KafkaConsumer = section("A result-based consumer.", {
   ),
   RetryPolicy: Schema.optionalKey(
     section("How a record is tried again. Default: not at all.", {
-      Delay: duration("Wait before each attempt, milliseconds."),
-      RetryAttempts: whole("Attempts after the first, each in a topic of its own.", { minimum: 0, maximum: 100 })
+      Delay: duration("Wait before each attempt, milliseconds.", Ranges.retry.tier.delay),
+      RetryAttempts: whole("Attempts after the first, each in a topic of its own.", {
+        minimum: 0,
+        maximum: 100,
+        kind: "whole"
+      })
     })
   )
 })

@@ -5,8 +5,9 @@
  * a name as it is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes
  * a number of them, or text such as `10s`, `1m 30s`, `10 seconds` or `PT10S`.
  */
-import { Defaults } from "@eventbus/core"
+import { Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
+import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"
 import {
@@ -22,34 +23,39 @@ import {
 } from "./internal/schema/leaves.ts"
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 
+export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
+
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
 
 /** Attempts in place. */
 export const Blocking = section("Attempts inside one delivery.", {
-  maxAttempts: whole("Handler calls in all, the first included; 1 means no retries.").pipe(
-    withDefault(Defaults.retry.blocking.maxAttempts)
-  ),
-  initialBackoffMs: duration("Wait after the first failure.").pipe(
+  maxAttempts: whole(
+    "Handler calls in all, the first included; 1 means no retries.",
+    Ranges.retry.blocking.maxAttempts
+  ).pipe(withDefault(Defaults.retry.blocking.maxAttempts)),
+  initialBackoffMs: duration("Wait after the first failure.", Ranges.retry.blocking.initialBackoff).pipe(
     withDefault(Defaults.retry.blocking.initialBackoffMillis)
   ),
-  multiplier: decimal("Factor from one wait to the next.", { minimum: 1 }).pipe(
+  multiplier: decimal("Factor from one wait to the next.", Ranges.retry.blocking.multiplier).pipe(
     withDefault(Defaults.retry.blocking.multiplier)
   ),
-  maxBackoffMs: duration("Longest single wait, jitter included.").pipe(
+  maxBackoffMs: duration("Longest single wait, jitter included.", Ranges.retry.blocking.maxBackoff).pipe(
     withDefault(Defaults.retry.blocking.maxBackoffMillis)
   ),
-  jitter: decimal("A wait varies by up to this share of itself.", { minimum: 0, maximum: 1 }).pipe(
+  jitter: decimal("A wait varies by up to this share of itself.", Ranges.retry.blocking.jitter).pipe(
     withDefault(Defaults.retry.blocking.jitter)
   )
 })
 
 /** A retry tier in full. */
 export const Tier = section("One retry topic.", {
-  delayMs: duration("How long a record waits before each delivery in this tier."),
-  maxAttempts: whole("Deliveries in this tier.").pipe(withDefault(Defaults.retry.tier.maxAttempts)),
+  delayMs: duration("How long a record waits before each delivery in this tier.", Ranges.retry.tier.delay),
+  maxAttempts: whole("Deliveries in this tier.", Ranges.retry.tier.maxAttempts).pipe(
+    withDefault(Defaults.retry.tier.maxAttempts)
+  ),
   topicSuffix: optional(topicName("Name of its topic behind `{topic}.`. Default: what `naming` says, `retry-{n}`.")),
-  concurrency: whole("Handlers that run at once in this tier, in one process.").pipe(
+  concurrency: whole("Handlers that run at once in this tier, in one process.", Ranges.retry.tier.concurrency).pipe(
     withDefault(Defaults.retry.tier.concurrency)
   )
 })
@@ -64,7 +70,9 @@ const errorPattern = text(
 export const Retry = section("How a failing record is tried again.", {
   blocking: Blocking.pipe(withDefault({}), alias("tier0")),
   tiers: optional(
-    Schema.Array(Schema.Union([duration("The tier's delay; the rest has its defaults."), Tier])).annotate({
+    Schema.Array(
+      Schema.Union([duration("The tier's delay; the rest has its defaults.", Ranges.retry.tier.delay), Tier])
+    ).annotate({
       description: `Retry topics, in the order in which a record passes through them, by their delay or in full. Default: ${defaultDelays}; none with orderingMode STRICT.`
     })
   ),
@@ -84,55 +92,16 @@ export const Retry = section("How a failing record is tried again.", {
     "shared",
     "separate"
   ]).pipe(withDefault(Defaults.retry.consumer)),
-  partitions: optional(whole("Partitions of a retry topic that is made. Default: as many as the source.")),
+  partitions: optional(
+    whole("Partitions of a retry topic that is made. Default: as many as the source.", Ranges.retry.partitions)
+  ),
   replicationFactor: optional(
-    whole("Replication factor of a retry topic that is made. Default: the source's.", { minimum: 1, maximum: 32_767 })
+    whole("Replication factor of a retry topic that is made. Default: the source's.", Ranges.retry.replicationFactor)
   )
 })
 
-const percent = (description: string) => decimal(description, { minimum: 0, maximum: 100, above: true })
-const calls = (description: string) => whole(description, { minimum: 1, maximum: 1_000_000 })
-
-const { circuitBreaker: breaker, deadLetter } = Defaults
-
-/** The circuit breaker of a binding. */
-export const CircuitBreaker = section("Stops handling while a dependency is down.", {
-  enabled: flag("Whether the binding has a circuit breaker.").pipe(withDefault(breaker.enabled)),
-  failureRateThreshold: percent("Percent of failures at which it opens, inclusive.").pipe(
-    withDefault(breaker.failureRateThreshold)
-  ),
-  slowCallRateThreshold: percent("Percent of slow calls at which it opens, inclusive.").pipe(
-    withDefault(breaker.slowCallRateThreshold)
-  ),
-  slowCallDurationMs: duration("A delivery that takes longer is slow.", 1).pipe(
-    withDefault(breaker.slowCallDurationMillis)
-  ),
-  waitDurationInOpenStateMs: duration("How long it stays open before it lets trial calls through.", 1).pipe(
-    withDefault(breaker.waitDurationInOpenStateMillis)
-  ),
-  slidingWindowSize: calls("Calls (or seconds, by slidingWindowType) that the rates are taken over.").pipe(
-    withDefault(breaker.slidingWindowSize)
-  ),
-  slidingWindowType: oneOf("What the window counts: calls, or seconds.", ["count", "time"]).pipe(
-    withDefault(breaker.slidingWindowType)
-  ),
-  minimumNumberOfCalls: calls("No rate is judged before so many calls.").pipe(
-    withDefault(breaker.minimumNumberOfCalls)
-  ),
-  permittedNumberOfCallsInHalfOpenState: calls("Trial calls.").pipe(
-    withDefault(breaker.permittedNumberOfCallsInHalfOpenState)
-  ),
-  automaticPauseOnOpen: flag("The binding shows PAUSED while it is open.").pipe(
-    withDefault(breaker.automaticPauseOnOpen)
-  ),
-  openBackoff: optional(
-    section("Each reopening waits longer. Default: no.", {
-      multiplier: decimal("Factor from one wait to the next.", { minimum: 1 }),
-      maxWaitDurationMs: duration("The longest wait.", 1)
-    })
-  ),
-  probeTimeoutMs: duration("How long the handler's probe may take.", 1).pipe(withDefault(breaker.probeTimeoutMillis))
-})
+const { deadLetter } = Defaults
+const { deadLetter: deadLetterRange } = Ranges
 
 /** The strategy for dead letters, and how they look. */
 export const DeadLetter = section("What becomes of dead letters.", {
@@ -146,13 +115,17 @@ export const DeadLetter = section("What becomes of dead letters.", {
     "SCHEDULED_REPLAY",
     "CUSTOM"
   ]).pipe(withDefault(deadLetter.strategy)),
-  alertTimeoutMs: duration("How long an alert may take.", 1).pipe(withDefault(deadLetter.alertTimeoutMillis)),
+  alertTimeoutMs: duration("How long an alert may take.", deadLetterRange.alertTimeout).pipe(
+    withDefault(deadLetter.alertTimeoutMillis)
+  ),
   replay: section("Of SCHEDULED_REPLAY, and of replays by command.", {
-    maxReplays: whole("A record that was replayed so often stays.", { minimum: 0 }).pipe(
+    maxReplays: whole("A record that was replayed so often stays.", deadLetterRange.maxReplays).pipe(
       withDefault(deadLetter.maxReplays)
     ),
-    cooldownMs: duration("Records younger than this wait.").pipe(withDefault(deadLetter.cooldownMillis)),
-    batchSize: whole("Most records of one run.").pipe(withDefault(deadLetter.batchSize))
+    cooldownMs: duration("Records younger than this wait.", deadLetterRange.cooldown).pipe(
+      withDefault(deadLetter.cooldownMillis)
+    ),
+    batchSize: whole("Most records of one run.", deadLetterRange.batchSize).pipe(withDefault(deadLetter.batchSize))
   }).pipe(withDefault({})),
   headers: section("Other systems' headers beside ours. Default: none.", {
     spring: optional(oneOf("Spring Kafka's, with its binary encodings.", ["retry-topic", "plain"])),
@@ -167,6 +140,7 @@ const required = {
 }
 
 const { binding } = Defaults
+const { binding: range } = Ranges
 
 const common = {
   handler: optional(text("Name of the handler. Default: the binding's name.")),
@@ -177,31 +151,37 @@ const common = {
     "MANUAL",
     "MANUAL_IMMEDIATE"
   ]).pipe(withDefault(binding.ackMode)),
-  commitIntervalMs: duration("How long MANUAL gathers finished offsets.").pipe(
+  commitIntervalMs: duration("How long MANUAL gathers finished offsets.", range.commitInterval).pipe(
     withDefault(binding.commitIntervalMillis)
   ),
-  concurrency: whole("Consumers (group members) in this process.").pipe(withDefault(binding.concurrency)),
+  concurrency: whole("Consumers (group members) in this process.", range.concurrency).pipe(
+    withDefault(binding.concurrency)
+  ),
   maxPollRecords: optional(
     whole(
-      `\`max.poll.records\`, most records of a batch. Default ${Defaults.binding.maxPollRecords.SINGLE} for SINGLE, ${Defaults.binding.maxPollRecords.BATCH} for BATCH.`
+      `\`max.poll.records\`, most records of a batch. Default ${Defaults.binding.maxPollRecords.SINGLE} for SINGLE, ${Defaults.binding.maxPollRecords.BATCH} for BATCH.`,
+      range.maxPollRecords
     )
   ),
-  maxPollIntervalMs: duration("`max.poll.interval.ms`: a delivery may take 70 % of it.", 1).pipe(
+  maxPollIntervalMs: duration("`max.poll.interval.ms`: a delivery may take 70 % of it.", range.maxPollInterval).pipe(
     withDefault(binding.maxPollIntervalMillis)
   ),
   sessionTimeoutMs: duration(
     "`session.timeout.ms`: 3 x heartbeatIntervalMs or more; brokers take 6 s and more by default.",
-    1_000
+    range.sessionTimeout
   ).pipe(withDefault(binding.sessionTimeoutMillis)),
-  heartbeatIntervalMs: duration("`heartbeat.interval.ms`.", 100).pipe(withDefault(binding.heartbeatIntervalMillis)),
-  rebalanceTimeoutMs: duration("`rebalance.timeout.ms`: how long giving up a partition may take.", 1).pipe(
-    withDefault(binding.rebalanceTimeoutMillis)
+  heartbeatIntervalMs: duration("`heartbeat.interval.ms`.", range.heartbeatInterval).pipe(
+    withDefault(binding.heartbeatIntervalMillis)
   ),
-  fetchMaxWaitMs: duration("`fetch.max.wait.ms`.").pipe(
+  rebalanceTimeoutMs: duration(
+    "`rebalance.timeout.ms`: how long giving up a partition may take.",
+    range.rebalanceTimeout
+  ).pipe(withDefault(binding.rebalanceTimeoutMillis)),
+  fetchMaxWaitMs: duration("`fetch.max.wait.ms`.", range.fetchMaxWait).pipe(
     withDefault(binding.fetchMaxWaitMillis),
     renamedFrom("maxWaitMs")
   ),
-  maxPartitionFetchBytes: whole("`max.partition.fetch.bytes`.").pipe(
+  maxPartitionFetchBytes: whole("`max.partition.fetch.bytes`.", range.maxPartitionFetchBytes).pipe(
     withDefault(binding.maxPartitionFetchBytes),
     renamedFrom("maxBytesPerPartition")
   ),
@@ -224,13 +204,14 @@ const common = {
   ]).pipe(withDefault(binding.processingOrder)),
   maxInFlight: optional(
     whole(
-      `Handlers running at once over the whole binding. Default: no limit for processingOrder partition, else ${Defaults.binding.maxInFlight.key}.`
+      `Handlers running at once over the whole binding. Default: no limit for processingOrder partition, else ${Defaults.binding.maxInFlight.key}.`,
+      range.maxInFlight
     )
   ),
-  maxBufferedRecords: whole("Records fetched but not handled, per consumer.").pipe(
+  maxBufferedRecords: whole("Records fetched but not handled, per consumer.", range.maxBufferedRecords).pipe(
     withDefault(binding.maxBufferedRecords)
   ),
-  maxBufferedBytes: whole("The same in bytes.").pipe(withDefault(binding.maxBufferedBytes)),
+  maxBufferedBytes: whole("The same in bytes.", range.maxBufferedBytes).pipe(withDefault(binding.maxBufferedBytes)),
   batchFailureStrategy: oneOf("Of BATCH, when a record has used up its attempts.", [
     "SEEK_TO_FAILED",
     "DLQ_AND_CONTINUE"
@@ -254,7 +235,7 @@ const common = {
     "`create` makes missing retry and dead letter topics, `wait` keeps the record, `require` reads nothing before they are there.",
     ["create", "wait", "require"]
   ).pipe(withDefault(binding.missingTopics)),
-  shutdownTimeoutMs: duration("How long a stop waits for running handlers.").pipe(
+  shutdownTimeoutMs: duration("How long a stop waits for running handlers.", range.shutdownTimeout).pipe(
     withDefault(binding.shutdownTimeoutMillis)
   ),
   retry: Retry.pipe(withDefault({})),

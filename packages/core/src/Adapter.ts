@@ -1,8 +1,27 @@
 /**
  * Help for those who write an adapter of the `Broker` port. Programs that use the connector need none of it.
  */
+import { Effect } from "effect"
 import type { ConsumerOptions } from "./Broker.ts"
+import { UnexpectedBrokerError } from "./BrokerError.ts"
 import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
+import * as Ranges from "./Ranges.ts"
+
+/**
+ * Fails with `UnexpectedBrokerError`, code `INVALID_CONFIG`, when a number among the options is out of its range (ruling 84): what Kafka's clients would cut to 32 bits, or
+ * take for zero.
+ */
+export const checkRanges = (
+  operation: string,
+  options: object,
+  ranges: Readonly<Record<string, Ranges.Range>>
+): Effect.Effect<void, UnexpectedBrokerError> =>
+  Effect.suspend(() => {
+    const issues = Ranges.problemsOfAll(options, ranges)
+    if (issues.length === 0) return Effect.void
+    const detail = issues.map(({ path, found, allowed }) => `${path}: found ${found}, allowed is ${allowed}`).join("; ")
+    return Effect.fail(new UnexpectedBrokerError({ operation, code: "INVALID_CONFIG", detail, retryable: false }))
+  })
 
 /** The most bytes that an adapter fetches of one partition of the topic at once. */
 export const maxFetchBytes = (options: ConsumerOptions, topic: string): number => {

@@ -2,7 +2,8 @@
  * The options of a binding: its settings, each with unit, range and default, and its handler.
  *
  * A duration is a number of milliseconds or a text such as `"10 seconds"`. Names and defaults are those of the seed (connector seed §4.1), in code as in a file;
- * `Defaults` holds the values. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
+ * `Defaults` holds the values, `Ranges` the smallest and the largest number of each setting: 2^31 - 1 at most for counts and for what Kafka's protocol carries (24 days in
+ * milliseconds), 2^53 - 1 for waits of the connector. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
@@ -45,9 +46,9 @@ export interface Settings<K, V> {
   readonly maxPollRecords?: number
   /** Kafka: `max.poll.interval.ms`. Handling one record (or batch), waits between attempts included, may take 70 % of it (ruling 18). 1 ms or more. Default 10 minutes. */
   readonly maxPollInterval?: Duration.Input
-  /** Kafka: `session.timeout.ms`. At least three times `heartbeatInterval`. Default 45 seconds. */
+  /** Kafka: `session.timeout.ms`. 1 second or more, at least three times `heartbeatInterval`. Default 45 seconds. */
   readonly sessionTimeout?: Duration.Input
-  /** Kafka: `heartbeat.interval.ms`. 1 ms or more. Default 10 seconds. */
+  /** Kafka: `heartbeat.interval.ms`. 100 ms or more. Default 10 seconds. */
   readonly heartbeatInterval?: Duration.Input
   /** Kafka: `rebalance.timeout.ms`: the longest that giving up a partition may take. 1 ms or more. Default 60 seconds. */
   readonly rebalanceTimeout?: Duration.Input

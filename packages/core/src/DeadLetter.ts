@@ -10,12 +10,14 @@
  * export const replayed = DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
  * ```
  */
-import { Duration, type Effect, Function, Schema } from "effect"
+import { type Duration, type Effect, Function, Schema } from "effect"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { shown } from "./internal/base/shown.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
+import * as Ranges from "./Ranges.ts"
 import * as TopicName from "./TopicName.ts"
 
 /** Why a record is dead-lettered. A function of the settings may choose the topic by it. */
@@ -120,7 +122,7 @@ export const alertAndStore = <E, R>(
   const timeoutMillis = toMillis(alertTimeout)
   refuse([
     ...RenamedSettings.issues(options, RenamedSettings.ofAlerts),
-    ...issue("alertTimeout", alertTimeout, timeoutMillis > 0, "a duration of more than 0")
+    ...Ranges.problems("alertTimeout", options.alertTimeout, Ranges.deadLetter.alertTimeout)
   ])
   return { _tag: "AlertAndStore", handler, timeoutMillis, settings: {} }
 }
@@ -138,16 +140,8 @@ export const scheduledReplay = (
     batchSize = Defaults.deadLetter.batchSize
   } = options
   const cooldownMillis = toMillis(cooldown)
-  refuse([
-    ...issue("cooldown", cooldown, cooldownMillis >= 0, "a duration of 0 or more"),
-    ...issue(
-      "maxReplays",
-      maxReplays,
-      Number.isSafeInteger(maxReplays) && maxReplays >= 0,
-      "a whole number, 0 or more"
-    ),
-    ...issue("batchSize", batchSize, Number.isSafeInteger(batchSize) && batchSize >= 1, "a whole number, 1 or more")
-  ])
+  const { alertTimeout: _, ...ranges } = Ranges.deadLetter
+  refuse(Ranges.problemsOfAll(options, ranges))
   return { _tag: "ScheduledReplay", cooldownMillis, maxReplays, batchSize, settings: {} }
 }
 
@@ -177,4 +171,4 @@ const refuse = (issues: InvalidDeadLetter["issues"]): void => {
 }
 
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
-  isAllowed ? [] : [{ path, found: Duration.isDuration(found) ? Duration.format(found) : String(found), allowed }]
+  isAllowed ? [] : [{ path, found: shown(found), allowed }]

@@ -1,7 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Clock, Context, Duration, Effect, Layer, type Scope, Stream } from "effect"
+import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
 import type {
   AmbiguousBinding,
@@ -26,6 +26,7 @@ import * as EventStreams from "./internal/observe/eventStreams.ts"
 import * as RetryTopics from "./internal/publish/retryTopics.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
+import * as Ranges from "./Ranges.ts"
 import type { DeadLetters } from "./Replay.ts"
 import { type BindingSnapshot, LagPollInterval } from "./Snapshot.ts"
 
@@ -110,8 +111,9 @@ const make = Effect.gen(function* () {
 
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
-  const interval = Duration.fromInputUnsafe(yield* LagPollInterval)
-  yield* Effect.forkScoped(LagPoller.run(containers, Duration.toMillis(interval)))
+  const lagPollInterval = yield* LagPollInterval
+  Ranges.check("Snapshot", { lagPollInterval }, Ranges.connector)
+  yield* Effect.forkScoped(LagPoller.run(containers, Ranges.millisOf(lagPollInterval)))
   yield* Effect.forkScoped(DeadLetterDepth.run(containers))
 
   return EventBusConnector.of({

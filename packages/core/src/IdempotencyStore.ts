@@ -11,6 +11,7 @@
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import type { Delivery } from "./Delivery.ts"
 import * as Failure from "./internal/failure/failure.ts"
+import * as Ranges from "./Ranges.ts"
 
 /** The idempotency settings of a binding. */
 export interface Options<in K, in V> {
@@ -117,6 +118,7 @@ export interface MemoryOptions {
 /** The keys of one process: exact, bounded, gone with the process. Enough where a record is delivered again to the same process only. */
 export const layerMemory = (options: MemoryOptions = {}): Layer.Layer<IdempotencyStore> =>
   Layer.sync(IdempotencyStore, () => {
+    Ranges.check("IdempotencyStore.layerMemory", options, { capacity: Ranges.clients.capacity })
     const keys = new MemoryKeys(options.capacity ?? 100_000)
     const now = <A>(f: (nowMillis: number) => A) => Effect.map(Clock.currentTimeMillis, f)
     return IdempotencyStore.of({

@@ -4,11 +4,13 @@
  * A binding without `retry` has `tiered()`: attempts in place and three retry topics (connector seed §4.1, §4.6), in code as in a file. With `orderingMode: "STRICT"` it has
  * `blocking()`, because a record in a retry topic is overtaken. `blocking()` is also the way to say that a binding has no retry topics.
  */
-import { Duration, Schema } from "effect"
+import { type Duration, Schema } from "effect"
 import type { ExceptionLists } from "./Classifier.ts"
 import * as Defaults from "./Defaults.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { shown } from "./internal/base/shown.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
+import * as Ranges from "./Ranges.ts"
 
 /** Settings outside of what is allowed; all of them at once. Thrown by the functions of this module. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {
@@ -158,8 +160,7 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const all = [
     ...issues,
     ...inFull.flatMap((tier, index) => tierIssues(tier, tiers[index]!, tiers[index - 1], `tiers[${index}]`)),
-    ...optionalCount("partitions", options.partitions),
-    ...optionalCount("replicationFactor", options.replicationFactor)
+    ...Ranges.problemsOfAll(options, Ranges.retry)
   ]
   if (all.length > 0) throw new InvalidRetryPolicy({ issues: all })
   const { partitions, replicationFactor } = options
@@ -195,16 +196,7 @@ const readBlocking = (options: BlockingOptions) => {
   const maxBackoffMillis = toMillis(maxBackoff)
   const issues = [
     ...RenamedSettings.issues(options, RenamedSettings.ofBlocking, "blocking."),
-    ...count("blocking.maxAttempts", maxAttempts),
-    ...issue("blocking.initialBackoff", initialBackoff, initialBackoffMillis >= 0, interval),
-    ...issue(
-      "blocking.multiplier",
-      multiplier,
-      Number.isFinite(multiplier) && multiplier >= 1,
-      "a finite number, 1 or more"
-    ),
-    ...issue("blocking.maxBackoff", maxBackoff, maxBackoffMillis >= 0, interval),
-    ...issue("blocking.jitter", jitter, Number.isFinite(jitter) && jitter >= 0 && jitter <= 1, "a number from 0 to 1")
+    ...Ranges.problemsOfAll(options, Ranges.retry.blocking, "blocking.")
   ]
   return { policy: { maxAttempts, initialBackoffMillis, multiplier, maxBackoffMillis, jitter }, issues }
 }
@@ -215,15 +207,13 @@ const isTierOptions = (tier: Duration.Input | TierOptions): tier is TierOptions 
 const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, path: string) => {
   const grows = before === undefined || tier.sharesTopic || !(tier.delayMillis <= before.delayMillis)
   return [
-    ...issue(`${path}.delay`, given.delay, tier.delayMillis >= 0, interval),
+    ...Ranges.problemsOfAll({ ...given, delay: given.delay ?? null }, Ranges.retry.tier, `${path}.`),
     ...issue(
       `${path}.delay`,
       given.delay,
       grows,
       `more than the delay of the tier before it (${before?.delayMillis} ms), or equalDelays "share" for an equal one`
     ),
-    ...count(`${path}.maxAttempts`, tier.maxAttempts),
-    ...count(`${path}.concurrency`, tier.concurrency),
     ...issue(
       `${path}.topicSuffix`,
       tier.topicSuffix,
@@ -233,19 +223,5 @@ const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, pa
   ]
 }
 
-const interval = "a duration of 0 or more, 2^53 - 1 ms at most"
-
-const count = (path: string, found: number) =>
-  issue(path, found, Number.isSafeInteger(found) && found >= 1, "a whole number, 1 or more")
-
-const optionalCount = (path: string, found: number | undefined) => (found === undefined ? [] : count(path, found))
-
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
-  isAllowed ? [] : [{ path, found: show(found), allowed }]
-
-const show = (found: unknown): string =>
-  typeof found === "string"
-    ? JSON.stringify(found)
-    : Duration.isDuration(found)
-      ? Duration.format(found)
-      : String(found)
+  isAllowed ? [] : [{ path, found: shown(found), allowed }]

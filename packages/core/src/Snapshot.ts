@@ -9,7 +9,7 @@ import type { ContainerState } from "./EventBusError.ts"
 
 /**
  * How often the lag poller asks the cluster for the log ends of partitions that are not fetched (paused, waiting, idle), so that lag and health are right. Read when the
- * connector is made. Default 10 seconds.
+ * connector is made. 1 to 2^31 - 1 ms; another value ends the layer with `ConfigurationValidation`. Default 10 seconds.
  */
 export const LagPollInterval = Context.Reference<Duration.Input>("@eventbus/core/Snapshot/LagPollInterval", {
   defaultValue: () => "10 seconds"

@@ -94,7 +94,7 @@ describe("CircuitBreaker", () => {
     ])
     expect(
       BreakerSettings.problems({ openBackoff: { multiplier: 2, maxWaitDuration: Duration.seconds(59) } })
-    ).toMatchObject([{ path: "openBackoff.maxWaitDuration", found: "59000 ms" }])
+    ).toMatchObject([{ path: "openBackoff.maxWaitDuration", found: "59s" }])
     expect(
       paths({
         slidingWindowSize: 0,

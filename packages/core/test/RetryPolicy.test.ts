@@ -43,14 +43,22 @@ describe("RetryPolicy", () => {
       jitter: 2
     })
     expect(error.issues).toEqual([
-      { path: "blocking.maxAttempts", found: "2.5", allowed: "a whole number, 1 or more" },
-      { path: "blocking.initialBackoff", found: "NaN", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
+      { path: "blocking.maxAttempts", found: "2.5", allowed: "a whole number, 1 to 2147483647" },
+      {
+        path: "blocking.initialBackoff",
+        found: "NaN",
+        allowed: 'a duration such as "10 seconds", or a whole number of ms, 0 ms to 9007199254740991 ms'
+      },
       { path: "blocking.multiplier", found: "0.5", allowed: "a finite number, 1 or more" },
-      { path: "blocking.maxBackoff", found: "-1", allowed: "a duration of 0 or more, 2^53 - 1 ms at most" },
-      { path: "blocking.jitter", found: "2", allowed: "a number from 0 to 1" }
+      {
+        path: "blocking.maxBackoff",
+        found: "-1",
+        allowed: 'a duration such as "10 seconds", or a whole number of ms, 0 ms to 9007199254740991 ms'
+      },
+      { path: "blocking.jitter", found: "2", allowed: "a finite number, 0 to 1" }
     ])
     expect(error.message.split("\n")).toHaveLength(5)
-    expect(error.message).toContain("blocking.maxAttempts is 2.5; allowed: a whole number, 1 or more")
+    expect(error.message).toContain("blocking.maxAttempts is 2.5; allowed: a whole number, 1 to 2147483647")
   })
 
   it("refuses every number that is not a count of attempts, and every infinite duration", () => {

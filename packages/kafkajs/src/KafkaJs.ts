@@ -5,7 +5,7 @@
  * `internal/wire/kafkajsInternals.ts` says why.
  */
 import { hostname } from "node:os"
-import { Broker, type BrokerError, Hostname } from "@eventbus/core"
+import { Adapter, Broker, type BrokerError, Hostname, Ranges } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { adminContext } from "./internal/admin/adminContext.ts"
 import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
@@ -34,15 +34,28 @@ export type {
   Token
 } from "./internal/connection/options.ts"
 
-/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer and admin has connections of its own, closed with its scope. */
+/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for a number out of its range (`Ranges.cluster`). */
 export const make = (options: Options): Broker.Broker["Service"] => {
+  Ranges.check("KafkaJs", options, Ranges.cluster)
   const secured = securedOptions(options)
   const errors = brokerErrors(secured)
   const abandoned: AbandonedMembers = new Map()
   return Broker.Broker.of({
-    consumer: (consumer) => makeConsumerSession(secured, errors, abandoned, consumer),
-    producer: (producer) => makeProducer(secured, errors, producer ?? {}),
-    transactionalProducer: (producer) => makeTransactionalProducer(secured, errors, producer),
+    consumer: (consumer) =>
+      Effect.andThen(
+        Adapter.checkRanges("consumer", consumer, Ranges.consumer),
+        makeConsumerSession(secured, errors, abandoned, consumer)
+      ),
+    producer: (producer = {}) =>
+      Effect.andThen(
+        Adapter.checkRanges("producer", producer, Ranges.producer),
+        makeProducer(secured, errors, producer)
+      ),
+    transactionalProducer: (producer) =>
+      Effect.andThen(
+        Adapter.checkRanges("transactionalProducer", producer, Ranges.producer),
+        makeTransactionalProducer(secured, errors, producer)
+      ),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
       return { clusterId: cluster.id, ...topicAdmin(context), ...groupAdmin(context), ...aclAdmin(context) }

@@ -4,7 +4,7 @@
  */
 import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
 import type * as Resource from "@effect/opentelemetry/Resource"
-import { Tracing } from "@eventbus/core"
+import { Ranges, Tracing } from "@eventbus/core"
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
@@ -44,6 +44,8 @@ export interface Options extends Partial<Tracing.Options> {
  * written by the loggers that were there before.
  */
 export const layer = (options: Options): Layer.Layer<Resource.Resource> => {
+  const { metricsInterval, shutdownTimeout: shutdownRange } = Ranges.clients
+  Ranges.check("OpenTelemetry", options, { metricsInterval, shutdownTimeout: shutdownRange })
   const { signals = ["traces", "metrics", "logs"], shutdownTimeout = "3 seconds", sampleRatio, relation } = options
   const { serviceName, serviceVersion, attributes } = options
   const has = (signal: Signal) => signals.includes(signal)

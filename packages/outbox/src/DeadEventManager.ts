@@ -1,20 +1,22 @@
 /** The operator's view of dead events (outbox seed §18). When the database fails, the failure is logged, and the answer is empty. */
 import { Context, Effect, Layer } from "effect"
 import { failureOfValue } from "./internal/base/failureText.ts"
+import { checkOptions, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
-import type { OutboxStoreError } from "./OutboxError.ts"
+import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
+import { deadEvents as range } from "./OutboxRanges.ts"
 import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"
 
 /** Lists, counts and replays dead events of one outbox. */
 export class DeadEventManager extends Context.Service<
   DeadEventManager,
   {
-    /** DEAD events, oldest first. An absent filter means all; `limit` is 100 unless given. Empty when the database fails. */
+    /** DEAD events, oldest first. An absent filter means all; `limit` is 100 unless given, 0 or more; another value ends the call with the defect `InvalidOutboxConfig`. Empty when the database fails. */
     readonly query: (filter?: DeadFilter, limit?: number) => Effect.Effect<ReadonlyArray<OutboxEvent>>
     /** Makes a DEAD event NEW again, with attempts 0 (ruling 42). False for any other event, and when the database fails. */
     readonly replay: (eventId: string) => Effect.Effect<boolean>
     /**
-     * Replays every matching event once, `batchSize` (default 100) at a time; returns how many were replayed. It ends although
+     * Replays every matching event once, `batchSize` (default 100, 1 to 100,000; another value is the defect `InvalidOutboxConfig`) at a time; returns how many were replayed. It ends although
      * replayed events may die again meanwhile. When the database fails, it stops and returns the number so far.
      */
     readonly replayAll: (filter?: DeadFilter, batchSize?: number) => Effect.Effect<number>
@@ -31,6 +33,10 @@ export interface DeadEventOptions {
 
 const logFailure = (error: OutboxStoreError) =>
   Effect.logFatal(`outbox: dead event operation failed: ${failureOfValue(error).summary}`)
+
+/** A number outside of its range is a mistake of the program, and not an answer: the call dies with `InvalidOutboxConfig`. */
+const checked = <A>(issues: InvalidOutboxConfig["issues"], effect: Effect.Effect<A>): Effect.Effect<A> =>
+  Effect.andThen(Effect.orDie(checkOptions("DeadEventManager", [issues])), effect)
 
 /** The manager of the store's dead events. */
 export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventManager["Service"], never, OutboxStore> =>
@@ -67,11 +73,15 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventMan
 
     return DeadEventManager.of({
       query: (filter = {}, limit = 100) =>
-        orElse<ReadonlyArray<OutboxEvent>>([])(
-          Effect.map(store.queryDead(filter, limit), (found) => separateUndecodable(found).events)
+        checked(
+          within("limit", limit, range.limit),
+          orElse<ReadonlyArray<OutboxEvent>>([])(
+            Effect.map(store.queryDead(filter, limit), (found) => separateUndecodable(found).events)
+          )
         ),
       replay: (eventId) => Effect.tap(orElse(false)(replay(eventId)), replayed),
-      replayAll: (filter = {}, batchSize = 100) => Effect.tap(replayAll(filter, Math.max(1, batchSize)), replayed),
+      replayAll: (filter = {}, batchSize = 100) =>
+        checked(within("batchSize", batchSize, range.batchSize), Effect.tap(replayAll(filter, batchSize), replayed)),
       count: (filter = {}) => orElse(0)(store.countDead(filter))
     })
   })

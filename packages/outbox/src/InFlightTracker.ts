@@ -2,7 +2,10 @@
  * Tracks the events that this process handles, so that an event that arrives by the hot and by the cold path is handled once. The mark
  * is taken when the event enters a queue (outbox seed §9, ruling 65).
  */
-import { type Clock, Duration } from "effect"
+import { Ranges } from "@eventbus/core"
+import type { Clock, Duration } from "effect"
+import { refuse, within } from "./internal/base/options.ts"
+import * as OutboxRanges from "./OutboxRanges.ts"
 
 /** The marks of events in flight. Implementations return at once and do not throw. */
 export interface InFlightTracker {
@@ -14,14 +17,12 @@ export interface InFlightTracker {
 
 /**
  * A tracker in memory. Without `ttl`, a mark lasts until it is released. With `ttl`, it may be taken again after that time on the
- * monotonic clock.
+ * monotonic clock. Throws `InvalidOutboxConfig` for a `ttl` that is no duration of 0 or more.
  */
 export const make = (options: { readonly clock: Clock.Clock; readonly ttl?: Duration.Input }): InFlightTracker => {
   const marks = new Map<string, bigint>()
-  const ttlNanos =
-    options.ttl === undefined
-      ? undefined
-      : BigInt(Math.round(Duration.toMillis(Duration.fromInputUnsafe(options.ttl)) * 1e6))
+  if (options.ttl !== undefined) refuse("InFlightTracker", within("ttl", options.ttl, OutboxRanges.others.ttl))
+  const ttlNanos = options.ttl === undefined ? undefined : BigInt(Ranges.millisOf(options.ttl)) * 1_000_000n
   const now = () => options.clock.monotonicTimeNanosUnsafe()
   return {
     tryAcquire: (eventId) => {

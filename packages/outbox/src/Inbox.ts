@@ -6,12 +6,15 @@
  * which an event can be delivered again.
  */
 import { createHash } from "node:crypto"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Ranges } from "@eventbus/core"
+import { Context, type Duration, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { checkTableName } from "./internal/base/identifier.ts"
+import { refuse, within } from "./internal/base/options.ts"
 import { storeError } from "./internal/store/context.ts"
 import { affectedRows, dialectOf } from "./internal/store/dialect.ts"
 import type { InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
+import { purge as range } from "./OutboxRanges.ts"
 
 /** Settings of all functions here. */
 export interface InboxOptions {
@@ -32,7 +35,7 @@ export class Inbox extends Context.Service<
       consumer: string,
       eventId: string
     ) => <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<Option.Option<A>, E | OutboxStoreError, R>
-    /** Forgets at most `limit` events that were handled longer ago than `retention`; returns how many. */
+    /** Forgets at most `limit` events that were handled longer ago than `retention`; returns how many. Throws `InvalidOutboxConfig` for a retention that is no duration above 0, or a limit that is no whole number. */
     readonly purge: (retention: Duration.Input, limit: number) => Effect.Effect<number, OutboxStoreError>
   }
 >()("@eventbus/outbox/Inbox") {}
@@ -109,8 +112,9 @@ export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], I
         )
       },
       purge: (retention, limit) => {
-        const before = dialect.minusMillis(dialect.now, String(Duration.toMillis(Duration.fromInputUnsafe(retention))))
-        const atMost = `WHERE handled_at < ${before} LIMIT ${Math.max(0, Math.trunc(limit))}`
+        refuse("Inbox", within("retention", retention, range.retention), within("limit", limit, range.limit))
+        const before = dialect.minusMillis(dialect.now, String(Ranges.millisOf(retention)))
+        const atMost = `WHERE handled_at < ${before} LIMIT ${limit}`
         const text =
           dialect.name === "mysql"
             ? `DELETE FROM ${table} ${atMost}`

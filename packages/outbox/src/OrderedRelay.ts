@@ -15,7 +15,7 @@ import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"
 import { logText } from "./internal/base/failureText.ts"
-import { checkOptions, positive, text, whole } from "./internal/base/options.ts"
+import { checkOptions, text, within } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { type DeliveryTools, makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import {
@@ -32,6 +32,7 @@ import { makeReadPositions } from "./internal/ordered/readPositions.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
+import { claims, relay as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { LeaseOptions } from "./internal/ordered/bucketLeases.ts"
@@ -55,7 +56,7 @@ export interface OrderedRelayOptions {
   readonly pipelining?: number
   /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
-  /** A listener that runs longer is interrupted and has failed. Default: no limit, and a listener that hangs keeps its worker. */
+  /** A listener that runs longer is interrupted and has failed. Above 0. Default: no limit, and a listener that hangs keeps its worker. */
   readonly listenerTimeout?: Duration.Input
   /** Longest time between two reads, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
@@ -99,16 +100,17 @@ const defaults = {
 
 const check = (o: OrderedRelayOptions & typeof defaults) =>
   checkOptions("OrderedRelay", [
-    whole("workerCount", o.workerCount, 1, 10_000),
-    whole("maxAttempts", o.maxAttempts, 1, 1_000_000),
-    whole("batchSize", o.batchSize, 1, 10_000),
-    whole("maxInMemory", o.maxInMemory, 1, 1_000_000),
-    whole("pipelining", o.pipelining, 1, 10_000),
-    positive("interval", o.interval),
-    positive("drainTimeout", o.drainTimeout),
+    within("workerCount", o.workerCount, range.workerCount),
+    within("maxAttempts", o.maxAttempts, range.maxAttempts),
+    within("batchSize", o.batchSize, range.batchSize),
+    within("maxInMemory", o.maxInMemory, range.maxInMemory),
+    within("pipelining", o.pipelining, range.pipelining),
+    within("interval", o.interval, range.interval),
+    within("drainTimeout", o.drainTimeout, range.drainTimeout),
+    ...(o.listenerTimeout === undefined ? [] : [within("listenerTimeout", o.listenerTimeout, range.listenerTimeout)]),
     ...(o.leases === "none"
       ? []
-      : [positive("leases.lease", o.leases.lease), text("leases.owner", o.leases.owner, 120)])
+      : [within("leases.lease", o.leases.lease, claims.lease), text("leases.owner", o.leases.owner, 120)])
   ])
 
 /** Without leases, one node holds every bucket for ever. */

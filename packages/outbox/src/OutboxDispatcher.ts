@@ -10,7 +10,7 @@ import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
-import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { checkOptions, within } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { releaseUnfinished, renewClaims } from "./internal/dispatch/claimRenewal.ts"
@@ -18,6 +18,7 @@ import { DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
+import { claims, dispatcher as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
@@ -82,15 +83,17 @@ const defaults = {
 
 const check = (settings: DispatcherOptions & typeof defaults) =>
   checkOptions("OutboxDispatcher", [
-    whole("maxAttempts", settings.maxAttempts, 1, 1_000_000),
-    whole("workerCount", settings.workerCount, 1, 10_000),
-    whole("hotQueueCapacity", settings.hotQueueCapacity, 1, 1_000_000),
-    whole("coldQueueCapacity", settings.coldQueueCapacity, 1, 1_000_000),
-    positive("drainTimeout", settings.drainTimeout),
-    ...(settings.listenerTimeout === undefined ? [] : [positive("listenerTimeout", settings.listenerTimeout)]),
+    within("maxAttempts", settings.maxAttempts, range.maxAttempts),
+    within("workerCount", settings.workerCount, range.workerCount),
+    within("hotQueueCapacity", settings.hotQueueCapacity, range.hotQueueCapacity),
+    within("coldQueueCapacity", settings.coldQueueCapacity, range.coldQueueCapacity),
+    within("drainTimeout", settings.drainTimeout, range.drainTimeout),
+    ...(settings.listenerTimeout === undefined
+      ? []
+      : [within("listenerTimeout", settings.listenerTimeout, range.listenerTimeout)]),
     ...(settings.claimLocking === undefined
       ? []
-      : [positive("claimLocking.lockTimeout", settings.claimLocking.lockTimeout)])
+      : [within("claimLocking.lockTimeout", settings.claimLocking.lockTimeout, claims.lockTimeout)])
   ])
 
 /**

@@ -53,7 +53,7 @@ export class InvalidIdentifier extends Schema.TaggedError<InvalidIdentifier>()("
   /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
-    return `${JSON.stringify(this.name)} is not a legal ${this.what}: use 1 to 40 letters, digits and underscores, not starting with a digit.`
+    return `${JSON.stringify(this.name)} is not a legal ${this.what}: use 1 to 40 letters, digits and underscores, not starting with a digit, and no reserved word of SQL.`
   }
 }
 

@@ -1,7 +1,10 @@
 /** Whether the outbox keeps up: lag in rows and in age, dead events, and whether the database answers. */
-import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { Ranges } from "@eventbus/core"
+import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import { failureOf } from "./internal/base/failureText.ts"
 import { monitorOf, type Problem } from "./internal/base/monitor.ts"
+import { refuse, within } from "./internal/base/options.ts"
+import * as OutboxRanges from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { Problem, ProblemSource } from "./internal/base/monitor.ts"
@@ -48,7 +51,9 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
   Layer.effect(
     OutboxHealth,
     Effect.map(OutboxStore, (store) => {
-      const maxMillis = Duration.toMillis(Duration.fromInputUnsafe(options.maxAge ?? "1 minute"))
+      const { maxAge = "1 minute" } = options
+      refuse("OutboxHealth", within("maxAge", maxAge, OutboxRanges.others.maxAge))
+      const maxMillis = Ranges.millisOf(maxAge)
       const monitor = monitorOf(store)
       return OutboxHealth.of({
         check: Effect.flatMap(Clock.currentTimeMillis, (nowMillis) => {

@@ -8,13 +8,14 @@
 import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import { logText } from "./internal/base/failureText.ts"
 import { callEffect, isolate } from "./internal/base/guard.ts"
-import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { checkOptions, within } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { makePollCycle, type PollerHandler } from "./internal/dispatch/pollCycle.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
+import { claims, poller as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { PollerHandler } from "./internal/dispatch/pollCycle.ts"
@@ -23,7 +24,7 @@ export type { PollerHandler } from "./internal/dispatch/pollCycle.ts"
 export interface PollerOptions {
   /** The receiver of polled events. Required; `toDispatcher` makes one that feeds a dispatcher. */
   readonly handler: PollerHandler
-  /** Events younger than this are left to the hot path. Default 0: none is left out. */
+  /** Events younger than this are left to the hot path, 0 or more. Default 0: none is left out. */
   readonly skipRecent?: Duration.Input
   /** Rows of one query when there is little to do, 1 to 100,000. Default 50. */
   readonly batchSize?: number
@@ -54,10 +55,11 @@ export class OutboxPoller extends Context.Service<
 
 const check = (o: Required<Omit<PollerOptions, "handler" | "claimLocking">>, claim: ClaimLocking | undefined) =>
   checkOptions("OutboxPoller", [
-    whole("batchSize", o.batchSize, 1, 100_000),
-    whole("maxBatchSize", o.maxBatchSize, o.batchSize, 100_000),
-    positive("interval", o.interval),
-    ...(claim === undefined ? [] : [positive("claimLocking.lockTimeout", claim.lockTimeout)])
+    within("batchSize", o.batchSize, range.batchSize),
+    within("maxBatchSize", o.maxBatchSize, { ...range.maxBatchSize, minimum: Math.max(1, o.batchSize || 1) }),
+    within("interval", o.interval, range.interval),
+    within("skipRecent", o.skipRecent, range.skipRecent),
+    ...(claim === undefined ? [] : [within("claimLocking.lockTimeout", claim.lockTimeout, claims.lockTimeout)])
   ])
 
 /** Builds a poller that is not started yet. Closing the scope closes it. Fails with all wrong settings at once. */
@@ -66,7 +68,7 @@ export const make: (
 ) => Effect.Effect<OutboxPoller["Service"], InvalidOutboxConfig, OutboxStore | Scope.Scope> = Effect.fnUntraced(
   function* (options) {
     const { handler, claimLocking, skipRecent = 0, batchSize = 50, interval = "5 seconds" } = options
-    const maxBatchSize = options.maxBatchSize ?? Math.max(1000, batchSize)
+    const maxBatchSize = options.maxBatchSize ?? Math.max(1000, batchSize || 0)
     yield* check({ skipRecent, batchSize, maxBatchSize, interval }, claimLocking)
     const store = yield* OutboxStore
     const tools = yield* makeDeliveryTools(store)

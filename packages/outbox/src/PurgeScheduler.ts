@@ -5,9 +5,10 @@
 import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { logText } from "./internal/base/failureText.ts"
 import { callEffect, isolate } from "./internal/base/guard.ts"
-import { checkOptions, positive, whole } from "./internal/base/options.ts"
+import { checkOptions, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
+import { purge as range } from "./OutboxRanges.ts"
 import { type OutboxEvent, OutboxStore, separateUndecodable } from "./OutboxStore.ts"
 
 /** Deletes at most `limit` rows that are older than `retention`; returns how many. */
@@ -66,9 +67,9 @@ export const make: (
   function* (options) {
     const { purger, retention = "7 days", batchSize = 500, interval = "1 hour" } = options
     yield* checkOptions("PurgeScheduler", [
-      positive("retention", retention),
-      whole("batchSize", batchSize, 1, 100_000),
-      positive("interval", interval)
+      within("retention", retention, range.retention),
+      within("batchSize", batchSize, range.batchSize),
+      within("interval", interval, range.interval)
     ])
     const scope = yield* Scope.fork(yield* Effect.scope)
     let state: "new" | "running" | "closed" = "new"

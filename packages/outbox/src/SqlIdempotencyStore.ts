@@ -13,9 +13,11 @@ import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { failureOfValue } from "./internal/base/failureText.ts"
 import { checkTableName } from "./internal/base/identifier.ts"
+import { refuse, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { affectedRows, type Dialect, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
+import { purge as range } from "./OutboxRanges.ts"
 
 /** The table of all functions here. */
 export interface TableOptions {
@@ -104,10 +106,12 @@ export const make: (
 export const purge = Effect.fnUntraced(function* (
   options: TableOptions & { readonly limit?: number } = {}
 ): Effect.fn.Return<number, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> {
+  const { limit = purgeLimit } = options
+  refuse("SqlIdempotencyStore", within("limit", limit, range.limit))
   const sql = yield* SqlClient.SqlClient
   const table = yield* checkTableName(options.table ?? defaultTable)
   const { delete: text } = statements(dialectOf(sql), table)
-  return yield* retryDeadlocks(sql.unsafe(text(Math.max(0, Math.trunc(options.limit ?? purgeLimit)))).raw).pipe(
+  return yield* retryDeadlocks(sql.unsafe(text(limit)).raw).pipe(
     Effect.map(affectedRows),
     Effect.mapError(
       (cause) => new OutboxStoreError({ operation: "purge idempotency", retryable: cause.isRetryable, cause })
@@ -122,6 +126,9 @@ export const layer = (
   Layer.effect(
     IdempotencyStore.IdempotencyStore,
     Effect.gen(function* () {
+      const { purgeInterval } = options
+      if (purgeInterval !== undefined)
+        refuse("SqlIdempotencyStore", within("purgeInterval", purgeInterval, range.purgeInterval))
       const store = yield* make(options)
       const tools = yield* makeDeliveryTools({ names: {} })
       yield* Effect.forkScoped(tools.supervise("purge of idempotency keys", yield* purging(options)))

@@ -4,7 +4,7 @@
  * It models logs with offsets, groups with generations and transactions with markers. All time comes from Effect's `Clock`, so a `TestClock` drives
  * session timeouts and faults. Each `make` is a separate cluster.
  */
-import { Broker } from "@eventbus/core"
+import { Adapter, Broker, Ranges } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as AdminClient from "./internal/broker/admin.ts"
@@ -110,15 +110,18 @@ const port = (cluster: Cluster.Cluster): Broker.Broker["Service"] => {
       Effect.sync(() => cluster.network.connect(cluster.clientId(clientId), kind)),
       (connection) => Effect.sync(() => cluster.network.disconnect(connection))
     )
+  const consumer = Consumer.make(cluster)
   return {
-    consumer: Consumer.make(cluster),
+    consumer: (options) => Effect.andThen(Adapter.checkRanges("consumer", options, Ranges.consumer), consumer(options)),
     producer: (options = {}) =>
-      Effect.flatMap(connect("producer", options.clientId), (connection) =>
-        ProducerClient.make(cluster, connection, ProducerClient.settings(options))
+      Adapter.checkRanges("producer", options, Ranges.producer).pipe(
+        Effect.andThen(connect("producer", options.clientId)),
+        Effect.flatMap((connection) => ProducerClient.make(cluster, connection, ProducerClient.settings(options)))
       ),
     transactionalProducer: (options) =>
-      Effect.flatMap(connect("producer", options.clientId), (connection) =>
-        TransactionalProducerClient.make(cluster, connection, options)
+      Adapter.checkRanges("transactionalProducer", options, Ranges.producer).pipe(
+        Effect.andThen(connect("producer", options.clientId)),
+        Effect.flatMap((connection) => TransactionalProducerClient.make(cluster, connection, options))
       ),
     admin: Effect.map(connect("admin"), (connection) => AdminClient.make(cluster, connection))
   }

@@ -67,8 +67,8 @@ describe("attempts in place", () => {
         Binding.make("orders", {
           ...orders,
           maxPollInterval: "10000 days",
-          sessionTimeout: "90 days",
-          heartbeatInterval: "30 days",
+          sessionTimeout: "24 days",
+          heartbeatInterval: "8 days",
           retry: RetryPolicy.blocking({
             maxAttempts: 2,
             initialBackoff: "30 days",

@@ -49,7 +49,7 @@ describe("mistakes (TST-06: configuration validation)", () => {
         )
         assert.include(
           error.message,
-          'eventbus.bindings.orders.maxPollRecords (app.yaml:7:25): found "50", allowed is a whole number, 1 or more, without quotes'
+          'eventbus.bindings.orders.maxPollRecords (app.yaml:7:25): found "50", allowed is a whole number, 1 to 2147483647, without quotes'
         )
         assert.include(
           error.message,

@@ -4,11 +4,11 @@ import { Binding, DeadLetter, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { withOrders } from "../issues.ts"
 
-/** All plain settings of a binding: no functions, and no text of durations. */
+/** All plain settings of a binding: no functions, and no settings as they were written. */
 const plain = ({ definition }: Binding.Binding<unknown>) =>
   Object.fromEntries(
     Object.entries(definition).filter(
-      ([key]) => !["handler", "classify", "tiers", "enrich", "serdes", "givenDurations"].includes(key)
+      ([key]) => !["handler", "classify", "tiers", "enrich", "serdes", "given"].includes(key)
     )
   )
 

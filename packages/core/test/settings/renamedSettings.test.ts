@@ -32,7 +32,7 @@ describe("settings that were renamed", () => {
   it("CFG-20 a duration that is none is named as it was written, and the number NaN is none", () => {
     const wrong = { ...options, commitInterval: "soon", fetchMaxWait: Number.NaN, shutdownTimeout: -1 }
     const allowed = (least: number) =>
-      `a duration such as "10 seconds", or a number of ms, ${least} ms or more and finite`
+      `a duration such as "10 seconds", or a whole number of ms, ${least} ms to 2147483647 ms`
     // @ts-expect-error: "soon" is no duration
     assert.deepStrictEqual(problemsOf(Binding.make("orders", wrong)), [
       `commitInterval: 'soon'; ${allowed(0)}`,

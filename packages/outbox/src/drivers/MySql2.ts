@@ -3,10 +3,12 @@
  *
  * Sessions run at READ COMMITTED, because the gap locks of REPEATABLE READ make claims of several workers deadlock.
  */
+import { Ranges } from "@eventbus/core"
 import { Duration, Effect, Layer, Redacted, type Scope, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import mysql, { type PoolConnection } from "mysql2"
+import * as OutboxRanges from "../OutboxRanges.ts"
 
 /** Settings of the client. */
 export interface MySql2Config {
@@ -111,6 +113,8 @@ const makePool = (config: MySql2Config) =>
 
 const make: (config: MySql2Config) => Effect.Effect<SqlClient.SqlClient, never, Scope.Scope | Reactivity.Reactivity> =
   Effect.fnUntraced(function* (config) {
+    const { connectTimeout, maxConnections } = OutboxRanges.others
+    Ranges.check("MySql2", config, { port: Ranges.clients.port, connectTimeout, maxConnections })
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() => makePool(config)),
       (pool) => Effect.ignore(fromCallback<void>("close", (done) => pool.end((error) => done(error))))

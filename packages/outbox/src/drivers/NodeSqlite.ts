@@ -4,9 +4,11 @@
  * SQLite has one writer. All statements of one client share a connection; a transaction holds it from BEGIN IMMEDIATE to its end.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { Ranges } from "@eventbus/core"
 import { Clock, Duration, Effect, Layer, type Scope, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+import * as OutboxRanges from "../OutboxRanges.ts"
 
 /** Settings of the client. */
 export interface NodeSqliteConfig {
@@ -89,6 +91,8 @@ const make: (
 ) => Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> = Effect.fnUntraced(
   function* (config) {
     const clock = yield* Clock.Clock
+    const { busyTimeout, statementCacheSize } = OutboxRanges.others
+    Ranges.check("NodeSqlite", config, { busyTimeout, statementCacheSize })
     const db = yield* Effect.acquireRelease(
       Effect.try({ try: () => open(config, clock), catch: sqlError("open") }),
       (db) => Effect.sync(() => db.close())

@@ -1,4 +1,5 @@
 /** Outcomes: failures are reported, `retryable` is true to its name, and everything else goes on working. */
+import { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import { assert } from "vitest"
 import {
@@ -42,6 +43,27 @@ export const errors: ReadonlyArray<Outcome> = [
       assert.isFalse((yield* failure(send(record(name, "x".repeat(5000))))).retryable)
       assert.isFalse((yield* failure(send({ topic: "not legal!", key: null, value: null }))).retryable)
       assert.isFalse((yield* failure(administrator.createTopics([{ topic: name, partitions: 1 }]))).retryable)
+    })
+  },
+  {
+    title:
+      "ruling 84: a number beyond the protocol, NaN and {} among the options are refused with name, value and range",
+    run: Effect.gen(function* () {
+      const broker = yield* Broker.Broker
+      const wrong = { linger: Number.NaN, maxBatchBytes: 2 ** 31, deliveryTimeout: {} }
+      const error = yield* failure(broker.producer(wrong))
+      if (error._tag !== "UnexpectedBrokerError") return assert.fail(error.message)
+      assert.deepStrictEqual([error.code, error.retryable], ["INVALID_CONFIG", false])
+      for (const part of ["linger: found NaN", "maxBatchBytes: found 2147483648", "deliveryTimeout: found {}"]) {
+        assert.include(error.detail, part)
+      }
+      const session = yield* failure(
+        broker.consumer({ groupId: unique("group"), topics: [], sessionTimeout: 2 ** 31, fetchMaxWait: -1 })
+      )
+      assert.match(session.message, /sessionTimeout: found 2147483648.*1 ms to 2147483647 ms; fetchMaxWait: found -1/)
+      const transactionalId = unique("id")
+      const timeout = yield* failure(broker.transactionalProducer({ transactionalId, transactionTimeout: Infinity }))
+      assert.include(timeout.message, "transactionTimeout: found Infinity")
     })
   },
   {

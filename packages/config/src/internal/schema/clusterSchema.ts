@@ -1,6 +1,7 @@
 /**
  * How to reach a cluster: the keys below an alias of `eventbus.clusters`.
  */
+import { Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { addresses, duration, flag, oneOf, secret, section, text, whole, withDefault } from "./leaves.ts"
 
@@ -71,8 +72,10 @@ export const Cluster = section("One Kafka cluster.", {
     })
   ),
   sasl: optional(Sasl),
-  connectionTimeoutMs: duration("How long one connection attempt may take.", 100).pipe(withDefault(3_000)),
-  requestTimeoutMs: duration("`request.timeout.ms`.", 100).pipe(withDefault(30_000)),
-  retries: whole("How often connecting is repeated before it fails.", { minimum: 0 }).pipe(withDefault(3)),
-  metadataMaxAgeMs: duration("`metadata.max.age.ms`.", 1).pipe(withDefault(10_000))
+  connectionTimeoutMs: duration("How long one connection attempt may take.", Ranges.cluster.connectionTimeout).pipe(
+    withDefault(3_000)
+  ),
+  requestTimeoutMs: duration("`request.timeout.ms`.", Ranges.cluster.requestTimeout).pipe(withDefault(30_000)),
+  retries: whole("How often connecting is repeated before it fails.", Ranges.cluster.retries).pipe(withDefault(3)),
+  metadataMaxAgeMs: duration("`metadata.max.age.ms`.", Ranges.cluster.metadataMaxAge).pipe(withDefault(10_000))
 })

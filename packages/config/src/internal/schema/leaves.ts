@@ -1,7 +1,7 @@
 /**
  * The kinds of single values in a configuration, as schemas. Each carries its text for messages, editors and documentation.
  */
-import { TopicName } from "@eventbus/core"
+import { Ranges, TopicName } from "@eventbus/core"
 import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
 import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
@@ -22,52 +22,39 @@ export interface SettingInfo {
   readonly fallback?: unknown
 }
 
-interface Range {
-  readonly minimum: number
-  readonly maximum?: number
-}
-
-const from = ({ minimum, maximum }: Range, unit = ""): string =>
-  maximum === undefined ? `${minimum}${unit} or more` : `${minimum}${unit} to ${maximum}${unit}`
-
-const isWithin = (value: number, { minimum, maximum = Number.MAX_SAFE_INTEGER }: Range): boolean =>
-  value >= minimum && value <= maximum
-
 const check = <T>(is: (value: T) => boolean) => Schema.makeFilter<T>((value) => is(value))
 
 /** A part of the configuration; absent, it has the defaults of its keys. */
 export const section = <F extends Schema.Struct.Fields>(description: string, fields: F) =>
   Schema.Struct(fields).annotate({ description })
 
+const int32 = 2_147_483_647
+
 /** A whole number. */
-export const whole = (description: string, range: Range = { minimum: 1 }) =>
-  Schema.Number.check(check((value) => Number.isSafeInteger(value) && isWithin(value, range))).annotate({
-    allowed: `a whole number, ${from(range)}`,
-    json: { type: "integer", ...range },
+export const whole = (description: string, range: Ranges.Range = { minimum: 1, maximum: int32, kind: "whole" }) =>
+  Schema.Number.check(check((value) => Ranges.contains(range, value))).annotate({
+    allowed: Ranges.inWords(range),
+    json: { type: "integer", minimum: range.minimum, maximum: range.maximum },
     description
   })
 
 /** A number that may have a fraction. */
-export const decimal = (description: string, range: Range & { readonly above?: boolean }) => {
-  const { above = false, ...bounds } = range
-  return Schema.Number.check(
-    check((value) => Number.isFinite(value) && isWithin(value, bounds) && !(above && value === bounds.minimum))
-  ).annotate({
-    allowed: above ? `a number above ${bounds.minimum}, at most ${bounds.maximum}` : `a finite number, ${from(bounds)}`,
+export const decimal = (description: string, range: Ranges.Range) =>
+  Schema.Number.check(check((value) => Ranges.contains(range, value))).annotate({
+    allowed: Ranges.inWords(range),
     json: {
       type: "number",
-      [above ? "exclusiveMinimum" : "minimum"]: bounds.minimum,
-      ...(bounds.maximum === undefined ? {} : { maximum: bounds.maximum })
+      [range.above === true ? "exclusiveMinimum" : "minimum"]: range.minimum,
+      ...(range.maximum === Number.MAX_VALUE ? {} : { maximum: range.maximum })
     },
     description
   })
-}
 
 /** Milliseconds, written as a number or as text with a unit. */
-export const duration = (description: string, minimum = 0) =>
+export const duration = (description: string, range: Ranges.Range) =>
   Schema.Union([Schema.Number, Schema.String])
     .pipe(
-      Schema.decodeTo(Schema.Number.check(check((millis) => Number.isSafeInteger(millis) && millis >= minimum)), {
+      Schema.decodeTo(Schema.Number.check(check((millis) => Ranges.contains(range, millis))), {
         decode: SchemaGetter.transform((value: number | string) =>
           typeof value === "number" ? value : Durations.parse(value)
         ),
@@ -75,8 +62,13 @@ export const duration = (description: string, minimum = 0) =>
       })
     )
     .annotate({
-      allowed: `a duration such as "10s" or "10 seconds", or a whole number of ms, ${from({ minimum }, " ms")}`,
-      json: { type: ["integer", "string"], minimum, pattern: "^(P.+|[0-9].*[A-Za-z])$" },
+      allowed: Ranges.inWords(range, '"10s" or "10 seconds"'),
+      json: {
+        type: ["integer", "string"],
+        minimum: range.minimum,
+        maximum: range.maximum,
+        pattern: "^(P.+|[0-9].*[A-Za-z])$"
+      },
       isDuration: true,
       description
     })

@@ -4,11 +4,29 @@
 import { Duration, Option } from "effect"
 
 /**
- * NaN for a value that is no duration, and for one beyond 2^53 - 1 ms, which cannot be added up exactly; validation reports it. Effect reads the number NaN as zero,
- * which would turn a mistake into no wait at all.
+ * NaN for a value that is no duration, and for one beyond 2^53 - 1 ms, which cannot be added up exactly; validation reports it. Effect reads NaN, `{}` and an object
+ * with a misspelled unit as zero, which would turn a mistake into no wait at all.
  */
-export const toMillis = (input: Duration.Input): number => {
-  if (Number.isNaN(input)) return Number.NaN
-  const millis = Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-  return millis <= Number.MAX_SAFE_INTEGER ? millis : Number.NaN
+export const toMillis = (input: unknown): number => {
+  const millis = isDuration(input)
+    ? Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
+    : Number.NaN
+  if (!(millis <= Number.MAX_SAFE_INTEGER)) return Number.NaN
+  // Decimals such as `{ seconds: 1.1 }` miss a whole number of milliseconds by less than this.
+  const rounded = Math.round(millis)
+  return Math.abs(millis - rounded) < 1e-6 ? rounded : millis
+}
+
+const units: ReadonlySet<string> = new Set(
+  "weeks days hours minutes seconds milliseconds microseconds nanoseconds".split(" ")
+)
+
+/** Whether Effect reads the value as what it says. */
+const isDuration = (input: unknown): input is Duration.Input => {
+  if (typeof input === "number") return !Number.isNaN(input)
+  if (typeof input === "string" || typeof input === "bigint" || Duration.isDuration(input)) return true
+  if (typeof input !== "object" || input === null) return false
+  if (Array.isArray(input)) return input.length === 2 && input.every(Number.isFinite)
+  const parts = Object.entries(input).filter(([, amount]) => amount !== undefined)
+  return parts.length > 0 && parts.every(([unit, amount]) => units.has(unit) && Number.isFinite(amount))
 }

@@ -1,10 +1,11 @@
 /**
  * Checks the settings of a breaker and applies the defaults.
  */
-import { Duration } from "effect"
 import { circuitBreaker as defaults } from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
+import * as Ranges from "../../Ranges.ts"
 import { toMillis } from "../base/durations.ts"
+import { shown } from "../base/shown.ts"
 import type * as BreakerState from "./breakerState.ts"
 import * as CallWindow from "./callWindow.ts"
 import type { Options } from "./options.ts"
@@ -13,62 +14,38 @@ import type { Options } from "./options.ts"
 export const problems = (options: Options<unknown>): ReadonlyArray<ConfigurationIssue> => {
   const size = options.slidingWindowSize ?? defaults.slidingWindowSize
   const minimum = options.minimumNumberOfCalls ?? defaults.minimumNumberOfCalls
-  const wait = options.waitDurationInOpenState ?? defaults.waitDurationInOpenStateMillis
-  const waitMillis = toMillis(wait)
-  const backoff = options.openBackoff
+  const wait = toMillis(options.waitDurationInOpenState ?? defaults.waitDurationInOpenStateMillis)
+  const longest = options.openBackoff?.maxWaitDuration
   return [
-    ...whole("slidingWindowSize", size),
+    ...Ranges.problemsOfAll(options, Ranges.circuitBreaker),
     ...(["count", "time"].includes(options.slidingWindowType ?? defaults.slidingWindowType)
       ? []
       : [issue("slidingWindowType", options.slidingWindowType, '"count" or "time"')]),
-    ...whole("minimumNumberOfCalls", minimum),
     ...(options.slidingWindowType !== "time" && minimum > size
       ? [issue("minimumNumberOfCalls", minimum, `at most slidingWindowSize (${size})`)]
       : []),
-    ...percent("failureRateThreshold", options.failureRateThreshold ?? defaults.failureRateThreshold),
-    ...percent("slowCallRateThreshold", options.slowCallRateThreshold ?? defaults.slowCallRateThreshold),
-    ...duration("slowCallDuration", options.slowCallDuration ?? defaults.slowCallDurationMillis, 0),
-    ...duration("waitDurationInOpenState", wait, 1),
-    ...whole(
-      "permittedNumberOfCallsInHalfOpenState",
-      options.permittedNumberOfCallsInHalfOpenState ?? defaults.permittedNumberOfCallsInHalfOpenState
-    ),
-    ...(backoff === undefined
-      ? []
-      : [
-          ...(Number.isFinite(backoff.multiplier) && backoff.multiplier >= 1
-            ? []
-            : [issue("openBackoff.multiplier", backoff.multiplier, "a finite number, 1 or more")]),
-          ...duration(
-            "openBackoff.maxWaitDuration",
-            backoff.maxWaitDuration,
-            waitMillis >= 1 && waitMillis < Infinity ? waitMillis : 1
-          )
-        ]),
-    ...duration("probeTimeout", options.probeTimeout ?? defaults.probeTimeoutMillis, 1)
+    ...openBackoff(options.openBackoff),
+    ...(longest !== undefined && toMillis(longest) >= 1 && toMillis(longest) < wait
+      ? [issue("openBackoff.maxWaitDuration", longest, `at least waitDurationInOpenState (${wait} ms)`)]
+      : [])
   ]
 }
 
+/** Both settings are required. */
+const openBackoff = (given: Options<unknown>["openBackoff"]): ReadonlyArray<ConfigurationIssue> =>
+  given === undefined
+    ? []
+    : Ranges.problemsOfAll(
+        { multiplier: given.multiplier ?? null, maxWaitDuration: given.maxWaitDuration ?? null },
+        Ranges.circuitBreaker.openBackoff,
+        "openBackoff."
+      )
+
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,
-  found: Duration.isDuration(found) ? `${Duration.toMillis(found)} ms` : String(found),
+  found: shown(found),
   allowed
 })
-
-const whole = (path: string, value: number) =>
-  Number.isSafeInteger(value) && value >= 1 && value <= 1_000_000
-    ? []
-    : [issue(path, value, "a whole number from 1 to 1 000 000")]
-
-const percent = (path: string, value: number) =>
-  value > 0 && value <= 100 ? [] : [issue(path, value, "a percentage above 0, at most 100")]
-
-const duration = (path: string, input: Duration.Input, leastMillis: number) => {
-  const millis = toMillis(input)
-  return millis >= leastMillis && millis <= Number.MAX_SAFE_INTEGER
-    ? []
-    : [issue(path, input, `a duration of ${leastMillis} ms or more, 2^53 - 1 ms at most`)]
-}
 
 /** The window that the rates are taken over. */
 export const windowOf = ({

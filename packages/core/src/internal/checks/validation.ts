@@ -1,17 +1,16 @@
 /**
  * Checks the settings of a binding, all at once and before anything starts (connector seed §7).
  */
-import { Duration } from "effect"
-import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
+import * as Ranges from "../../Ranges.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import { shown } from "../base/shown.ts"
 import * as BreakerSettings from "../breaker/settings.ts"
 import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
-import { millis } from "../settings/plainSettings.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
@@ -26,32 +25,10 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...notEmpty("groupId", definition.groupId),
   ...adopted(definition),
   ...clusterAlias(definition.cluster),
-  ...wholeNumber("concurrency", definition.concurrency),
-  ...wholeNumber("maxPollRecords", definition.maxPollRecords),
-  ...(definition.maxInFlight === Number.POSITIVE_INFINITY ? [] : wholeNumber("maxInFlight", definition.maxInFlight)),
-  ...wholeNumber("maxBufferedRecords", definition.maxBufferedRecords),
-  ...wholeNumber("maxBufferedBytes", definition.maxBufferedBytes),
-  ...wholeNumber("maxPartitionFetchBytes", definition.maxPartitionFetchBytes),
-  ...duration("commitInterval", definition.commitIntervalMillis, 0, definition.givenDurations.get("commitInterval")),
-  ...duration("maxPollInterval", definition.maxPollIntervalMillis, 1, definition.givenDurations.get("maxPollInterval")),
-  ...duration("sessionTimeout", definition.sessionTimeoutMillis, 1, definition.givenDurations.get("sessionTimeout")),
-  ...duration(
-    "heartbeatInterval",
-    definition.heartbeatIntervalMillis,
-    1,
-    definition.givenDurations.get("heartbeatInterval")
-  ),
-  ...duration(
-    "rebalanceTimeout",
-    definition.rebalanceTimeoutMillis,
-    1,
-    definition.givenDurations.get("rebalanceTimeout")
-  ),
-  ...duration("fetchMaxWait", definition.fetchMaxWaitMillis, 0, definition.givenDurations.get("fetchMaxWait")),
-  ...duration("shutdownTimeout", definition.shutdownTimeoutMillis, 0, definition.givenDurations.get("shutdownTimeout")),
+  ...Ranges.problemsOfAll(definition.given, Ranges.binding),
   ...heartbeats(definition),
   ...retryBudget(definition),
-  ...idempotency(definition),
+  ...Ranges.problemsOfAll(definition.idempotency ?? {}, Ranges.idempotency, "idempotency."),
   ...ordering(definition),
   ...(definition.circuitBreaker === undefined ? [] : BreakerSettings.problems(definition.circuitBreaker)).map(
     (found) => ({
@@ -130,7 +107,7 @@ const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): 
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,
-  found: typeof found === "string" ? `'${found}'` : Duration.isDuration(found) ? Duration.format(found) : String(found),
+  found: shown(found),
   allowed
 })
 
@@ -162,26 +139,10 @@ const topicName = (path: string, value: string) => {
   return reason === undefined ? [] : [issue(path, value, `a legal topic name: ${reason}`)]
 }
 
-const wholeNumber = (path: string, value: number) =>
-  Number.isSafeInteger(value) && value >= 1 ? [] : [issue(path, value, "a whole number, 1 or more")]
-
-const duration = (path: string, millis: number, min: number, given: unknown) =>
-  Number.isFinite(millis) && millis >= min
-    ? []
-    : [issue(path, given, `a duration such as "10 seconds", or a number of ms, ${min} ms or more and finite`)]
-
-const idempotency = ({ idempotency }: BindingDefinition<unknown>) => {
-  const lease = millis(idempotency?.lease, Defaults.idempotency.leaseMillis)
-  const retention = millis(idempotency?.retention, Defaults.idempotency.retentionMillis)
-  return [
-    ...duration("idempotency.lease", lease, 1_000, idempotency?.lease),
-    ...duration("idempotency.retention", retention, 1, idempotency?.retention)
-  ]
-}
-
 /** Two heartbeats may get lost before the session expires (Kafka's rule of thumb, connector seed §4.9). */
 const heartbeats = ({ sessionTimeoutMillis, heartbeatIntervalMillis }: BindingDefinition<unknown>) =>
-  sessionTimeoutMillis >= 3 * heartbeatIntervalMillis
+  // A value that is no duration has a problem of its own.
+  !(sessionTimeoutMillis < 3 * heartbeatIntervalMillis)
     ? []
     : [
         issue(
@@ -196,7 +157,8 @@ const retryBudget = (definition: BindingDefinition<unknown>) => {
   const waits = Backoff.worstCaseTotalMillis(definition.retry.blocking)
   const total = waits * definition.maxPollRecords
   const budget = budgetMillis(definition)
-  if (total < budget) return []
+  // Values that are out of range have problems of their own.
+  if (!(total >= budget)) return []
   const allowed = `less than 70 % of maxPollInterval, which is ${budget} ms: fewer attempts, shorter waits, fewer maxPollRecords, or a longer maxPollInterval`
   return [
     issue("retry.blocking", `${waits} ms of waits x ${definition.maxPollRecords} maxPollRecords = ${total} ms`, allowed)

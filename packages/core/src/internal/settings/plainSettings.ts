@@ -5,23 +5,21 @@ import type { Duration } from "effect"
 import type { Settings } from "../../BindingOptions.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
+import * as Ranges from "../../Ranges.ts"
 import * as RetryPolicy from "../../RetryPolicy.ts"
 import * as TopicName from "../../TopicName.ts"
 import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
 
-const durations = [
-  "commitInterval",
-  "maxPollInterval",
-  "sessionTimeout",
-  "heartbeatInterval",
-  "rebalanceTimeout",
-  "fetchMaxWait",
-  "shutdownTimeout"
-] as const
-
-type Durations = (typeof durations)[number]
+type Durations =
+  | "commitInterval"
+  | "maxPollInterval"
+  | "sessionTimeout"
+  | "heartbeatInterval"
+  | "rebalanceTimeout"
+  | "fetchMaxWait"
+  | "shutdownTimeout"
 
 export interface PlainSettings
   extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | Durations>> {
@@ -34,8 +32,8 @@ export interface PlainSettings
   readonly rebalanceTimeoutMillis: number
   readonly fetchMaxWaitMillis: number
   readonly shutdownTimeoutMillis: number
-  /** Durations as the user wrote them, by the name of the setting, for messages. */
-  readonly givenDurations: ReadonlyMap<string, unknown>
+  /** The settings that are numbers, as the user wrote them. Validation looks at these, before a default hides what was written. */
+  readonly given: Readonly<Record<string, unknown>>
   /** Settings that were given under a former name. Validation refuses them. */
   readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
 }
@@ -61,7 +59,9 @@ export const plainSettings = (name: string, options: Given, listenerType: "SINGL
     rebalanceTimeoutMillis: millis(options.rebalanceTimeout, Defaults.binding.rebalanceTimeoutMillis),
     fetchMaxWaitMillis: millis(options.fetchMaxWait, Defaults.binding.fetchMaxWaitMillis),
     shutdownTimeoutMillis: millis(options.shutdownTimeout, Defaults.binding.shutdownTimeoutMillis),
-    givenDurations: new Map(durations.map((name) => [name, options[name]])),
+    given: Object.fromEntries(
+      Object.keys(Ranges.binding).map((name) => [name, options[name as keyof typeof Ranges.binding]])
+    ),
     renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
   }
 }
@@ -92,5 +92,5 @@ const numbers = (options: Given) => ({
 })
 
 /** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
-export const millis = (input: Duration.Input | undefined, fallback: number): number =>
+const millis = (input: Duration.Input | undefined, fallback: number): number =>
   input === undefined ? fallback : toMillis(input)

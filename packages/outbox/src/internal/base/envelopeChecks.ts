@@ -37,17 +37,24 @@ export const checkId = (id: string | undefined): InvalidEnvelope | undefined =>
         `is ${JSON.stringify(id)}; only visible ASCII characters, and spaces between them, are allowed`
       ))
 
+const headerText = (part: "key" | "value", key: string, text: string): InvalidEnvelope | undefined => {
+  const issue = checkText("headers", text, Number.MAX_SAFE_INTEGER, "may be empty")
+  return issue && invalid("headers", `has a ${part} under ${JSON.stringify(key)} that ${issue.detail}`)
+}
+
 /** Copies headers, so that later changes of the caller's map do not show in the envelope. */
 export const copyHeaders = (
   input: ReadonlyMap<string, string> | Readonly<Record<string, string>> | undefined
 ): ReadonlyMap<string, string> | InvalidEnvelope => {
   const headers = new Map<string, string>()
   if (input === undefined) return headers
+  if (typeof input !== "object" || input === null) return invalid("headers", "is neither a map nor an object")
   const entries: Iterable<readonly [unknown, unknown]> = input instanceof Map ? input : Object.entries(input)
   for (const [key, value] of entries) {
     if (typeof key !== "string") return invalid("headers", "has a key that is not text")
     if (typeof value !== "string") return invalid("headers", `has a value under '${key}' that is not text`)
-    const issue = checkText(`headers.${key}`, key + value, Number.MAX_SAFE_INTEGER, "may be empty")
+    // Each by itself: two halves of a surrogate pair, one in the key and one in the value, are well formed only when joined.
+    const issue = headerText("key", key, key) ?? headerText("value", key, value)
     if (issue !== undefined) return issue
     headers.set(key, value)
   }

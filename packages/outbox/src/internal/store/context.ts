@@ -1,9 +1,12 @@
 /** The context that every group of statements is built with: client, dialect, names, codec, and how statements run. */
-import { Duration, Effect } from "effect"
+import { Ranges } from "@eventbus/core"
+import { type Duration, Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { NEW, RETRY } from "../../EventStatus.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { OutboxStoreError } from "../../OutboxError.ts"
+import * as OutboxRanges from "../../OutboxRanges.ts"
+import { refuse, within } from "../base/options.ts"
 import type { Fence } from "./contract.ts"
 import { affectedRows, type Dialect } from "./dialect.ts"
 import { decodeRow, type PolledEvent } from "./rows.ts"
@@ -62,8 +65,12 @@ export const makeContext = (
     )
 })
 
-/** A duration in milliseconds. */
-export const millis = (duration: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(duration))
+/** A duration in milliseconds. Throws `InvalidOutboxConfig` for a value that is none: as zero, it would purge or claim rows of any age. */
+export const millis = (duration: Duration.Input): number => {
+  const found = Ranges.millisOf(duration)
+  if (!Number.isFinite(found)) refuse("OutboxStore", within("duration", duration, OutboxRanges.purge.retention))
+  return found
+}
 
 /** The condition of rows that still have to be delivered. */
 export const pending = `status IN (${NEW}, ${RETRY})`
