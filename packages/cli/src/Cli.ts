@@ -2,11 +2,12 @@
  * The command `eventbus` as a value. A program may run it under another name, or beside its own commands.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 a cluster or a file
- * cannot be reached; 130 ended by a signal after a graceful stop.
+ * cannot be reached; 130 ended by a signal, or because its reader closed the pipe, after a graceful stop.
  */
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
+import * as Output from "./internal/output.ts"
 import { plan } from "./internal/planCommand.ts"
 import { run as runCommand } from "./internal/runCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
@@ -24,7 +25,9 @@ export const run = (version: string) =>
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.tapError((error) =>
       error instanceof CommandFailed && error.message !== "" ? Console.error(error.message) : Effect.void
-    )
+    ),
+    // Nobody reads on: a command that runs for long ends as by a signal.
+    Effect.raceFirst(Effect.andThen(Output.readerGone(), Effect.interrupt))
   )
 
 /** A wrong command line prints its errors and a hint instead of the whole help page. */
@@ -36,8 +39,13 @@ const presenter: CliOutput.Presenter = {
   }
 }
 
-/** Sets the exit code of the process: 2 for a wrong command line, otherwise that of the failure. */
-export const teardown: Runtime.Teardown = (exit, onExit) =>
-  Exit.isFailure(exit) && CliError.isCliError(Cause.squash(exit.cause)) && !Cause.hasInterruptsOnly(exit.cause)
-    ? onExit(exitCodes.usage)
-    : Runtime.defaultTeardown(exit, onExit)
+/**
+ * Sets the exit code of the process: 2 for a wrong command line, otherwise that of the failure. It calls back once the output has been written completely, or nobody reads it
+ * any more, whatever the code.
+ */
+export const teardown: Runtime.Teardown = (exit, onExit) => {
+  const whenWritten = (code: number) => Output.whenWritten(() => onExit(code))
+  return Exit.isFailure(exit) && CliError.isCliError(Cause.squash(exit.cause)) && !Cause.hasInterruptsOnly(exit.cause)
+    ? whenWritten(exitCodes.usage)
+    : Runtime.defaultTeardown(exit, whenWritten)
+}

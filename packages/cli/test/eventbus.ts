@@ -52,8 +52,9 @@ export const eventbus = (folder: string, ...args: ReadonlyArray<string>): Effect
       ),
       Effect.exit
     )
-    let code: number | null = null
-    Cli.teardown(exit, (ended) => (code = ended))
+    const code = yield* Effect.callback<number>((resume) =>
+      Cli.teardown(exit, (ended) => resume(Effect.succeed(ended)))
+    )
     return { code, ...lines }
   })
 
