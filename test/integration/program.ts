@@ -13,7 +13,7 @@ export interface Program {
   readonly pid: number | undefined
   /** Both streams, so far. */
   readonly output: () => string
-  readonly signal: (name: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
+  readonly signal: (name: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
   readonly exit: Effect.Effect<Exit>
 }
 

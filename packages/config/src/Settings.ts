@@ -186,7 +186,7 @@ const common = {
     renamedFrom("maxBytesPerPartition")
   ),
   autoStartup: flag("Start on registration.").pipe(withDefault(binding.autoStartup)),
-  staticMembership: flag("`group.instance.id` is `{binding}-{hostname}-{index}`.").pipe(
+  staticMembership: flag("`group.instance.id` is `{binding}__{hostname}__{index}`.").pipe(
     withDefault(binding.staticMembership)
   ),
   cluster: text("Alias of the cluster.").pipe(withDefault(binding.cluster)),

@@ -59,7 +59,7 @@ export interface Settings<K, V> {
   readonly fetchMaxWait?: Duration.Input
   /** Kafka: `max.partition.fetch.bytes`, 1 or more. Retry topics get at most 256 KiB, since their waiting records are held in memory. Default 1 MiB. */
   readonly maxPartitionFetchBytes?: number
-  /** True sets `group.instance.id` to `{binding}-{hostname}-{index}` (KIP-345): a quick restart then causes no rebalance. Default false. */
+  /** True sets `group.instance.id` to `{binding}__{hostname}__{index}` (KIP-345): a quick restart then causes no rebalance. A member whose name another process takes stops for good, and says so in log, snapshot and health (ruling 81). Default false. */
   readonly staticMembership?: boolean
   /**
    * Kafka: `auto.offset.reset`: where a partition starts that the group has no committed offset of. `latest` means: from when the group first read the topic, also in

@@ -35,6 +35,11 @@ export interface ConsumerOptions {
   readonly clientId?: string
   /** `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. */
   readonly groupInstanceId?: string
+  /**
+   * Former `group.instance.id`s of this member, such as those of the first version. Before the adapter joins with `groupInstanceId` for the first time, it removes static
+   * members of these names, so that what they own is free at once and not after their `sessionTimeout`. One that lives joins again. Default: none.
+   */
+  readonly replacesGroupInstanceIds?: ReadonlyArray<string>
   /** `session.timeout.ms`: a member that is silent for so long is removed. Default 45 seconds. */
   readonly sessionTimeout?: Duration.Input
   /** `rebalance.timeout.ms`: how long a member may take to give up revoked partitions. Default 60 seconds. */
@@ -191,6 +196,19 @@ export interface ProducerOptions {
   readonly closeTimeout?: Duration.Input
 }
 
+/** How to publish in transactions. */
+export interface TransactionalProducerOptions extends ProducerOptions {
+  /** `transactional.id`. */
+  readonly transactionalId: string
+  /** `transaction.timeout.ms`. Default: the adapter's. */
+  readonly transactionTimeout?: Duration.Input
+  /**
+   * Former transactional ids of this producer, such as those of the first version. Older producers of these ids are fenced, and their open transactions aborted, before
+   * this producer is made. An id that may not be used is passed over. Default: none.
+   */
+  readonly fences?: ReadonlyArray<string>
+}
+
 /** Publishes records. Closing its scope sends what is waiting, bounded by the close timeout. */
 export interface Producer {
   /**
@@ -243,9 +261,9 @@ export class Broker extends Context.Service<
     readonly consumer: (options: ConsumerOptions) => Effect.Effect<ConsumerSession, BrokerError, Scope.Scope>
     /** A producer without transactions. */
     readonly producer: (options?: ProducerOptions) => Effect.Effect<Producer, BrokerError, Scope.Scope>
-    /** A producer with a `transactional.id`. `transactionTimeout` (Kafka: `transaction.timeout.ms`) defaults to the adapter's. */
+    /** A producer with a `transactional.id`. */
     readonly transactionalProducer: (
-      options: ProducerOptions & { readonly transactionalId: string; readonly transactionTimeout?: Duration.Input }
+      options: TransactionalProducerOptions
     ) => Effect.Effect<TransactionalProducer, BrokerError, Scope.Scope>
     /** The administration of the cluster. */
     readonly admin: Effect.Effect<Admin, BrokerError, Scope.Scope>

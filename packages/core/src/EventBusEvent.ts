@@ -4,7 +4,7 @@
  * The connector builds events only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
  */
 import type { RequiredAcl } from "./Broker.ts"
-import type { BrokerError } from "./BrokerError.ts"
+import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
@@ -120,6 +120,12 @@ export type EventBusEvent =
       readonly attempt: number
       /** When the next session starts, in milliseconds from now. */
       readonly restartInMillis: number
+    })
+  /** Another process joined the group under the static member's name. The consumer stays stopped: it does not take the name back. */
+  | (OfConsumer & {
+      readonly _tag: "ConsumerFenced"
+      /** Names the group and the `group.instance.id`. */
+      readonly error: InstanceFenced
     })
   /** The consumer left its group, because the binding stopped. */
   | (OfConsumer & { readonly _tag: "SessionClosed" })

@@ -64,6 +64,15 @@ export type Reason =
         /** In a row. */
         readonly crashes: number
       })
+  /** Another process joined under this member's `group.instance.id`. The consumer stays stopped: a restart would only take the name from the other process. */
+  | (OfBinding &
+      Since & {
+        readonly _tag: "ConsumerFenced"
+        /** The index of the consumer, from 0. */
+        readonly consumer: number
+        /** Names the group and the `group.instance.id`. */
+        readonly error: BrokerError
+      })
   /** The topic does not exist, or may not be read. */
   | (OfBinding & Since & { readonly _tag: "TopicUnreadable"; readonly topic: string; readonly error: BrokerError })
   /** Copies for a retry or dead letter topic have been refused for five seconds or more. Their records wait, and nothing is lost. */
@@ -114,6 +123,8 @@ export const describe = (reason: Reason): string => {
       return `Cluster '${reason.cluster}' cannot be reached, of bindings ${reason.bindings.join(", ")}: ${reason.error.message}`
     case "ConsumerCrashed":
       return `${nameOf(reason)}: consumer ${reason.consumer} crashed ${reason.crashes} times in a row: ${reason.error.message}`
+    case "ConsumerFenced":
+      return `${nameOf(reason)}: consumer ${reason.consumer} has stopped for good: ${reason.error.message}`
     case "TopicUnreadable":
       return `${nameOf(reason)}: nothing can be read from '${reason.topic}': ${reason.error.message}`
     case "PublisherFailing":

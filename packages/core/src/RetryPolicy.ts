@@ -11,6 +11,7 @@ import { toMillis } from "./internal/base/durations.ts"
 import { shown } from "./internal/base/shown.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Ranges from "./Ranges.ts"
+import { illegal } from "./TopicName.ts"
 
 /** Settings outside of what is allowed; all of them at once. Thrown by the functions of this module. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {
@@ -219,8 +220,16 @@ const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, pa
       tier.topicSuffix,
       tier.topicSuffix === undefined || !tier.sharesTopic,
       "nothing: the tier uses the topic of the tier before it"
-    )
+    ),
+    ...suffixIssues(`${path}.topicSuffix`, tier.topicSuffix)
   ]
+}
+
+/** The end of a topic's name has the rules of a whole one: an empty one would make the topic `{topic}.`. */
+const suffixIssues = (path: string, suffix: unknown) => {
+  if (suffix === undefined) return []
+  const reason = typeof suffix === "string" ? illegal(suffix) : "it is no text"
+  return issue(path, suffix, reason === undefined, `the end of a topic name: ${reason}`)
 }
 
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>

@@ -78,8 +78,8 @@ export interface ContainerSnapshot {
 export interface ConsumerSnapshot {
   /** Its number among the consumers of the binding, from 0. */
   readonly index: number
-  /** Whether its session is being made, runs, or has failed and is waiting to be made again. */
-  readonly status: "connecting" | "running" | "crashed"
+  /** Whether its session is being made, runs, or has failed and is waiting to be made again. `fenced`: another process joined under its `group.instance.id`, and it stays stopped. */
+  readonly status: "connecting" | "running" | "crashed" | "fenced"
   /** Since when it has this status, epoch milliseconds. */
   readonly sinceMillis: number
   /** Whether it has been a member of its group since the binding was started. */

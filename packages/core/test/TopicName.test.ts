@@ -131,7 +131,9 @@ describe("TopicName", () => {
       "eventbus-orders",
       "eventbus-orders-retry-2"
     ])
-    expect(DerivedNames.groupInstanceId("orders", "host-1", 0)).toBe("orders-host-1-0")
+    expect(DerivedNames.groupInstanceId("orders", "host-1", 0)).toBe("orders__host-1__0")
+    expect(DerivedNames.transactionalId("billing", "orders", 3)).toBe("billing/orders/3")
+    expect(DerivedNames.replayTransactionalId("billing", "orders.DLT")).toBe("billing/orders.DLT/replay")
     expect(TopicName.deadLetterGroup("billing")).toBe("billing.dlt")
     expect(TopicName.retryGroup("billing")).toBe("billing.retry")
   })

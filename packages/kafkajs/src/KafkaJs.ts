@@ -19,8 +19,8 @@ import { makeSecrets } from "./internal/connection/secrets.ts"
 import { securedOptions } from "./internal/connection/security.ts"
 import { makeProducer } from "./internal/publish/producer.ts"
 import { makeTransactionalProducer } from "./internal/publish/transactionalProducer.ts"
-import type { AbandonedMembers } from "./internal/session/abandonedMembers.ts"
-import { makeConsumerSession } from "./internal/session/consumerSession.ts"
+import { type Members, makeConsumerSession } from "./internal/session/consumerSession.ts"
+import { makeStaticMembers } from "./internal/session/staticMembers.ts"
 
 export { TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 export type {
@@ -39,12 +39,12 @@ export const make = (options: Options): Broker.Broker["Service"] => {
   Ranges.check("KafkaJs", options, Ranges.cluster)
   const secured = securedOptions(options)
   const errors = brokerErrors(secured)
-  const abandoned: AbandonedMembers = new Map()
+  const members: Members = { abandoned: new Map(), statics: makeStaticMembers() }
   return Broker.Broker.of({
     consumer: (consumer) =>
       Effect.andThen(
         Adapter.checkRanges("consumer", consumer, Ranges.consumer),
-        makeConsumerSession(secured, errors, abandoned, consumer)
+        makeConsumerSession(secured, errors, members, consumer)
       ),
     producer: (producer = {}) =>
       Effect.andThen(

@@ -76,7 +76,7 @@ describe("a binding (TST-06: single adapter)", () => {
       }
       const instances = consumers.map(({ groupInstanceId }) => groupInstanceId)
       assert.strictEqual(new Set(instances).size, 3)
-      assert.match(instances[2] ?? "", /^orders-.+-2$/)
+      assert.match(instances[2] ?? "", /^orders__.+__2$/)
       assert.strictEqual((yield* connector.snapshot("orders")).containers.length, 3)
     })
   )

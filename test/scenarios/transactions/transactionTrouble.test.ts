@@ -137,7 +137,7 @@ describe("transactions that fail", () => {
         yield* append("in", 0, letters)
         const app = yield* start(copying({ failures: 1 }))
         const broker = yield* Broker.Broker
-        const owner = yield* broker.transactionalProducer({ transactionalId: "copiers-in-0" })
+        const owner = yield* broker.transactionalProducer({ transactionalId: "copiers/in/0" })
         yield* advance("2 seconds")
         assert.deepStrictEqual(
           app.of("TransactionFailed").map(({ error }) => error._tag),

@@ -30,6 +30,31 @@ export const staticMembership: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title:
+      "ruling 81: a member that replaces a former groupInstanceId has its partitions at once; a former one that lives stays in the group beside it",
+    needs: ({ staticMembership }) => staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const groupId = unique("group")
+      const options = { groupId, topics: [name], sessionTimeout: "30 seconds" } as const
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const gone = yield* join({ ...options, groupInstanceId: "a-b-0" })
+          yield* gone.owns(2)
+        })
+      )
+      const next = yield* join({ ...options, groupInstanceId: "a__b__0", replacesGroupInstanceIds: ["a-b-0", "other"] })
+      yield* next.owns(2)
+      const lives = yield* join({ ...options, groupInstanceId: "a-b-1" })
+      yield* shared([next, lives], [1, 1])
+      const second = yield* join({ ...options, groupInstanceId: "a__b__1", replacesGroupInstanceIds: ["a-b-1"] })
+      yield* eventuallyTrue(() =>
+        assert.strictEqual(next.partitions.length + lives.partitions.length + second.partitions.length, 2)
+      )
+      assert.isUndefined(failedWith(lives))
+    })
+  },
+  {
     title: "REB-08: of two members with one groupInstanceId the older is fenced",
     needs: ({ staticMembership }) => staticMembership === "supported",
     run: Effect.gen(function* () {

@@ -42,6 +42,32 @@ export const transactionalProducers: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "ruling 81: a producer fences the producers of former transactional ids, and aborts what they left open",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const broker = yield* Broker.Broker
+      const [former, transactionalId] = [unique("former"), unique("tx")]
+      const older = yield* transactional(former)
+      yield* older.transaction((tx) => tx.send(record(name, "first")))
+      const error = yield* failure(
+        older.transaction((tx) =>
+          Effect.gen(function* () {
+            yield* tx.send(record(name, "left open"))
+            const newer = yield* eventually(
+              broker.transactionalProducer({ transactionalId, fences: [former, unique("never")] })
+            )
+            yield* newer.transaction((tx) => tx.send(record(name, "second")))
+          })
+        )
+      )
+      assertTag(error, "ProducerFenced")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      yield* quietTime
+      assert.deepStrictEqual(probe.values, ["first", "second"])
+    })
+  },
+  {
     title:
       "OFF-17: a fenced producer that fails or is interrupted in its open transaction does not disturb the newer one",
     run: Effect.gen(function* () {

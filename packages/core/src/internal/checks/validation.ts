@@ -7,7 +7,6 @@ import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import { shown } from "../base/shown.ts"
 import * as BreakerSettings from "../breaker/settings.ts"
-import * as ReplayJournal from "../deadLetters/replayJournal.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
@@ -19,9 +18,8 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...topicName("topic", definition.topic),
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
   ...derivedNames(definition),
-  ...(definition.deadLetter._tag === "ScheduledReplay"
-    ? topicName("deadLetter.journal", ReplayJournal.topicOf(definition.deadLetterTopic))
-    : []),
+  ...journals(definition),
+  ...staticMembers(definition),
   ...notEmpty("groupId", definition.groupId),
   ...adopted(definition),
   ...clusterAlias(definition.cluster),
@@ -59,6 +57,37 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
     )
 }
 
+/** Every dead letter topic has a journal of its replays beside it, which a command makes, too: its name must be legal, and nobody reads a journal as a source (ruling 81). */
+const journals = ({ topic, deadLetterTopic }: BindingDefinition<unknown>) => {
+  const journalled = typeof topic === "string" ? DerivedNames.journalOf(topic) : undefined
+  return [
+    ...(typeof deadLetterTopic !== "string" || TopicName.illegal(deadLetterTopic) !== undefined
+      ? []
+      : topicName("deadLetter.journal", DerivedNames.journal(deadLetterTopic))),
+    ...(journalled === undefined
+      ? []
+      : [
+          issue(
+            "topic",
+            topic,
+            `a topic of records: this is the name of the journal of dead letter topic '${journalled}'`
+          )
+        ])
+  ]
+}
+
+/** Kafka takes 249 characters as `group.instance.id`, and the host's name and a number follow the binding's. */
+const staticMembers = ({ name, staticMembership }: BindingDefinition<unknown>) =>
+  staticMembership && typeof name === "string" && DerivedNames.memberPartLength(name) > DerivedNames.longestMemberPart
+    ? [
+        issue(
+          "name",
+          name,
+          `a text of at most ${DerivedNames.longestMemberPart} characters with staticMembership, where each one but a-z A-Z 0-9 . - counts as five`
+        )
+      ]
+    : []
+
 /**
  * Finds topics that two bindings of a cluster must not share (ruling 1): a retry or dead letter topic of both, or one that the other reads as its source. Two bindings
  * must not read one topic in one group either, because Kafka would divide its records between their handlers. Names that differ only in '.' and '_' collide in Kafka's
@@ -75,10 +104,23 @@ export const conflicts = (
       const apart = `another group: binding '${other.name}' reads '${other.topic}' in this one, so each record would reach only one of the two bindings`
       return [issue("groupId", definition.groupId, apart)]
     }
+    const sameNames =
+      definition.name === other.name
+        ? []
+        : containersOf(definition).filter((container) => containersOf(other).includes(container))
     const theirs = derivedTopics(other)
     const shared = own.filter((topic) => theirs.some(isSame(topic)))
     const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
+      ...sameNames.map((container) =>
+        issue(
+          "name",
+          definition.name,
+          `another name: container '${container}' of binding '${other.name}' is called like one of this`
+        )
+      ),
+      ...groupsApart(definition, other),
+      ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
       ...own
         .filter(isSame(other.topic))
@@ -98,11 +140,35 @@ export const conflicts = (
   })
 }
 
+/** The names of the containers of main topic and tiers. */
+export const containersOf = ({ name, tiers }: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  Array.from({ length: tiers.count + 1 }, (_, tier) => DerivedNames.container(name, tier))
+
+/** The groups that a binding derives from its own. */
+export const derivedGroups = ({ groupId, retry, tiers }: BindingDefinition<unknown>): ReadonlyArray<string> => [
+  TopicName.deadLetterGroup(groupId),
+  ...(retry.consumer === "separate" && tiers.count > 0 ? [TopicName.retryGroup(groupId)] : [])
+]
+
+/** A group that one binding derives must not be the group of another: the commits of the two would get in each other's way. */
+const groupsApart = (deriving: BindingDefinition<unknown>, other: BindingDefinition<unknown>) =>
+  derivedGroups(deriving).includes(other.groupId)
+    ? [
+        issue(
+          "groupId",
+          other.groupId,
+          `another group: binding '${deriving.name}' of group '${deriving.groupId}' derives this one`
+        )
+      ]
+    : []
+
 const isSame = (a: string) => (b: string) => a === b || DerivedNames.collide(a, b)
 
-const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
+/** The topics that the binding publishes to by itself. */
+export const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
   ...tiers.topics.map(({ topic }) => topic),
-  deadLetterTopic
+  deadLetterTopic,
+  DerivedNames.journal(deadLetterTopic)
 ]
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({

@@ -16,8 +16,8 @@ export const problemsOf = (
   for (const [index, definition] of definitions.entries()) {
     const key = BindingKey.of(definition)
     const twice = { path: "name", found: `'${definition.name}' again`, allowed: "a name that no other binding has" }
-    const topics = topicsOf(definition)
-    const neighbours = new Set(topics.flatMap((topic) => earlier.get(topic) ?? []))
+    const names = namesOf(definition)
+    const neighbours = new Set(counterparts(definition).flatMap((name) => earlier.get(name) ?? []))
     const issues = [
       ...Validation.problems(definition),
       ...(seen.has(key) ? [twice] : []),
@@ -25,9 +25,9 @@ export const problemsOf = (
     ]
     if (issues.length > 0) problems.set(index, issues)
     seen.add(key)
-    for (const topic of topics) {
-      const others = earlier.get(topic)
-      if (others === undefined) earlier.set(topic, [definition])
+    for (const name of names) {
+      const others = earlier.get(name)
+      if (others === undefined) earlier.set(name, [definition])
       else others.push(definition)
     }
   }
@@ -46,8 +46,27 @@ const firstConflict = (
   return []
 }
 
-/** All topics of a binding, with '.' as '_' as in Kafka's metrics. Two bindings can conflict only when they have one of these in common. */
-const topicsOf = ({ cluster, topic, tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> =>
-  [topic, ...tiers.topics.map((tier) => tier.topic), deadLetterTopic].map(
-    (name) => `${cluster}:${String(name).replaceAll(".", "_")}`
-  )
+/** The names of a binding. Two bindings can conflict only when they have one of these in common, or when one has a group that the other derives. Topics have '_' for '.', as in Kafka's metrics. */
+const namesOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
+  const { cluster, groupId } = definition
+  return [
+    ...sharedNames(definition),
+    `group ${groupId}`,
+    ...Validation.derivedGroups(definition).map((name) => `derived group ${name}`)
+  ].map((name) => `${cluster}:${name}`)
+}
+
+const sharedNames = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => [
+  ...[definition.topic, ...Validation.derivedTopics(definition)].map(
+    (name) => `topic ${String(name).replaceAll(".", "_")}`
+  ),
+  ...Validation.containersOf(definition).map((name) => `container ${name}`)
+]
+
+/** The names of others that would be in conflict with this binding. Bindings of one group, of which there may be hundreds, are not among each other's. */
+const counterparts = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  [
+    ...sharedNames(definition),
+    `derived group ${definition.groupId}`,
+    ...Validation.derivedGroups(definition).map((name) => `group ${name}`)
+  ].map((name) => `${definition.cluster}:${name}`)

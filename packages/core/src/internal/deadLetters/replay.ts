@@ -11,7 +11,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { type DeadLetters, type Report, UnknownTier } from "../../Replay.ts"
-import * as TopicName from "../../TopicName.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import * as Journal from "./replayJournal.ts"
 import { CopyRefused, keyOf, type Options, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
@@ -104,7 +104,8 @@ const runOnce = Effect.fnUntraced(function* (
   if (!(state.replayed < selection.count)) return
   // Before anything is read: this fences every other replay, so nobody else moves the position from now on.
   const producer = yield* broker.transactionalProducer({
-    transactionalId: `${TopicName.deadLetterGroup(groupId)}.replay.${deadLetterTopic}`
+    transactionalId: DerivedNames.replayTransactionalId(groupId, deadLetterTopic),
+    fences: [DerivedNames.formerReplayTransactionalId(groupId, deadLetterTopic)]
   })
   const admin = yield* broker.admin
   const progress = yield* ReplayProgress.load(options, admin)

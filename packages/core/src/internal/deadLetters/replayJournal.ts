@@ -14,10 +14,11 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { Discarded } from "../../Replay.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type { TopicScan } from "./topicScan.ts"
 
-export const topicOf = (deadLetterTopic: string): string => `${deadLetterTopic}.replays`
+export const topicOf = DerivedNames.journal
 
 /** The last record below a position. */
 interface Anchor {

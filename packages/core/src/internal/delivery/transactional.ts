@@ -8,6 +8,7 @@
 import { Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
+import * as DerivedNames from "../base/derivedNames.ts"
 import type { Partition } from "../partition/partition.ts"
 import { awaitsPublish, type DeliveryResult, handled, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
@@ -18,10 +19,6 @@ import { deliver, deliverUnreadable } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
 import { inTransaction, longestMillis, type Progress, type Run, refusesRecord, sendOffset } from "./transaction.ts"
 import { undecodableOf } from "./unreadable.ts"
-
-/** Unique per input partition (Kafka's `transactional.id`). */
-const transactionalId = (groupId: string, partition: Partition): string =>
-  `${groupId}-${partition.topic}-${partition.partition}`
 
 /**
  * `transaction.timeout.ms`: a record may take its whole budget in the end of a transaction. Brokers refuse more than 15 minutes by default
@@ -40,7 +37,8 @@ export const acquire = Effect.fnUntraced(function* (
   partition: Partition
 ): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
   const attempt = broker.transactionalProducer({
-    transactionalId: transactionalId(groupId, partition),
+    transactionalId: DerivedNames.transactionalId(groupId, partition.topic, partition.partition),
+    fences: [DerivedNames.formerTransactionalId(groupId, partition.topic, partition.partition)],
     transactionTimeout: transactionTimeoutMillis(budgetMillis(definition))
   })
   return yield* attempt.pipe(

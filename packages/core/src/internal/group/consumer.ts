@@ -187,7 +187,12 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
     ...(definition.staticMembership
-      ? { groupInstanceId: DerivedNames.groupInstanceId(definition.name, options.hostname, options.index) }
+      ? {
+          groupInstanceId: DerivedNames.groupInstanceId(definition.name, options.hostname, options.index),
+          replacesGroupInstanceIds: [
+            DerivedNames.formerGroupInstanceId(definition.name, options.hostname, options.index)
+          ]
+        }
       : {})
   })
 }

@@ -11,7 +11,7 @@ import * as Consumer from "./consumer.ts"
 
 /** The status of a consumer, for health and snapshots. */
 export interface ConsumerStatus {
-  readonly status: "connecting" | "running" | "crashed"
+  readonly status: "connecting" | "running" | "crashed" | "fenced"
   readonly sinceMillis: number
   /** Set while the consumer has a session. */
   readonly consumer: Consumer.Consumer | undefined
@@ -55,6 +55,13 @@ export const supervise = <R>(
       yield* setStatus({ status: "connecting" })
       const startedMillis = yield* Clock.currentTimeMillis
       const error = yield* Effect.flip(session)
+      if (error._tag === "InstanceFenced") {
+        // A member that joins under the name again fences the process that has it now, and the two would take it from each other for ever (ruling 81).
+        yield* setStatus({ status: "fenced", consumer: undefined, error })
+        const { definition, index, hub } = options
+        hub.emit({ _tag: "ConsumerFenced", ...BindingKey.onEvent(definition), consumer: index, error })
+        return yield* Effect.never
+      }
       const now = yield* Clock.currentTimeMillis
       const wasStable = now - startedMillis > stableMillis
       if (wasStable) nextDelay = yield* Schedule.toStep(restartBackoff)

@@ -25,6 +25,10 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
     }
     case "SessionCrashed":
       return Effect.logError(`Consumer failed; restarting with backoff: ${event.error.message}`)
+    case "ConsumerFenced":
+      return Effect.logError(
+        `Consumer stopped for good: ${event.error.message} It does not take the name back. Stop this process, or start the binding again if the other one is gone`
+      )
     case "EventLoopBlocked": {
       const { blockedMillis, sessionTimeoutMillis } = event
       return Effect.logError(

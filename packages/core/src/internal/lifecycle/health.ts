@@ -32,7 +32,9 @@ export const fromSnapshots = (bindings: ReadonlyArray<BindingSnapshot>, now: Now
   return {
     status: down.length > 0 ? "DOWN" : degraded.length > 0 ? "DEGRADED" : "UP",
     live: !down.some(({ _tag }) => _tag === "PollLoopStuck"),
-    ready: !now.isClosing && started.every(({ consumers }) => consumers.every(({ hasRun }) => hasRun)),
+    ready:
+      !now.isClosing &&
+      started.every(({ consumers }) => consumers.every(({ hasRun, status }) => hasRun && status !== "fenced")),
     reasons: [...down, ...degraded]
   }
 }
@@ -89,6 +91,9 @@ const ofBreaker = (of: OfBinding, breaker: CircuitBreaker.Snapshot): ReadonlyArr
 
 const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Reason> => {
   const { index, status, sinceMillis, hasRun, error, crashes } = consumer
+  if (status === "fenced" && error !== undefined) {
+    return [{ _tag: "ConsumerFenced", ...of, consumer: index, error, sinceMillis }]
+  }
   if (error !== undefined) {
     return isUnreachable(error)
       ? []
@@ -115,6 +120,7 @@ const severity = (reason: Reason): Exclude<Status, "UP"> => severities[reason._t
 const severities = {
   ClusterUnreachable: "DOWN",
   ConsumerCrashed: "DOWN",
+  ConsumerFenced: "DOWN",
   TopicUnreadable: "DOWN",
   PublisherFailing: "DOWN",
   SerdeWaiting: "DOWN",

@@ -16,6 +16,7 @@ import {
   type Token
 } from "../../IdempotencyStore.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
+import { escaped } from "../base/derivedNames.ts"
 import { defaultCluster } from "./bindingKey.ts"
 
 /** The record's work is done already: it is settled as skipped, and is no failure. */
@@ -54,11 +55,14 @@ interface Settings<in K, in V> extends Options<K, V> {
 
 const keysFor = <K, V>({ groupId, cluster = defaultCluster, key }: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
   // The same topic on another cluster holds other records under the same offsets.
-  const scope = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
+  const former = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
+  // A key may have any characters, so the group in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81). The first version's key for
+  // a group with such a character is not looked up: it may be that of another group, whose work is not this one's.
+  const scope = cluster === defaultCluster ? escaped(groupId) : `${escaped(cluster)}/${escaped(groupId)}`
   return key === undefined
     ? (delivery) => ({
-        key: `${groupId}:${delivery.idempotencyKey}`,
-        formerKey: `${scope}:${delivery.deduplicationKey}`
+        key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
+        formerKey: `${former}:${delivery.deduplicationKey}`
       })
     : (delivery) => ({ key: `${scope}:${key(delivery)}`, formerKey: undefined })
 }

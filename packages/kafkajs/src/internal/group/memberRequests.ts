@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Apis } from "../wire/apis.ts"
 import { type ClientFailure, check } from "../wire/clientFailure.ts"
-import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
-import { call } from "../wire/requests.ts"
+import { Encoder, type KafkaBroker } from "../wire/kafkajsInternals.ts"
+import { call, callRaw } from "../wire/requests.ts"
 import type { Member } from "./assigner.ts"
 import { encodeMember, protocolName } from "./memberProtocol.ts"
 
@@ -67,6 +67,25 @@ export const sendHeartbeat = (
   { memberId, generation }: MemberIdentity
 ): Effect.Effect<Apis["Heartbeat"]["response"], ClientFailure> =>
   call(broker, "Heartbeat", { groupId, groupGenerationId: generation, memberId, groupInstanceId })
+
+/** Removes a static member by its name, whatever its member id (KIP-345). Says nothing when the group has no such member. LeaveGroup v3 (Kafka 2.4). */
+export const removeStaticMember = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  groupId: string,
+  groupInstanceId: string
+) {
+  const broker = yield* cluster.coordinator("group", groupId)
+  const errorCode = yield* callRaw(
+    broker,
+    { key: 13, version: 3, name: "LeaveGroup" },
+    () => new Encoder().writeString(groupId).writeArray([new Encoder().writeString("").writeString(groupInstanceId)]),
+    (reader) => {
+      reader.readInt32()
+      return reader.readInt16()
+    }
+  )
+  yield* check(errorCode)
+})
 
 /** Leaves at once, over any connection: the member's own connection may be waiting for a JoinGroup. */
 export const leaveGroup = Effect.fnUntraced(function* (cluster: Cluster, groupId: string, memberId: string) {

@@ -154,10 +154,12 @@ const stay = (member: Member): Effect.Effect<void, ClientFailure> =>
         })
   )
 
+/** `memberId` is the id that a static member had in a session that failed; empty for a new member. */
 export const makeMembership = (
   cluster: Cluster,
   options: MembershipOptions,
   ownership: Ownership,
+  memberId: string,
   listener: MembershipListener
 ): Membership => {
   const member: Member = {
@@ -167,8 +169,8 @@ export const makeMembership = (
     listener,
     coordinator: coordinatorCache(cluster, options.groupId),
     wake: Latch.makeUnsafe(false),
-    memberId: "",
-    lastMemberId: "",
+    memberId,
+    lastMemberId: memberId,
     wireGeneration: -1,
     generation: 0,
     joined: false,

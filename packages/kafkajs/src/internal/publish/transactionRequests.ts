@@ -7,10 +7,7 @@ import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/
 import { call } from "../wire/requests.ts"
 import type { Identity } from "./partitionLog.ts"
 
-export type TransactionalOptions = Broker.ProducerOptions & {
-  readonly transactionalId: string
-  readonly transactionTimeout?: Duration.Input
-}
+export type TransactionalOptions = Broker.TransactionalProducerOptions
 
 /** The requests of one epoch. Each is repeated while the coordinator is not ready, until the delivery timeout. */
 export interface TransactionRequests {
@@ -54,6 +51,23 @@ export const initProducerId = (
     yield* check(answer.errorCode)
     return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
   }).pipe(retryTransient(millis))
+
+/** Fences the producers of former ids. An id that this client may not use has no producer of this client either. */
+export const fenceFormer = (
+  cluster: Cluster,
+  options: TransactionalOptions,
+  millis: number
+): Effect.Effect<void, ClientFailure> =>
+  Effect.forEach(
+    options.fences ?? [],
+    (transactionalId) =>
+      Effect.catchIf(
+        initProducerId(cluster, { ...options, transactionalId }, millis),
+        ({ type }) => type === "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        () => Effect.void
+      ),
+    { concurrency: "unbounded", discard: true }
+  )
 
 /** Code of partitions that were not tried because another one failed. */
 const operationNotAttempted = 55

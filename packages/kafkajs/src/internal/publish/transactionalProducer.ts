@@ -12,7 +12,7 @@ import type { SecuredOptions } from "../connection/security.ts"
 import { producerLimits } from "./producer.ts"
 import { abort, begin, currentOrNew, type Epochs, end } from "./transactionEpoch.ts"
 import { noteFailure, type OpenTransaction, transactionHandle } from "./transactionHandle.ts"
-import type { TransactionalOptions } from "./transactionRequests.ts"
+import { fenceFormer, type TransactionalOptions } from "./transactionRequests.ts"
 
 /** Commits the transaction when `use` succeeds, and aborts it otherwise. */
 const runTransaction =
@@ -62,6 +62,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
     current: undefined,
     fenced: undefined
   }
+  yield* errors.map(fenceFormer(cluster, producer, epochs.limits.deliveryTimeoutMillis), subject)
   epochs.current = yield* errors.map(begin(epochs), subject)
   const oneAtATime = yield* Semaphore.make(1)
   const run = runTransaction(epochs)

@@ -13,6 +13,7 @@ import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./aband
 import { loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { discardChunks, emit, type SessionState } from "./sessionState.ts"
+import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
 import { pollTopics } from "./topicPoller.ts"
 
 /** Leaves the group. A static member stays: it is expected back. */
@@ -52,11 +53,17 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
   }
 }
 
+/** The state that all sessions of a client share. */
+export interface Members {
+  readonly abandoned: AbandonedMembers
+  readonly statics: StaticMembers
+}
+
 /** Joins a group and fetches until the scope closes, or until a failure that joining again does not cure. */
 export const makeConsumerSession = Effect.fnUntraced(function* (
   options: SecuredOptions,
   errors: BrokerErrors,
-  abandoned: AbandonedMembers,
+  { abandoned, statics }: Members,
   consumer: Broker.ConsumerOptions
 ) {
   const settings = sessionSettings(consumer)
@@ -88,7 +95,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       failSession,
       topicDeleted: (topic) => onTopicDeleted(session, topic)
     }),
-    membership: makeMembership(memberCluster, settings, ownership, {
+    membership: makeMembership(memberCluster, settings, ownership, knownMemberId(statics, settings), {
       assigned: (generation, partitions) => onAssigned(session, generation, partitions),
       lost: () => loseAll(session)
     }),
@@ -96,19 +103,27 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     pollNow: Latch.makeUnsafe(false)
   }
 
+  let isFailed = false
   const end = (reason: BrokerError.BrokerError) =>
     Effect.andThen(
       Effect.sync(() => {
         loseAll(session)
+        isFailed = true
+        const isFenced = reason._tag === "InstanceFenced"
+        rememberMember(statics, settings, isFenced ? undefined : session.membership.memberId())
         Queue.failCauseUnsafe(events, Cause.fail(reason))
       }),
       leave(session, abandoned)
     )
   yield* Effect.addFinalizer(() => {
     ownership.clear()
+    if (!isFailed) rememberMember(statics, settings, undefined)
     return Effect.andThen(leave(session, abandoned), Queue.shutdown(events))
   })
-  const belong = Effect.andThen(removeAbandoned(cluster, abandoned, groupId), session.membership.run)
+  const belong = removeAbandoned(cluster, abandoned, groupId).pipe(
+    Effect.andThen(removeFormer(cluster, statics, settings)),
+    Effect.andThen(session.membership.run)
+  )
   yield* Effect.raceAllFirst([
     pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis),
     errors.map(belong, subject),

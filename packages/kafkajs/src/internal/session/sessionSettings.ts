@@ -6,13 +6,17 @@ import type { SecuredOptions } from "../connection/security.ts"
 import type { FetcherOptions } from "../fetch/fetchRequest.ts"
 import type { MembershipOptions } from "../group/memberRequests.ts"
 
-export interface SessionSettings extends MembershipOptions, FetcherOptions {}
+export interface SessionSettings extends MembershipOptions, FetcherOptions {
+  /** Former `group.instance.id`s of this member. */
+  readonly replacesGroupInstanceIds: ReadonlyArray<string>
+}
 
 export const sessionSettings = (options: Broker.ConsumerOptions): SessionSettings => {
   const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
   return {
     groupId: options.groupId,
     groupInstanceId: options.groupInstanceId ?? null,
+    replacesGroupInstanceIds: options.replacesGroupInstanceIds ?? [],
     topics: [...new Set(options.topics)],
     sessionTimeoutMillis,
     rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),

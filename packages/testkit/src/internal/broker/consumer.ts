@@ -33,7 +33,10 @@ export const make =
       )
       const opened = yield* Effect.acquireRelease(
         cluster.network.request(connection, { operation: "join", clientId, groupId }, () =>
-          Effect.sync(() => open(cluster, group, connection, options, buffer))
+          Effect.sync(() => {
+            group.replaceFormer(options.groupInstanceId, options.replacesGroupInstanceIds ?? [])
+            return open(cluster, group, connection, options, buffer)
+          })
         ),
         (session) => Effect.sync(() => close(cluster, group, connection, session))
       )

@@ -48,6 +48,7 @@ export class ConsumerGroup {
   readonly offsets: CommittedOffsets
   private target: ReadonlyMap<string, string> = new Map()
   private joins = 0
+  private readonly replaced = new Set<string>()
   private readonly kernel: Kernel
   private readonly coordinator: Coordinator
 
@@ -87,6 +88,17 @@ export class ConsumerGroup {
       this.rebalance()
     }
     return member
+  }
+
+  /** Removes the static members of former names, once for each name that replaces them. One that lives learns it at its next heartbeat. */
+  replaceFormer(groupInstanceId: string | undefined, former: ReadonlyArray<string>): void {
+    for (const id of former) {
+      const replacement = `${groupInstanceId}/${id}`
+      if (this.replaced.has(replacement)) continue
+      this.replaced.add(replacement)
+      const member = this.staticMember(id)
+      if (member) this.expire(member)
+    }
   }
 
   heartbeat(member: Member): void {

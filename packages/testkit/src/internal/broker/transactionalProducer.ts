@@ -8,18 +8,19 @@ import type { Connection } from "./network.ts"
 import * as Producer from "./producer.ts"
 import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
-type Options = Parameters<Broker.Broker["Service"]["transactionalProducer"]>[0]
-
 export const make = Effect.fnUntraced(function* (
   cluster: Cluster,
   connection: Connection,
-  options: Options
+  options: Broker.TransactionalProducerOptions
 ): Effect.fn.Return<Broker.TransactionalProducer, BrokerError.BrokerError, Scope.Scope> {
   const { transactionalId } = options
   const timeoutMillis = Duration.toMillis(options.transactionTimeout ?? "60 seconds")
   const call = { operation: "endTransaction", clientId: connection.clientId } as const
   const epoch = yield* cluster.network.request(connection, call, () =>
-    Effect.sync(() => cluster.transactions.initProducerId(transactionalId, timeoutMillis))
+    Effect.sync(() => {
+      for (const former of options.fences ?? []) cluster.transactions.initProducerId(former, timeoutMillis)
+      return cluster.transactions.initProducerId(transactionalId, timeoutMillis)
+    })
   )
   const producer = yield* Producer.make(cluster, connection, Producer.settings(options), epoch)
   const oneAtATime = yield* Semaphore.make(1)
