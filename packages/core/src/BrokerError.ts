@@ -151,7 +151,9 @@ export class RecordRejected extends Schema.TaggedError<RecordRejected>()("Record
   /** The topic that the record was for. */
   topic: Schema.String,
   /** The reason for the refusal. */
-  detail: Schema.String
+  detail: Schema.String,
+  /** The part of the record that was refused, where it is known. `timestamp`: the topic does not accept its time. */
+  field: Schema.optionalKey(Schema.Literals(["timestamp"]))
 }) {
   /** Repeating the same call cannot help. */
   readonly retryable = false

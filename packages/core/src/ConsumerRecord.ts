@@ -52,8 +52,12 @@ export interface ProducerRecord {
   readonly headers?: ReadonlyArray<Header>
   /** Overrides the partition chosen by key. */
   readonly partition?: number
-  /** Epoch milliseconds; default: now. */
+  /**
+   * Epoch milliseconds; default: now. Where the topic refuses the time of this node's clock, an adapter tries the times around it (ruling 76).
+   */
   readonly timestamp?: number
+  /** Whether a `timestamp` that the topic refuses is replaced by the present time. Default false: such a record fails with `RecordRejected`. */
+  readonly replaceTimestamp?: boolean
 }
 
 /** Where an acknowledged record is stored. */

@@ -62,6 +62,12 @@ export interface KafkaRelayOptions {
    * a map, and waits afterwards. An event that waits uses up no attempt, and the events of other topics go on.
    */
   readonly missingTopics?: MissingTopics
+  /**
+   * The timestamp of a record. `published` (default): the time of publishing, so that a topic's retention counts from then. `occurred`: the
+   * event's own time; a topic that refuses it gets the time of publishing instead, and the log says so. Header `occurredAt` has the event's
+   * own time in either case (ruling 76).
+   */
+  readonly timestamp?: "published" | "occurred"
   /** Settings of the relay's own producer. Default: those of the broker. */
   readonly producer?: Broker.ProducerOptions
 }
@@ -119,7 +125,7 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
   return headers
 }
 
-/** The record of an event. Its timestamp is the event's own time. */
+/** The record of an event. A record without a timestamp gets the time of publishing. */
 export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
   const headers = ownHeaders(event, options.format ?? "plain")
   for (const [key, value] of event.headers) {
@@ -132,7 +138,7 @@ export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}):
     key: key === null ? null : encoder.encode(key),
     value: event.payload,
     headers,
-    timestamp: event.occurredAtMillis
+    ...(options.timestamp === "occurred" ? { timestamp: event.occurredAtMillis, replaceTimestamp: true } : {})
   }
 }
 

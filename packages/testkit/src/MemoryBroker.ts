@@ -96,6 +96,8 @@ const settings = (options: Options): Settings => {
     topicDefaults: new Map([
       ["cleanup.policy", "delete"],
       ["max.message.bytes", String(options.maxMessageBytes ?? 1_048_588)],
+      ["message.timestamp.after.max.ms", "9223372036854775807"],
+      ["message.timestamp.before.max.ms", "9223372036854775807"],
       ["message.timestamp.type", "CreateTime"],
       ["min.insync.replicas", "1"],
       ["retention.bytes", "-1"],

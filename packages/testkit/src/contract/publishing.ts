@@ -1,8 +1,20 @@
 /** Outcomes: publishing records. */
 import { Broker, Partitioner } from "@eventbus/core"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { assert } from "vitest"
-import { admin, assertTag, failure, type Outcome, producer, record, texts, topic, unique, utf8 } from "./harness.ts"
+import {
+  admin,
+  assertTag,
+  eventuallyTrue,
+  failure,
+  type Outcome,
+  producer,
+  record,
+  texts,
+  topic,
+  unique,
+  utf8
+} from "./harness.ts"
 import { join } from "./probe.ts"
 
 export const publishing: ReadonlyArray<Outcome> = [
@@ -45,6 +57,39 @@ export const publishing: ReadonlyArray<Outcome> = [
         send({ topic: name, key: null, value: utf8(value) })
       )
       assert.deepStrictEqual([...new Set(sent.map((one) => one.partition))].sort(), [0, 1, 2])
+    })
+  },
+  {
+    title:
+      "a time beyond the topic's bounds is RecordRejected with field timestamp, or replaced where the record allows it, in order",
+    run: Effect.gen(function* () {
+      const hour = 3_600_000
+      const name = yield* topic(
+        1,
+        new Map([
+          ["message.timestamp.before.max.ms", String(hour)],
+          ["message.timestamp.after.max.ms", String(hour)]
+        ])
+      )
+      const { send } = yield* producer
+      const started = (yield* Clock.currentTimeMillis) + 10 * hour
+      const records = [
+        record(name, "now"),
+        record(name, "late", { timestamp: started, replaceTimestamp: true }),
+        record(name, "refused", { timestamp: started }),
+        record(name, "old", { timestamp: started - 20 * hour, replaceTimestamp: true }),
+        record(name, "last")
+      ]
+      const answers = yield* Effect.forEach(records, (one) => Effect.result(send(one)), { concurrency: "unbounded" })
+      const refused = answers[2]!
+      assert.strictEqual(refused._tag, "Failure")
+      if (refused._tag === "Failure") {
+        assertTag(refused.failure, "RecordRejected")
+        if (refused.failure._tag === "RecordRejected") assert.strictEqual(refused.failure.field, "timestamp")
+      }
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* eventuallyTrue(() => assert.deepStrictEqual(probe.values, ["now", "late", "old", "last"]))
+      for (const { timestamp } of probe.records) assert.isBelow(Math.abs(timestamp - (started - 10 * hour)), hour)
     })
   },
   {

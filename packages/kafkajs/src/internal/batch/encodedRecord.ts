@@ -18,18 +18,34 @@ export interface EncodedRecord {
   /** Bytes of key, value and encoded headers. */
   readonly bytes: number
   /** Epoch milliseconds. */
-  readonly timestamp: number
+  timestamp: number
+  /** What was added to this node's time to get `timestamp`. `own`: the record came with its time. `ownIfAccepted`: that may be replaced. */
+  correctionMillis: number | "own" | "ownIfAccepted"
 }
 
-/** Encodes a record. `now` (epoch milliseconds) is its time where it has none. Records that are sent in one call share `encode`. */
+/**
+ * Encodes a record. `now` (epoch milliseconds) plus `correction` is its time where it has none. Records that are sent in one call share
+ * `encode`.
+ */
 export const encodeRecord = (
   record: ConsumerRecord.ProducerRecord,
   now: number,
-  encode?: HeaderEncoder
+  encode?: HeaderEncoder,
+  correction = 0
 ): EncodedRecord => {
-  const { key, value, timestamp = now, headers: list = [] } = record
+  const { key, value, headers: list = [] } = record
   const headers = list.length === 0 ? noHeaders : (encode ?? headerEncoder())(list)
-  return { key, value, headers, bytes: (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers), timestamp }
+  const bytes = (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers)
+  return record.timestamp === undefined
+    ? { key, value, headers, bytes, timestamp: now + correction, correctionMillis: correction }
+    : {
+        key,
+        value,
+        headers,
+        bytes,
+        timestamp: record.timestamp,
+        correctionMillis: record.replaceTimestamp === true ? "ownIfAccepted" : "own"
+      }
 }
 
 type Headers = ReadonlyArray<ConsumerRecord.Header>

@@ -142,8 +142,9 @@ const ofRecord = (type: string, detail: string, subject: Subject): BrokerError.B
     case "MESSAGE_TOO_LARGE":
     case "RECORD_LIST_TOO_LARGE":
       return new BrokerError.RecordTooLarge({ topic, bytes: subject.bytes ?? 0 })
-    case "INVALID_RECORD":
     case "INVALID_TIMESTAMP":
+      return new BrokerError.RecordRejected({ topic, detail: `${type}: ${detail}`, field: "timestamp" })
+    case "INVALID_RECORD":
     case "CORRUPT_MESSAGE":
       return new BrokerError.RecordRejected({ topic, detail: `${type}: ${detail}` })
     default:

@@ -1,5 +1,5 @@
 /** The records of one producer that are not settled yet: counts them, and opens latches when the first comes and when the last is settled. */
-import type { BrokerError, ConsumerRecord } from "@eventbus/core"
+import { type BrokerError, type ConsumerRecord, ProducerClock } from "@eventbus/core"
 import { Latch } from "effect"
 import { type EncodedRecord, encodeRecord, type HeaderEncoder } from "../batch/encodedRecord.ts"
 import type { PendingRecord } from "./partitionLog.ts"
@@ -12,6 +12,7 @@ export class PendingRecords {
   readonly drained = Latch.makeUnsafe(true)
   /** Open while a record is pending. */
   readonly busy = Latch.makeUnsafe(false)
+  readonly clock = new ProducerClock.ProducerClock()
   #count = 0
 
   /** Encodes a record and counts it as pending. */
@@ -23,7 +24,7 @@ export class PendingRecords {
     encode: HeaderEncoder | undefined
   ): TrackedRecord {
     const now = Date.now()
-    const encoded = encodeRecord(record, now, encode)
+    const encoded = encodeRecord(record, now, encode, this.clock.correctionMillis(record.topic, now))
     const pending = new TrackedRecord(this, encoded, now + deliveryTimeoutMillis, onSettled, index)
     this.#count += 1
     if (this.#count > 1) return pending

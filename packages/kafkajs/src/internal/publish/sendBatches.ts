@@ -22,6 +22,20 @@ const failBatch = ({ log, batch }: TakenBatch, failed: ClientFailure, { options,
     })
   )
 
+/** Gives a record whose time was refused another one, if the time was this node's (ruling 76). False when no time is left to try. */
+const correctTime = ({ log, batch }: TakenBatch, { pending, warn }: SenderState): boolean => {
+  const { record } = batch.records[0]!
+  if (record.correctionMillis === "own") return false
+  const now = Date.now()
+  const next = pending.clock.refused(log.topic, record.correctionMillis, now)
+  if (next === undefined) return false
+  record.correctionMillis = next.millis
+  record.timestamp = now + next.millis
+  if (next.log !== undefined) warn(next.log)
+  log.requeue(batch, "notWritten")
+  return true
+}
+
 /** Acts on the failure of a batch. True when the leaders must be looked up again. */
 const settleFailure = (
   taken: TakenBatch,
@@ -45,7 +59,7 @@ const settleFailure = (
       log.split(batch)
       return false
     case "fail":
-      failBatch(taken, failed, state)
+      if (failed.type !== "INVALID_TIMESTAMP" || !correctTime(taken, state)) failBatch(taken, failed, state)
       return false
   }
 }

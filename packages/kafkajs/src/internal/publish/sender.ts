@@ -155,6 +155,7 @@ export const makeSender = Effect.fnUntraced(function* (
   const table = new TopicTable()
   const pending = new PendingRecords()
   const latches = new Map<number, Latch.Latch>()
+  const context = yield* Effect.context<never>()
   const state: SenderState = {
     cluster,
     options,
@@ -162,6 +163,7 @@ export const makeSender = Effect.fnUntraced(function* (
     scope,
     table,
     pending,
+    warn: (text) => void Effect.runForkWith(context)(Effect.logWarning(text)),
     latches,
     oneAtATime: Semaphore.makeUnsafe(1).withPermits(1),
     batches: 0,

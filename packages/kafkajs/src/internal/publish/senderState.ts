@@ -32,6 +32,8 @@ export interface SenderState {
   readonly scope: Scope.Scope
   readonly table: TopicTable
   readonly pending: PendingRecords
+  /** Writes a warning to the log. */
+  readonly warn: (text: string) => void
   /** One for each node that has send loops, open while the node may have batches. */
   readonly latches: Map<number, Latch.Latch>
   /** Runs one effect at a time: a transaction coordinator refuses requests while it handles another one. */

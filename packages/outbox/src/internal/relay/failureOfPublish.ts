@@ -16,6 +16,10 @@ const ofCluster: ReadonlySet<BrokerError.BrokerError["_tag"]> = new Set(["Authen
 export const isOfTopic = (error: BrokerError.BrokerError): boolean =>
   error._tag === "UnknownTopic" || (error._tag === "AuthorizationFailed" && error.resource === "topic")
 
+/** Whether the topic refuses the record's time only. */
+const isTimeRefused = (error: BrokerError.BrokerError): boolean =>
+  error._tag === "RecordRejected" && error.field === "timestamp"
+
 /** The failure of an event whose topic takes no records. The events of other topics go on (ruling 87). */
 export const topicUnavailable = (topic: string, cause: unknown): DownstreamUnavailable =>
   new DownstreamUnavailable({ cause, destination: `topic '${topic}'`, holds: "event" })
@@ -25,6 +29,8 @@ export const failureOfPublish = (
   error: BrokerError.BrokerError,
   topic: string
 ): BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent => {
+  // No time that this node tries is accepted: somebody has to set a clock right, or the topic. The event can wait for that.
+  if (isTimeRefused(error)) return topicUnavailable(topic, error)
   if (ofRecord.has(error._tag)) return new PoisonEvent({ reason: error.message, cause: error })
   if (isOfTopic(error)) return topicUnavailable(topic, error)
   const waits = error.retryable || error._tag === "AuthorizationFailed" || ofCluster.has(error._tag)

@@ -13,6 +13,9 @@ type Result = Exit.Exit<ConsumerRecord.RecordMetadata, BrokerError.BrokerError>
 
 /** A record that waits for its acknowledgement. */
 export interface PendingRecord extends NewRecord {
+  timestamp: number
+  /** The topic refuses the record's time. Returns the one to try next; undefined when there is none (ruling 76). */
+  readonly otherTime: () => number | undefined
   readonly partition: number
   readonly sequence: number
   readonly bytes: number
@@ -49,7 +52,9 @@ export const appendBatch = (
   const runs = new Map<number, Array<number>>()
   batch.forEach((pending, index) => {
     const bytes = pending.bytes + batchOverheadBytes
+    const untimely = refusedTime(cluster, topic, topicName, pending)
     if (bytes > maxBytes) results[index] = Exit.fail(new BrokerError.RecordTooLarge({ topic: topicName, bytes }))
+    else if (untimely !== undefined) results[index] = Exit.fail(untimely)
     else if (runs.has(pending.partition)) runs.get(pending.partition)!.push(index)
     else runs.set(pending.partition, [index])
   })
@@ -76,6 +81,35 @@ export const appendBatch = (
     })
   }
   return results
+}
+
+/** The refusal of a record whose time is too far from the broker's. The client may have another time to try. */
+const refusedTime = (
+  cluster: Cluster,
+  topic: Topic,
+  name: string,
+  pending: PendingRecord
+): BrokerError.RecordRejected | undefined => {
+  while (!isTimely(cluster, topic, pending.timestamp)) {
+    const next = pending.otherTime()
+    if (next === undefined) {
+      const detail = "INVALID_TIMESTAMP: the timestamp of the message is out of acceptable range"
+      return new BrokerError.RecordRejected({ topic: name, detail, field: "timestamp" })
+    }
+    pending.timestamp = next
+  }
+  return undefined
+}
+
+/** A broker that sets the time of records itself ignores that of the producer. */
+const isTimely = (cluster: Cluster, topic: Topic, timestamp: number): boolean => {
+  const { topics } = cluster.kernel
+  if (topics.setting(topic, "message.timestamp.type") === "LogAppendTime") return true
+  const nowMillis = cluster.kernel.nowMillis()
+  return (
+    timestamp >= nowMillis - Number(topics.setting(topic, "message.timestamp.before.max.ms")) &&
+    timestamp <= nowMillis + Number(topics.setting(topic, "message.timestamp.after.max.ms"))
+  )
 }
 
 const stored = (cluster: Cluster, topic: Topic, pending: PendingRecord, decision: FaultDecision): NewRecord => {

@@ -2,8 +2,8 @@
  * The client side of publishing. Records wait per topic, one request per topic is in flight, and a request without an answer is retried until its
  * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
-import { type Broker, BrokerError, type ConsumerRecord, Partitioner } from "@eventbus/core"
-import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
+import { type Broker, BrokerError, type ConsumerRecord, Partitioner, ProducerClock } from "@eventbus/core"
+import { Cause, Clock, type Context, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import { type NewRecord, recordBytes } from "./partitionLog.ts"
@@ -53,6 +53,8 @@ export const make = Effect.fnUntraced(function* (
   const producerId = cluster.producerId()
   const queues = new Map<string, TopicQueue>()
   const clock = yield* Clock.Clock
+  const log = logging(yield* Effect.context<never>())
+  const recordTime = new ProducerClock.ProducerClock()
   const senders = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(senders)()
   // The wait runs in a fiber of its own: the closing fiber may be interrupted or uninterruptible, and neither may change the length of the wait.
@@ -89,12 +91,22 @@ export const make = Effect.fnUntraced(function* (
     const sequence = queue.sequences.get(target) ?? 0
     queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
-    const content = snapshot(record, nowMillis)
+    const correction = recordTime.correctionMillis(record.topic, nowMillis)
+    const content = snapshot(record, nowMillis + correction)
+    let tried = record.timestamp === undefined ? correction : ("ownIfAccepted" as const)
+    const otherTime = (): number | undefined => {
+      if (record.timestamp !== undefined && record.replaceTimestamp !== true) return undefined
+      const next = recordTime.refused(record.topic, tried, nowMillis)
+      if (next?.log !== undefined) log(next.log)
+      tried = next?.millis ?? tried
+      return next === undefined ? undefined : nowMillis + next.millis
+    }
     queue.waiting.push({
       ...content,
       partition: target,
       sequence,
       bytes: recordBytes(content),
+      otherTime,
       deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
       answer
     })
@@ -185,6 +197,10 @@ const sendingMany = (
         return Effect.flatMap(all, () => Effect.fromResult(Result.all(answers)))
       })
   }
+}
+
+const logging = (context: Context.Context<never>) => (text: string) => {
+  Effect.runForkWith(context)(Effect.logWarning(text))
 }
 
 const asResult = (answer: Answer): Result.Result<ConsumerRecord.RecordMetadata, BrokerError.BrokerError> =>
