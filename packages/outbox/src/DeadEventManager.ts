@@ -5,13 +5,17 @@ import { checkOptions, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
 import { deadEvents as range } from "./OutboxRanges.ts"
-import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, separateUndecodable } from "./OutboxStore.ts"
+import { type DeadFilter, type OutboxEvent, OutboxStore, type PolledEvent, toOutboxEvents } from "./OutboxStore.ts"
 
 /** Lists, counts and replays dead events of one outbox. */
 export class DeadEventManager extends Context.Service<
   DeadEventManager,
   {
-    /** DEAD events, oldest first. An absent filter means all; `limit` is 100 unless given, 0 or more; another value ends the call with the defect `InvalidOutboxConfig`. Empty when the database fails. */
+    /**
+     * DEAD events, oldest first. An absent filter means all; `limit` is 100 unless given, 0 or more; another value ends the call with the
+     * defect `InvalidOutboxConfig`. Empty when the database fails. An event that could not be decoded is among them, with what is known of it
+     * and the reason in `unreadable`.
+     */
     readonly query: (filter?: DeadFilter, limit?: number) => Effect.Effect<ReadonlyArray<OutboxEvent>>
     /** Makes a DEAD event NEW again, with attempts 0 (ruling 42). False for any other event, and when the database fails. */
     readonly replay: (eventId: string) => Effect.Effect<boolean>
@@ -75,9 +79,7 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventMan
       query: (filter = {}, limit = 100) =>
         checked(
           within("limit", limit, range.limit),
-          orElse<ReadonlyArray<OutboxEvent>>([])(
-            Effect.map(store.queryDead(filter, limit), (found) => separateUndecodable(found).events)
-          )
+          orElse<ReadonlyArray<OutboxEvent>>([])(Effect.map(store.queryDead(filter, limit), toOutboxEvents))
         ),
       replay: (eventId) => Effect.tap(orElse(false)(replay(eventId)), replayed),
       replayAll: (filter = {}, batchSize = 100) =>

@@ -20,7 +20,13 @@ import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import type { InvalidIdentifier } from "./OutboxError.ts"
 
 export type { ClaimOptions, DeadFilter, Fence, Lag, PollOptions } from "./internal/store/contract.ts"
-export { type OutboxEvent, type PolledEvent, separateUndecodable } from "./internal/store/rows.ts"
+export {
+  type OutboxEvent,
+  type PolledEvent,
+  separateUndecodable,
+  toOutboxEvents,
+  type Unreadable
+} from "./internal/store/rows.ts"
 
 /** Settings of a store. */
 export interface StoreOptions {

@@ -9,7 +9,7 @@ import { checkOptions, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
 import { purge as range } from "./OutboxRanges.ts"
-import { type OutboxEvent, OutboxStore, separateUndecodable } from "./OutboxStore.ts"
+import { type OutboxEvent, OutboxStore, toOutboxEvents } from "./OutboxStore.ts"
 
 /** Deletes at most `limit` rows that are older than `retention`; returns how many. */
 export type EventPurger = (retention: Duration.Input, limit: number) => Effect.Effect<number, OutboxStoreError>
@@ -21,7 +21,7 @@ export const terminal = (store: OutboxStore["Service"]): EventPurger => store.pu
 export const byAge = (store: OutboxStore["Service"]): EventPurger => store.purgeByAge
 
 /**
- * Purges DONE and DEAD rows, and hands each batch to `archive` before it is deleted. When `archive` fails, nothing is deleted. After a
+ * Purges DONE and DEAD rows, and hands each batch to `archive` before it is deleted, rows that could not be decoded (`unreadable`) included. When `archive` fails, nothing is deleted. After a
  * crash in between, the batch is archived again: key the archive by `eventId`.
  */
 export const archiving =
@@ -33,7 +33,7 @@ export const archiving =
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
       if (found.length === 0) return 0
-      yield* isolate(callEffect("archive", () => archive(separateUndecodable(found).events)))
+      yield* isolate(callEffect("archive", () => archive(toOutboxEvents(found))))
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 

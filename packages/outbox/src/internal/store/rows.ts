@@ -39,12 +39,30 @@ interface RowColumns {
 export interface PolledEvent extends RowColumns {
   /** The decoded event, or why decoding failed. */
   readonly envelope: Result.Result<EventEnvelope, InvalidEnvelope>
+  /** Of a row that could not be decoded: what is known of it. Undefined for every other row. */
+  readonly known?: KnownParts
 }
 
-/** A row with a readable envelope. */
-export interface OutboxEvent extends RowColumns {
-  /** The decoded event. */
+/** The reason why a row could not be decoded, and its raw parts. */
+export interface Unreadable {
+  /** Why decoding failed, as a sentence. */
+  readonly reason: string
+  /** The stored text of the headers; null when there is none. */
+  readonly rawHeaders: string | null
+}
+
+/** All that is known of a row that could not be decoded. */
+interface KnownParts extends Unreadable {
+  /** The event with every column that can be read: without headers when these are broken, with an empty payload when that is. */
   readonly envelope: EventEnvelope
+}
+
+/** A row as an event. */
+export interface OutboxEvent extends RowColumns {
+  /** The event. Of a row that could not be decoded: what is known of it, see `unreadable`. */
+  readonly envelope: EventEnvelope
+  /** Set for a row that could not be decoded: its envelope lacks the headers, and the payload when that is broken. Undefined otherwise. */
+  readonly unreadable?: Unreadable
 }
 
 const plainColumns =
@@ -95,17 +113,36 @@ const decodeEnvelope = (
   const payload = bytes(row[position.payload])
   if (payload === undefined)
     return Result.fail(new InvalidEnvelope({ field: "payload", detail: "is not stored as bytes" }))
-  return Result.map(parseHeaders(codec, textOrNull(row[position.headers])), (headers) => ({
-    eventId,
-    eventType: String(row[position.eventType]),
-    occurredAtMillis: Math.round(Number(row[position.occurred]) / 1000),
-    aggregateType: textOrNull(row[position.aggregateType]) ?? anyAggregateTypeName,
-    aggregateId: textOrNull(row[position.aggregateId]) ?? undefined,
-    tenantId: textOrNull(row[position.tenantId]) ?? undefined,
-    headers,
-    payload,
-    contentType: String(row[position.contentType])
-  }))
+  const headers = parseHeaders(codec, textOrNull(row[position.headers]))
+  return Result.isSuccess(headers)
+    ? Result.succeed(envelopeOf(row, eventId, headers.success, payload))
+    : Result.fail(headers.failure)
+}
+
+const envelopeOf = (
+  row: EventRow,
+  eventId: string,
+  headers: ReadonlyMap<string, string>,
+  payload: Uint8Array
+): EventEnvelope => ({
+  eventId,
+  eventType: String(row[position.eventType]),
+  occurredAtMillis: Math.round(Number(row[position.occurred]) / 1000),
+  aggregateType: textOrNull(row[position.aggregateType]) ?? anyAggregateTypeName,
+  aggregateId: textOrNull(row[position.aggregateId]) ?? undefined,
+  tenantId: textOrNull(row[position.tenantId]) ?? undefined,
+  headers,
+  payload,
+  contentType: String(row[position.contentType])
+})
+
+/** What is known of a row that could not be decoded. A payload in a form that is not bytes becomes its text. */
+const knownParts = (row: EventRow, eventId: string, codec: JsonCodec, failure: InvalidEnvelope): KnownParts => {
+  const rawHeaders = textOrNull(row[position.headers])
+  const stored = row[position.payload]
+  const payload = bytes(stored) ?? bytes(textOrNull(stored)) ?? new Uint8Array(0)
+  const headers = Result.getOrElse(parseHeaders(codec, rawHeaders), () => new Map<string, string>())
+  return { reason: failure.message, rawHeaders, envelope: envelopeOf(row, eventId, headers, payload) }
 }
 
 /** A codec of the user's may throw, or return something else than its type says (ruling 86). */
@@ -138,6 +175,7 @@ export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
   const created = Math.round(Number(row[position.created]))
   const available = Math.round(Number(row[position.available]))
   const now = Math.round(Number(row[position.now]))
+  const envelope = decodeEnvelope(row, eventId, codec)
   return {
     eventId,
     seq: Number(row[position.seq]),
@@ -152,9 +190,35 @@ export const decodeRow = (row: EventRow, codec: JsonCodec): PolledEvent => {
     lockedMillis:
       row[position.lockedAt] == null ? 0 : Math.max(0, (now - Math.round(Number(row[position.lockedAt]))) / 1000),
     rowAddress: textOrNull(row[position.rowAddress]) ?? undefined,
-    envelope: decodeEnvelope(row, eventId, codec)
+    envelope,
+    ...(Result.isFailure(envelope) ? { known: knownParts(row, eventId, codec, envelope.failure) } : undefined)
   }
 }
+
+/** All rows as events, in the given order. A row that could not be decoded has what is known of it, and `unreadable`. */
+export const toOutboxEvents = (polled: ReadonlyArray<PolledEvent>): ReadonlyArray<OutboxEvent> =>
+  polled.map(({ known, envelope, ...columns }): OutboxEvent => {
+    if (Result.isSuccess(envelope)) return { ...columns, envelope: envelope.success }
+    // A store of the user's may lack the known parts of a row.
+    const parts = known ?? {
+      reason: envelope.failure.message,
+      rawHeaders: null,
+      envelope: nothingKnown(columns.eventId)
+    }
+    return { ...columns, envelope: parts.envelope, unreadable: { reason: parts.reason, rawHeaders: parts.rawHeaders } }
+  })
+
+const nothingKnown = (eventId: string): EventEnvelope => ({
+  eventId,
+  eventType: "",
+  occurredAtMillis: 0,
+  aggregateType: anyAggregateTypeName,
+  aggregateId: undefined,
+  tenantId: undefined,
+  headers: new Map(),
+  payload: new Uint8Array(0),
+  contentType: ""
+})
 
 /** A row that cannot be delivered as it is, and why. */
 export interface UndecodableEvent extends RowColumns {
