@@ -18,9 +18,21 @@ export interface InsertStatement {
 /** Keeps a statement within every database's limit of parameters, and quick to parse. */
 const rowsPerStatement = 200
 
+/**
+ * The most bytes of one statement, except for a single event that is larger. Clients that send parameters as text may double them. So a
+ * statement stays below the 16 MiB that MariaDB accepts by default (`max_allowed_packet`).
+ */
+const bytesPerStatement = 2 * 1_048_576
+
+/** The most bytes of an event's headers as text. With the largest payload, a row stays within `bytesPerStatement`. */
+const maxHeadersBytes = 1_048_576 - 4096
+
+/** Bytes of a row beside payload and headers, at most, as far as the limit of a statement is concerned. */
+const rowOverheadBytes = 1024
+
 interface Column {
   readonly name: string
-  readonly value: (event: EventEnvelope, codec: JsonCodec) => unknown
+  readonly value: (event: EventEnvelope, headers: string | null) => unknown
 }
 
 const columns: ReadonlyArray<Column> = [
@@ -31,7 +43,7 @@ const columns: ReadonlyArray<Column> = [
   { name: "tenant_id", value: (e) => e.tenantId ?? null },
   { name: "payload", value: (e) => e.payload },
   { name: "content_type", value: (e) => e.contentType },
-  { name: "headers", value: (e, codec) => encodeHeaders(codec, e) },
+  { name: "headers", value: (_, headers) => headers },
   { name: "bucket", value: (e) => bucketOf(e) },
   { name: "occurred_at", value: (e) => e.occurredAtMillis }
 ]
@@ -55,30 +67,57 @@ const encodeHeaders = (codec: JsonCodec, event: EventEnvelope): string | null =>
   } catch (error) {
     throw new InvalidEnvelope({ field: "headers", detail: `could not be encoded: ${failureOfValue(error).summary}` })
   }
+  if (typeof text === "string" && Buffer.byteLength(text) > maxHeadersBytes) {
+    const detail = `take ${Buffer.byteLength(text)} bytes as text; at most ${maxHeadersBytes} are allowed`
+    throw new InvalidEnvelope({ field: "headers", detail })
+  }
   if (text === null || (typeof text === "string" && text.isWellFormed() && !text.includes("\0"))) return text
   throw new InvalidEnvelope({ field: "headers", detail: "could not be encoded: the codec returned no storable text" })
 }
 
-/** The inserts of events, in order, at most `rowsPerStatement` rows each. */
+/** The values of one row, in the order of `columns`, and their size. */
+interface Row {
+  readonly values: ReadonlyArray<unknown>
+  readonly bytes: number
+}
+
+const rowOf = (event: EventEnvelope, codec: JsonCodec): Row => {
+  const headers = encodeHeaders(codec, event)
+  const bytes = event.payload.length + (headers === null ? 0 : Buffer.byteLength(headers)) + rowOverheadBytes
+  return { values: columns.map(({ value }) => value(event, headers)), bytes }
+}
+
+/** Rows in groups of one statement each, in order. */
+const grouped = (rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
+  const groups: Array<Array<Row>> = []
+  let bytes = 0
+  for (const row of rows) {
+    const group = groups.at(-1)
+    if (group === undefined || group.length >= rowsPerStatement || bytes + row.bytes > bytesPerStatement) {
+      groups.push([row])
+      bytes = row.bytes
+    } else {
+      group.push(row)
+      bytes += row.bytes
+    }
+  }
+  return groups
+}
+
+/** The inserts of events, in order, each within the limits of rows and bytes. Every event is encoded before the first is returned. */
 export const insertStatements = (
   dialect: Dialect,
   table: string,
   codec: JsonCodec,
   events: ReadonlyArray<EventEnvelope>,
   claimedBy: string | undefined
-): ReadonlyArray<InsertStatement> => {
-  const statements: Array<InsertStatement> = []
-  for (let at = 0; at < events.length; at += rowsPerStatement) {
-    statements.push(insertValues(dialect, table, codec, events.slice(at, at + rowsPerStatement), claimedBy))
-  }
-  return statements
-}
+): ReadonlyArray<InsertStatement> =>
+  grouped(events.map((event) => rowOf(event, codec))).map((rows) => insertValues(dialect, table, rows, claimedBy))
 
 const insertValues = (
   dialect: Dialect,
   table: string,
-  codec: JsonCodec,
-  events: ReadonlyArray<EventEnvelope>,
+  rows: ReadonlyArray<Row>,
   claimedBy: string | undefined
 ): InsertStatement => {
   const params: Array<unknown> = []
@@ -87,11 +126,11 @@ const insertValues = (
     const param = dialect.param(params.length)
     return name === "occurred_at" ? dialect.fromMillis(param) : param
   }
-  const rows = events.map((event) => {
-    const values = columns.map((column) => bind(column.value(event, codec), column.name))
-    return `(${values.join(", ")}, ${fixedValues(dialect, claimedBy === undefined ? undefined : bind(claimedBy))})`
+  const tuples = rows.map(({ values }) => {
+    const bound = values.map((value, i) => bind(value, columns[i]!.name))
+    return `(${bound.join(", ")}, ${fixedValues(dialect, claimedBy === undefined ? undefined : bind(claimedBy))})`
   })
-  return { text: `INSERT INTO ${table} (${columnList}) VALUES ${rows.join(", ")}`, params }
+  return { text: `INSERT INTO ${table} (${columnList}) VALUES ${tuples.join(", ")}`, params }
 }
 
 /** Builds statements, with the codec's failure as a typed error. */
