@@ -13,7 +13,7 @@ export type { Problem, ProblemSource } from "./internal/base/monitor.ts"
 export interface HealthReport {
   /**
    * `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`, a fiber of the outbox died within the
-   * last minute, or the destination of a listener is down. `up`: none of these.
+   * last minute, the destination of a listener is down, or a connection takes no writes. `up`: none of these.
    */
   readonly status: "up" | "degraded" | "down"
   /** Events that are not delivered yet (NEW and RETRY rows). 0 when the database does not answer. */
@@ -24,7 +24,7 @@ export interface HealthReport {
   readonly oldestMillis: number
   /**
    * Everything that failed within the last ten minutes and has not worked since: listeners by `aggregateType:eventType`, destinations,
-   * other functions of the user, and fibers that died and were started again.
+   * connections that take no writes, other functions of the user, and fibers that died and were started again.
    */
   readonly problems: ReadonlyArray<Problem>
   /** The figures, or the database's error, and the problems, in words. */
@@ -81,9 +81,9 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
     })
   )
 
-/** A fiber degrades health for a minute after its death, a destination for as long as it is down. */
+/** A fiber degrades health for a minute after its death, a destination or a connection for as long as it does not work. */
 const degrades = ({ source, lastMillis }: Problem, nowMillis: number): boolean =>
-  source === "destination" || (source === "fiber" && nowMillis - lastMillis < 60_000)
+  source === "destination" || source === "database" || (source === "fiber" && nowMillis - lastMillis < 60_000)
 
 const inWords = ({ source, name, count, lastError }: Problem): string =>
   `${source} ${name} failed ${count} times, last: ${lastError}`

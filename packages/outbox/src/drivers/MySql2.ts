@@ -8,6 +8,7 @@ import { Duration, Effect, Layer, Redacted, type Scope, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import mysql, { type PoolConnection } from "mysql2"
+import { isReadOnlyRefusal } from "../internal/base/readOnlyRefusal.ts"
 import * as OutboxRanges from "../OutboxRanges.ts"
 
 /** Settings of the client. */
@@ -64,6 +65,9 @@ const fromCallback = <A>(operation: string, run: (done: (error: Error | null, va
 
 type Result = ReadonlyArray<never> | { readonly affectedRows: number }
 
+/** Connections whose server refused a write because it is read-only. */
+const readOnly = new WeakSet<PoolConnection>()
+
 const makeConnection = (connection: PoolConnection): SqlConnection.Connection => {
   const run = (text: string, params: ReadonlyArray<unknown>, protocol: "prepared" | "text", shape: "rows" | "arrays") =>
     // A statement that was sent cannot be cancelled. Waiting for its answer keeps the connection usable for the rollback.
@@ -72,8 +76,12 @@ const makeConnection = (connection: PoolConnection): SqlConnection.Connection =>
         const options = { sql: text, rowsAsArray: shape === "arrays" }
         // Prepared statements accept Buffers but no other typed arrays, and they reject undefined.
         const values = params.map((p) => (p === undefined ? null : p instanceof Uint8Array ? Buffer.from(p) : p))
-        if (protocol === "prepared") connection.execute(options, values as Array<never>, (e, r) => done(e, r as Result))
-        else connection.query(options, values, (e, r) => done(e, r as Result))
+        const answered = (error: Error | null, result: unknown) => {
+          if (error && isReadOnlyRefusal(error)) readOnly.add(connection)
+          done(error, result as Result)
+        }
+        if (protocol === "prepared") connection.execute(options, values as Array<never>, answered)
+        else connection.query(options, values, answered)
       })
     )
   const rows = (
@@ -122,7 +130,8 @@ const make: (config: MySql2Config) => Effect.Effect<SqlClient.SqlClient, never, 
     pool.on("connection", (connection) => connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
     const acquirer = Effect.acquireRelease(
       fromCallback<PoolConnection>("connect", (done) => pool.getConnection((e, c) => done(e, c))),
-      (connection) => Effect.sync(() => connection.release())
+      // A connection that takes no writes leads to the old primary of a failover: the pool makes another one.
+      (connection) => Effect.sync(() => (readOnly.has(connection) ? connection.destroy() : connection.release()))
     ).pipe(Effect.map(makeConnection))
     return yield* SqlClient.make({
       driver: "mysql2",

@@ -1,19 +1,20 @@
 /**
- * The problems of one outbox: user functions that fail, listeners that fail, destinations that are down, fibers that died. Health shows
+ * The problems of one outbox: user functions that fail, listeners that fail, destinations that are down, connections that take no writes, fibers that died. Health shows
  * them, and the log tells each at once and then at most once a minute.
  *
  * The parts of an outbox that share a store share a monitor.
  */
 
 /** The kind of thing that has a problem. */
-export type ProblemSource = "fiber" | "listener" | "destination" | "function"
+export type ProblemSource = "fiber" | "listener" | "destination" | "database" | "function"
 
 /** A problem that occurred within the last ten minutes. */
 export interface Problem {
   /** `fiber`: a fiber of the outbox died and was started again. `listener`: the last delivery to a listener failed. `destination`: a
-   * listener reported that its destination is down. `function`: another function of the user failed. */
+   * listener reported that its destination is down. `database`: a connection takes no writes. `function`: another function of the user
+   * failed. */
   readonly source: ProblemSource
-  /** The fiber, the listener as `aggregateType:eventType`, or the function. */
+  /** The fiber, the listener as `aggregateType:eventType`, the destination, `read-only connection`, or the function. */
   readonly name: string
   /** How often it occurred since it was last well. */
   readonly count: number
@@ -47,7 +48,21 @@ export class Monitor {
     fiber: new Map(),
     listener: new Map(),
     destination: new Map(),
+    database: new Map(),
     function: new Map()
+  }
+
+  readonly #onConnectionsRefused = new Set<() => void>()
+
+  /** Calls back whenever connections turned out to take no writes. Returns the end of it. */
+  watchConnections(onRefused: () => void): () => void {
+    this.#onConnectionsRefused.add(onRefused)
+    return () => void this.#onConnectionsRefused.delete(onRefused)
+  }
+
+  /** Connections of the pool take no writes: what holds one must make it anew. */
+  connectionsRefused(): void {
+    for (const onRefused of [...this.#onConnectionsRefused]) onRefused()
   }
 
   /** Notes a problem. True when the log should tell of it now: the first time, and once a minute after that. */

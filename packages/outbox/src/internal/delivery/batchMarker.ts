@@ -15,9 +15,26 @@ const batchSize = 1000
  * The backoff of marks that the database refuses: about 10 seconds in all. A database that restarts answers again within seconds;
  * until then the events stay in flight and are not delivered twice.
  */
-export const retryBackoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("2 seconds")]).pipe(
+const retryBackoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("2 seconds")]).pipe(
   Schedule.upTo({ times: 10 })
 )
+
+/** Repeats the mark of one event while the database refuses it. The first refusal is logged. */
+export const retriedMark = <A>(
+  eventId: string,
+  mark: Effect.Effect<A, OutboxStoreError>
+): Effect.Effect<A, OutboxStoreError> =>
+  Effect.suspend(() => {
+    let refusals = 0
+    return mark.pipe(
+      Effect.tapError((error) =>
+        refusals++ === 0
+          ? Effect.logWarning(`outbox: marking ${eventId} failed; trying again: ${failureOfValue(error).summary}`)
+          : Effect.void
+      ),
+      Effect.retry(retryBackoff)
+    )
+  })
 
 export interface BatchMarker<A> {
   /** Queues an event. */

@@ -4,8 +4,10 @@
  *
  * The notification is sent after the commit, by itself. `pg_notify` inside every small transaction would halve their throughput,
  * because it serialises commits. Notifications are debounced: the first goes at once, then at most one per 2 ms.
+ *
+ * Listening holds a connection. Where the pool has none to spare, the outbox does not listen (ruling 87).
  */
-import { Effect, Queue, Schedule, type Scope } from "effect"
+import { Data, Effect, Queue, Schedule, type Scope } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { OutboxStore } from "../../OutboxStore.ts"
 import type { WriterHook } from "../../WriterHook.ts"
@@ -18,12 +20,27 @@ interface ListeningClient {
   readonly listen: (
     channel: string
   ) => Effect.Effect<Queue.Dequeue<unknown, SqlError.SqlError>, SqlError.SqlError, Scope.Scope>
+  readonly config?: { readonly maxConnections?: number | undefined }
 }
 
 const listeningClient = (sql: SqlClient.SqlClient): ListeningClient | undefined =>
   "listen" in sql && typeof sql.listen === "function" ? (sql as unknown as ListeningClient) : undefined
 
 const minimumGap = "2 millis"
+
+/** While the outbox listens, the pool must still answer a statement within this time. */
+const probeTimeout = "3 seconds"
+
+/** The wait before the outbox tries again to listen on a pool that had no connection to spare. */
+const noRoomGap = "10 minutes"
+
+/** Another connection of the pool turned out to take no writes. */
+class ConnectionRefused extends Data.TaggedError("ConnectionRefused") {
+  override readonly message = "another connection of the pool takes no writes, as after a failover"
+}
+
+/** The pool has no connection to spare for listening. */
+class NoConnectionToSpare extends Data.TaggedError("NoConnectionToSpare") {}
 
 /** A hook that tells other processes of a commit. */
 export const notifyHook: Effect.Effect<WriterHook, never, SqlClient.SqlClient | OutboxStore | Scope.Scope> = Effect.gen(
@@ -43,28 +60,51 @@ export const notifyHook: Effect.Effect<WriterHook, never, SqlClient.SqlClient | 
   }
 )
 
+const withoutListening =
+  "outbox: the connection pool has no connection to spare for listening, so writes of other processes are found at the next poll (interval). Give the client at least 2 connections, and 1 more for each outbox that shares it."
+
 /** Calls `wake` for every notification, and listens again after a broken connection. */
 export const listenForWakeups = (
   wake: () => void
 ): Effect.Effect<void, never, SqlClient.SqlClient | OutboxStore | Scope.Scope> =>
   Effect.gen(function* () {
-    const client = listeningClient(yield* SqlClient.SqlClient)
+    const sql = yield* SqlClient.SqlClient
+    const client = listeningClient(sql)
     const store = yield* OutboxStore
     if (client === undefined) return
     const tools = yield* makeDeliveryTools(store)
+    if ((client.config?.maxConnections ?? 2) < 2) return yield* Effect.logWarning(withoutListening)
+    const probe = Effect.timeoutOrElse(sql.unsafe("SELECT 1"), {
+      duration: probeTimeout,
+      orElse: () => Effect.fail(new NoConnectionToSpare())
+    })
     const session = Effect.gen(function* () {
       const queue = yield* client.listen(store.names.channel)
+      yield* probe
       // Events that were written while no connection listened are found at once.
       wake()
-      return yield* Effect.forever(Effect.tap(Queue.take(queue), () => Effect.sync(wake)))
+      const refused = makeSignal()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => tools.guard.monitor.watchConnections(refused.raise)),
+        (stop) => Effect.sync(stop)
+      )
+      // The notifications of a new primary do not come over a connection to the old one.
+      return yield* Effect.raceFirst(
+        Effect.forever(Effect.tap(Queue.take(queue), () => Effect.sync(wake))),
+        Effect.andThen(refused.await, Effect.fail(new ConnectionRefused()))
+      )
     })
     const listener = Effect.scoped(session).pipe(
+      Effect.catchTag("NoConnectionToSpare", () =>
+        Effect.andThen(Effect.logWarning(withoutListening), Effect.sleep(noRoomGap))
+      ),
       Effect.tapError((error) =>
         Effect.logWarning(
           `outbox: the connection that listens for wake-ups broke; trying again: ${failureOfValue(error).summary}`
         )
       ),
-      Effect.retry(Schedule.spaced("1 second"))
+      Effect.retry(Schedule.spaced("1 second")),
+      Effect.forever
     )
     yield* Effect.forkScoped(tools.supervise("wake-up listener", listener))
   })

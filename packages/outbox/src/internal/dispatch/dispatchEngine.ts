@@ -5,7 +5,7 @@ import type { InFlightTracker } from "../../InFlightTracker.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"
-import { type BatchMarker, makeBatchMarker, retryBackoff } from "../delivery/batchMarker.ts"
+import { type BatchMarker, makeBatchMarker, retriedMark } from "../delivery/batchMarker.ts"
 import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { decideFailure, reportFailure } from "../delivery/failureOutcome.ts"
@@ -223,7 +223,7 @@ export class DispatchEngine {
   }
 
   #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<void> {
-    return Effect.retry(mark, retryBackoff).pipe(
+    return retriedMark(event.envelope.eventId, mark).pipe(
       Effect.catchCause((cause) =>
         Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`)
       ),

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { bucketCount } from "../base/bucketOf.ts"
-import { parameters, pending, storeError } from "../store/context.ts"
+import { failed, parameters, pending, storeError } from "../store/context.ts"
 import type { StoreShape } from "../store/contract.ts"
 
 type Row = Record<string, unknown>
@@ -29,7 +29,7 @@ interface LeaseContext {
 const makeRunner = ({ sql, store, owner }: LeaseContext) => {
   const me = store.dialect.param(1)
   const run = (operation: string, text: string) =>
-    Effect.mapError(sql.unsafe<Row>(text, text.includes(me) ? [owner] : []).withoutTransform, storeError(operation))
+    Effect.catch(sql.unsafe<Row>(text, text.includes(me) ? [owner] : []).withoutTransform, failed(sql, operation))
   const leasedBuckets = (operation: string, text: string) =>
     Effect.map(run(operation, text), (rows) =>
       rows.map((row): LeasedBucket => ({ bucket: Number(row.bucket), epoch: Number(row.epoch) }))
@@ -105,7 +105,7 @@ const makeBucketStatements = (context: LeaseContext) => {
         const p = parameters(dialect)
         const set = `locked_by = ${p.bind(context.owner)}, locked_at = ${dialect.now}`
         const text = `UPDATE ${names.table} SET ${set} WHERE ${p.oneOf("event_id", chunk)} AND ${pending}`
-        return Effect.mapError(sql.unsafe(text, p.values).raw, storeError("lock events in flight"))
+        return Effect.catch(sql.unsafe(text, p.values).raw, failed(sql, "lock events in flight"))
       },
       { discard: true }
     )

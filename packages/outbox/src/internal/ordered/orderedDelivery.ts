@@ -7,7 +7,7 @@ import { type Cause, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
 import { logText } from "../base/failureText.ts"
-import { type BatchMarker, makeBatchMarker, retryBackoff } from "../delivery/batchMarker.ts"
+import { type BatchMarker, makeBatchMarker, retriedMark } from "../delivery/batchMarker.ts"
 import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { decideFailure, type FailureOutcome, reportFailure } from "../delivery/failureOutcome.ts"
@@ -259,7 +259,7 @@ export class OrderedDelivery {
         ? store.markDead(eventId, outcome.error, fence)
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
     )
-    return Effect.retry(mark, retryBackoff).pipe(
+    return retriedMark(eventId, mark).pipe(
       Effect.as(true),
       Effect.catchCause((cause) =>
         Effect.as(Effect.logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), false)

@@ -9,6 +9,7 @@ import * as OutboxRanges from "../../OutboxRanges.ts"
 import { refuse, within } from "../base/options.ts"
 import type { Fence } from "./contract.ts"
 import { affectedRows, type Dialect } from "./dialect.ts"
+import { noteRefusal, noteWrite, watchRefusals } from "./readOnly.ts"
 import { decodeRow, type PolledEvent } from "./rows.ts"
 import type { TableNames } from "./tableNames.ts"
 
@@ -47,23 +48,39 @@ export const storeError =
   (cause: SqlError.SqlError): OutboxStoreError =>
     new OutboxStoreError({ operation, retryable: cause.isRetryable, cause })
 
+type ContextSettings = Pick<StoreContext, "dialect" | "names" | "codec" | "onDone">
+
 /** Binds the client to the settings of one outbox. */
-export const makeContext = (
-  sql: SqlClient.SqlClient,
-  settings: Pick<StoreContext, "dialect" | "names" | "codec" | "onDone">
-): StoreContext => ({
+export const makeContext = (sql: SqlClient.SqlClient, settings: ContextSettings): StoreContext => {
+  watchRefusals(sql, settings.names)
+  return contextOf(sql, settings)
+}
+
+const contextOf = (sql: SqlClient.SqlClient, settings: ContextSettings): StoreContext => ({
   ...settings,
   sql,
   rows: (operation, text, values) =>
-    Effect.mapError(sql.unsafe<Row>(text, values).withoutTransform, storeError(operation)),
+    Effect.catch(sql.unsafe<Row>(text, values).withoutTransform, failed(sql, operation)),
   change: (operation, text, values) =>
-    Effect.mapError(Effect.map(sql.unsafe(text, values).raw, affectedRows), storeError(operation)),
+    Effect.matchEffect(sql.unsafe(text, values).raw, {
+      onSuccess: (raw) => {
+        noteWrite(settings.names)
+        return Effect.succeed(affectedRows(raw))
+      },
+      onFailure: failed(sql, operation)
+    }),
   events: (operation, text, values) =>
     sql.unsafe(text, values).values.pipe(
       Effect.map((found) => found.map((row) => decodeRow(row, settings.codec))),
-      Effect.mapError(storeError(operation))
+      Effect.catch(failed(sql, operation))
     )
 })
+
+/** Fails as the statement did. A connection that takes no writes is given up. */
+export const failed =
+  (sql: SqlClient.SqlClient, operation: string) =>
+  (cause: SqlError.SqlError): Effect.Effect<never, OutboxStoreError> =>
+    Effect.andThen(noteRefusal(sql, cause), Effect.fail(storeError(operation)(cause)))
 
 /** A duration in milliseconds. Throws `InvalidOutboxConfig` for a value that is none: as zero, it would purge or claim rows of any age. */
 export const millis = (duration: Duration.Input): number => {

@@ -1,0 +1,84 @@
+/**
+ * Connections that take no writes any more: after a failover, a pool may hold connections to the old primary, which is read-only now. They
+ * would stay, since they are not broken. The outbox recognises the refusal and ends such connections, so that the pool makes new ones.
+ */
+import { Clock, Context, Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { failureOfValue } from "../base/failureText.ts"
+import { monitorOf } from "../base/monitor.ts"
+import { isReadOnlyRefusal } from "../base/readOnlyRefusal.ts"
+import { dialectOf } from "./dialect.ts"
+import type { TableNames } from "./tableNames.ts"
+
+/** The name of the problem in health. */
+const problemName = "read-only connection"
+
+/** The most connections that are ended after one refusal. A pool may hold more; the next refusal ends those. */
+const mostEnded = 10
+
+/** Between two rounds: where every new connection is read-only as well, the server is asked no more often. */
+const roundGapMillis = 2000
+
+/** Ends the connection that it runs on, if that takes no writes. A pool drops a connection that was ended, and makes another one. */
+const endIfReadOnly =
+  "SELECT pg_terminate_backend(pg_backend_pid()) FROM (SELECT 1) AS one WHERE current_setting('transaction_read_only') = 'on'"
+
+/** What is known of one client: the outboxes that use it, and when its connections were last looked at. */
+interface Client {
+  readonly outboxes: Set<TableNames>
+  lastRoundMillis: number | undefined
+}
+
+const clients = new WeakMap<SqlClient.SqlClient, Client>()
+
+const clientOf = (sql: SqlClient.SqlClient): Client => {
+  const client = clients.get(sql) ?? { outboxes: new Set<TableNames>(), lastRoundMillis: undefined }
+  clients.set(sql, client)
+  return client
+}
+
+/** From now on the health of this outbox shows connections of this client that take no writes. */
+export const watchRefusals = (sql: SqlClient.SqlClient, names: TableNames): void =>
+  void clientOf(sql).outboxes.add(names)
+
+/** Ends read-only connections until the pool answers with one that takes writes. Only PostgreSQL: the driver for MySQL drops them by itself. */
+const endReadOnlyConnections = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
+  Effect.suspend(() => sql.unsafe(endIfReadOnly)).pipe(
+    Effect.timeout("5 seconds"),
+    Effect.exit,
+    // A statement that ends its own connection fails. One that returns no row ran on a connection that takes writes.
+    Effect.repeat({ times: mostEnded - 1, until: (exit) => exit._tag === "Success" }),
+    Effect.asVoid
+  )
+
+/** Looks at a failed statement. After a read-only refusal it says so in log and health, and ends the connection in the background. */
+export const noteRefusal = (sql: SqlClient.SqlClient, error: unknown): Effect.Effect<void> => {
+  if (!isReadOnlyRefusal(error)) return Effect.void
+  return Effect.gen(function* () {
+    const nowMillis = (yield* Clock.Clock).currentTimeMillisUnsafe()
+    const client = clientOf(sql)
+    const monitors = [...client.outboxes].map((names) => monitorOf({ names }))
+    const { summary } = failureOfValue(error)
+    const due = monitors.filter((monitor) => monitor.report("database", problemName, summary, nowMillis))
+    if (due.length > 0) {
+      yield* Effect.logWarning(
+        `outbox: a connection takes no writes, as after a failover; it is given up and made anew: ${summary}`
+      )
+    }
+    const last = client.lastRoundMillis
+    if (last !== undefined && Math.abs(nowMillis - last) < roundGapMillis) return
+    client.lastRoundMillis = nowMillis
+    for (const monitor of monitors) monitor.connectionsRefused()
+    // Outside the transaction of the caller, if there is one: its connection is refused until it has rolled back.
+    if (dialectOf(sql).name === "pg") yield* Effect.forkDetach(outsideTransaction(sql, endReadOnlyConnections(sql)))
+  })
+}
+
+const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Effect.Effect<A>): Effect.Effect<A> =>
+  Effect.updateContext(effect, (context: Context.Context<never>) => Context.omit(sql.transactionService)(context))
+
+/** A write succeeded: connections take writes again. Cheap: it is asked after every change. */
+export const noteWrite = (names: TableNames): void => {
+  const monitor = monitorOf({ names })
+  if (monitor.has("database")) monitor.clear("database", problemName)
+}
