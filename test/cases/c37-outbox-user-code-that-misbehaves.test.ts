@@ -13,6 +13,7 @@ import {
   OutboxHealth,
   OutboxStore,
   PurgeScheduler,
+  TxContext,
   type WriterHook
 } from "@eventbus/outbox"
 import { Effect, Exit, Layer, Logger, Result } from "effect"
@@ -101,8 +102,39 @@ const kinds: ReadonlyMap<string, () => Effect.Effect<unknown, unknown>> = new Ma
     .map(([name, result]): [string, () => Effect.Effect<unknown, unknown>] => [
       `yields: ${name}`,
       () => Effect.flatMap(Effect.yieldNow, () => result as Effect.Effect<unknown, unknown>)
-    ])
+    ]),
+  ["interrupts: itself", () => Effect.interrupt],
+  ["interrupts: itself later", () => Effect.andThen(Effect.yieldNow, Effect.interrupt)],
+  [
+    "interrupts: its own fiber",
+    () =>
+      Effect.withFiber((fiber) => {
+        fiber.interruptUnsafe()
+        return Effect.never
+      })
+  ],
+  ["never ends", () => Effect.never],
+  ["never ends, later", () => Effect.andThen(Effect.yieldNow, Effect.never)]
 ])
+
+/** Results of a retry policy. All but the last few are not allowed, and then the wait is a minute. */
+const delays: ReadonlyArray<() => unknown> = [
+  throwing,
+  () => {
+    throw hostileProxy
+  },
+  () => Number.NaN,
+  () => Number.POSITIVE_INFINITY,
+  () => undefined,
+  () => null,
+  () => "1 second",
+  () => ({}),
+  () => hostileProxy,
+  () => Symbol("delay"),
+  () => 1n,
+  () => Promise.resolve(1),
+  () => () => 1
+]
 
 const good = Array.from({ length: 10 }, (_, i) => `good ${i}`)
 
@@ -114,16 +146,18 @@ const rows = SqlClient.SqlClient.use((sql) =>
 
 const fast: EventRetryPolicy.EventRetryPolicy = () => 20
 
+const common = { interval: "50 millis", listenerTimeout: "300 millis" } as const
+
 const shapes = (retryPolicy: EventRetryPolicy.EventRetryPolicy) => ({
-  singleNode: Outbox.singleNode({ maxAttempts: 2, retryPolicy, interval: "50 millis" }),
+  singleNode: Outbox.singleNode({ ...common, maxAttempts: 2, retryPolicy }),
   multiNode: Outbox.multiNode({
+    ...common,
     maxAttempts: 2,
     retryPolicy,
-    interval: "50 millis",
     claimLocking: { lockTimeout: "5 minutes" }
   }),
-  ordered: Outbox.ordered({ interval: "50 millis" }),
-  orderedNodes: Outbox.orderedNodes({ maxAttempts: 2, retryPolicy, interval: "50 millis" })
+  ordered: Outbox.ordered(common),
+  orderedNodes: Outbox.orderedNodes({ ...common, maxAttempts: 2, retryPolicy })
 })
 
 const listeners = (seen: Array<string>) =>
@@ -138,11 +172,9 @@ const quiet = Logger.layer([Logger.make(() => {})])
 
 /** Writes each event for an aggregate of its own, in one transaction. */
 const write = (types: ReadonlyArray<string>) =>
-  SqlClient.SqlClient.use((sql) =>
-    sql.withTransaction(
-      Outbox.writeAll(
-        types.map((eventType, i) => ({ eventType, aggregateType: "a", aggregateId: String(i), payload: 1 }))
-      )
+  TxContext.withTransaction(
+    Outbox.writeAll(
+      types.map((eventType, i) => ({ eventType, aggregateType: "a", aggregateId: String(i), payload: 1 }))
     )
   )
 
@@ -182,6 +214,42 @@ onDatabases("C37 user code of the outbox misbehaves", (db) => {
         )
       )
     })
+  }
+})
+
+onDatabases("C37 retry policies misbehave", (db) => {
+  for (const name of ["singleNode", "multiNode", "orderedNodes"] as const) {
+    it.live(
+      `ruling 86, ${name}: after ${delays.length} kinds of results the events wait for a minute, and no worker stops`,
+      () => {
+        const seen: Array<string> = []
+        let calls = 0
+        const policy = (() => delays[calls++ % delays.length]!()) as EventRetryPolicy.EventRetryPolicy
+        return Effect.gen(function* () {
+          yield* write(delays.map(() => "fails: text"))
+          yield* write(good)
+          const statuses = Effect.map(rows, (all) => all.map(({ status }) => status))
+          yield* until(Effect.map(statuses, (all) => all.every((status) => status === 1 || status === 2)))
+          assert.deepStrictEqual(seen.toSorted(), good)
+          assert.deepStrictEqual(yield* statuses, [...delays.map(() => 2), ...good.map(() => 1)])
+          assert.strictEqual(calls, delays.length)
+          const { problems } = yield* OutboxHealth.OutboxHealth.use((health) => health.check)
+          const policies = problems.filter(({ source }) => source === "function")
+          assert.deepStrictEqual(
+            policies.map((problem) => [problem.name, problem.count]),
+            [["retryPolicy", delays.length]]
+          )
+          assert.isFalse(problems.some(({ source }) => source === "fiber"))
+        }).pipe(
+          Effect.provide(
+            Layer.provideMerge(
+              shapes(policy)[name].pipe(Layer.provide(listeners(seen)), Layer.provideMerge(db.migrated)),
+              quiet
+            )
+          )
+        )
+      }
+    )
   }
 })
 

@@ -244,6 +244,27 @@ onDatabases("OutboxWriter", (db) => {
     }).pipe(Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
   })
 
+  it.effect("OUT-W-13: a rollback hook in a transaction that cannot run it refuses the write before the insert", () => {
+    const calls: Array<string> = []
+    const hook: WriterHook.WriterHook = { afterRollback: () => Effect.sync(() => void calls.push("rollback")) }
+    return Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const writer = yield* OutboxWriter.OutboxWriter
+      const refused = yield* sql.withTransaction(Effect.flip(writer.write("e", "{}")))
+      assert.strictEqual(refused._tag, "RollbackHookUnsupported")
+      assert.include(refused.message, "TxContext.withTransaction")
+      assert.deepStrictEqual(yield* stored, [])
+      yield* TxContext.withTransaction(writer.write("e", "{}"))
+      // A write that was refused has nothing to roll back.
+      const twice = [1, 2].map(() => ({ eventType: "e", eventId: "same", payload: 1 }))
+      yield* Effect.exit(TxContext.withTransaction(writer.writeAll(twice)))
+      assert.deepStrictEqual(calls, [])
+      yield* Effect.exit(TxContext.withTransaction(Effect.andThen(writer.write("e", "{}"), Effect.fail("no"))))
+      assert.deepStrictEqual(calls, ["rollback"])
+      assert.deepStrictEqual(yield* storedTypes, ["e"])
+    }).pipe(Effect.provide(Layer.provideMerge(withWriter({ hook }), db.migrated)))
+  })
+
   it.effect("OUT-W-14 C29: failing hooks never touch a committed write; beforeWrite decides", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -13,6 +13,21 @@ export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("No
   }
 }
 
+/**
+ * A rollback hook in a transaction that cannot run it: one that plain `sql.withTransaction` opened. Nothing was inserted. Open it with
+ * `TxContext.withTransaction`.
+ */
+export class RollbackHookUnsupported extends Schema.TaggedError<RollbackHookUnsupported>()("RollbackHookUnsupported", {
+  /** The call that needs the hook, such as `afterRollback`. */
+  operation: Schema.String
+}) {
+  /** Repeating the same call cannot help. */
+  readonly retryable = false
+  override get message(): string {
+    return `${this.operation} needs a transaction that tells of its rollback, and sql.withTransaction does not. Open the transaction with TxContext.withTransaction, or leave the hook away.`
+  }
+}
+
 /** An event that cannot be stored or delivered as it is. */
 export class InvalidEnvelope extends Schema.TaggedError<InvalidEnvelope>()("InvalidEnvelope", {
   /** The field of the event, such as `eventId` or `headers`. */

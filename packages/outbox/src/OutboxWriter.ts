@@ -6,13 +6,25 @@ import { checkEnvelope } from "./internal/base/envelope.ts"
 import { callEffect, isolate } from "./internal/base/guard.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
 import { encoded } from "./internal/store/insertStatement.ts"
-import { InvalidEnvelope, type NotInTransaction, type OutboxStoreError, type PayloadTooLarge } from "./OutboxError.ts"
+import {
+  InvalidEnvelope,
+  type NotInTransaction,
+  type OutboxStoreError,
+  type PayloadTooLarge,
+  type RollbackHookUnsupported
+} from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 import { TxContext } from "./TxContext.ts"
 import { noop, WriteRefused, type WriterHook } from "./WriterHook.ts"
 
 /** The errors of a write. After any of them nothing of that write is in the table. */
-export type WriteError = NotInTransaction | InvalidEnvelope | PayloadTooLarge | WriteRefused | OutboxStoreError
+export type WriteError =
+  | NotInTransaction
+  | RollbackHookUnsupported
+  | InvalidEnvelope
+  | PayloadTooLarge
+  | WriteRefused
+  | OutboxStoreError
 
 /** Settings of a writer. */
 export interface WriterOptions {
@@ -50,15 +62,18 @@ export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Serv
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
       const execute = yield* tx.currentConnection
-      for (const statement of yield* encoded(() => store.insertStatements(events, options?.claimedBy))) {
-        yield* execute(statement.text, statement.params)
-      }
       const { afterWrite, afterCommit, afterRollback } = hook
+      const statements = yield* encoded(() => store.insertStatements(events, options?.claimedBy))
+      let isInserted = false
+      // Before the insert: a transaction that cannot run the hook refuses the write while nothing is in the table.
+      if (afterRollback !== undefined) {
+        const rolledBack = runHook("afterRollback", () => hook.afterRollback?.(events))
+        yield* tx.afterRollback(Effect.suspend(() => (isInserted ? rolledBack : Effect.void)))
+      }
+      for (const statement of statements) yield* execute(statement.text, statement.params)
+      isInserted = true
       if (afterWrite !== undefined) yield* runHook("afterWrite", () => hook.afterWrite?.(events))
       if (afterCommit !== undefined) yield* tx.afterCommit(runHook("afterCommit", () => hook.afterCommit?.(events)))
-      if (afterRollback !== undefined) {
-        yield* tx.afterRollback(runHook("afterRollback", () => hook.afterRollback?.(events)))
-      }
       return events.map((event) => event.eventId)
     })
 

@@ -8,8 +8,8 @@ import { Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { logText } from "./internal/base/failureText.ts"
 import { callEffect, isolate } from "./internal/base/guard.ts"
-import { storeError } from "./internal/store/context.ts"
-import { NotInTransaction, OutboxStoreError } from "./OutboxError.ts"
+import { failed } from "./internal/store/context.ts"
+import { NotInTransaction, OutboxStoreError, RollbackHookUnsupported } from "./OutboxError.ts"
 
 /** Runs one statement on the transaction's own connection. */
 export type Execute = (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, OutboxStoreError>
@@ -42,9 +42,11 @@ export class TxContext extends Context.Service<
     readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
     /**
      * Runs the effect once the transaction, or the savepoint around this call, has rolled back. Effect's own `sql.withTransaction` has no
-     * such hook: there the effect runs only under `TxContext.withTransaction`, which adds it.
+     * such hook: there it fails with `RollbackHookUnsupported`. `TxContext.withTransaction` adds the hook.
      */
-    readonly afterRollback: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
+    readonly afterRollback: (
+      effect: Effect.Effect<void>
+    ) => Effect.Effect<void, NotInTransaction | RollbackHookUnsupported>
   }
 >()("@eventbus/outbox/TxContext") {}
 
@@ -53,7 +55,7 @@ export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.e
   TxContext,
   Effect.map(SqlClient.SqlClient, (sql) => {
     const inSql = Effect.map(Effect.serviceOption(sql.transactionService), (found) => found._tag === "Some")
-    const execute: Execute = (text, params) => Effect.mapError(sql.unsafe(text, params).raw, storeError("insert"))
+    const execute: Execute = (text, params) => Effect.catch(sql.unsafe(text, params).raw, failed(sql, "insert"))
     const either = <A, E>(
       operation: string,
       foreign: (tx: ForeignTransaction) => Effect.Effect<A, E>,
@@ -83,7 +85,11 @@ export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.e
         either(
           "afterRollback",
           (tx) => Effect.sync(() => void tx.onRollback.push(effect)),
-          Effect.map(RollbackHooks, (hooks) => void hooks?.push(effect))
+          Effect.flatMap(RollbackHooks, (hooks) =>
+            hooks === undefined
+              ? Effect.fail(new RollbackHookUnsupported({ operation: "afterRollback" }))
+              : Effect.sync(() => void hooks.push(effect))
+          )
         )
     })
   })

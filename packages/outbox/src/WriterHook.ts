@@ -33,7 +33,10 @@ export interface WriterHook {
   readonly afterWrite?: (events: Events) => Effect.Effect<void, unknown>
   /** Runs after the outermost transaction has committed. Its failure is logged. */
   readonly afterCommit?: (events: Events) => Effect.Effect<void, unknown>
-  /** Runs after the transaction, or the savepoint around the write, has rolled back. Its failure is logged. */
+  /**
+   * Runs after the transaction, or the savepoint around the write, has rolled back. Its failure is logged. With this hook a write inside
+   * plain `sql.withTransaction` fails with `RollbackHookUnsupported`; open the transaction with `TxContext.withTransaction`.
+   */
   readonly afterRollback?: (events: Events) => Effect.Effect<void, unknown>
 }
 
