@@ -112,9 +112,17 @@ const kinds: ReadonlyMap<string, () => Effect.Effect<unknown, unknown>> = new Ma
         fiber.interruptUnsafe()
         return Effect.never
       })
-  ],
+  ]
+])
+
+/** Only a `listenerTimeout` ends these. */
+const endless: ReadonlyMap<string, () => Effect.Effect<unknown, unknown>> = new Map([
   ["never ends", () => Effect.never],
-  ["never ends, later", () => Effect.andThen(Effect.yieldNow, Effect.never)]
+  ["never ends, later", () => Effect.andThen(Effect.yieldNow, Effect.never)],
+  [
+    "never ends, and fails when it is interrupted",
+    () => Effect.onInterrupt(Effect.never, () => Effect.die(hostileProxy))
+  ]
 ])
 
 /** Results of a retry policy. All but the last few are not allowed, and then the wait is a minute. */
@@ -146,23 +154,27 @@ const rows = SqlClient.SqlClient.use((sql) =>
 
 const fast: EventRetryPolicy.EventRetryPolicy = () => 20
 
-const common = { interval: "50 millis", listenerTimeout: "300 millis" } as const
-
-const shapes = (retryPolicy: EventRetryPolicy.EventRetryPolicy) => ({
-  singleNode: Outbox.singleNode({ ...common, maxAttempts: 2, retryPolicy }),
-  multiNode: Outbox.multiNode({
-    ...common,
-    maxAttempts: 2,
-    retryPolicy,
-    claimLocking: { lockTimeout: "5 minutes" }
-  }),
-  ordered: Outbox.ordered(common),
-  orderedNodes: Outbox.orderedNodes({ ...common, maxAttempts: 2, retryPolicy })
-})
+const shapes = (
+  retryPolicy: EventRetryPolicy.EventRetryPolicy,
+  more: { readonly listenerTimeout?: "300 millis" } = {}
+) => {
+  const common = { interval: "50 millis", ...more } as const
+  return {
+    singleNode: Outbox.singleNode({ ...common, maxAttempts: 2, retryPolicy }),
+    multiNode: Outbox.multiNode({
+      ...common,
+      maxAttempts: 2,
+      retryPolicy,
+      claimLocking: { lockTimeout: "5 minutes" }
+    }),
+    ordered: Outbox.ordered(common),
+    orderedNodes: Outbox.orderedNodes({ ...common, maxAttempts: 2, retryPolicy })
+  }
+}
 
 const listeners = (seen: Array<string>) =>
   ListenerRegistry.layerAll((event) => {
-    const kind = kinds.get(event.eventType)
+    const kind = kinds.get(event.eventType) ?? endless.get(event.eventType)
     if (kind !== undefined) return kind()
     seen.push(event.eventType)
     return Effect.void
@@ -171,10 +183,10 @@ const listeners = (seen: Array<string>) =>
 const quiet = Logger.layer([Logger.make(() => {})])
 
 /** Writes each event for an aggregate of its own, in one transaction. */
-const write = (types: ReadonlyArray<string>) =>
+const write = (types: ReadonlyArray<string>, prefix = "") =>
   TxContext.withTransaction(
     Outbox.writeAll(
-      types.map((eventType, i) => ({ eventType, aggregateType: "a", aggregateId: String(i), payload: 1 }))
+      types.map((eventType, i) => ({ eventType, aggregateType: "a", aggregateId: `${prefix}${i}`, payload: 1 }))
     )
   )
 
@@ -217,6 +229,40 @@ onDatabases("C37 user code of the outbox misbehaves", (db) => {
   }
 })
 
+onDatabases("C37 user code under a listenerTimeout misbehaves", (db) => {
+  for (const name of ["singleNode", "multiNode", "ordered", "orderedNodes"] as const) {
+    it.live(
+      `ruling 86, ${name}: ${kinds.size + endless.size} kinds of listeners end, those that never would included`,
+      () => {
+        const seen: Array<string> = []
+        return Effect.gen(function* () {
+          yield* write([...endless.keys(), ...kinds.keys()])
+          yield* write(good)
+          yield* until(noneLeft)
+          assert.deepStrictEqual(seen.toSorted(), good)
+          for (const { event_type, status, last_error } of yield* rows) {
+            assert.strictEqual(status, event_type.startsWith("good") ? 1 : 3, event_type)
+            if (status === 3) assert.isTrue(last_error !== null && last_error.length > 0, event_type)
+          }
+          const { problems } = yield* OutboxHealth.OutboxHealth.use((health) => health.check)
+          const named = new Set(problems.filter(({ source }) => source === "listener").map((problem) => problem.name))
+          for (const kind of [...kinds.keys(), ...endless.keys()]) assert.isTrue(named.has(`a:${kind}`), kind)
+        }).pipe(
+          Effect.provide(
+            Layer.provideMerge(
+              shapes(fast, { listenerTimeout: "300 millis" })[name].pipe(
+                Layer.provide(listeners(seen)),
+                Layer.provideMerge(db.migrated)
+              ),
+              quiet
+            )
+          )
+        )
+      }
+    )
+  }
+})
+
 onDatabases("C37 retry policies misbehave", (db) => {
   for (const name of ["singleNode", "multiNode", "orderedNodes"] as const) {
     it.live(
@@ -227,7 +273,7 @@ onDatabases("C37 retry policies misbehave", (db) => {
         const policy = (() => delays[calls++ % delays.length]!()) as EventRetryPolicy.EventRetryPolicy
         return Effect.gen(function* () {
           yield* write(delays.map(() => "fails: text"))
-          yield* write(good)
+          yield* write(good, "good ")
           const statuses = Effect.map(rows, (all) => all.map(({ status }) => status))
           yield* until(Effect.map(statuses, (all) => all.every((status) => status === 1 || status === 2)))
           assert.deepStrictEqual(seen.toSorted(), good)

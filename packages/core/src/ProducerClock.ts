@@ -23,7 +23,7 @@ interface Correction {
 
 /** The next time to try for a record. */
 export interface NextTime {
-  /** What to add to this node's time, in milliseconds. */
+  /** Milliseconds to add to this node's time. */
   readonly millis: number
   /** A line for the log; undefined when the log has told of this already. */
   readonly log: string | undefined
@@ -37,7 +37,7 @@ export class ProducerClock {
   readonly #corrections = new Map<string, Correction>()
   readonly #logged = new Map<string, number>()
 
-  /** What to add to this node's time for a new record of the topic, in milliseconds. 0 as long as the topic accepts this node's time. */
+  /** Milliseconds to add to this node's time for a new record of the topic. 0 as long as the topic accepts this node's time. */
   correctionMillis(topic: string, nowMillis: number): number {
     if (this.#corrections.size === 0) return 0
     const correction = this.#corrections.get(topic)

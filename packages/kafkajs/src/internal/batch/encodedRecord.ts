@@ -19,7 +19,7 @@ export interface EncodedRecord {
   readonly bytes: number
   /** Epoch milliseconds. */
   timestamp: number
-  /** What was added to this node's time to get `timestamp`. `own`: the record came with its time. `ownIfAccepted`: that may be replaced. */
+  /** Milliseconds that were added to this node's time to get `timestamp`. `own`: the record came with its time. `ownIfAccepted`: that may be replaced. */
   correctionMillis: number | "own" | "ownIfAccepted"
 }
 

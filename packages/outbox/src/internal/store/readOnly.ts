@@ -23,7 +23,7 @@ const roundGapMillis = 2000
 const endIfReadOnly =
   "SELECT pg_terminate_backend(pg_backend_pid()) FROM (SELECT 1) AS one WHERE current_setting('transaction_read_only') = 'on'"
 
-/** What is known of one client: the outboxes that use it, and when its connections were last looked at. */
+/** One client: the outboxes that use it, and when its connections were last looked at. */
 interface Client {
   readonly outboxes: Set<TableNames>
   lastRoundMillis: number | undefined

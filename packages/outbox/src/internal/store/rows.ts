@@ -136,7 +136,7 @@ const envelopeOf = (
   contentType: String(row[position.contentType])
 })
 
-/** What is known of a row that could not be decoded. A payload in a form that is not bytes becomes its text. */
+/** The known parts of a row that could not be decoded. A payload in a form that is not bytes becomes its text. */
 const knownParts = (row: EventRow, eventId: string, codec: JsonCodec, failure: InvalidEnvelope): KnownParts => {
   const rawHeaders = textOrNull(row[position.headers])
   const stored = row[position.payload]
