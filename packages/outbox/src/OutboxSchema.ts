@@ -7,8 +7,8 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { checkTableName } from "./internal/base/identifier.ts"
-import { createStatements } from "./internal/store/createStatements.ts"
 import { type DialectName, dialectOf } from "./internal/store/dialect.ts"
+import { migrateTables, migrationStatements } from "./internal/store/migrations.ts"
 import { defaultTable } from "./internal/store/tableNames.ts"
 import { type InvalidIdentifier, OutboxStoreError, SchemaMismatch } from "./OutboxError.ts"
 
@@ -32,23 +32,23 @@ export const statements = (
   dialect: DialectName,
   options: SchemaOptions = {}
 ): Effect.Effect<ReadonlyArray<string>, InvalidIdentifier> =>
-  Effect.map(checkTableName(options.table ?? defaultTable), (table) => createStatements(dialect, table))
+  Effect.map(checkTableName(options.table ?? defaultTable), (table) => migrationStatements(dialect, table))
 
-/** Creates the tables and indexes that are missing. May be run again. Fails with `OutboxStoreError` when the database refuses. */
+/**
+ * Brings the tables to the newest version, on a live database too. Several processes may run it at the same time: one of them migrates, and
+ * no statement waits for a lock for longer than 2 seconds before it is tried again. Where nothing is missing, it takes no lock on the event
+ * table. Nodes of older versions go on beside. Fails with `OutboxStoreError` when the database refuses, or the lock stays taken.
+ */
 export const migrate: (
   options?: SchemaOptions
 ) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> = Effect.fnUntraced(
   function* (options) {
     const sql = yield* SqlClient.SqlClient
-    for (const text of yield* statements(dialectOf(sql).name, options)) {
-      yield* sql
-        .unsafe(text)
-        .unprepared.pipe(
-          Effect.mapError(
-            (cause) => new OutboxStoreError({ operation: "migrate", retryable: cause.isRetryable, cause })
-          )
-        )
-    }
+    const table = yield* checkTableName(options?.table ?? defaultTable)
+    yield* Effect.mapError(
+      migrateTables(sql, dialectOf(sql).name, table),
+      (cause) => new OutboxStoreError({ operation: "migrate", retryable: cause.isRetryable, cause })
+    )
   }
 )
 

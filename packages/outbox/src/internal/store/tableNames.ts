@@ -13,6 +13,8 @@ export interface TableNames {
   readonly bucket: string
   /** The table of nodes that share the buckets. */
   readonly node: string
+  /** The table of the versions that the tables have. */
+  readonly version: string
   /** PostgreSQL's sequence of insertion numbers. */
   readonly sequence: string
   /** Pending rows by due time. */
@@ -39,6 +41,7 @@ export const tableNames = (table: string): TableNames => {
     unqualified,
     bucket: `${table}_bucket`,
     node: `${table}_node`,
+    version: `${table}_version`,
     sequence: `${table}_seq`,
     pendingIndex: `${index}_status_available`,
     bucketIndex: `${index}_bucket`,
