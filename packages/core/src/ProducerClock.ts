@@ -34,7 +34,9 @@ const logGapMillis = 60_000
 
 /** The clock of one producer. For adapters of the Broker port. */
 export class ProducerClock {
+  /** What the topics accept, by topic. Only topics that refused this node's time. */
   readonly #corrections = new Map<string, Correction>()
+  /** When the log last told of refused times of records, by topic. */
   readonly #logged = new Map<string, number>()
 
   /** Milliseconds to add to this node's time for a new record of the topic. 0 as long as the topic accepts this node's time. */
@@ -70,6 +72,7 @@ export class ProducerClock {
     return { millis: corrections[index]!, log: correctionText(topic, corrections[index]!) }
   }
 
+  /** Whether the log tells of a refused time of a record now. */
   #isLogDue(topic: string, nowMillis: number): boolean {
     const last = this.#logged.get(topic)
     if (last !== undefined && Math.abs(nowMillis - last) < logGapMillis) return false

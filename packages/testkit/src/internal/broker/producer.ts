@@ -93,20 +93,12 @@ export const make = Effect.fnUntraced(function* (
     const nowMillis = clock.currentTimeMillisUnsafe()
     const correction = recordTime.correctionMillis(record.topic, nowMillis)
     const content = snapshot(record, nowMillis + correction)
-    let tried = record.timestamp === undefined ? correction : ("ownIfAccepted" as const)
-    const otherTime = (): number | undefined => {
-      if (record.timestamp !== undefined && record.replaceTimestamp !== true) return undefined
-      const next = recordTime.refused(record.topic, tried, nowMillis)
-      if (next?.log !== undefined) log(next.log)
-      tried = next?.millis ?? tried
-      return next === undefined ? undefined : nowMillis + next.millis
-    }
     queue.waiting.push({
       ...content,
       partition: target,
       sequence,
       bytes: recordBytes(content),
-      otherTime,
+      otherTime: otherTimes({ record, recordTime, correction, nowMillis, log }),
       deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
       answer
     })
@@ -196,6 +188,26 @@ const sendingMany = (
         })
         return Effect.flatMap(all, () => Effect.fromResult(Result.all(answers)))
       })
+  }
+}
+
+interface Refusable {
+  readonly record: ConsumerRecord.ProducerRecord
+  readonly recordTime: ProducerClock.ProducerClock
+  readonly correction: number
+  readonly nowMillis: number
+  readonly log: (text: string) => void
+}
+
+/** The times to try for a record whose time is refused (ruling 76), one per call. A time that the record came with may be final. */
+const otherTimes = ({ record, recordTime, correction, nowMillis, log }: Refusable): (() => number | undefined) => {
+  let tried = record.timestamp === undefined ? correction : ("ownIfAccepted" as const)
+  return () => {
+    if (record.timestamp !== undefined && record.replaceTimestamp !== true) return undefined
+    const next = recordTime.refused(record.topic, tried, nowMillis)
+    if (next?.log !== undefined) log(next.log)
+    tried = next?.millis ?? tried
+    return next === undefined ? undefined : nowMillis + next.millis
   }
 }
 
