@@ -34,7 +34,7 @@ const logGapMillis = 60_000
 
 /** The clock of one producer. For adapters of the Broker port. */
 export class ProducerClock {
-  /** What the topics accept, by topic. Only topics that refused this node's time. */
+  /** The accepted corrections by topic, only of topics that refused this node's time. */
   readonly #corrections = new Map<string, Correction>()
   /** When the log last told of refused times of records, by topic. */
   readonly #logged = new Map<string, number>()
