@@ -1,0 +1,69 @@
+/** Ruling 86: `docs/user-functions.md` names every kind of user function, and every file that starts a fiber beside the work. */
+
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const page = readFileSync(`${root}docs/user-functions.md`, "utf8")
+
+const sourcesOf = (name: string): ReadonlyArray<readonly [path: string, text: string]> =>
+  readdirSync(`${root}packages/${name}/src`, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => [`${name}/src/${path}`, readFileSync(`${root}packages/${name}/src/${path}`, "utf8")])
+
+/** The packages whose code runs in a user's process. */
+const packages = ["core", "kafkajs", "config", "cli", "outbox", "redis", "avro", "observability"]
+const sources = packages.flatMap(sourcesOf)
+
+/** Files of settings and of services that a user implements. */
+const givenByUsers =
+  /(Options|Settings|Hook|Interceptor|Codec|Tracker|Exporter|Serde|Handler|TopicName|DeadLetter|CircuitBreaker|IdempotencyStore)\.ts$/
+
+/** Functions of these files that a user calls, or that another row stands for. */
+const calledByUsers = new Set(
+  "tryAcquireUnsafe releaseUnsafe stateUnsafe isCurrentUnsafe lookUp abandon byId refusal idOf eval".split(" ")
+)
+
+describe("the page of user functions and fibers", () => {
+  it("ruling 86: names every function that a user gives", () => {
+    const missing = sources
+      .filter(([path]) => givenByUsers.test(path) && !path.includes("/internal/"))
+      .flatMap(([path, text]) =>
+        [...text.matchAll(/^ {2}readonly (\w+)\??: ?\(/gm)]
+          .map((match) => match[1]!)
+          .filter((name) => !calledByUsers.has(name) && !/^(increment|record)[A-Z]/.test(name))
+          .filter((name) => !page.includes(`\`${name}\``))
+          .map((name) => `${path} ${name}`)
+      )
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("ruling 86: names every file that starts a fiber beside the work", () => {
+    const missing = sources
+      .filter(([, text]) => /\bfork(Scoped|In|Detach)\(/.test(text))
+      .map(([path]) => path)
+      .filter((path) => !page.includes(`\`${path}\``))
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("ruling 86: names no file that is gone", () => {
+    const known = new Set(sources.map(([path]) => path))
+    const gone = [...page.matchAll(/`((?:core|kafkajs|outbox)\/src\/[^`]+\.ts)`/g)]
+      .map((match) => match[1]!)
+      .filter((path) => !known.has(path))
+    assert.deepStrictEqual(gone, [])
+  })
+
+  it("ruling 86: every fiber of the outbox that lives long has a supervisor", () => {
+    const bounded = ["outbox/src/Outbox.ts", "outbox/src/internal/store/readOnly.ts"]
+    const unsupervised = sources
+      .filter(([path]) => path.startsWith("outbox/") && !bounded.includes(path))
+      .flatMap(([path, text]) =>
+        [...text.matchAll(/Effect\.fork(?:Scoped|In|Detach)\((.{0,80})/g)]
+          .filter((match) => !match[1]!.startsWith("tools.supervise("))
+          .map((match) => `${path}: ${match[0]}`)
+      )
+    assert.deepStrictEqual(unsupervised, [])
+  })
+})
