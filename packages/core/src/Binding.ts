@@ -30,7 +30,7 @@ export interface Binding<out R> extends Described<R> {}
 
 /** Describes a binding whose handler gets one record at a time. Settings are checked when it is registered, all at once. */
 export function make<
-  V,
+  V = Uint8Array | null,
   E = never,
   R = never,
   K = Uint8Array | null,
@@ -58,7 +58,7 @@ interface IdempotencyOption<I> {
 }
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
-export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
+export const makeBatch = <V = Uint8Array | null, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
   name: string,
   options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
 ): Binding<R | P | D> => ({
@@ -71,7 +71,14 @@ export const makeBatch = <V, E = never, R = never, K = Uint8Array | null, P = ne
  * `read_committed` readers together with the offset of the record, or never. A failed attempt leaves nothing behind. Other effects of the handler
  * (a database, a call) are not part of the transaction and may be repeated.
  */
-export const makeTransactional = <V, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
+export const makeTransactional = <
+  V = Uint8Array | null,
+  E = never,
+  R = never,
+  K = Uint8Array | null,
+  P = never,
+  D = never
+>(
   name: string,
   options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })

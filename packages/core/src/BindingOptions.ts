@@ -18,7 +18,7 @@ import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
 import type { NamingStrategy } from "./TopicName.ts"
 
-/** Settings that every binding takes. Only `topic`, `groupId` and `value` have no default. */
+/** Settings that every binding takes. Only `topic` and `groupId` have no default. */
 export interface Settings<K, V> {
   /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
   readonly topic: string
@@ -28,8 +28,11 @@ export interface Settings<K, V> {
   readonly cluster?: string
   /** How to read keys. Default `Serde.bytes`: as they are. */
   readonly key?: Serde<K>
-  /** How to read values. A value that cannot be read goes to the dead letter topic with its bytes; the handler never sees it. */
-  readonly value: Serde<V>
+  /**
+   * How to read values. Default `Serde.bytes`: as they are. A value that cannot be read goes to the dead letter topic with its bytes; the handler never sees it. The types
+   * require a serde as soon as the handler expects anything but bytes.
+   */
+  readonly value?: Serde<V>
   /**
    * When offsets are committed. `MANUAL_IMMEDIATE` (default): before the next record of the partition starts. `MANUAL`: merged, in the background, every
    * `commitInterval`; also on revoke, pause and stop (connector seed §4.8).
@@ -138,6 +141,9 @@ export type OnError<E> =
 /** The types require `onError` as soon as the handler can fail. */
 type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never] ? unknown : { readonly onError: object })
 
+/** The types require a serde of values where bytes are not what the handler expects. */
+type Readable<V> = [Uint8Array | null] extends [V] ? unknown : { readonly value: Serde<V> }
+
 /** A binding whose handler gets one record at a time. */
 export type Options<K, V, E, R> = Settings<K, V> & {
   /**
@@ -152,7 +158,8 @@ export type Options<K, V, E, R> = Settings<K, V> & {
   readonly batchFailureStrategy?: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   /** Handles one record. Its success is the record's; a failure, a defect or a thrown error is one failed attempt. */
   readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
-} & Routed<E>
+} & Routed<E> &
+  Readable<V>
 
 /** A binding whose handler gets a whole batch per call. */
 export type BatchOptions<K, V, E, R> = Settings<K, V> & {
@@ -161,7 +168,8 @@ export type BatchOptions<K, V, E, R> = Settings<K, V> & {
    * failure means that no record of the batch is known to be done; when its attempts are used up, the handler gets the records one by one, to find the one that fails.
    */
   readonly handleBatch: (batch: Batch<K, V>) => Effect.Effect<unknown, E | BatchProcessing, R>
-} & Routed<Exclude<E, BatchProcessing>>
+} & Routed<Exclude<E, BatchProcessing>> &
+  Readable<V>
 
 /**
  * A binding whose publishes (through `CurrentTransaction`) and offsets form one Kafka transaction. Up to `maxPollRecords` records of a partition share one.
@@ -173,4 +181,5 @@ export type TransactionalOptions<K, V, E, R> = Omit<
 > & {
   /** Handles one record within the transaction. A failed attempt aborts it and leaves nothing behind. */
   readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
-} & Routed<E>
+} & Routed<E> &
+  Readable<V>

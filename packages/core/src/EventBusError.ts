@@ -151,7 +151,7 @@ export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("Batc
       /** Index in the batch, from 0. */
       index: Schema.Int,
       /** Any value that the handler failed with for this record. */
-      error: Schema.Unknown
+      error: Schema.Defect()
     })
   )
 }) {
@@ -183,6 +183,28 @@ export class BatchProcessing extends Schema.TaggedError<BatchProcessing>()("Batc
   }
 }
 
+/** A copy for a dead letter topic could not be published. Its record stays unfinished, and the publish is repeated until it succeeds. */
+export class DltPublish extends Schema.TaggedError<DltPublish>()("DltPublish", {
+  /** The name of the binding. */
+  binding: Schema.String,
+  /** The dead letter topic. */
+  topic: Schema.String,
+  /** The topic of the record. */
+  sourceTopic: Schema.String,
+  /** The partition of the record. */
+  sourcePartition: Schema.Int,
+  /** The offset of the record. */
+  sourceOffset: Schema.BigInt,
+  /** Why the broker refused the copy: a `BrokerError`. */
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    const { binding, topic, sourceTopic, sourcePartition, sourceOffset, cause } = this
+    const record = `${sourceTopic}-${sourcePartition}@${sourceOffset}`
+    return `Cannot publish the dead letter of binding '${binding}', record ${record}, to '${topic}': ${cause instanceof Error ? cause.message : String(cause)}`
+  }
+}
+
 /** Any error of the connector. */
 export type EventBusException =
   | InvalidContainerState
@@ -194,3 +216,4 @@ export type EventBusException =
   | ConnectorClosed
   | ProcessingBudgetExceeded
   | BatchProcessing
+  | DltPublish

@@ -8,7 +8,7 @@ import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
-import type { ContainerState } from "./EventBusError.ts"
+import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
 import type { Report } from "./Replay.ts"
 import type { PauseReason } from "./Snapshot.ts"
@@ -250,6 +250,8 @@ export type EventBusEvent =
       readonly error: BrokerError
       /** Which attempt to publish this copy, from 1. */
       readonly attempt: number
+      /** Set for a dead letter topic: the refusal as an error of the connector, which names the record. Its cause is `error`. */
+      readonly deadLetter: DltPublish | undefined
     })
   /** The group's offset of the partition moved. */
   | (OfPartition & {

@@ -6,6 +6,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
+import type { Described } from "./internal/settings/bindingDefinition.ts"
 
 /**
  * How often the lag poller asks the cluster for the log ends of partitions that are not fetched (paused, waiting, idle), so that lag and health are right. Read when the
@@ -36,6 +37,8 @@ export interface BindingSnapshot {
   readonly topic: string
   /** The consumer group (Kafka: `group.id`). */
   readonly groupId: string
+  /** The binding as it was registered, all defaults applied. `Plan.make` describes it. */
+  readonly binding: Described<unknown>
   /** The state of its container. */
   readonly state: ContainerState
   /** Since when it shows this state, epoch milliseconds. */
@@ -64,7 +67,7 @@ export interface BindingSnapshot {
 
 /** The main topic of a binding, or one of its retry tiers, under the name that it has in the seed's registry. */
 export interface ContainerSnapshot {
-  /** `eventbus-{binding}`, or `eventbus-{binding}-retry-{tier}`. */
+  /** `eventbus-{binding}`, or `eventbus-{binding}-retry-{tier}`. Outside of cluster `default`, `{cluster}:{binding}` stands for the binding. No other container of the program has this name. */
   readonly name: string
   /** 0 for the main topic. */
   readonly tier: number

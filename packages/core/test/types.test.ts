@@ -2,7 +2,16 @@
  * Programs that must not compile. Each `@ts-expect-error` is checked by `tsc -b`: it fails when the line below starts to compile.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type Broker, type EventBusConnector, IdempotencyStore, Outcome, Route, Serde } from "@eventbus/core"
+import {
+  Binding,
+  type Broker,
+  type Delivery,
+  type EventBusConnector,
+  IdempotencyStore,
+  Outcome,
+  Route,
+  Serde
+} from "@eventbus/core"
 import { Context, Effect, Layer, Schema } from "effect"
 
 class Declined extends Schema.TaggedError<Declined>()("Declined", { code: Schema.Int }) {}
@@ -119,6 +128,33 @@ describe("settings", () => {
   it("BND-01 topic and groupId have no default", () => {
     // @ts-expect-error: no groupId
     Binding.make("orders", { topic: "orders", value: Serde.string, handler: () => Effect.void })
+    // @ts-expect-error: no topic
+    Binding.make("orders", { groupId: "billing", value: Serde.string, handler: () => Effect.void })
+  })
+
+  it("BND-01 without a serde the handler gets bytes; a handler that expects more needs one", () => {
+    const ids = { topic: "orders", groupId: "billing" }
+    const length = (value: Uint8Array | null) => Effect.succeed(value?.length)
+    const read = [
+      Binding.make("orders", { ...ids, handler: ({ value }) => length(value) }),
+      Binding.makeTransactional("orders", { ...ids, handler: ({ value }) => length(value) }),
+      Binding.makeBatch("orders", {
+        ...ids,
+        handleBatch: ({ deliveries }) => Effect.forEach(deliveries, ({ value }) => length(value))
+      })
+    ]
+    assert.deepStrictEqual(
+      read.map(({ definition }) => definition.serdes.value),
+      read.map(() => Serde.bytes)
+    )
+    const text = (value: string) => Effect.succeed(value.length)
+    // @ts-expect-error: bytes are no text
+    Binding.make("orders", { ...ids, handler: ({ value }) => text(value) })
+    // @ts-expect-error: the handler expects text, and no serde reads it
+    Binding.make("orders", {
+      ...ids,
+      handler: ({ value }: Delivery.Delivery<Uint8Array | null, string>) => text(value)
+    })
   })
 
   it("OFF-19 a binding with an idempotency option requires a store; one without does not", () => {

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, type BindingOptions, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, type BindingOptions, LogFormat, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Schema } from "effect"
+import { Effect, Logger, Schema } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until, valuesOf } from "../bus.ts"
 
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
@@ -122,6 +122,58 @@ describe("a rebalance (TST-06: rebalance)", () => {
       )
       assert.strictEqual(yield* memory.committed("billing", "orders", revoked), 3n)
     })
+  )
+
+  scenario(
+    "REB-05 revoking cancels the retries of that partition only, and the log names it with its committed offset",
+    () => {
+      const lines: Array<string> = []
+      const keep = Logger.map(LogFormat.text, (line) => void lines.push(line))
+      return Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 2 })
+        for (const partition of [0, 1]) yield* append("orders", partition, ["good", "bad"])
+        const binding = Binding.make("orders", {
+          ...orders,
+          ackMode: "MANUAL",
+          commitInterval: "1 hour",
+          maxPollRecords: 1,
+          retry: RetryPolicy.blocking({
+            ...{ maxAttempts: 3, initialBackoff: "1 minute", maxBackoff: "1 minute", multiplier: 1, jitter: 0 }
+          }),
+          handler: ({ value }) => (value === "bad" ? Effect.die("no") : Effect.void)
+        })
+        const first = yield* start(binding)
+        // Both partitions have one attempt behind them and wait for the second.
+        yield* advance("30 seconds")
+        const second = yield* start(binding)
+        const attemptsIn = (partition: number) =>
+          first.of("AttemptFailed").flatMap((event) => (event.partition === partition ? [event.attempt] : []))
+        const moved = first.of("PartitionRevoked")[0]!.partition
+        // Released at once, with what was finished: nobody waits for the backoff.
+        assert.deepStrictEqual(
+          second.of("PartitionAssigned").map(({ partition, position }) => [partition, position]),
+          [[moved, 1n]]
+        )
+        assert.strictEqual(yield* memory.committed("billing", "orders", moved), 1n)
+        const [line, ...others] = lines.filter((text) => text.includes("Partition revoked"))
+        assert.deepStrictEqual(others, [])
+        assert.match(line ?? "", new RegExp(`\\|orders\\|${moved}\\|.*Partition revoked; committed offset 1$`))
+        yield* advance("30 seconds")
+        assert.deepStrictEqual(attemptsIn(1 - moved), [1, 2])
+        yield* advance("1 minute")
+        assert.deepStrictEqual(attemptsIn(1 - moved), [1, 2, 3])
+        assert.deepStrictEqual(attemptsIn(moved), [1])
+        yield* advance("1 hour")
+        assert.strictEqual(
+          first
+            .of("Settled")
+            .filter(({ partition }) => partition === moved)
+            .at(-1)?.settlement,
+          "Abandoned"
+        )
+      }).pipe(Effect.provide(Logger.layer([keep])))
+    }
   )
 
   scenario(

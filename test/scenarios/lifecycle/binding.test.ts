@@ -1,9 +1,19 @@
 /** The parts of a binding: consumers and their settings, shared state, and errors by name. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type BindingOptions, Broker, EventBusError, RetryPolicy, Serde, TopicName } from "@eventbus/core"
+import {
+  Binding,
+  type BindingOptions,
+  Broker,
+  BrokerError,
+  EventBusError,
+  RetryPolicy,
+  Route,
+  Serde,
+  TopicName
+} from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Duration, Effect, Schema } from "effect"
-import { advance, append, bytes, orders, scenario, settle, start } from "../bus.ts"
+import { advance, append, bytes, inTime, orders, scenario, settle, start, text } from "../bus.ts"
 
 /** The binding's clients are noted as they are made. */
 const noting = Effect.gen(function* () {
@@ -137,28 +147,204 @@ describe("a binding (TST-06: single adapter)", () => {
     })
   )
 
-  it("BND-17 each error of the connector has a tag, says what to do, and survives serialization", () => {
-    const errors = [
-      new EventBusError.InvalidContainerState({
+  it("BND-17 each error of the family has a tag, names its subject, and survives serialization", () => {
+    const cause = new BrokerError.UnknownTopic({ topic: "orders.DLT" })
+    // A class that the family has and this table lacks is a compile error.
+    const family: { readonly [E in EventBusError.EventBusException as E["_tag"]]: E } = {
+      InvalidContainerState: new EventBusError.InvalidContainerState({
         ...{ binding: "orders", operation: "resume", current: "STOPPED", required: ["PAUSED"] }
       }),
-      new EventBusError.BindingAlreadyExists({ binding: "orders" }),
-      new EventBusError.BindingNotFound({ binding: "orders", known: ["payments"] }),
-      new EventBusError.AmbiguousBinding({ binding: "orders", keys: ["default:orders", "west:orders"] }),
-      new EventBusError.UnknownCluster({ cluster: "wset", known: ["west"] }),
-      new EventBusError.ConfigurationValidation({ binding: "orders", issues: [] })
-    ]
-    for (const error of errors) {
-      assert.instanceOf(error, Error)
-      assert.strictEqual(error.constructor.name, error._tag)
-      assert.match(error.message, /orders|cluster/)
-      const schema = error.constructor as unknown as Schema.Codec<unknown, unknown>
-      const sent = JSON.parse(JSON.stringify(Schema.encodeUnknownSync(schema)(error)))
-      assert.deepInclude(Schema.decodeUnknownSync(schema)(sent), { _tag: error._tag, message: error.message })
+      BindingAlreadyExists: new EventBusError.BindingAlreadyExists({ binding: "orders" }),
+      BindingNotFound: new EventBusError.BindingNotFound({ binding: "orders", known: ["payments"] }),
+      AmbiguousBinding: new EventBusError.AmbiguousBinding({ binding: "orders", keys: ["default:orders", "w:orders"] }),
+      UnknownCluster: new EventBusError.UnknownCluster({ cluster: "wset", known: ["west"] }),
+      ConfigurationValidation: new EventBusError.ConfigurationValidation({
+        ...{ binding: "orders", issues: [{ path: "concurrency", found: "0", allowed: "a whole number, 1 or more" }] }
+      }),
+      ConnectorClosed: new EventBusError.ConnectorClosed({ binding: "orders" }),
+      ProcessingBudgetExceeded: new EventBusError.ProcessingBudgetExceeded({ budgetMillis: 420_000 }),
+      BatchProcessing: EventBusError.BatchProcessing.from(2, new Error("no")),
+      DltPublish: new EventBusError.DltPublish({
+        ...{
+          binding: "orders",
+          topic: "orders.DLT",
+          sourceTopic: "orders",
+          sourcePartition: 3,
+          sourceOffset: 7n,
+          cause
+        }
+      })
     }
-    const batch = EventBusError.BatchProcessing.from(2, new Error("no"))
-    assert.deepStrictEqual([batch._tag, batch.failedIndex], ["BatchProcessing", 2])
+    const subjects = /orders|cluster 'wset'|420000 ms|index 2/
+    for (const [tag, error] of Object.entries(family)) {
+      assert.instanceOf(error, Error)
+      assert.deepStrictEqual([error._tag, error.constructor.name], [tag, tag])
+      assert.match(error.message, subjects)
+      const schema = error.constructor as unknown as Schema.Codec<unknown, unknown>
+      const sent = JSON.parse(JSON.stringify(Schema.encodeUnknownSync(Schema.toCodecJson(schema))(error)))
+      const received = Schema.decodeUnknownSync(Schema.toCodecJson(schema))(sent)
+      assert.instanceOf(received, error.constructor as new () => unknown)
+      assert.deepInclude(received, { _tag: tag, message: error.message })
+    }
+    for (const tag of [
+      ...["InvalidContainerState", "BindingAlreadyExists", "BindingNotFound", "ConfigurationValidation"],
+      ...["BatchProcessing", "DltPublish"]
+    ]) {
+      assert.property(family, tag)
+    }
   })
+
+  it("BND-17 BatchProcessing has the index of the first failed record, and finds the failed records of its batch", () => {
+    const batch = [0n, 1n, 2n, 3n].map((offset) => ({
+      ...{ topic: "orders", partition: 0, offset, timestamp: 0, key: null, value: null, headers: [] }
+    }))
+    const first = EventBusError.BatchProcessing.from(2, new Error("no"))
+    assert.deepStrictEqual([first.failedIndex, first.failedRecords(batch)], [2, [batch[2]]])
+    const some = EventBusError.BatchProcessing.these([
+      { index: 3, error: "no" },
+      { index: 1, error: "no" }
+    ])
+    assert.deepStrictEqual([some.failedIndex, some.failedRecords(batch)], [1, [batch[3], batch[1]]])
+  })
+
+  scenario(
+    "BND-17 a refused dead letter is told as DltPublish with its record and cause; a refused retry copy is not",
+    () =>
+      Effect.gen(function* () {
+        yield* withTopic(1)
+        yield* append("orders", 0, ["retried", "dead"])
+        const { of } = yield* start(
+          Binding.make("orders", {
+            ...orders,
+            missingTopics: "wait",
+            retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"] }),
+            handler: ({ value }) => Effect.fail(value),
+            onError: (value) => (value === "dead" ? Route.deadLetter() : Route.retry)
+          })
+        )
+        yield* advance("1 second")
+        const failed = of("PublishFailed")
+        const [ofTier] = failed.filter(({ topic }) => topic === "orders.retry-1")
+        const [ofDeadLetter] = failed.filter(({ topic }) => topic === "orders.DLT")
+        assert.isDefined(ofTier)
+        assert.isUndefined(ofTier?.deadLetter)
+        const error = ofDeadLetter?.deadLetter
+        assert.instanceOf(error, EventBusError.DltPublish)
+        assert.deepInclude(
+          { ...error },
+          {
+            ...{ _tag: "DltPublish", binding: "orders", topic: "orders.DLT" },
+            ...{ sourceTopic: "orders", sourcePartition: 0, sourceOffset: 1n }
+          }
+        )
+        assert.strictEqual(error?.cause, ofDeadLetter?.error)
+        assert.include(error?.message, "binding 'orders', record orders-0@1, to 'orders.DLT': ")
+      })
+  )
+
+  scenario("BND-08 each setting of a binding reaches its consumers; a dynamic member has no instance id", () =>
+    Effect.gen(function* () {
+      yield* withTopic(1)
+      const { service, consumers } = yield* noting
+      const plain = Binding.make("orders", { ...orders, handler: () => Effect.void })
+      const set = Binding.make("other", {
+        ...orders,
+        ...{ topic: "other", groupId: "other", naming: TopicName.perGroup, isolationLevel: "read_uncommitted" },
+        ...{ sessionTimeout: "30 seconds", heartbeatInterval: "9 seconds", rebalanceTimeout: "20 seconds" },
+        ...{ fetchMaxWait: "50 millis", maxPartitionFetchBytes: 1_000, staticMembership: true },
+        handler: () => Effect.void
+      })
+      yield* Effect.provideService(start(plain, set), Broker.Broker, service)
+      assert.deepStrictEqual(consumers[0], {
+        ...{ groupId: "billing", topics: ["orders"], isolationLevel: "read_committed" },
+        ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
+        ...{ fetchMaxWait: 100, maxPartitionFetchBytes: 1_048_576, maxBytesByTopic: new Map() }
+      })
+      const { groupInstanceId, ...options } = consumers[1]!
+      assert.match(groupInstanceId ?? "", /^other__.+__0$/)
+      assert.deepStrictEqual(options, {
+        ...{ groupId: "other", topics: ["other"], isolationLevel: "read_uncommitted" },
+        ...{ sessionTimeout: 30_000, heartbeatInterval: 9_000, rebalanceTimeout: 20_000 },
+        ...{ fetchMaxWait: 50, maxPartitionFetchBytes: 1_000, maxBytesByTopic: new Map() }
+      })
+    })
+  )
+
+  scenario("BND-08 nothing is committed by itself: not by time, and not when a consumer closes", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* withTopic(1)
+      yield* append("orders", 0, ["a", "b"])
+      const never = Binding.make("orders", {
+        ...{ ...orders, shutdownTimeout: "1 second", maxPollInterval: "10 days" },
+        handler: ({ value }) => (value === "a" ? Effect.void : Effect.never)
+      })
+      const { close, of } = yield* start(never)
+      yield* advance("1 hour")
+      assert.deepStrictEqual(
+        of("Committed").map(({ offset }) => offset),
+        [1n]
+      )
+      yield* inTime(close)
+      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+    })
+  )
+
+  scenario("BND-08 a key or a value that cannot be read never reaches the handler, nor does an aborted record", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* withTopic(1)
+      const number = Serde.json(Schema.Int)
+      yield* memory.append("orders", 0, [{ key: bytes("1"), value: bytes("1") }])
+      yield* memory.append("orders", 0, [{ key: bytes("1"), value: bytes("{") }])
+      yield* memory.append("orders", 0, [{ key: bytes("{"), value: bytes("1") }])
+      yield* memory.appendAborted("orders", 0, [{ key: bytes("3"), value: bytes("3") }])
+      yield* memory.append("orders", 0, [{ key: bytes("4"), value: bytes("4") }])
+      const seen: Array<unknown> = []
+      const { connector } = yield* start(
+        Binding.make("orders", {
+          ...{ ...orders, key: number, value: number },
+          handler: ({ key, value }) => Effect.sync(() => seen.push([key, value]))
+        })
+      )
+      yield* settle
+      assert.deepStrictEqual(seen, [
+        [1, 1],
+        [4, 4]
+      ])
+      assert.deepStrictEqual(
+        (yield* memory.log("orders.DLT", 0)).map(({ key, value }) => [text(key), text(value)]),
+        [
+          ["1", "{"],
+          ["{", "1"]
+        ]
+      )
+      assert.strictEqual((yield* connector.snapshot("orders")).partitions[0]?.lag, 0n)
+    })
+  )
+
+  scenario("BND-08 a batch has maxPollRecords at most, and may take 70 % of maxPollInterval", () =>
+    Effect.gen(function* () {
+      yield* withTopic(1)
+      yield* append("orders", 0, ["a", "b", "c", "d", "e"])
+      const sizes: Array<number> = []
+      const { of } = yield* start(
+        Binding.makeBatch("orders", {
+          ...{ ...orders, maxPollRecords: 2, maxPollInterval: "10 seconds", retry: RetryPolicy.none },
+          handleBatch: ({ deliveries }) => {
+            sizes.push(deliveries.length)
+            return sizes.length < 3 ? Effect.void : Effect.never
+          }
+        })
+      )
+      yield* settle
+      assert.deepStrictEqual(sizes, [2, 2, 1])
+      yield* advance("6999 millis")
+      assert.strictEqual(of("ProcessingBudgetReached").length, 0)
+      yield* advance("1 millis")
+      assert.strictEqual(of("ProcessingBudgetReached").length, 1)
+    })
+  )
 
   it("BND-08 consumer limits have the defaults of connector seed §4.1", () => {
     const { definition } = Binding.make("orders", { ...orders, handler: () => Effect.void })

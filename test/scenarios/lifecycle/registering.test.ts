@@ -1,6 +1,14 @@
 /** Bindings that come and go while others run: checked the same way, at any moment, from any number of fibers. */
 import { assert, describe } from "@effect/vitest"
-import { Binding, type BindingOptions, Broker, BrokerError, Clusters, type EventBusConnector } from "@eventbus/core"
+import {
+  Binding,
+  type BindingOptions,
+  Broker,
+  BrokerError,
+  Clusters,
+  type EventBusConnector,
+  RetryPolicy
+} from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer, Random } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until } from "../bus.ts"
@@ -101,6 +109,49 @@ describe("registering at run time", () => {
       yield* settle
       const { usage } = yield* MemoryBroker.MemoryBroker
       assert.deepInclude(yield* usage, { consumers: 1, members: 1 })
+    })
+  )
+
+  scenario("NAM-05 no two containers of a program have one name, over bindings, tiers and clusters", () =>
+    Effect.gen(function* () {
+      const { broker } = yield* MemoryBroker.MemoryBroker
+      const here = Layer.succeed(Broker.Broker, broker)
+      const { connector } = yield* start()
+      const tiered = { retry: RetryPolicy.tiered({ tiers: ["1 minute"] }), autoStartup: false }
+      const register = (name: string, settings: Partial<BindingOptions.Settings<Uint8Array | null, string>> = tiered) =>
+        connector
+          .register(make(name, { ...settings, topic: `topic-${name.replace(":", "-")}` }))
+          .pipe(Effect.provide(Clusters.layer({ default: here, west: here })))
+      yield* register("orders")
+      yield* register("orders", { ...tiered, cluster: "west" })
+      const refused = yield* Effect.flip(register("orders-retry-1", { autoStartup: false }))
+      assert.include(
+        refused.message,
+        "name: found 'orders-retry-1', allowed is another name: container 'eventbus-orders-retry-1' of binding 'orders' is called like one of this"
+      )
+      assert.include(
+        (yield* Effect.flip(register("west:orders"))).message,
+        "container 'eventbus-west:orders' of binding 'orders'"
+      )
+      // Tier 2 does not exist, so its name is free.
+      yield* register("orders-retry-2")
+      yield* register("invoices-retry-1", { autoStartup: false })
+      assert.include((yield* Effect.flip(register("invoices"))).message, "of binding 'invoices-retry-1' is called")
+      const names = (yield* connector.listBindings).flatMap(({ containers }) => containers.map(({ name }) => name))
+      assert.deepStrictEqual(names.toSorted(), [
+        "eventbus-invoices-retry-1",
+        "eventbus-orders",
+        "eventbus-orders-retry-1",
+        "eventbus-orders-retry-2",
+        "eventbus-orders-retry-2-retry-1",
+        "eventbus-west:orders",
+        "eventbus-west:orders-retry-1"
+      ])
+      const together = Binding.problems([make("orders", tiered), make("orders-retry-1", { topic: "other" })])
+      assert.deepStrictEqual(
+        (together.get(1) ?? []).map(({ path }) => path),
+        ["name"]
+      )
     })
   )
 

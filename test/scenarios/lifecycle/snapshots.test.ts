@@ -18,17 +18,17 @@ describe("snapshots", () => {
       yield* append("orders", 1, ["a", "b", "c"])
       const gate = yield* Deferred.make<void>()
       let calls = 0
-      const { connector } = yield* start(
-        Binding.make("orders", {
-          ...orders,
-          retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"] }),
-          circuitBreaker: { minimumNumberOfCalls: 5 },
-          handler: () => (++calls === 2 ? Deferred.await(gate) : Effect.void)
-        })
-      )
+      const binding = Binding.make("orders", {
+        ...orders,
+        retry: RetryPolicy.tiered({ tiers: ["1 minute", "5 minutes"] }),
+        circuitBreaker: { minimumNumberOfCalls: 5 },
+        handler: () => (++calls === 2 ? Deferred.await(gate) : Effect.void)
+      })
+      const { connector } = yield* start(binding)
       yield* advance("25 seconds")
       const snapshot = yield* connector.snapshot("default:orders")
       assert.deepInclude(snapshot, { name: "orders", cluster: "default", topic: "orders", groupId: "billing" })
+      assert.deepStrictEqual(snapshot.binding, binding)
       assert.deepInclude(snapshot, { state: "RUNNING", sinceMillis: 0, pausedBy: [], unpublished: undefined })
       assert.deepStrictEqual(
         snapshot.containers.map(({ name, tier, topic, state }) => `${name} ${tier} ${topic} ${state}`),

@@ -10,6 +10,7 @@ import * as BreakerSettings from "../breaker/settings.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
@@ -99,26 +100,17 @@ export const conflicts = (
 ): ReadonlyArray<ConfigurationIssue> => {
   const own = derivedTopics(definition)
   return Array.from(others).flatMap((other) => {
-    if (other.cluster !== definition.cluster) return []
+    const sameContainers = containersApart(definition, other)
+    if (other.cluster !== definition.cluster) return sameContainers
     if (other.groupId === definition.groupId && other.topic === definition.topic) {
       const apart = `another group: binding '${other.name}' reads '${other.topic}' in this one, so each record would reach only one of the two bindings`
       return [issue("groupId", definition.groupId, apart)]
     }
-    const sameNames =
-      definition.name === other.name
-        ? []
-        : containersOf(definition).filter((container) => containersOf(other).includes(container))
     const theirs = derivedTopics(other)
     const shared = own.filter((topic) => theirs.some(isSame(topic)))
     const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
-      ...sameNames.map((container) =>
-        issue(
-          "name",
-          definition.name,
-          `another name: container '${container}' of binding '${other.name}' is called like one of this`
-        )
-      ),
+      ...sameContainers,
       ...groupsApart(definition, other),
       ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
@@ -141,8 +133,28 @@ export const conflicts = (
 }
 
 /** The names of the containers of main topic and tiers. */
-export const containersOf = ({ name, tiers }: BindingDefinition<unknown>): ReadonlyArray<string> =>
-  Array.from({ length: tiers.count + 1 }, (_, tier) => DerivedNames.container(name, tier))
+export const containersOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  Array.from({ length: definition.tiers.count + 1 }, (_, tier) =>
+    DerivedNames.container(BindingKey.label(definition), tier)
+  )
+
+/** No two containers of a program share a name, on whatever clusters. */
+const containersApart = (definition: BindingDefinition<unknown>, other: BindingDefinition<unknown>) => {
+  const [label, otherLabel] = [BindingKey.label(definition), BindingKey.label(other)]
+  if (BindingKey.of(definition) === BindingKey.of(other)) return []
+  // Comparing all names of a thousand bindings would be slow.
+  if (!label.startsWith(otherLabel) && !otherLabel.startsWith(label)) return []
+  const names = containersOf(other)
+  return containersOf(definition)
+    .filter((container) => names.includes(container))
+    .map((container) =>
+      issue(
+        "name",
+        definition.name,
+        `another name: container '${container}' of binding '${other.name}' is called like one of this`
+      )
+    )
+}
 
 /** The groups that a binding derives from its own. */
 export const derivedGroups = ({ groupId, retry, tiers }: BindingDefinition<unknown>): ReadonlyArray<string> => [

@@ -49,24 +49,28 @@ const firstConflict = (
 /** The names of a binding. Two bindings can conflict only when they have one of these in common, or when one has a group that the other derives. Topics have '_' for '.', as in Kafka's metrics. */
 const namesOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
   const { cluster, groupId } = definition
-  return [
-    ...sharedNames(definition),
+  const onCluster = [
+    ...topicsOf(definition),
     `group ${groupId}`,
     ...Validation.derivedGroups(definition).map((name) => `derived group ${name}`)
   ].map((name) => `${cluster}:${name}`)
+  return [...onCluster, ...containersOf(definition)]
 }
 
-const sharedNames = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => [
-  ...[definition.topic, ...Validation.derivedTopics(definition)].map(
+const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  [definition.topic, ...Validation.derivedTopics(definition)].map(
     (name) => `topic ${String(name).replaceAll(".", "_")}`
-  ),
-  ...Validation.containersOf(definition).map((name) => `container ${name}`)
-]
+  )
+
+const containersOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  Validation.containersOf(definition).map((name) => `container ${name}`)
 
 /** The names of others that would be in conflict with this binding. Bindings of one group, of which there may be hundreds, are not among each other's. */
-const counterparts = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
-  [
-    ...sharedNames(definition),
+const counterparts = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
+  const onCluster = [
+    ...topicsOf(definition),
     `derived group ${definition.groupId}`,
     ...Validation.derivedGroups(definition).map((name) => `group ${name}`)
   ].map((name) => `${definition.cluster}:${name}`)
+  return [...onCluster, ...containersOf(definition)]
+}

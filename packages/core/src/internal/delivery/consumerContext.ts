@@ -4,6 +4,7 @@
 import type { Clock, Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
+import { DltPublish } from "../../EventBusError.ts"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { Failure } from "../../Failure.ts"
 import type { Interceptor } from "../../Interceptor.ts"
@@ -17,6 +18,7 @@ import type { Receiver } from "../record/decoding.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
 import type { ConcurrencyLimits } from "../slots/concurrencyLimits.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 
@@ -130,13 +132,33 @@ export const reportPublishFailed = (
   context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
-  topic: string,
+  { topic, isDeadLetter }: { readonly topic: string; readonly isDeadLetter: boolean },
   error: BrokerError,
   attempt: number
 ): void => {
   context.metrics.publishFailed(topic)
-  context.hub.emit({ ...ofPartition(context, partition), _tag: "PublishFailed", record, topic, error, attempt })
+  const deadLetter = isDeadLetter ? refusedDeadLetter(context, record, topic, error) : undefined
+  context.hub.emit({
+    ...ofPartition(context, partition),
+    _tag: "PublishFailed",
+    ...{ record, topic, error, attempt, deadLetter }
+  })
 }
+
+const refusedDeadLetter = (
+  { definition }: ConsumerContext<unknown>,
+  record: ConsumerRecord,
+  topic: string,
+  cause: BrokerError
+): DltPublish =>
+  new DltPublish({
+    binding: BindingKey.label(definition),
+    topic,
+    sourceTopic: record.topic,
+    sourcePartition: record.partition,
+    sourceOffset: record.offset,
+    cause
+  })
 
 /** An event of a partition that is not about one record. */
 type PartitionEvent = Extract<EventBusEvent, { readonly generation: number }>

@@ -107,7 +107,7 @@ const toNextTier = <R>(
     attempts: failed.attempts,
     failure: failed.failure,
     target: { topic, tier, attempt },
-    copy: copy(context, partition, { record, topic, headers, onStored: undefined })
+    copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
 }
 
@@ -143,7 +143,7 @@ export const deadLetter = <R>(
     ...failed,
     settlement: "DeadLettered",
     target: { topic, reason },
-    copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter })
+    copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter }, true)
   }
 }
 
@@ -187,14 +187,16 @@ const tierFailure = (
 const copy = <R>(
   context: ConsumerContext<R>,
   partition: Partition,
-  { record, topic, headers, onStored }: Omit<Copy, "partition" | "onRefused">
+  { record, topic, headers, onStored }: Omit<Copy, "partition" | "onRefused">,
+  isDeadLetter: boolean
 ): Copy => ({
   partition,
   record,
   topic,
   headers: owned(context, topic, context.tracing?.withTraceHeaders(record, headers) ?? headers),
   onStored,
-  onRefused: (error, attempt) => reportPublishFailed(context, partition, record, topic, error, attempt)
+  onRefused: (error, attempt) =>
+    reportPublishFailed(context, partition, record, { topic, isDeadLetter }, error, attempt)
 })
 
 /** With the mark of the group that the copy belongs to. */

@@ -12,6 +12,7 @@ import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
 import type { ClusterStatus } from "./lagPoller.ts"
 import type { Pausing } from "./pausing.ts"
 
@@ -38,6 +39,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       cluster: definition.cluster,
       topic: definition.topic,
       groupId: definition.groupId,
+      binding: { name: definition.name, definition },
       state,
       sinceMillis: parts.sinceMillis(),
       pausedBy: pausing.pausedBy(),
@@ -57,16 +59,16 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
 
 /** A tier is paused together with its binding, or alone. */
 const containersOf = (
-  { name, topic, tiers }: BindingDefinition<unknown>,
+  { topic, tiers, ...of }: BindingDefinition<unknown>,
   state: ContainerState,
   pausedTiers: ReadonlyArray<number>
 ): ReadonlyArray<ContainerSnapshot> => [
-  { name: DerivedNames.container(name), tier: 0, topic, state },
+  { name: DerivedNames.container(BindingKey.label(of)), tier: 0, topic, state },
   ...Array.from({ length: tiers.count }, (_, index): ContainerSnapshot => {
     const tier = index + 1
     const isPaused = state === "RUNNING" && pausedTiers.includes(tier)
     return {
-      name: DerivedNames.container(name, tier),
+      name: DerivedNames.container(BindingKey.label(of), tier),
       tier,
       topic: tiers.topicOf(tier).topic,
       state: isPaused ? "PAUSED" : state

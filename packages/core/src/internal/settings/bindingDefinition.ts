@@ -96,7 +96,8 @@ export const definePerRecord = <K, V, E, R, P, D>(
   options: Options<K, V, E, R> &
     FailureOptions<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
-  const key = keySerde(options)
+  const key = serdeOf(options.key)
+  const value = serdeOf(options.value)
   const handler = onceHandler(options)
   const listenerType = options.listenerType ?? Defaults.binding.listenerType
   return {
@@ -104,13 +105,13 @@ export const definePerRecord = <K, V, E, R, P, D>(
     ...protection(options),
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
-    serdes: { key, value: options.value },
+    serdes: { key, value },
     classify: classificationOf(options),
     idempotency: options.idempotency,
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
-        const delivery = decode(key, options.value, record, receiver, receivedMillis)
+        const delivery = decode(key, value, record, receiver, receivedMillis)
         return delivery instanceof Undecodable ? delivery : handler(delivery)
       }
     }
@@ -146,18 +147,19 @@ export const defineTransactional = <K, V, E, R, P, D>(
   name: string,
   options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): BindingDefinition<Exclude<R, CurrentTransaction> | P | D> => {
-  const key = keySerde(options)
+  const key = serdeOf(options.key)
+  const value = serdeOf(options.value)
   return {
     ...plainSettings(name, options, "SINGLE"),
     ...protection(options),
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
-    serdes: { key, value: options.value },
+    serdes: { key, value },
     classify: classificationOf(options),
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
-        const delivery = decode(key, options.value, record, receiver, receivedMillis)
+        const delivery = decode(key, value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
         const handled = Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
         return Effect.provideService(handled, CurrentTransaction, transaction)
@@ -170,13 +172,14 @@ export const definePerBatch = <K, V, E, R, P, D>(
   name: string,
   options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
 ): BindingDefinition<R | P | D> => {
-  const key = keySerde(options)
+  const key = serdeOf(options.key)
+  const value = serdeOf(options.value)
   return {
     ...plainSettings(name, options, "BATCH"),
     ...protection(options),
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
-    serdes: { key, value: options.value },
+    serdes: { key, value },
     classify: classificationOf(options),
     handler: {
       _tag: "PerBatch",
@@ -184,7 +187,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
         const undecodable = new Map<number, Undecodable>()
         const deliveries = new Map<number, Delivery<K, V>>()
         for (const [index, record] of records.entries()) {
-          const delivery = decode(key, options.value, record, receiver, receivedMillis)
+          const delivery = decode(key, value, record, receiver, receivedMillis)
           if (delivery instanceof Undecodable) undecodable.set(index, delivery)
           else deliveries.set(index, delivery)
         }
@@ -208,10 +211,10 @@ export const definePerBatch = <K, V, E, R, P, D>(
 const checked = <A, E, R>(returned: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.isEffect(returned) ? returned : Effect.die(new TypeError(`the handler returned no Effect: ${typeof returned}`))
 
-/** K comes from `key`; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
-function keySerde<K>(options: { readonly key?: Serde.Serde<K> }): Serde.Serde<K>
-function keySerde(options: { readonly key?: unknown }): unknown {
-  return options.key ?? Serde.bytes
+/** The type comes from the serde; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
+function serdeOf<A>(serde: Serde.Serde<A> | undefined): Serde.Serde<A>
+function serdeOf(serde: unknown): unknown {
+  return serde ?? Serde.bytes
 }
 
 /** The rules for errors: those of the binding, and the lists of its retry policy. */
