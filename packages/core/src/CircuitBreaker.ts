@@ -91,13 +91,23 @@ export interface CircuitBreaker {
   readonly tryAcquireUnsafe: (nowMillis: number) => Permit | undefined
   /** Gives a permit back without an outcome, such as of an interrupted call. */
   readonly releaseUnsafe: (permit: Permit) => void
-  /** Gives a permit back with the outcome of its call. `ignored` counts as nothing. Times are milliseconds. */
+  /**
+   * Gives a permit back with the outcome of its call. `ignored` counts as nothing. Times are milliseconds. `record` names the work that the call was for: while
+   * closed, the newest outcome of one work replaces a failure that the window has of it (ruling 72). Default: each call counts by itself.
+   */
   readonly recordUnsafe: (
     permit: Permit,
     outcome: "success" | "failure" | "ignored",
     durationMillis: number,
-    nowMillis: number
+    nowMillis: number,
+    record?: string
   ) => void
+  /** How many calls may begin now: infinite while closed or disabled, 0 while open. */
+  readonly freePermitsUnsafe: () => number
+  /** The caller has nothing more to try: a half-open breaker judges the outcomes that it has, unless a call runs or there is no outcome. Changes no other state. */
+  readonly judgeUnsafe: (nowMillis: number) => void
+  /** Whether the window has a failure that an outcome with the same `record` would replace. */
+  readonly remembersUnsafe: () => boolean
   /** The state now. */
   readonly stateUnsafe: () => State
   /** False once the breaker has opened since the permit was given. */

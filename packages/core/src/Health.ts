@@ -8,7 +8,7 @@
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
-import type { PauseReason } from "./Snapshot.ts"
+import type { OnlyCandidate, PauseReason } from "./Snapshot.ts"
 
 /** The status of all bindings together. */
 export type Status = "UP" | "DEGRADED" | "DOWN"
@@ -98,6 +98,8 @@ export type Reason =
         readonly state: CircuitBreaker.State
         /** When it looks at the dependency again, epoch milliseconds; undefined when somebody has to decide. */
         readonly nextProbeAtMillis: number | undefined
+        /** Set while the breaker stays open because of one record alone: no other is there to try. */
+        readonly onlyCandidate: OnlyCandidate | undefined
       })
   /** An operator, or a record that halted its partition, holds the binding. */
   | (OfBinding &
@@ -136,7 +138,7 @@ export const describe = (reason: Reason): string => {
     case "PartitionStalled":
       return `${nameOf(reason)}: ${placeOf(reason)} has not moved for ${reason.forMillis} ms, with ${reason.lag} records behind it`
     case "BreakerOpen":
-      return `${nameOf(reason)}: the circuit breaker is ${reason.state}, and records wait`
+      return `${nameOf(reason)}: the circuit breaker is ${reason.state}, and records wait${onlyOf(reason.onlyCandidate)}`
     case "Paused":
       return `${nameOf(reason)}: paused by ${reason.by.join(" and ")}`
     case "TierPaused":
@@ -149,5 +151,10 @@ export const describe = (reason: Reason): string => {
 }
 
 const nameOf = ({ cluster, binding }: OfBinding): string => `Binding '${binding}' on cluster '${cluster}'`
+
+const onlyOf = (only: OnlyCandidate | undefined): string =>
+  only === undefined
+    ? ""
+    : `; the only record to try, ${placeOf(only)} at offset ${only.offset}, has failed since ${new Date(only.sinceMillis).toISOString()}`
 
 const placeOf = ({ topic, partition }: TopicPartition): string => `${topic}-${partition}`

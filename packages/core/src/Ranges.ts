@@ -81,7 +81,8 @@ export const circuitBreaker = {
   minimumNumberOfCalls: calls,
   permittedNumberOfCallsInHalfOpenState: calls,
   openBackoff: { multiplier: factor, maxWaitDuration: wait(1) },
-  probeTimeout: wire(1)
+  probeTimeout: wire(1),
+  giveUpAfter: wait(1)
 } as const
 
 /** Settings of dead letters, which `DeadLetter` explains. */

@@ -55,6 +55,8 @@ export interface BindingSnapshot {
   readonly partitions: ReadonlyArray<PartitionSnapshot>
   /** Undefined for a binding without a circuit breaker. */
   readonly breaker: CircuitBreaker.Snapshot | undefined
+  /** The records that wait for the circuit breaker or make a trial call. Undefined for a binding without one. */
+  readonly trials: Trials | undefined
   /** Set while copies for a retry or dead letter topic cannot be published. */
   readonly unpublished: Unpublished | undefined
   /** Set while no broker of the cluster answers, as it was asked last. */
@@ -63,6 +65,22 @@ export interface BindingSnapshot {
   readonly unreadable: OngoingFailure | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
+}
+
+/** The records of a binding that wait for its circuit breaker. */
+export interface Trials {
+  /** How many records wait for the breaker or make a trial call: at most one for each partition or key lane. 0: a half-open breaker has nothing to try. */
+  readonly candidates: number
+  /** Set while the breaker does not close because one record fails and no other is there to try. */
+  readonly only: OnlyCandidate | undefined
+}
+
+/** The only record that a half-open circuit breaker could try. Its trials fail, and the record stays where it is (ruling 72). */
+export interface OnlyCandidate extends TopicPartition {
+  /** Its offset. */
+  readonly offset: bigint
+  /** When its first trial failed while no other record was there, epoch milliseconds. */
+  readonly sinceMillis: number
 }
 
 /** The main topic of a binding, or one of its retry tiers, under the name that it has in the seed's registry. */

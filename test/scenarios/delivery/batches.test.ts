@@ -505,26 +505,28 @@ describe("makeBatch (TST-06: batch adapter)", () => {
       })
   )
 
-  scenario("CB-08 ruling 28 a batch whose failure opened the breaker comes again as a whole", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, offsets(3))
-      const calls: Array<number> = []
-      yield* start(
-        Binding.makeBatch("orders", {
-          ...chunked,
-          retry: RetryPolicy.none,
-          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
-          onError: { Bad: Route.retry },
-          handleBatch: ({ deliveries }) =>
-            Effect.suspend(() => (calls.push(deliveries.length) === 1 ? Effect.fail(new Bad()) : Effect.void))
-        })
-      )
-      assert.deepStrictEqual(calls, [3])
-      yield* advance("10 seconds")
-      assert.deepStrictEqual(calls, [3, 3])
-    })
+  scenario(
+    "CB-08 rulings 28 and 72 a batch whose failure opened the breaker stays: its records make the trial calls one by one",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, offsets(3))
+        const calls: Array<number> = []
+        yield* start(
+          Binding.makeBatch("orders", {
+            ...chunked,
+            retry: RetryPolicy.none,
+            circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: "10 seconds" },
+            onError: { Bad: Route.retry },
+            handleBatch: ({ deliveries }) =>
+              Effect.suspend(() => (calls.push(deliveries.length) === 1 ? Effect.fail(new Bad()) : Effect.void))
+          })
+        )
+        assert.deepStrictEqual(calls, [3])
+        yield* advance("10 seconds")
+        assert.deepStrictEqual(calls, [3, 1, 1, 1])
+      })
   )
 
   scenario(

@@ -95,7 +95,7 @@ describe("a binding (TST-06: single adapter)", () => {
     Effect.gen(function* () {
       yield* withTopic(2)
       const { service, producers } = yield* noting
-      for (const partition of [0, 1]) yield* append("orders", partition, ["a", "b"])
+      for (const partition of [0, 1]) yield* append("orders", partition, ["a", "b", "c", "d"])
       const { connector, of } = yield* Effect.provideService(
         start(
           Binding.make("orders", {
@@ -110,24 +110,22 @@ describe("a binding (TST-06: single adapter)", () => {
         Broker.Broker,
         service
       )
+      // The deliveries of one record count as one: those of the tier are not new to the breaker.
+      yield* advance("1500 millis")
+      for (const partition of [0, 1]) yield* append("orders", partition, ["e"])
       yield* advance("10 seconds")
       const { breaker, partitions, consumers } = yield* connector.snapshot("orders")
       assert.strictEqual(producers.length, 1)
       assert.strictEqual(consumers.length, 2)
-      // Ten failures of two consumers, in the main topic and in the tier, opened the one breaker.
+      // Ten records that failed at two consumers, in the main topic and in the tier, opened the one breaker.
       assert.strictEqual(breaker?.state, "OPEN")
       assert.strictEqual(of("BreakerChanged").length, 1)
       const failed = of("AttemptFailed")
-      assert.strictEqual(failed.length, 10)
+      assert.strictEqual(failed.length, 18)
       assert.strictEqual(new Set(failed.map(({ topic }) => topic)).size, 2)
       const main = partitions.filter(({ tier }) => tier === 0)
-      assert.deepStrictEqual(
-        main.map(({ consumer, committed }) => ({ consumer, committed })).sort((a, b) => a.consumer - b.consumer),
-        [
-          { consumer: 0, committed: 2n },
-          { consumer: 1, committed: 2n }
-        ]
-      )
+      assert.deepStrictEqual(main.map(({ consumer }) => consumer).sort(), [0, 1])
+      assert.deepStrictEqual(main.map(({ committed }) => committed).sort(), [4n, 5n])
     })
   )
 

@@ -2,6 +2,7 @@
  * The circuit breakers of a run, as their processes report them: the state of each, and the deliveries that hold its permits while it is half open.
  */
 import type { CircuitBreaker } from "@eventbus/core"
+import type { FailedDelivery } from "./accounts.ts"
 import type { Entry } from "./History.ts"
 
 export interface Breaker {
@@ -12,6 +13,8 @@ export interface Breaker {
   readonly running: Set<number>
   /** Deliveries, by partition and offset, that hold a permit of the half-open state or used one up. */
   readonly trials: Set<string>
+  /** In how many half-open states the trial call of a record has failed. */
+  readonly failedTrials: Map<string, number>
 }
 
 type ConnectorEntry = Extract<Entry, { readonly _tag: "Connector" }>
@@ -28,7 +31,8 @@ export class Breakers {
       state: "CLOSED",
       notClosedUntilMillis: -1,
       running: new Set(),
-      trials: new Set()
+      trials: new Set(),
+      failedTrials: new Map()
     }
     this.all.set(key, fresh)
     return fresh
@@ -39,6 +43,16 @@ export class Breakers {
     if (breaker.state !== "HALF_OPEN") return
     breaker.running.add(call)
     breaker.trials.add(trialOf(partition, offsets[0]))
+  }
+
+  /** Why the breaker holds the record of a failed delivery. */
+  holding(process: string, event: ConnectorEntry["event"]): FailedDelivery["breaker"] {
+    const { state, failedTrials } = this.of(process, event.binding)
+    if (state === "OPEN") return "came while the breaker was open"
+    if (event._tag !== "AttemptFailed" || state !== "HALF_OPEN" || saysNothing(event)) return undefined
+    const trial = trialOf(`${event.topic}/${event.partition}`, event.record.offset)
+    failedTrials.set(trial, (failedTrials.get(trial) ?? 0) + 1)
+    return "was the one of a trial call"
   }
 
   /** An interrupted call returns its permit. A failed call keeps it for the next attempt. */
@@ -77,10 +91,14 @@ export class Breakers {
     }
     if (!("record" in event) || breaker.state !== "HALF_OPEN") return
     const isOver = event._tag === "Settled" && (event.settlement === "Abandoned" || event.settlement === "Skipped")
-    const isPermanent = event._tag === "AttemptFailed" && permanentTags.has(event.failure.tag ?? "")
+    const isPermanent = event._tag === "AttemptFailed" && saysNothing(event)
     if (isOver || isPermanent) breaker.trials.delete(trialOf(`${event.topic}/${event.partition}`, event.record.offset))
   }
 }
+
+/** A record that cannot be read was not passed to the handler. */
+const saysNothing = ({ attempt, failure }: Extract<ConnectorEntry["event"], { readonly _tag: "AttemptFailed" }>) =>
+  attempt === 0 || permanentTags.has(failure.tag ?? "")
 
 /** Errors that say nothing about the dependency (ruling 29). */
 const permanentTags: ReadonlySet<string> = new Set(["Unwanted", "Harmless", "Alarm"])

@@ -37,7 +37,7 @@ export interface FailedDelivery {
   /** The processing budget left no time for another attempt. */
   readonly budgetReached: boolean
   /** Why the circuit breaker holds the record. */
-  breaker: "came while the breaker was open" | "opened the breaker" | undefined
+  breaker: "came while the breaker was open" | "opened the breaker" | "was the one of a trial call" | undefined
 }
 
 type Failure = Extract<EventBusEvent.EventBusEvent, { readonly _tag: "AttemptFailed" }>["failure"]

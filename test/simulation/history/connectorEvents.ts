@@ -15,7 +15,7 @@ export const applyConnectorEvent = (ledger: Ledger, entry: ConnectorEntry): void
   // A failed delivery reports to the breaker at once, and the breaker opens at once.
   const failed = ledger.lastFailedDelivery
   if (event._tag === "BreakerChanged" && event.to === "OPEN" && failed !== undefined && failed.fiber === fiber) {
-    failed.breaker = "opened the breaker"
+    failed.breaker ??= "opened the breaker"
   }
   ledger.lastFailedDelivery = undefined
   if (event._tag === "SessionClosed") {
@@ -71,8 +71,7 @@ const applyToAssignment = (
       const { budgetReached } = assignment
       assignment.budgetReached = false
       if (event.retryInMillis !== undefined) return
-      const { state } = ledger.breakers.of(process, event.binding)
-      const breaker = state === "OPEN" ? "came while the breaker was open" : undefined
+      const breaker = ledger.breakers.holding(process, event)
       const failed: FailedDelivery = { attempts, failure, atMillis, fiber, budgetReached, breaker }
       ledger.lastFailedDelivery = failed
       assignment.failedDeliveries.set(event.record.offset, failed)

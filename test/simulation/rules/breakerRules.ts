@@ -1,5 +1,5 @@
 /**
- * Rules about circuit breakers (rulings 17, 27, 28 and 35).
+ * Rules about circuit breakers (rulings 17, 27, 28, 35 and 72).
  */
 import { trialOf } from "../history/Breakers.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
@@ -47,8 +47,24 @@ const shown: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
 const holds: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
   const source = ledger.sources.of(process, copy)
   const given = source?.assignment.failedDeliveries.get(source.record.offset)
-  if (given?.breaker === undefined) return undefined
+  if (given?.breaker === undefined || given.breaker === "was the one of a trial call") return undefined
   return `${source?.record.partition}: the copy of ${source?.record.offset} (${copy.id}) is published, and its failure ${given.breaker}`
+})
+
+/**
+ * Ruling 72: a failed trial call uses nothing up: no copy of its record is published, unless its trials failed in as many half-open states as a record has attempts.
+ * So an outage copies no record that was first handed over after the breaker opened.
+ */
+const trials: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
+  const source = ledger.sources.of(process, copy)
+  if (source === undefined) return undefined
+  const { record, assignment } = source
+  if (assignment.failedDeliveries.get(record.offset)?.breaker !== "was the one of a trial call") return undefined
+  const { failedTrials } = ledger.breakers.of(process, record.binding)
+  const failed = failedTrials.get(trialOf(record.partition, record.offset)) ?? 0
+  return failed >= ledger.planOf(record.binding).maxAttempts
+    ? undefined
+    : `${record.partition}: the copy of ${record.offset} (${copy.id}) is published after ${failed} failed trial calls`
 })
 
 /** Ruling 35: a drain waits for handlers and for copies in flight, and for nothing else. */
@@ -71,5 +87,6 @@ export const breakerRules: ReadonlyArray<Rule> = [
   { name: "breaker-permits", check: permits },
   { name: "breaker-shown", check: shown },
   { name: "breaker-holds", check: holds },
+  { name: "breaker-trials", check: trials },
   { name: "drains", check: drains }
 ]

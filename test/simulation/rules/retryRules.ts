@@ -41,7 +41,7 @@ const tierSlots: Rule["check"] = on("Called", ({ process, binding, partition, of
     : `${process} runs ${running.length + 1} handlers of ${topic}, and ${bound} are allowed: ${partition} at ${offsets[0]}`
 })
 
-/** Rulings 12 and 18: the number of attempts is the configured one, unless the processing budget is used up. */
+/** Rulings 12, 18 and 72: the number of attempts is the configured one, unless the processing budget is used up. The trial call of a half-open breaker is one. */
 const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   if (event._tag !== "AttemptFailed") return undefined
   const { attempt, failure, retryInMillis } = event
@@ -57,7 +57,8 @@ const attempts: Rule["check"] = on("Connector", ({ process, event }, ledger) => 
     return attempt === 0 ? undefined : `${at} cannot be read, and was tried`
   const assignment = ledger.assignments.current(process, event.consumer, `${event.topic}/${event.partition}`)
   const isCutShort = assignment?.budgetReached === true || failure.tag === "ProcessingBudgetExceeded"
-  if (!isTriedInPlace(event) || isCutShort || attempt === plan.maxAttempts) return undefined
+  const isTrial = ledger.breakers.of(process, event.binding).state === "HALF_OPEN"
+  if (!isTriedInPlace(event) || isCutShort || isTrial || attempt === plan.maxAttempts) return undefined
   return `${at} is given up after attempt ${attempt} of ${plan.maxAttempts} (${failure.className})`
 })
 

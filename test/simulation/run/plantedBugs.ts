@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { Scenario } from "../scenario/Scenario.ts"
 import type { Defect } from "./Machine.ts"
-import { chunks, opened, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
+import { changed, chunks, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
 
 export interface PlantedBug extends Defect {
   readonly title: string
@@ -239,7 +239,18 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     // In other listeners the next call mostly comes before the copy, which another rule sees.
     needs: some(({ breaker, listener }) => breaker !== undefined && listener === "batch"),
     rewriteEvent: (event) =>
-      event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, opened(event)] : [event]
+      event._tag === "AttemptFailed" && event.retryInMillis === undefined ? [event, changed(event, "OPEN")] : [event]
+  },
+  {
+    title: "publishes the record of a failed trial call",
+    seenBy: ["breaker-trials"],
+    needs: some(
+      ({ breaker, listener, maxAttempts }) => breaker !== undefined && listener === "batch" && maxAttempts > 1
+    ),
+    rewriteEvent: (event) =>
+      event._tag === "AttemptFailed" && event.retryInMillis === undefined
+        ? [changed(event, "HALF_OPEN"), event, changed(event, "CLOSED")]
+        : [event]
   },
   {
     title: "waits for nothing until its drain times out",

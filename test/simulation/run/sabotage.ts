@@ -1,7 +1,7 @@
 /**
  * Parts of planted bugs: changes to events, bindings, plans and copies.
  */
-import type { Binding, Broker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
+import type { Binding, Broker, CircuitBreaker, ConsumerRecord, EventBusEvent } from "@eventbus/core"
 import { Effect } from "effect"
 import type { BindingPlan, BreakerPlan, Scenario } from "../scenario/Scenario.ts"
 
@@ -47,11 +47,14 @@ export const withBreaker =
     breaker: plan.breaker === undefined ? undefined : change(plan.breaker)
   })
 
-export const opened = ({ cluster, binding }: EventBusEvent.EventBusEvent): EventBusEvent.EventBusEvent => ({
+export const changed = (
+  { cluster, binding }: EventBusEvent.EventBusEvent,
+  to: CircuitBreaker.State
+): EventBusEvent.EventBusEvent => ({
   _tag: "BreakerChanged",
-  ...{ cluster, binding, from: "CLOSED", to: "OPEN" },
+  ...{ cluster, binding, from: "CLOSED", to },
   snapshot: {
-    ...{ state: "OPEN", generation: 1, calls: 1, failures: 1, slowCalls: 0, failureRate: 100, slowCallRate: 0 },
+    ...{ state: to, generation: 1, calls: 1, failures: 1, slowCalls: 0, failureRate: 100, slowCallRate: 0 },
     ...{ sinceMillis: 0, nextProbeAtMillis: undefined }
   }
 })

@@ -27,6 +27,7 @@ const step: fc.Arbitrary<({ readonly _tag: "Call" } & Call) | { readonly _tag: T
   },
   { weight: 6, arbitrary: fc.constant({ _tag: "Acquired" as const }) },
   { weight: 2, arbitrary: fc.constant({ _tag: "Released" as const }) },
+  { weight: 3, arbitrary: fc.constant({ _tag: "TrialsOver" as const }) },
   { weight: 4, arbitrary: fc.record({ _tag: fc.constantFrom("WaitOver" as const, "ProbeFailed" as const) }) },
   {
     weight: 1,
@@ -61,11 +62,13 @@ const model = () => {
     } else if (state === "HALF_OPEN" && out > 0) {
       out--
       seen = [...seen, call]
-      if (seen.length < 2) return
-      const failed = bad()
-      if (failed) reopenings++
-      go(failed ? "OPEN" : "CLOSED")
+      if (seen.length === 2) judge()
     }
+  }
+  const judge = () => {
+    const failed = bad()
+    if (failed) reopenings++
+    go(failed ? "OPEN" : "CLOSED")
   }
   return {
     outcome,
@@ -80,6 +83,7 @@ const model = () => {
       else if (tag === "Close") go("CLOSED")
       else if (tag === "Acquired" && state === "HALF_OPEN" && out + seen.length < 2) out++
       else if (tag === "Released" && state === "HALF_OPEN") out = Math.max(0, out - 1)
+      else if (tag === "TrialsOver" && state === "HALF_OPEN" && out === 0 && seen.length > 0) judge()
       else if (tag === "WaitOver" && state === "OPEN") go("HALF_OPEN")
       else if (tag === "ProbeFailed" && state === "OPEN") {
         reopenings++
@@ -104,14 +108,14 @@ const subject = () => {
       apply({ ...call, _tag: "Outcome", window: window.counts(now) }, now)
     },
     event: (tag: Tag, now: number) => {
-      if (tag === "Acquired" && !BreakerState.permits(settings, state)) return
+      if (tag === "Acquired" && BreakerState.freePermits(settings, state) <= 0) return
       apply({ _tag: tag }, now)
     },
     generation: () => state.generation,
     look: (sinceMillis: number) => ({
       state: state._tag,
       wait: state._tag === "OPEN" ? state.untilMillis - sinceMillis : undefined,
-      mayCall: BreakerState.permits(settings, state)
+      mayCall: BreakerState.freePermits(settings, state) > 0
     })
   }
 }

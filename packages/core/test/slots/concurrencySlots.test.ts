@@ -15,6 +15,7 @@ const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => voi
     ending: false,
     open: true,
     mayWait: true,
+    current: undefined,
     runnable: Effect.void,
     onStop: () => {
       meanwhile(gate)
@@ -23,6 +24,9 @@ const gateOf = (meanwhile: (gate: { stopping: boolean; ending: boolean }) => voi
   }
   return gate
 }
+
+/** No test here half-opens a breaker. */
+const trialOptions = { maxAttempts: 3, giveUpAfterMillis: Infinity, onGathered: () => {}, nowMillis: () => 0 }
 
 const settle = Effect.repeat(Effect.yieldNow, { times: 20 })
 
@@ -77,7 +81,7 @@ describe("a fiber that begins to wait checks its condition again", () => {
     it.effect(name, () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
-        const limits = { slots: [], breaker: BreakerPermits.make(breaker), clock: yield* Clock.Clock }
+        const limits = { slots: [], breaker: BreakerPermits.make(breaker, trialOptions), clock: yield* Clock.Clock }
         yield* breaker.forceOpen
         const gate = gateOf((own) => {
           if (meanwhile === "reset") Effect.runSync(breaker.reset)
@@ -95,7 +99,7 @@ describe("a fiber that begins to wait checks its condition again", () => {
     () =>
       Effect.gen(function* () {
         const breaker = yield* CircuitBreaker.make()
-        const limits = { slots: [], breaker: BreakerPermits.make(breaker), clock: yield* Clock.Clock }
+        const limits = { slots: [], breaker: BreakerPermits.make(breaker, trialOptions), clock: yield* Clock.Clock }
         const delivery = new DeliveryContext(limits, 0)
         const fails = delivery.admit(gateOf(), () => Effect.fail("down"))
         expect(yield* Effect.flip(fails)).toBe("down")
@@ -294,7 +298,7 @@ describe("a slot lease that is kept from handler to handler", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const breaker = yield* CircuitBreaker.make()
-      const all = { slots: [ConcurrencySlots.make(1)], breaker: BreakerPermits.make(breaker), clock }
+      const all = { slots: [ConcurrencySlots.make(1)], breaker: BreakerPermits.make(breaker, trialOptions), clock }
       const calls: Array<string> = []
       const called = (name: string) => () => Effect.sync(() => calls.push(name))
       yield* breaker.forceOpen

@@ -21,7 +21,7 @@ type Party = typeof party extends fc.Arbitrary<infer A> ? A : never
 const makeGate = () => {
   const listeners = new Set<() => void>()
   return {
-    ...{ stopping: false, ending: false, open: true, mayWait: true, runnable: Effect.void },
+    ...{ stopping: false, ending: false, open: true, mayWait: true, current: undefined, runnable: Effect.void },
     onStop(listener: () => void) {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -130,8 +130,15 @@ const breakerOf = <R>(
   { circuitBreaker }: BindingSettings,
   probe: CircuitBreaker.Options<R>["probe"]
 ): Pick<BindingOptions.FailureOptions<R, R>, "circuitBreaker"> => {
-  const { enabled, slowCallDurationMs, waitDurationInOpenStateMs, openBackoff, probeTimeoutMs, ...plain } =
-    circuitBreaker
+  const {
+    enabled,
+    slowCallDurationMs,
+    waitDurationInOpenStateMs,
+    openBackoff,
+    probeTimeoutMs,
+    giveUpAfterMs,
+    ...plain
+  } = circuitBreaker
   if (!enabled) return {}
   return {
     circuitBreaker: {
@@ -142,6 +149,7 @@ const breakerOf = <R>(
       ...(openBackoff === undefined
         ? {}
         : { openBackoff: { multiplier: openBackoff.multiplier, maxWaitDuration: openBackoff.maxWaitDurationMs } }),
+      ...(giveUpAfterMs === undefined ? {} : { giveUpAfter: giveUpAfterMs }),
       ...(probe === undefined ? {} : { probe })
     }
   }

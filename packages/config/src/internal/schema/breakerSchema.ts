@@ -50,5 +50,11 @@ export const CircuitBreaker = section("Stops handling while a dependency is down
   ),
   probeTimeoutMs: duration("How long the handler's probe may take.", breakerRange.probeTimeout).pipe(
     withDefault(breaker.probeTimeoutMillis)
+  ),
+  giveUpAfterMs: Schema.optionalKey(
+    duration(
+      "How long the only record that a half-open breaker can try may fail before it takes its route. Default: for ever.",
+      breakerRange.giveUpAfter
+    )
   )
 })

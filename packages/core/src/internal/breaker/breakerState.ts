@@ -30,6 +30,8 @@ export type BreakerEvent =
   | { readonly _tag: "Outcome"; readonly failed: boolean; readonly slow: boolean; readonly window: Counts }
   /** A call took a permit, or gave it back without an outcome. */
   | { readonly _tag: "Acquired" | "Released" }
+  /** No call is left to try: a half-open breaker judges the outcomes that it has. */
+  | { readonly _tag: "TrialsOver" }
   /** The wait of the open state is over. With a probe: the probe succeeded, or it failed. */
   | { readonly _tag: "WaitOver" | "ProbeFailed" }
   | { readonly _tag: "ForceOpen" | "Disable" | "Close" }
@@ -71,6 +73,10 @@ export const transition = (
       return state._tag === "HALF_OPEN"
         ? { ...state, permitsIssued: Math.max(state.outcomes.calls, state.permitsIssued - 1) }
         : state
+    case "TrialsOver":
+      return state._tag === "HALF_OPEN" && state.outcomes.calls > 0 && state.permitsIssued === state.outcomes.calls
+        ? verdict(settings, state, state.outcomes, nowMillis)
+        : state
     case "WaitOver":
       return state._tag === "OPEN"
         ? { _tag: "HALF_OPEN", ...next, reopenings: state.reopenings, permitsIssued: 0, outcomes: noCalls }
@@ -86,11 +92,11 @@ export const transition = (
   }
 }
 
-/** Whether a call may begin. */
-export const permits = (settings: BreakerSettings, state: BreakerState): boolean =>
-  state._tag === "CLOSED" ||
-  state._tag === "DISABLED" ||
-  (state._tag === "HALF_OPEN" && state.permitsIssued < settings.permittedNumberOfCallsInHalfOpenState)
+/** How many calls may begin now. */
+export const freePermits = (settings: BreakerSettings, state: BreakerState): number => {
+  if (state._tag === "HALF_OPEN") return settings.permittedNumberOfCallsInHalfOpenState - state.permitsIssued
+  return state._tag === "CLOSED" || state._tag === "DISABLED" ? Number.POSITIVE_INFINITY : 0
+}
 
 /** Whether these calls open a closed breaker: there are enough of them, and too many of them failed or were slow. The last outcome does not matter. */
 export const opens = (settings: BreakerSettings, counts: Counts): boolean =>
@@ -119,10 +125,19 @@ const afterOutcome = (
   if (state._tag !== "HALF_OPEN" || state.outcomes.calls >= state.permitsIssued) return state
   const outcomes = withOutcome(state.outcomes, event)
   if (outcomes.calls < settings.permittedNumberOfCallsInHalfOpenState) return { ...state, outcomes }
-  return isTooHigh(settings, outcomes)
+  return verdict(settings, state, outcomes, nowMillis)
+}
+
+/** The end of a half-open state. */
+const verdict = (
+  settings: BreakerSettings,
+  state: Extract<BreakerState, { readonly _tag: "HALF_OPEN" }>,
+  outcomes: Counts,
+  nowMillis: number
+): BreakerState =>
+  isTooHigh(settings, outcomes)
     ? open(settings, state, state.reopenings + 1, nowMillis)
     : { _tag: "CLOSED", generation: state.generation + 1, sinceMillis: nowMillis }
-}
 
 const open = (settings: BreakerSettings, state: BreakerState, reopenings: number, nowMillis: number): BreakerState => ({
   _tag: "OPEN",

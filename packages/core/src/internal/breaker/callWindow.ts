@@ -1,5 +1,7 @@
 /**
  * The sliding window over the last calls of a circuit breaker. It keeps running sums, so adding a call takes constant time.
+ *
+ * A call may say which record it was for. Only failures are remembered by their record: a call that succeeds is the last one of its record.
  */
 
 export interface Counts {
@@ -9,7 +11,10 @@ export interface Counts {
 }
 
 export interface CallWindow {
-  readonly add: (failed: boolean, slow: boolean, nowMillis: number) => void
+  /** A failure of the same record that is in the window is replaced: the calls of one record count as one, the newest. */
+  readonly add: (failed: boolean, slow: boolean, nowMillis: number, record?: string) => void
+  /** Whether a failure is remembered by its record. */
+  readonly remembers: () => boolean
   /** Answers the window's own mutable sums: read them before the next call of a method. */
   readonly counts: (nowMillis: number) => Counts
   readonly clear: () => void
@@ -22,26 +27,59 @@ const slowBit = 2
 export const ofCalls = (size: number): CallWindow => {
   const ring = new Uint8Array(size)
   const sums = { calls: 0, failures: 0, slow: 0 }
+  /** The slots of failures by record, and back. */
+  const slots = new Map<string, number>()
+  const records = new Map<number, string>()
   let next = 0
+
+  const remove = (slot: number) => {
+    const bits = ring[slot]!
+    sums.failures -= bits & failedBit
+    sums.slow -= (bits & slowBit) >> 1
+    const record = records.size === 0 ? undefined : records.get(slot)
+    if (record === undefined) return
+    records.delete(slot)
+    slots.delete(record)
+  }
+  const put = (slot: number, failed: boolean, slow: boolean, record: string | undefined) => {
+    ring[slot] = (failed ? failedBit : 0) | (slow ? slowBit : 0)
+    if (failed) sums.failures++
+    if (slow) sums.slow++
+    if (!failed || record === undefined) return
+    slots.set(record, slot)
+    records.set(slot, record)
+  }
   return {
-    add: (failed, slow) => {
-      if (sums.calls === size) {
-        const evicted = ring[next]!
-        sums.failures -= evicted & failedBit
-        sums.slow -= (evicted & slowBit) >> 1
-      } else sums.calls++
-      ring[next] = (failed ? failedBit : 0) | (slow ? slowBit : 0)
+    add: (failed, slow, _nowMillis, record) => {
+      const known = record === undefined ? undefined : slots.get(record)
+      if (known !== undefined) {
+        remove(known)
+        return put(known, failed, slow, record)
+      }
+      if (sums.calls === size) remove(next)
+      else sums.calls++
+      put(next, failed, slow, record)
       next = next + 1 === size ? 0 : next + 1
-      if (failed) sums.failures++
-      if (slow) sums.slow++
     },
+    remembers: () => slots.size > 0,
     counts: () => sums,
     clear: () => {
       next = 0
       sums.calls = sums.failures = sums.slow = 0
+      slots.clear()
+      records.clear()
     }
   }
 }
+
+/** A failure of a record in a window of seconds. */
+interface Remembered {
+  readonly second: number
+  readonly slow: boolean
+}
+
+/** So many failures are remembered by their record at most, those that came last. */
+const mostRemembered = 10_000
 
 /** A window over the last `seconds` seconds, the current one included, counted by second. A clock that is set back empties it. */
 export const ofSeconds = (seconds: number): CallWindow => {
@@ -49,6 +87,7 @@ export const ofSeconds = (seconds: number): CallWindow => {
   const failures = new Uint32Array(seconds)
   const slowCalls = new Uint32Array(seconds)
   const sums = { calls: 0, failures: 0, slow: 0 }
+  const remembered = new Map<string, Remembered>()
   let current = Number.NEGATIVE_INFINITY
 
   const empty = (bucket: number) => {
@@ -60,6 +99,7 @@ export const ofSeconds = (seconds: number): CallWindow => {
   const clear = () => {
     for (const buckets of [calls, failures, slowCalls]) buckets.fill(0)
     sums.calls = sums.failures = sums.slow = 0
+    remembered.clear()
   }
   const moveTo = (nowMillis: number) => {
     const second = Math.max(0, Math.floor(nowMillis / 1_000))
@@ -68,21 +108,41 @@ export const ofSeconds = (seconds: number): CallWindow => {
     else for (let passed = current + 1; passed <= second; passed++) empty(passed % seconds)
     current = second
   }
+  const count = (second: number, failed: boolean, slow: boolean, by: 1 | -1) => {
+    const bucket = second % seconds
+    calls[bucket]! += by
+    sums.calls += by
+    if (failed) {
+      failures[bucket]! += by
+      sums.failures += by
+    }
+    if (slow) {
+      slowCalls[bucket]! += by
+      sums.slow += by
+    }
+  }
+  const forget = (record: string) => {
+    const before = remembered.get(record)
+    if (before === undefined) return
+    remembered.delete(record)
+    if (current - before.second < seconds) count(before.second, true, before.slow, -1)
+  }
+  const remember = (record: string, slow: boolean) => {
+    remembered.set(record, { second: current, slow })
+    if (remembered.size <= mostRemembered) return
+    for (const oldest of remembered.keys()) {
+      remembered.delete(oldest)
+      return
+    }
+  }
   return {
-    add: (failed, slow, nowMillis) => {
+    add: (failed, slow, nowMillis, record) => {
       moveTo(nowMillis)
-      const bucket = current % seconds
-      calls[bucket]!++
-      sums.calls++
-      if (failed) {
-        failures[bucket]!++
-        sums.failures++
-      }
-      if (slow) {
-        slowCalls[bucket]!++
-        sums.slow++
-      }
+      if (record !== undefined) forget(record)
+      count(current, failed, slow, 1)
+      if (failed && record !== undefined) remember(record, slow)
     },
+    remembers: () => remembered.size > 0,
     counts: (nowMillis) => {
       moveTo(nowMillis)
       return sums

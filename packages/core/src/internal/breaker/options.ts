@@ -21,7 +21,10 @@ export interface Options<out R = never> {
   readonly slowCallDuration?: Duration.Input
   /** How long it stays open before it finds out. 1 ms or more, 2^53 - 1 ms at most. Default 1 minute. */
   readonly waitDurationInOpenState?: Duration.Input
-  /** Calls that find out: a hard cap, over everything that shares the breaker. The verdict falls with the last outcome. 1 to 1 000 000. Default 5. */
+  /**
+   * Calls that find out: a hard cap, over everything that shares the breaker. The verdict falls with the last outcome; in a binding also when each record that could be
+   * tried was tried once. 1 to 1 000 000. Default 5.
+   */
   readonly permittedNumberOfCallsInHalfOpenState?: number
   /** Only for bindings. Default true: the binding shows PAUSED while it is open. With false, refused records wait in place without that. */
   readonly automaticPauseOnOpen?: boolean
@@ -39,4 +42,9 @@ export interface Options<out R = never> {
   readonly probe?: Effect.Effect<unknown, unknown, R>
   /** 1 ms or more. Default 10 seconds. */
   readonly probeTimeout?: Duration.Input
+  /**
+   * Only for bindings. How long the only record that a half-open breaker can try may fail before it takes its route, to a retry tier or to the dead letter topic. 1 ms or
+   * more. Default: never. As long as other records are there to try, it decides nothing (ruling 72).
+   */
+  readonly giveUpAfter?: Duration.Input
 }

@@ -12,8 +12,12 @@ export interface Permits {
     permit: number,
     outcome: "success" | "failure" | "ignored",
     durationMillis: number,
-    nowMillis: number
+    nowMillis: number,
+    record?: string
   ) => void
+  readonly freePermitsUnsafe: () => number
+  readonly judgeUnsafe: (nowMillis: number) => void
+  readonly remembersUnsafe: () => boolean
 }
 
 export const make = (
@@ -29,21 +33,24 @@ export const make = (
   }
   return {
     releaseUnsafe,
+    freePermitsUnsafe: () => BreakerState.freePermits(settings, current()),
+    judgeUnsafe: (nowMillis) => apply({ _tag: "TrialsOver" }, nowMillis),
+    remembersUnsafe: window.remembers,
     tryAcquireUnsafe: (nowMillis) => {
       const state = current()
       if (state._tag === "CLOSED") return state.generation
-      if (!BreakerState.permits(settings, state)) return undefined
+      if (BreakerState.freePermits(settings, state) <= 0) return undefined
       apply({ _tag: "Acquired" }, nowMillis)
       return current().generation
     },
-    recordUnsafe: (permit, outcome, durationMillis, nowMillis) => {
+    recordUnsafe: (permit, outcome, durationMillis, nowMillis, record) => {
       const state = current()
       if (permit !== state.generation || state._tag === "DISABLED") return
       if (outcome === "ignored") return releaseUnsafe(permit)
       const failed = outcome === "failure"
       const slow = durationMillis > slowMillis
       if (state._tag === "CLOSED") {
-        window.add(failed, slow, nowMillis)
+        window.add(failed, slow, nowMillis, record)
         // Nothing is allocated for a call that changes nothing.
         if (!BreakerState.opens(settings, window.counts(nowMillis))) return
       }

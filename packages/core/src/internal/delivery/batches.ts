@@ -20,6 +20,7 @@ import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
 import { deliver, deliverUnreadable } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
+import { originKey } from "./routing.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
@@ -95,11 +96,18 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
     yield* delivery.waitOutPause(partition)
     if (partition.stopping) return false
     const beforeMillis = delivery.spentMillis()
+    if (countsAgain(batch, delivery)) delivery.countFor(originIn(batch, pending, 0))
     const exit = yield* partition.guard(call(batch, pending, delivery), delivery)
     reportCall(context, delivery, beforeMillis)
+    if (delivery.isTrial) {
+      if (Exit.isSuccess(exit)) finish(batch, pending[0]!, handled(1))
+      else if (!(yield* deliver(alone(batch, pending[0]!, delivery), ofOne(exit.cause)))) return false
+      pending = pending.slice(1)
+      delivery.begin(clock.currentTimeMillisUnsafe())
+      continue
+    }
     if (Exit.isSuccess(exit)) {
-      delivery.succeedForEach(pending.length)
-      for (const index of pending) finish(batch, index, handled(1))
+      succeedForEach(batch, pending, delivery)
       return true
     }
     const verdict = BatchVerdict.of(exit.cause, pending)
@@ -118,6 +126,7 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
       const next = inPlace ? yield* nextDelay(clock.currentTimeMillisUnsafe()) : undefined
       delay = InPlaceRetries.withinBudget(context, partition, delivery, next)
       if (delay === undefined) {
+        if (delivery.counts) delivery.countFor(originIn(batch, pending, 0))
         if (!delivery.close(permanent ? "ignored" : "failure")) return yield* oneByOne(batch, pending)
         delivery.begin(clock.currentTimeMillisUnsafe())
         continue
@@ -138,24 +147,50 @@ const follow = Effect.fnUntraced(function* <R>(
   delivery: DeliveryContext
 ) {
   const spentMillis = delivery.spentMillis()
-  delivery.succeedForEach(done.length)
-  for (const index of done) finish(batch, index, handled(1))
+  succeedForEach(batch, done, delivery)
   for (const [index, error] of failed) {
     // A record is not charged with the time of those before it, nor with a pause of the binding.
-    if (!(yield* deliver(alone(batch, index, spentMillis), Cause.fail(error)))) return false
+    if (!(yield* deliver(alone(batch, index, begin(batch, spentMillis)), Cause.fail(error)))) return false
   }
   return true
 })
 
 /** Hands records over as batches of one. False when the partition stops first. */
 const oneByOne = Effect.fnUntraced(function* <R>(batch: Batch<R>, indices: ReadonlyArray<number>) {
-  for (const index of indices) if (!(yield* deliver(alone(batch, index)))) return false
+  for (const index of indices) if (!(yield* deliver(alone(batch, index), undefined, true))) return false
   return true
 })
 
-/** One call of the handler. */
-const call = <R>({ partition, open }: Batch<R>, indices: ReadonlyArray<number>, delivery: DeliveryContext) =>
-  delivery.admit(partition, () => Effect.suspend(() => open.run(indices)))
+/** One call of the handler: for all of the records, or, as the trial call of a half-open breaker, for the first one alone (ruling 72). */
+const call = <R>({ partition, records, open }: Batch<R>, indices: ReadonlyArray<number>, delivery: DeliveryContext) =>
+  Effect.suspend(() => {
+    partition.current = records[indices[0]!]
+    return delivery.admit(partition, () =>
+      Effect.suspend(() => open.run(delivery.isTrial ? indices.slice(0, 1) : indices))
+    )
+  })
+
+/** A verdict about a batch of one is the failure of its record, and is routed as such. */
+const ofOne = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
+  const failed = BatchVerdict.of(cause, [0])?.failed[0]
+  return failed === undefined ? cause : Cause.fail(failed[1])
+}
+
+/** Finishes records that one call has handled. */
+const succeedForEach = <R>(batch: Batch<R>, indices: ReadonlyArray<number>, delivery: DeliveryContext): void => {
+  delivery.succeedForEach(
+    indices.length,
+    countsAgain(batch, delivery) ? (at) => originIn(batch, indices, at) : undefined
+  )
+  for (const index of indices) finish(batch, index, handled(1))
+}
+
+/** Whether the breaker may have a failure of a record of this batch, whose outcome takes its place (ruling 72). */
+const countsAgain = <R>({ partition }: Batch<R>, delivery: DeliveryContext): boolean =>
+  partition.tier !== undefined && delivery.remembersFailures
+
+const originIn = <R>({ context, partition, records }: Batch<R>, indices: ReadonlyArray<number>, at: number): string =>
+  originKey(context, partition, records[indices[at]!]!)
 
 const begin = <R>({ context }: Batch<R>, spentMillis = 0): DeliveryContext =>
   new DeliveryContext(context.limits, context.clock.currentTimeMillisUnsafe() - spentMillis)
@@ -163,20 +198,15 @@ const begin = <R>({ context }: Batch<R>, spentMillis = 0): DeliveryContext =>
 const finish = <R>({ pendingCopies, records, sequences }: Batch<R>, index: number, result: DeliveryResult): boolean =>
   pendingCopies.finish(records[index]!, sequences[index]!, result)
 
-/** A record of the batch, in work by itself. `spentMillis`: how much of its processing budget it has used. */
-const alone = <R>(batch: Batch<R>, index: number, spentMillis = 0): RecordInWork<R> => {
+/** A record of the batch, in work by itself. */
+const alone = <R>(batch: Batch<R>, index: number, delivery = begin(batch)): RecordInWork<R> => {
   const { context, partition, pendingCopies, records, sequences } = batch
   const record = records[index]!
-  const delivery = begin(batch, spentMillis)
   const gate: StartGate = partition
+  partition.current = record
   return {
     ...{ context, partition, record, delivery, gate },
-    // A verdict about a batch of one is the failure of its record, and is routed as such.
-    attempt: () =>
-      Effect.catchCause(call(batch, [index], delivery), (cause) => {
-        const failed = BatchVerdict.of(cause, [index])?.failed[0]
-        return Effect.failCause(failed === undefined ? cause : Cause.fail(failed[1]))
-      }),
+    attempt: () => Effect.catchCause(call(batch, [index], delivery), (cause) => Effect.failCause(ofOne(cause))),
     settle: (result) =>
       awaitsPublish(result) ? pendingCopies.add(record, sequences[index]!, result) : finish(batch, index, result)
   }

@@ -13,7 +13,7 @@ import { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportCall, reportHandledAtOnce, reportStarted } from "./consumerContext.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
-import { afterFailure, type Settling } from "./recordDelivery.ts"
+import { afterFailure, replaceFailure, type Settling } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
 import { undecodableOf } from "./unreadable.ts"
 
@@ -90,10 +90,12 @@ export class InOrderRun<R> implements RecordInWork<R> {
   readonly #begin = (): Effect.Effect<unknown, unknown, R> => {
     const { partition, delivery, record } = this
     // A record that halted its partition has begun before: it keeps its sequence.
-    if (this.#sequence === -1) this.#sequence = partition.begin(record)
+    const isAgain = this.#sequence !== -1
+    if (!isAgain) this.#sequence = partition.begin(record)
     partition.current = record
     const nowMillis = this.context.clock.currentTimeMillisUnsafe()
     delivery.begin(nowMillis)
+    if (isAgain || partition.tier !== undefined) replaceFailure(this)
     this.#reportCallUntil(nowMillis)
     return delivery.tryAdmit(partition) ? this.#start() : delivery.admit(partition, this.#start)
   }

@@ -80,6 +80,10 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
     return this
   }
 
+  get current(): ConsumerRecord {
+    return this.record
+  }
+
   get stopping(): boolean {
     const { partition } = this.#shared
     return partition.stopping && !(partition.drainable && this.#isInPrefix)

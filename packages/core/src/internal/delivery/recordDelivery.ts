@@ -51,7 +51,7 @@ import { isAlreadyHandled } from "../settings/idempotent.ts"
 import { reportAttemptFailed, reportCall } from "./consumerContext.ts"
 import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { retryStateOf, takeRoute } from "./routing.ts"
+import { originKey, retryStateOf, takeRoute } from "./routing.ts"
 import * as Unreadable from "./unreadable.ts"
 
 /** A result, or the effect that leads to it. */
@@ -59,19 +59,31 @@ export type Settling<R> = DeliveryResult | Effect.Effect<DeliveryResult, never, 
 
 /**
  * Delivers a record until it is settled. False when the partition stops first. `failed`: the failure of a first attempt that the scheduler has made already.
+ * `wasDelivered`: the breaker may have counted an earlier delivery.
  */
-export const deliver = <R>(work: RecordInWork<R>, failed?: Cause.Cause<unknown>): Effect.Effect<boolean, never, R> =>
-  Effect.ensuring(untilSettled(work, failed), work.delivery.ensureClosed)
+export const deliver = <R>(
+  work: RecordInWork<R>,
+  failed?: Cause.Cause<unknown>,
+  wasDelivered = failed !== undefined || work.partition.tier !== undefined
+): Effect.Effect<boolean, never, R> =>
+  Effect.ensuring(untilSettled(work, failed, wasDelivered), work.delivery.ensureClosed)
 
-const untilSettled = Effect.fnUntraced(function* <R>(work: RecordInWork<R>, failed: Cause.Cause<unknown> | undefined) {
+const untilSettled = Effect.fnUntraced(function* <R>(
+  work: RecordInWork<R>,
+  failed: Cause.Cause<unknown> | undefined,
+  wasDelivered: boolean
+) {
   const { context, partition, delivery } = work
   let cause = failed
+  let isAgain = wasDelivered
   while (true) {
     let result = handled(1)
     if (cause === undefined) {
       yield* partition.runnable
       if (work.gate.stopping) return false
       delivery.begin(context.clock.currentTimeMillisUnsafe())
+      if (isAgain) replaceFailure(work)
+      isAgain = true
       const exit = yield* partition.guard(work.attempt(true), delivery)
       if (Exit.isFailure(exit)) cause = exit.cause
       reportAttempt(work, cause)
@@ -112,14 +124,15 @@ export const afterFailure = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknow
 }
 
 const firstDecision = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Settling<R> => {
-  const { context, partition } = work
+  const { context, partition, delivery } = work
   const undecodable = Unreadable.undecodableOf(cause)
   if (undecodable !== undefined) return Unreadable.settleInSlot(work, undecodable)
   if (isAlreadyHandled(cause)) return skipped
   if (partition.stopping) return abandoned(1)
   const judged = judge(work, cause)
   const firstFailureMillis = context.clock.currentTimeMillisUnsafe()
-  return judged !== undefined && (!judged.decision.inPlace || context.definition.retry.blocking.maxAttempts === 1)
+  const isOneAttempt = delivery.isTrial || context.definition.retry.blocking.maxAttempts === 1
+  return judged !== undefined && (!judged.decision.inPlace || isOneAttempt)
     ? giveUp(work, judged, 1, firstFailureMillis)
     : retryInPlace(work, judged, firstFailureMillis)
 }
@@ -147,6 +160,11 @@ const judge = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Judged | 
   return { failure, decision: definition.classify(cause, tier, failure) }
 }
 
+/** The breaker counts the deliveries of one record as one: this one takes the place of a failure before (ruling 72). */
+export const replaceFailure = <R>({ context, partition, record, delivery }: RecordInWork<R>): void => {
+  if (delivery.remembersFailures) delivery.countFor(originKey(context, partition, record))
+}
+
 /** From GivingUp: the breaker counts the delivery, and the record takes its route. */
 const giveUp = <R>(
   { context, partition, record, delivery }: RecordInWork<R>,
@@ -155,6 +173,7 @@ const giveUp = <R>(
   firstFailureMillis: number
 ): Settling<R> => {
   reportAttemptFailed(context, partition, record, attempts, failure, undefined)
+  if (delivery.counts && !decision.permanent) delivery.countFor(originKey(context, partition, record))
   if (delivery.close(decision.permanent ? "ignored" : "failure")) return heldByBreaker(attempts, failure)
   return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis })
 }
@@ -174,7 +193,10 @@ const retryInPlace = Effect.fnUntraced(function* <R>(
     const failure = judged?.failure
     let delay: number | undefined = InPlaceRetries.selfInterruptedMillis
     if (judged !== undefined) {
-      const next = judged.decision.inPlace ? yield* nextDelay(context.clock.currentTimeMillisUnsafe()) : undefined
+      const next =
+        judged.decision.inPlace && !delivery.isTrial
+          ? yield* nextDelay(context.clock.currentTimeMillisUnsafe())
+          : undefined
       delay = InPlaceRetries.withinBudget(context, partition, delivery, next)
       if (delay === undefined) {
         const settling = giveUp(work, judged, attempts, firstFailureMillis)

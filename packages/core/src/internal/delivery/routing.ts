@@ -42,6 +42,12 @@ export const retryStateOf = (
   return { ...RetryState.ofMainTopic(record), ...replayed }
 }
 
+/** Names a record by its origin: the same in the main topic, in each tier, and after a replay. */
+export const originKey = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): string => {
+  const { topic, partition, offset } = retryStateOf(context, at, record).origin
+  return `${topic}-${partition}@${offset}`
+}
+
 /** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
 export const takeRoute = <R>(
   context: ConsumerContext<R>,

@@ -102,7 +102,8 @@ const callHandlers = Effect.fnUntraced(function* <R>(
   const openMillis = Clocks.stopwatch(context.clock)
   const hurried = withoutWaiting(partition)
   for (; progress.index < records.length && partition.open; progress.index++) {
-    if (progress.index > 0 && openMillis() >= longestMillis) break
+    // The trial call of a half-open breaker is for the first record alone (ruling 72).
+    if (progress.index > 0 && (delivery.isTrial || openMillis() >= longestMillis)) break
     const record = records[progress.index]!
     partition.current = record
     let hasBegun = false
@@ -151,6 +152,9 @@ const withoutWaiting = (partition: Partition): StartGate => ({
     return partition.open
   },
   mayWait: false,
+  get current() {
+    return partition.current
+  },
   runnable: partition.runnable,
   onStop: (listener) => partition.onStop(listener)
 })

@@ -91,6 +91,8 @@ const handleTogether = Effect.fnUntraced(function* <R>(
 ) {
   const { partition } = run
   const progress: Progress = { index: 0 }
+  partition.current = records[0]
+  yield* delivery.waitForBreaker(partition)
   const exit = yield* partition.guard(inTransaction(run, records, progress, delivery), delivery)
   if (Exit.isSuccess(exit) || partition.stopping) {
     if (Exit.isSuccess(exit)) book(run, records.slice(0, progress.index), handled(1))
@@ -144,6 +146,8 @@ const attemptAlone = Effect.fnUntraced(function* <R>(
   const { partition } = run
   while (true) {
     const progress: Progress = { index: 0 }
+    partition.current = record
+    yield* delivery.waitForBreaker(partition)
     yield* inTransaction(run, [record], progress, delivery)
     if (progress.index > 0) return
     if (partition.stopping) return yield* Effect.interrupt

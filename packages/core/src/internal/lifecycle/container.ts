@@ -1,13 +1,14 @@
 /**
  * A registered binding: puts its parts together and holds its state.
  */
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect, FiberSet, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
+import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { ConsumerStatus } from "../group/supervisor.ts"
@@ -65,7 +66,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
   const deadLetters = DeadLetterCommands.make(definition, broker)
   const breaker = yield* makeBreaker(definition)
-  const permits = breaker === undefined ? undefined : BreakerPermits.make(breaker)
+  const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
   const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, ConsumerStatus>()
@@ -115,7 +116,7 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier },
     partitions: () => consumers().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
-      ...{ definition, pausing, copyPublisher, clusterStatus, breaker, statuses, state, sinceMillis }
+      ...{ definition, pausing, copyPublisher, clusterStatus, breaker, permits, statuses, state, sinceMillis }
     })
   }
 })
@@ -125,6 +126,22 @@ const makeBreaker = <R>({ circuitBreaker }: BindingDefinition<R>) =>
     ? Effect.succeed(undefined)
     : // Validation has refused invalid settings before.
       Effect.orDie(CircuitBreaker.make(circuitBreaker))
+
+/** The permits of a binding's breaker. The candidates of a half-open breaker are there when each partition could be fetched once. */
+const makePermits = Effect.fnUntraced(function* (
+  { circuitBreaker, retry, fetchMaxWaitMillis }: BindingDefinition<unknown>,
+  breaker: CircuitBreaker.CircuitBreaker,
+  clock: Clock.Clock
+) {
+  const fork = yield* FiberSet.makeRuntime()
+  const giveUpAfter = circuitBreaker?.giveUpAfter
+  return BreakerPermits.make(breaker, {
+    maxAttempts: retry.blocking.maxAttempts,
+    giveUpAfterMillis: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : toMillis(giveUpAfter),
+    onGathered: (gathered) => fork(Effect.delay(Effect.sync(gathered), fetchMaxWaitMillis + 100)),
+    nowMillis: () => clock.currentTimeMillisUnsafe()
+  })
+})
 
 /** Emits `StateChanged` when the state that the binding shows has changed since the last call. */
 const makeAnnouncer = (

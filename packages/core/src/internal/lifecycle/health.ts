@@ -3,7 +3,7 @@
  */
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { Health, Reason, Status } from "../../Health.ts"
-import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
+import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot, Trials } from "../../Snapshot.ts"
 import { isUnreachable } from "./lagPoller.ts"
 
 /** A copy that is refused once is usually published at the next attempt, so a shorter failure does not count. */
@@ -71,7 +71,7 @@ const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray
     ...(unreachableOf(snapshot) === undefined
       ? snapshot.partitions.flatMap((partition) => ofPartition(of, partition, snapshot.maxPollIntervalMillis))
       : []),
-    ...(breaker === undefined ? [] : ofBreaker(of, breaker)),
+    ...(breaker === undefined ? [] : ofBreaker(of, breaker, snapshot.trials)),
     ...(pausedBy.includes("operator") ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const] : []),
     ...snapshot.pausedTiers.map((tier) => ({ _tag: "TierPaused", ...of, tier }) as const)
   ]
@@ -82,11 +82,16 @@ interface OfBinding {
   readonly binding: string
 }
 
-/** A half-open breaker counts too: it lets only a few records through. */
-const ofBreaker = (of: OfBinding, breaker: CircuitBreaker.Snapshot): ReadonlyArray<Reason> => {
+/** A half-open breaker counts too, since it lets only a few records through, but not while it has nothing to try. */
+const ofBreaker = (
+  of: OfBinding,
+  breaker: CircuitBreaker.Snapshot,
+  trials: Trials | undefined
+): ReadonlyArray<Reason> => {
   const { state, sinceMillis, nextProbeAtMillis } = breaker
   if (state === "CLOSED" || state === "DISABLED") return []
-  return [{ _tag: "BreakerOpen", ...of, state, sinceMillis, nextProbeAtMillis }]
+  if (state === "HALF_OPEN" && trials?.candidates === 0) return []
+  return [{ _tag: "BreakerOpen", ...of, state, sinceMillis, nextProbeAtMillis, onlyCandidate: trials?.only }]
 }
 
 const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Reason> => {

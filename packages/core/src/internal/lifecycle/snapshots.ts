@@ -13,6 +13,7 @@ import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import type { BreakerPermits } from "../slots/breakerPermits.ts"
 import type { ClusterStatus } from "./lagPoller.ts"
 import type { Pausing } from "./pausing.ts"
 
@@ -24,6 +25,7 @@ export interface Parts {
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
+  readonly permits: Pick<BreakerPermits, "trials"> | undefined
   /** By the index of the consumer. */
   readonly statuses: ReadonlyMap<number, ConsumerStatus>
 }
@@ -50,6 +52,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
         .flatMap(([index, { consumer }]) => (consumer?.partitions() ?? []).map((at) => partitionOf(index, at, now)))
         .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
       breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
+      trials: parts.permits?.trials(),
       unpublished: copyPublisher.unpublished(),
       unreachable: parts.clusterStatus.unreachable,
       unreadable: parts.clusterStatus.unreadable,

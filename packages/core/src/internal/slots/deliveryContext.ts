@@ -4,100 +4,45 @@
  *
  * A scheduler that handles one record after the other uses one object for all of them, and begins it anew for each.
  */
-import { type Clock, Effect, Exit } from "effect"
+import { Effect, Exit } from "effect"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as BreakerPermits from "./breakerPermits.ts"
+import { BudgetClock } from "./budgetClock.ts"
 import type { ConcurrencyLimits } from "./concurrencyLimits.ts"
 import { isHeldUp, type SlotLease } from "./concurrencySlots.ts"
 import type { StartGate } from "./startGate.ts"
 
 const noLeases: ReadonlyArray<SlotLease> = []
 
-export class DeliveryContext {
-  readonly #clock: Clock.Clock
+export class DeliveryContext extends BudgetClock {
   readonly #breaker: BreakerPermits.BreakerPermits | undefined
   /** The outermost first. */
   readonly #leases: ReadonlyArray<SlotLease>
   #permit: number | undefined = undefined
-  /** When the delivery began, moved on by all the time in which its clock was paused. */
-  #startedMillis: number
-  /** How often the clock was paused and not resumed since. */
-  #pauses = 0
-  #pausedSinceMillis = 0
+  /** The record that makes the trial call of a half-open breaker. */
+  #trialOf: ConsumerRecord | undefined = undefined
+  /** The record that may have a turn from `waitForBreaker`. */
+  #turnOf: ConsumerRecord | undefined = undefined
+  /** The record, by its origin, that the outcome counts for; undefined where that makes no difference. */
+  #origin: string | undefined = undefined
   #wasCutOff = false
   #isRunning = false
   #isAbandoned = false
 
   constructor({ slots, breaker, clock }: ConcurrencyLimits, startedMillis: number) {
-    this.#clock = clock
+    super(clock, startedMillis)
     this.#breaker = breaker
     this.#leases = slots.length === 0 ? noLeases : slots.map((each) => each.lease())
-    this.#startedMillis = startedMillis
   }
 
   /** Begins the delivery of another record, or another delivery of the same one. Slots that are held stay: a quick handler takes over those of the one before. */
   begin(nowMillis: number): void {
-    this.#startedMillis = nowMillis
-    this.#pauses = 0
+    this.restartClock(nowMillis)
     this.#permit = undefined
+    this.#trialOf = undefined
+    this.#origin = undefined
     this.#wasCutOff = false
     this.#isAbandoned = false
-  }
-
-  // The clock
-
-  /** When the delivery began, epoch milliseconds, without the time in which its clock was paused. */
-  get startedMillis(): number {
-    return this.#startedMillis
-  }
-
-  /** How much of its processing budget the delivery has used. */
-  spentMillis(): number {
-    return this.#spentMillis(this.#clock.currentTimeMillisUnsafe())
-  }
-
-  #spentMillis(nowMillis: number): number {
-    return (this.#pauses > 0 ? this.#pausedSinceMillis : nowMillis) - this.#startedMillis
-  }
-
-  /** Stops the use of the processing budget until `resumeClock`. Pauses nest. */
-  pauseClock(): void {
-    if (this.#pauses++ === 0) this.#pausedSinceMillis = this.#clock.currentTimeMillisUnsafe()
-  }
-
-  resumeClock(): void {
-    if (--this.#pauses === 0) this.#startedMillis += this.#clock.currentTimeMillisUnsafe() - this.#pausedSinceMillis
-  }
-
-  /** Pauses the clock while the effect runs: the record is not charged with the time that the broker takes for a transaction (ruling 18). */
-  withClockPaused<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.suspend(() => {
-      this.pauseClock()
-      return Effect.ensuring(
-        effect,
-        Effect.sync(() => this.resumeClock())
-      )
-    })
-  }
-
-  /** Within `withClockPaused`: the clock runs while the effect does. */
-  withClockRunning<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.suspend(() => {
-      this.resumeClock()
-      return Effect.ensuring(
-        effect,
-        Effect.sync(() => this.pauseClock())
-      )
-    })
-  }
-
-  /** The wall clock was set by `byMillis` while this clock ran. A paused clock notices that by itself when it is resumed. */
-  wallClockWasSet(byMillis: number): void {
-    if (this.#pauses === 0) this.#startedMillis += byMillis
-  }
-
-  /** The rest of a budget; infinite while the clock is paused. */
-  remainingMillis(budgetMillis: number, nowMillis: number): number {
-    return this.#pauses > 0 ? Number.POSITIVE_INFINITY : this.#startedMillis + budgetMillis - nowMillis
   }
 
   // Slots and permit
@@ -105,7 +50,7 @@ export class DeliveryContext {
   /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`. */
   tryAdmit(gate: StartGate): boolean {
     if (this.#leases.length > 0 && !this.#tryAcquireSlots(gate)) return false
-    return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.#startedMillis)
+    return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.startedMillis, gate)
   }
 
   /**
@@ -118,9 +63,27 @@ export class DeliveryContext {
       this.pauseClock()
       const admitted = Effect.ensuring(
         this.#enter(gate),
-        Effect.sync(() => this.resumeClock())
+        Effect.sync(() => {
+          this.resumeClock()
+          this.#breaker?.pass(gate.current)
+        })
       )
       return Effect.flatMap(admitted, run)
+    })
+  }
+
+  /**
+   * Returns when the breaker may have a permit for the gate's record, or when the gate stops: for a delivery that begins something before its call, and must not wait
+   * in the middle of it.
+   */
+  waitForBreaker(gate: StartGate): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const breaker = this.#breaker
+      if (breaker === undefined || this.#permit !== undefined || gate.ending) return Effect.void
+      if (gate.open && breaker.admits(gate.current)) return Effect.void
+      this.#turnOf = gate.current
+      const change = gate.open ? breaker.waitForTurn(gate) : gate.runnable
+      return Effect.andThen(this.withClockPaused(change), this.waitForBreaker(gate))
     })
   }
 
@@ -140,6 +103,26 @@ export class DeliveryContext {
   /** Gives the permit back although the delivery goes on: it asks for another permit before its next attempt. */
   releasePermit(): void {
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "released")
+  }
+
+  /** Whether this is the trial call of a half-open breaker: it is one call for one record (ruling 72). */
+  get isTrial(): boolean {
+    return this.#trialOf !== undefined
+  }
+
+  /** Whether the breaker counts the outcome. */
+  get counts(): boolean {
+    return this.#breaker !== undefined
+  }
+
+  /** Whether the breaker's window has failures that the outcome of a later delivery replaces. */
+  get remembersFailures(): boolean {
+    return this.#breaker?.remembersFailures() === true
+  }
+
+  /** The outcome counts for this record: it replaces a failure of the same record. */
+  countFor(origin: string): void {
+    this.#origin = origin
   }
 
   /** Whether the breaker has opened since the delivery got its permit: it makes no further attempt. */
@@ -185,33 +168,42 @@ export class DeliveryContext {
   succeed(): void {
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
     // Waiting for a commit is not handling: the budget has nothing to cut off. The clock stays paused until the next record begins.
-    this.#pauses++
+    this.stopClock()
   }
 
-  /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. */
-  succeedForEach(count: number): void {
+  /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. `originOf`: the records that they count for. */
+  succeedForEach(count: number, originOf?: (at: number) => string): void {
     if (count === 0) this.releasePermit()
-    if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
+    if (this.#permit !== undefined) {
+      this.#origin = originOf?.(0)
+      this.#giveBackPermit(this.#permit, "success")
+    }
     for (let told = 1; told < count; told++) {
-      const permit = this.#breaker?.tryAcquire(this.#startedMillis)
+      const permit = this.#breaker?.tryAcquire(this.startedMillis, undefined)
       if (permit === undefined) return
+      this.#origin = originOf?.(told)
       this.#giveBackPermit(permit, "success")
     }
   }
 
   /**
-   * The delivery is over. The answer is true when the breaker is open now: a failed record stays in its place then. A failure is counted even when the delivery gave its
-   * permit back before.
+   * The delivery is over. The answer is true when a failed record stays in its place: the breaker is open now, or the call was a trial. A failure is counted even when
+   * the delivery gave its permit back before.
    */
   close(outcome: BreakerPermits.PermitOutcome): boolean {
     this.releaseSlots()
     const breaker = this.#breaker
     if (breaker === undefined) return false
+    breaker.pass(this.#turnOf)
+    this.#turnOf = undefined
     const counts = outcome === "failure" || outcome === "ignored"
-    const permit = this.#permit ?? (counts ? breaker.tryAcquire(this.#clock.currentTimeMillisUnsafe()) : undefined)
+    const permit =
+      this.#permit ?? (counts ? breaker.tryAcquire(this.clock.currentTimeMillisUnsafe(), undefined) : undefined)
     if (permit === undefined) return counts
+    const failedTrial = outcome === "failure" ? this.#trialOf : undefined
+    const staysInPlace = failedTrial !== undefined && breaker.staysInPlace(failedTrial)
     this.#giveBackPermit(permit, outcome)
-    return !breaker.isCurrent(permit)
+    return failedTrial === undefined ? !breaker.isCurrent(permit) : staysInPlace
   }
 
   /** The fiber that delivers has ended, in whatever way. A handler that still runs keeps its slots and its permit until it ends. */
@@ -222,21 +214,31 @@ export class DeliveryContext {
 
   #giveBackPermit(permit: number, outcome: BreakerPermits.PermitOutcome): void {
     this.#permit = undefined
-    const nowMillis = this.#clock.currentTimeMillisUnsafe()
-    this.#breaker?.giveBack(permit, outcome, Math.max(0, this.#spentMillis(nowMillis)), nowMillis)
+    const nowMillis = this.clock.currentTimeMillisUnsafe()
+    const durationMillis = Math.max(0, this.spentMillisAt(nowMillis))
+    const record = this.#trialOf
+    if (record !== undefined) this.#breaker?.endTrial(record, permit, outcome, durationMillis)
+    else this.#breaker?.giveBack(permit, outcome, durationMillis, nowMillis, this.#origin)
   }
 
-  #tryAcquirePermit(breaker: BreakerPermits.BreakerPermits, nowMillis: number): boolean {
+  #tryAcquirePermit(breaker: BreakerPermits.BreakerPermits, nowMillis: number, gate: StartGate): boolean {
     // The breaker may have opened while a later attempt of this delivery waited.
-    if (this.#permit !== undefined && !breaker.isCurrent(this.#permit)) this.#permit = undefined
-    this.#permit ??= breaker.tryAcquire(nowMillis)
-    return this.#permit !== undefined
+    if (this.#permit !== undefined) {
+      if (breaker.isCurrent(this.#permit)) return true
+      this.#permit = undefined
+    }
+    // A record that must not wait is not the first one of its transaction, and a trial is for one record alone.
+    const record = gate.mayWait ? gate.current : undefined
+    const permit = breaker.tryAcquire(nowMillis, record)
+    this.#permit = permit
+    this.#trialOf = permit !== undefined && breaker.isTrial(permit) ? record : undefined
+    return permit !== undefined
   }
 
   #tryAcquireSlots(gate: StartGate): boolean {
     if (gate.stopping || !gate.open) return false
     for (let index = 0; index < this.#leases.length; index++) {
-      if (this.#leases[index]?.tryAcquire(this.#startedMillis)) continue
+      if (this.#leases[index]?.tryAcquire(this.startedMillis)) continue
       this.#releaseSlotsFrom(index + 1)
       return false
     }
@@ -253,25 +255,35 @@ export class DeliveryContext {
     return Effect.suspend(() => {
       if (gate.stopping || (!gate.open && !gate.mayWait)) return Effect.interrupt
       if (!gate.open) {
-        // Never hold slots or a permit during a pause: others can use them.
+        // Never hold slots, a permit or a turn during a pause: others can use them.
         this.releaseSlots()
         this.releasePermit()
+        this.#breaker?.pass(gate.current)
         return Effect.andThen(gate.runnable, this.#enter(gate))
       }
       const breaker = this.#breaker
-      const nowMillis = this.#clock.currentTimeMillisUnsafe()
+      if (breaker !== undefined && this.#permit === undefined && !breaker.admits(gate.current)) {
+        return this.#waitForBreaker(breaker, gate)
+      }
+      const nowMillis = this.clock.currentTimeMillisUnsafe()
       const missing = this.#leases.findIndex((each) => !each.acquire(nowMillis))
       const lease = this.#leases[missing]
       if (lease !== undefined) {
         if (!gate.mayWait) return Effect.interrupt
-        // Never hold a permit while waiting for a slot: the holder of the slot may wait for the permit.
+        // Never hold a permit while waiting for a slot: the holder of the slot may wait for it. Its turn stays: two records would pass turn and slot to each other for ever.
         this.releasePermit()
         this.#releaseSlotsFrom(missing + 1)
         return isHeldUp(gate, breaker) ? Effect.interrupt : Effect.andThen(lease.wait(gate, breaker), this.#enter(gate))
       }
-      if (breaker === undefined || this.#tryAcquirePermit(breaker, nowMillis)) return Effect.void
-      if (!gate.mayWait || gate.ending) return Effect.interrupt
-      return Effect.andThen(breaker.waitForChange(gate), this.#enter(gate))
+      if (breaker === undefined || this.#tryAcquirePermit(breaker, nowMillis, gate)) return Effect.void
+      return this.#waitForBreaker(breaker, gate)
     })
+  }
+
+  /** Holds no slot meanwhile: a record that cannot be tried now must not keep others from their trial. */
+  #waitForBreaker(breaker: BreakerPermits.BreakerPermits, gate: StartGate): Effect.Effect<void> {
+    if (!gate.mayWait || gate.ending) return Effect.interrupt
+    this.releaseSlots()
+    return Effect.andThen(breaker.waitForTurn(gate), this.#enter(gate))
   }
 }
