@@ -1,5 +1,5 @@
 /**
- * What a failed trial call of a half-open breaker leads to (ruling 72).
+ * The trial calls of a half-open breaker, and the way of a record whose trial fails (ruling 72).
  */
 import { assert, describe } from "@effect/vitest"
 import { Binding, type CircuitBreaker, Health, RetryPolicy, Route, Serde } from "@eventbus/core"

@@ -41,8 +41,8 @@ export interface BreakerPermits {
   /** Whether `tryAcquire` would find a permit for the record. */
   readonly admits: (record: ConsumerRecord | undefined) => boolean
   /** Called where the breaker does not admit the gate's record. The effect returns when it may, or when the gate stops. */
-  readonly waitForTurn: (gate: StartGate) => Effect.Effect<void>
-  /** The record cannot take its turn now: somebody else may. */
+  readonly waitForChoice: (gate: StartGate) => Effect.Effect<void>
+  /** The record cannot be tried now: another one may. */
   readonly pass: (record: ConsumerRecord | undefined) => void
   /** Whether deliveries that have a slot may be waiting for the breaker instead of running their handlers. */
   readonly holdsUp: () => boolean
@@ -65,7 +65,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, options: TrialOptio
     return breaker.stateUnsafe() !== "HALF_OPEN" || (record !== undefined && trials.mayTry(record))
   }
 
-  const waitForTurn = (gate: StartGate) =>
+  const waitForChoice = (gate: StartGate) =>
     Effect.callback<void>((resume) => {
       const wake = () => {
         trials.leave(candidate)
@@ -111,7 +111,7 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, options: TrialOptio
     remembersFailures: breaker.remembersUnsafe,
     isCurrent: breaker.isCurrentUnsafe,
     admits,
-    waitForTurn,
+    waitForChoice,
     pass: (record) => trials.pass(record),
     holdsUp,
     onHeldUp: (listener) => breaker.onChange(() => (holdsUp() ? listener() : undefined)),

@@ -21,8 +21,8 @@ export class DeliveryContext extends BudgetClock {
   #permit: number | undefined = undefined
   /** The record that makes the trial call of a half-open breaker. */
   #trialOf: ConsumerRecord | undefined = undefined
-  /** The record that may have a turn from `waitForBreaker`. */
-  #turnOf: ConsumerRecord | undefined = undefined
+  /** The record that `waitForBreaker` may have brought the choice for a trial. */
+  #chosenAs: ConsumerRecord | undefined = undefined
   /** The record, by its origin, that the outcome counts for; undefined where that makes no difference. */
   #origin: string | undefined = undefined
   #wasCutOff = false
@@ -81,8 +81,8 @@ export class DeliveryContext extends BudgetClock {
       const breaker = this.#breaker
       if (breaker === undefined || this.#permit !== undefined || gate.ending) return Effect.void
       if (gate.open && breaker.admits(gate.current)) return Effect.void
-      this.#turnOf = gate.current
-      const change = gate.open ? breaker.waitForTurn(gate) : gate.runnable
+      this.#chosenAs = gate.current
+      const change = gate.open ? breaker.waitForChoice(gate) : gate.runnable
       return Effect.andThen(this.withClockPaused(change), this.waitForBreaker(gate))
     })
   }
@@ -194,8 +194,8 @@ export class DeliveryContext extends BudgetClock {
     this.releaseSlots()
     const breaker = this.#breaker
     if (breaker === undefined) return false
-    breaker.pass(this.#turnOf)
-    this.#turnOf = undefined
+    breaker.pass(this.#chosenAs)
+    this.#chosenAs = undefined
     const counts = outcome === "failure" || outcome === "ignored"
     const permit =
       this.#permit ?? (counts ? breaker.tryAcquire(this.clock.currentTimeMillisUnsafe(), undefined) : undefined)
@@ -255,7 +255,7 @@ export class DeliveryContext extends BudgetClock {
     return Effect.suspend(() => {
       if (gate.stopping || (!gate.open && !gate.mayWait)) return Effect.interrupt
       if (!gate.open) {
-        // Never hold slots, a permit or a turn during a pause: others can use them.
+        // Never hold slots, a permit or the choice for a trial during a pause: others can use them.
         this.releaseSlots()
         this.releasePermit()
         this.#breaker?.pass(gate.current)
@@ -270,7 +270,7 @@ export class DeliveryContext extends BudgetClock {
       const lease = this.#leases[missing]
       if (lease !== undefined) {
         if (!gate.mayWait) return Effect.interrupt
-        // Never hold a permit while waiting for a slot: the holder of the slot may wait for it. Its turn stays: two records would pass turn and slot to each other for ever.
+        // Never hold a permit while waiting for a slot: the holder of the slot may wait for it. It stays chosen for its trial: two records would pass choice and slot to each other for ever.
         this.releasePermit()
         this.#releaseSlotsFrom(missing + 1)
         return isHeldUp(gate, breaker) ? Effect.interrupt : Effect.andThen(lease.wait(gate, breaker), this.#enter(gate))
@@ -284,6 +284,6 @@ export class DeliveryContext extends BudgetClock {
   #waitForBreaker(breaker: BreakerPermits.BreakerPermits, gate: StartGate): Effect.Effect<void> {
     if (!gate.mayWait || gate.ending) return Effect.interrupt
     this.releaseSlots()
-    return Effect.andThen(breaker.waitForTurn(gate), this.#enter(gate))
+    return Effect.andThen(breaker.waitForChoice(gate), this.#enter(gate))
   }
 }

@@ -41,8 +41,8 @@ export class Trials {
   /** A record that is fetched again, as after a rebalance, is another object and counts from zero. */
   readonly #tried = new WeakMap<ConsumerRecord, Tried>()
   readonly #waiting = new Set<Candidate>()
-  /** Records whose turn it is, and that have not taken their permit yet. */
-  readonly #turns = new Set<ConsumerRecord>()
+  /** Records that are chosen for a trial and have not taken their permit yet. */
+  readonly #chosen = new Set<ConsumerRecord>()
   #window = -1
   #hasBegun = false
   #isGathered = false
@@ -77,7 +77,7 @@ export class Trials {
       if (tried !== undefined && this.#successes > 0) tried.failedWindows++
     }
     if (first !== undefined) this.#only = more.length === 0 ? this.#onlyCandidate(first) : undefined
-    this.#turns.clear()
+    this.#chosen.clear()
     this.#failed = new Set()
     this.#hasBegun = this.#isGathered = false
     this.#running = this.#successes = 0
@@ -90,11 +90,11 @@ export class Trials {
     return { topic, partition, offset, sinceMillis }
   }
 
-  /** While half-open: whether the record may take a permit now. A free permit may be meant for a record whose turn it is. */
+  /** While half-open: whether the record may take a permit now. A free permit may be meant for a record that is chosen. */
   mayTry(record: ConsumerRecord): boolean {
-    if (this.#turns.has(record)) return true
+    if (this.#chosen.has(record)) return true
     const isNew = (this.#tried.get(record)?.lastWindow ?? -1) === -1
-    return isNew && this.#breaker.freePermitsUnsafe() > this.#turns.size
+    return isNew && this.#breaker.freePermitsUnsafe() > this.#chosen.size
   }
 
   /** The record has taken a permit. */
@@ -103,7 +103,7 @@ export class Trials {
     if (tried === undefined) {
       this.#tried.set(record, { lastWindow: this.#window, failedWindows: 0, aloneSinceMillis: undefined })
     } else tried.lastWindow = this.#window
-    this.#turns.delete(record)
+    this.#chosen.delete(record)
     this.#running++
     this.#gather()
   }
@@ -138,12 +138,12 @@ export class Trials {
     if (this.#running > 1 || this.#successes > 0) return false
     for (const failed of this.#failed) if (failed !== record) return false
     for (const candidate of this.#waiting) if (candidate.record !== record) return false
-    return this.#turns.size === 0
+    return this.#chosen.size === 0
   }
 
   add(candidate: Candidate): void {
     this.#waiting.add(candidate)
-    if (candidate.record !== undefined) this.#turns.delete(candidate.record)
+    if (candidate.record !== undefined) this.#chosen.delete(candidate.record)
     if (!this.#isHalfOpen()) return
     this.#gather()
     if (this.#isGathered) this.next()
@@ -159,32 +159,32 @@ export class Trials {
     if (this.#waiting.delete(candidate)) this.next()
   }
 
-  /** The record cannot take its turn now. */
+  /** The record cannot be tried now. */
   pass(record: ConsumerRecord | undefined): void {
-    if (this.#turns.size > 0 && record !== undefined && this.#turns.delete(record)) this.next()
+    if (this.#chosen.size > 0 && record !== undefined && this.#chosen.delete(record)) this.next()
   }
 
-  /** Gives free permits to those whose turn it is. When nobody is left to try, the breaker judges. */
+  /** Chooses records for the free permits. When nobody is left to try, the breaker judges. */
   next(): void {
     if (!this.#isHalfOpen()) return
-    const free = this.#breaker.freePermitsUnsafe() - this.#turns.size
+    const free = this.#breaker.freePermitsUnsafe() - this.#chosen.size
     if (free <= 0) return
     const ready: Array<readonly [lastWindow: number, candidate: Candidate, record: ConsumerRecord]> = []
     let left = 0
     for (const candidate of this.#waiting) {
       const { record } = candidate
       const lastWindow = (record === undefined ? undefined : this.#tried.get(record)?.lastWindow) ?? -1
-      if (record === undefined || lastWindow === this.#window || this.#turns.has(record)) continue
+      if (record === undefined || lastWindow === this.#window || this.#chosen.has(record)) continue
       left++
       if (lastWindow === -1 || this.#isGathered) ready.push([lastWindow, candidate, record])
     }
     if (ready.length > 0) {
       ready.sort(([a], [b]) => a - b)
       const chosen = ready.slice(0, free)
-      for (const [, , record] of chosen) this.#turns.add(record)
+      for (const [, , record] of chosen) this.#chosen.add(record)
       for (const [, { wake }] of chosen) wake()
     }
-    if (this.#isGathered && left === 0 && this.#turns.size === 0) this.#breaker.judgeUnsafe(this.#options.nowMillis())
+    if (this.#isGathered && left === 0 && this.#chosen.size === 0) this.#breaker.judgeUnsafe(this.#options.nowMillis())
   }
 
   /** The first candidate of a window begins the time in which those of other partitions come. */
@@ -204,6 +204,6 @@ export class Trials {
   }
 
   look(): Snapshot {
-    return { candidates: this.#waiting.size + this.#turns.size + this.#running, only: this.#only }
+    return { candidates: this.#waiting.size + this.#chosen.size + this.#running, only: this.#only }
   }
 }
