@@ -55,6 +55,24 @@ describe("the page of user functions and fibers", () => {
     assert.deepStrictEqual(gone, [])
   })
 
+  it("ruling 86: every loop of the connector that lives long is kept running", () => {
+    const oneTask = ["inspectTopic(", "Effect.andThen(consumer.joined"]
+    const files = [
+      "core/src/EventBusConnector.ts",
+      "core/src/internal/group/consumer.ts",
+      "core/src/internal/observe/passedOver.ts"
+    ]
+    const unkept = sources
+      .filter(([path]) => files.includes(path))
+      .flatMap(([path, text]) =>
+        [...text.matchAll(/Effect\.forkScoped\(\s*(.{0,40})/g)]
+          .map((match) => match[1]!)
+          .filter((started) => !started.startsWith("keepRunning(") && !oneTask.some((task) => started.startsWith(task)))
+          .map((started) => `${path}: ${started}`)
+      )
+    assert.deepStrictEqual(unkept, [])
+  })
+
   it("ruling 86: every fiber of the outbox that lives long has a supervisor", () => {
     const bounded = ["outbox/src/Outbox.ts", "outbox/src/internal/store/readOnly.ts"]
     const unsupervised = sources

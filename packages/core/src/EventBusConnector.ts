@@ -14,6 +14,7 @@ import type {
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
+import { keepRunning } from "./internal/base/keepRunning.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
 import * as HealthReport from "./internal/lifecycle/health.ts"
@@ -113,8 +114,8 @@ const make = Effect.gen(function* () {
 
   const lagPollInterval = yield* LagPollInterval
   Ranges.check("Snapshot", { lagPollInterval }, Ranges.connector)
-  yield* Effect.forkScoped(LagPoller.run(containers, Ranges.millisOf(lagPollInterval)))
-  yield* Effect.forkScoped(DeadLetterDepth.run(containers))
+  yield* Effect.forkScoped(keepRunning("lag poller", LagPoller.run(containers, Ranges.millisOf(lagPollInterval))))
+  yield* Effect.forkScoped(keepRunning("dead letter depth", DeadLetterDepth.run(containers)))
 
   return EventBusConnector.of({
     register: registrations.register,

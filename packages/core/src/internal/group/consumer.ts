@@ -11,6 +11,7 @@ import type { PauseReason } from "../../Snapshot.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as Clocks from "../base/clocks.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import { keepRunning } from "../base/keepRunning.ts"
 import * as Acls from "../checks/acls.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
@@ -107,8 +108,10 @@ export const make = Effect.fnUntraced(function* <R>(
     announce: options.announce,
     onDefect: (defect) => Deferred.die(broken, defect)
   })
-  yield* Effect.forkScoped(HandlerTimeouts.run(context, assignments.partitions, guarded))
-  yield* Effect.forkScoped(monitorEventLoop(context))
+  yield* Effect.forkScoped(
+    keepRunning("handler timeouts", HandlerTimeouts.run(context, assignments.partitions, guarded))
+  )
+  yield* Effect.forkScoped(keepRunning("event loop monitor", monitorEventLoop(context)))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopic(options))
 

@@ -2,6 +2,7 @@
  * Counts records of other groups that were passed over, and reports the numbers once a minute, and when the scope closes; nothing when there were none.
  */
 import { Effect, type Scope } from "effect"
+import { keepRunning } from "../base/keepRunning.ts"
 
 /** Records that were passed over since the last report. */
 export interface PassedOver<Kind> {
@@ -28,7 +29,9 @@ export const make = Effect.fnUntraced(function* <Kind extends string>(
     counts.clear()
     ready.forEach(onReport)
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(reportMillis), report)))
+  yield* Effect.forkScoped(
+    keepRunning("report of passed-over records", Effect.forever(Effect.andThen(Effect.sleep(reportMillis), report)))
+  )
   yield* Effect.addFinalizer(() => report)
 
   const count: Count<Kind> = (topic, owner, kind) => {

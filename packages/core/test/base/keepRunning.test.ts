@@ -1,0 +1,35 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { keepRunning } from "../../src/internal/base/keepRunning.ts"
+
+describe("keepRunning", () => {
+  it.effect(
+    "ruling 86: a loop that dies or fails is logged and started again with backoff, until it is interrupted",
+    () => {
+      const lines: Array<string> = []
+      let starts = 0
+      const loop = Effect.suspend((): Effect.Effect<never, string> => {
+        starts++
+        if (starts === 1) throw new Error("a bug")
+        return starts === 2 ? Effect.fail("a failure") : Effect.never
+      })
+      return Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(keepRunning("lag poller", loop), { startImmediately: true })
+        assert.strictEqual(starts, 1)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(starts, 2)
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(starts, 3)
+        assert.strictEqual(lines.filter((line) => line.includes("'lag poller' died")).length, 2)
+        yield* Fiber.interrupt(fiber)
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(starts, 3)
+      }).pipe(
+        Effect.provide(
+          Logger.layer([Logger.make(({ message }) => void lines.push([message].flat().map(String).join(" ")))])
+        )
+      )
+    }
+  )
+})
