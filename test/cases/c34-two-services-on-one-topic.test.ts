@@ -1,9 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import * as Configuration from "@eventbus/config/Configuration"
-import { Binding, DeadLetter, EventBusError, Replay, Route, Serde, Trail } from "@eventbus/core"
+import { Binding, Broker, DeadLetter, EventBusError, Plan, Replay, Route, Serde, Trail } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Data, Effect } from "effect"
-import { type App, advance, bytes, headersOf, inTime, publish, scenario, start, text } from "../scenarios/bus.ts"
+import { Data, Effect, Logger } from "effect"
+import { type App, advance, bytes, headersOf, inTime, now, publish, scenario, start, text } from "../scenarios/bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -169,6 +169,66 @@ describe("C34 two services in two processes read one topic with default names", 
       yield* advance("1 minute")
       assert.strictEqual(renamed.state.calls, 1)
       assert.deepStrictEqual((yield* Effect.flip(inTime(purge(Number.MAX_SAFE_INTEGER))))._tag, "ForeignDeadLetters")
+    })
+  )
+})
+
+describe("C34 the other group is named before a record is lost in its copies", () => {
+  scenario("C34 ruling 71 a start warns of the group whose copies lie in the topics, once in the log", () =>
+    Effect.gen(function* () {
+      const { billing, shipping } = yield* bothGiveUp()
+      // When they started, there was no copy yet.
+      assert.lengthOf([...billing.app.of("TopicsShared"), ...shipping.app.of("TopicsShared")], 0)
+      const lines: Array<string> = []
+      const capture = Logger.make(({ message }) => void lines.push(String(message)))
+      const next = yield* service("billing", 0).pipe(Effect.provide(Logger.layer([capture])))
+      const shared = next.app.of("TopicsShared")[0]?.shared ?? []
+      assert.deepInclude([...shared], { topic: "orders.DLT", groups: ["shipping"] })
+      assert.deepInclude([...shared], { topic: "orders.retry-1", groups: ["shipping"] })
+      const warnings = lines.filter((line) => line.includes("Other groups use the same topics"))
+      assert.lengthOf(warnings, 1)
+      assert.include(warnings[0]!, "'orders.DLT' (group 'shipping')")
+      assert.include(warnings[0]!, "TopicName.perGroup")
+      assert.lengthOf((yield* service("audit", 0, { adopts: ["billing", "shipping"] })).app.of("TopicsShared"), 0)
+    })
+  )
+
+  scenario("C34 ruling 71 plan --check names the group and perGroup", () =>
+    Effect.gen(function* () {
+      const { memory } = yield* bothGiveUp()
+      const planned = Binding.make("billing", {
+        ...{ topic: "orders", groupId: "billing", value: Serde.string },
+        handler: () => Effect.void
+      })
+      const find = Effect.provideService(Plan.check(Plan.make(planned)), Broker.Broker, memory.broker)
+      const shared = (yield* inTime(find)).filter(({ code }) => code === "shared-topic")
+      assert.include(
+        shared.map(({ subject }) => subject),
+        "orders.DLT"
+      )
+      for (const { message, severity } of shared) {
+        assert.strictEqual(severity, "warning")
+        assert.include(message, "group 'shipping'")
+        assert.include(message, "perGroup")
+      }
+    })
+  )
+
+  scenario("C34 ruling 71 the look ends after a second, whatever the cluster does", () =>
+    Effect.gen(function* () {
+      const { memory } = yield* bothGiveUp()
+      const slow: Broker.Broker["Service"] = {
+        ...memory.broker,
+        admin: Effect.map(memory.broker.admin, (admin) => ({ ...admin, tail: () => Effect.never }))
+      }
+      const planned = Binding.make("billing", {
+        ...{ topic: "orders", groupId: "billing", value: Serde.string },
+        handler: () => Effect.void
+      })
+      const find = Effect.provideService(Plan.check(Plan.make(planned)), Broker.Broker, slow)
+      const began = yield* now
+      yield* inTime(find, "100 millis")
+      assert.isAtMost((yield* now) - began, 1_100)
     })
   )
 })

@@ -151,6 +151,12 @@ export type EventBusEvent =
       /** Every ACL that is missing. */
       readonly acls: ReadonlyArray<RequiredAcl>
     })
+  /** Other groups use the retry or dead letter topics of the binding, as the newest copies in them say. Each group handles its own copies only. */
+  | (OfConsumer & {
+      readonly _tag: "TopicsShared"
+      /** The topics, each with the other groups. */
+      readonly shared: ReadonlyArray<{ readonly topic: string; readonly groups: ReadonlyArray<string> }>
+    })
   /** There are more consumers than partitions: the other consumers get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"

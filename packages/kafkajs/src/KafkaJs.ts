@@ -11,6 +11,7 @@ import { adminContext } from "./internal/admin/adminContext.ts"
 import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
 import { groupAdmin } from "./internal/admin/groupAdmin.ts"
 import { topicAdmin } from "./internal/admin/topicAdmin.ts"
+import { topicTail } from "./internal/admin/topicTail.ts"
 import { brokerErrors } from "./internal/connection/brokerErrors.ts"
 import { requestToken, type TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 import { connect } from "./internal/connection/cluster.ts"
@@ -58,7 +59,13 @@ export const make = (options: Options): Broker.Broker["Service"] => {
       ),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
-      return { clusterId: cluster.id, ...topicAdmin(context), ...groupAdmin(context), ...aclAdmin(context) }
+      return {
+        clusterId: cluster.id,
+        ...topicAdmin(context),
+        ...groupAdmin(context),
+        ...aclAdmin(context),
+        tail: topicTail(context)
+      }
     })
   })
 }

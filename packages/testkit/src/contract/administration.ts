@@ -227,6 +227,28 @@ export const administration: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "ruling 71 the newest records of a topic can be read outside of any group, where the adapter can",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const { tail } = yield* admin
+      if (tail === undefined) return
+      assert.deepStrictEqual(yield* eventually(tail(name, 2)), [])
+      const { send } = yield* producer
+      yield* Effect.forEach(["a", "b", "c"], (value) => send({ ...record(name, value), partition: 0 }))
+      yield* send({ ...record(name, "d"), partition: 1 })
+      yield* eventually(
+        Effect.map(tail(name, 2), (records) =>
+          assert.deepStrictEqual(records.map(({ partition, offset }) => `${partition}/${offset}`).sort(), [
+            "0/1",
+            "0/2",
+            "1/0"
+          ])
+        )
+      )
+      assertTag(yield* failure(tail(unique("missing"), 2)), "UnknownTopic")
+    })
+  },
+  {
     title: "without ACLs every operation is allowed on existing topics and on any group, where the adapter can ask",
     run: Effect.gen(function* () {
       const name = yield* topic()

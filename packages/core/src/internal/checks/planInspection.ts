@@ -6,6 +6,7 @@ import type { Admin, TopicDescription } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "./acls.ts"
+import * as ForeignGroups from "./foreignGroups.ts"
 import type { Finding, Plan, PlannedTopic } from "./planTypes.ts"
 
 interface Found extends TopicDescription {
@@ -33,9 +34,33 @@ export const inspect = Effect.fnUntraced(function* (
       return there === undefined ? missing(topic, sourceFound) : misfits(topic, there, sourceFound)
     }),
     ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
-    ...(yield* missingAcls(plan, admin))
+    ...(yield* missingAcls(plan, admin)),
+    ...(yield* sharedTopics(plan, admin, existing))
   ]
 })
+
+const sharedTopics = (
+  plan: Plan,
+  admin: Admin,
+  existing: ReadonlySet<string>
+): Effect.Effect<ReadonlyArray<Finding>> => {
+  const derived = plan.topics.filter(
+    ({ role, topic }) => (role === "retry" || role === "dead-letter") && existing.has(topic)
+  )
+  const found = ForeignGroups.find(
+    admin,
+    derived.map(({ topic }) => topic),
+    plan
+  )
+  return Effect.map(found, (shared) =>
+    shared.map(({ topic, groups }) => ({
+      severity: "warning",
+      code: "shared-topic",
+      subject: topic,
+      message: `Topic '${topic}' has copies of ${groups.map((group) => `group '${group}'`).join(", ")}. Each group handles its own copies, and purges refuse; naming: TopicName.perGroup separates them. If the group was renamed, name the former group in adopts.`
+    }))
+  )
+}
 
 const missingAcls = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
   Effect.map(

@@ -84,6 +84,7 @@ export interface Finding {
     | "compacted"
     | "short-retention"
     | "acl-missing"
+    | "shared-topic"
   /** The topic or group that the finding is about. */
   readonly subject: string
   readonly message: string

@@ -13,6 +13,7 @@ import * as Clocks from "../base/clocks.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import { keepRunning } from "../base/keepRunning.ts"
 import * as Acls from "../checks/acls.ts"
+import * as ForeignGroups from "../checks/foreignGroups.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
@@ -151,7 +152,7 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
   )
 }
 
-/** Reports what would otherwise only show as silence: a missing topic, consumers without a partition, missing ACLs. */
+/** Reports what would otherwise only show as silence: a missing topic, consumers without a partition, missing ACLs, other groups in the same topics. */
 const inspectTopic = ({
   broker,
   definition,
@@ -169,6 +170,9 @@ const inspectTopic = ({
     if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
     const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
     if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
+    const derived = [...definition.tiers.topics.map((tier) => tier.topic), definition.deadLetterTopic]
+    const shared = yield* ForeignGroups.find(admin, derived, definition)
+    if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
   return Effect.catch(Effect.scoped(inspect), (error) =>
     Effect.sync(() => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }))

@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
+import * as ForeignGroups from "../checks/foreignGroups.ts"
 import { type Topics, topicsText } from "../settings/topicsText.ts"
 
 /** An effect that logs the line of the event; undefined when it has none. The line of a start names the topics of the binding. */
@@ -40,6 +41,12 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
     case "AclsMissing": {
       const acls = event.acls.map(Acls.describe).join(", ")
       return Effect.logWarning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
+    }
+    case "TopicsShared": {
+      const topics = event.shared.map(ForeignGroups.describe).join(", ")
+      return Effect.logWarning(
+        `Other groups use the same topics: ${topics}. Each group handles its own copies, and purges refuse. naming: TopicName.perGroup separates them`
+      )
     }
     case "ConsumersIdle": {
       const { topic, concurrency, partitions } = event

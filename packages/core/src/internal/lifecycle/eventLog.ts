@@ -5,6 +5,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import * as Acls from "../checks/acls.ts"
+import * as ForeignGroups from "../checks/foreignGroups.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -18,7 +19,7 @@ export const attach = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
-    const reported: Reported = { crashes: new Map(), acls: new Map(), refusals: new Map() }
+    const reported: Reported = { crashes: new Map(), acls: new Map(), shared: new Map(), refusals: new Map() }
     const rateLimit = LogRateLimit.make(
       ({ cluster, binding }, count) => {
         const more = `${count} more records were routed, dead-lettered or skipped within a second`
@@ -53,18 +54,26 @@ interface Reported {
   readonly crashes: Map<string, string>
   /** By binding: the missing ACLs. */
   readonly acls: Map<string, string>
+  /** By binding: the topics that other groups use, too. */
+  readonly shared: Map<string, string>
   /** By target topic: the kinds of errors since it last accepted a copy. All records that wait for the topic fail with the same error. */
   readonly refusals: Map<string, Set<string>>
 }
 
 /** Whether the log does not report this already. Remembers the event. */
-const isNews = (event: EventBusEvent, { crashes, acls, refusals }: Reported): boolean => {
+const isNews = (event: EventBusEvent, { crashes, acls, shared, refusals }: Reported): boolean => {
   switch (event._tag) {
     case "SessionCrashed": {
       // An unreachable broker fails every attempt with the same error.
       const key = `${keyOf(event)}/${event.consumer}`
       const isSame = event.attempt > 1 && crashes.get(key) === event.error.message
       crashes.set(key, event.error.message)
+      return !isSame
+    }
+    case "TopicsShared": {
+      const topics = event.shared.map(ForeignGroups.describe).join(", ")
+      const isSame = shared.get(keyOf(event)) === topics
+      shared.set(keyOf(event), topics)
       return !isSame
     }
     case "AclsMissing": {

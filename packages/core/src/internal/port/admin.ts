@@ -3,7 +3,7 @@
  */
 import type { Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { TopicPartition } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 
 /** A topic to create. */
 export interface NewTopic {
@@ -138,6 +138,11 @@ export interface Admin {
     topics: ReadonlyArray<string>,
     groupIds: ReadonlyArray<string>
   ) => Effect.Effect<AuthorizedOperations, BrokerError>
+  /**
+   * The newest committed records of a topic: of each partition those of the last `records` offsets, or fewer, the oldest first. Read outside of any group, with one
+   * fetch from each leader, for a look at a topic and not for consuming it. Left out by an adapter that cannot.
+   */
+  readonly tail?: (topic: string, records: number) => Effect.Effect<ReadonlyArray<ConsumerRecord>, BrokerError>
   /** Moves the log start of partitions up to `before`; records below are gone. `before` -1 means the log end. */
   readonly deleteRecords: (
     topic: string,

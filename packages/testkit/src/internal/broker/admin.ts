@@ -5,6 +5,7 @@ import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
+import type { PartitionLog } from "./partitionLog.ts"
 import type { Topic } from "./topicRegistry.ts"
 
 type Failure = BrokerError.BrokerError
@@ -60,9 +61,20 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
     deleteGroups: (groupIds) => call(() => settle(groupIds.map((groupId) => deleteGroup(cluster, groupId)))),
     authorizedOperations: (names, groupIds) =>
       call(() => Effect.succeed(authorizedOperations(cluster, names, groupIds))),
+    tail: (name, records) =>
+      onTopic(name, (topic) => Effect.succeed(topic.partitions.flatMap((log) => newest(log, BigInt(records))))),
     deleteRecords: (name, requests) =>
       onTopic(name, (topic) => settle(requests.map((request) => deleteRecords(topic, request))))
   }
+}
+
+const unlimited = { maxBytes: Number.POSITIVE_INFINITY, maxRecords: Number.POSITIVE_INFINITY }
+
+const newest = (log: PartitionLog, records: bigint): ReadonlyArray<ConsumerRecord.ConsumerRecord> => {
+  const stored = log.readableEnd("read_committed") - log.logStart
+  const skipped = stored <= records ? 0n : stored - records
+  const read = log.read(log.logStart + skipped, { ...unlimited, isolation: "read_committed" })
+  return read?.records ?? []
 }
 
 /** Fails with the first problem, after every part of the request was tried. */

@@ -1,0 +1,59 @@
+/** Reads the newest records of a topic outside of any group, with one fetch from each leader. */
+import { type Broker, ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import { decodeFetch, visibleRecords } from "../fetch/fetchResponse.ts"
+import { byLeader, earliest, isolationCode, latest, listOffsets } from "../offsets/logOffsets.ts"
+import { byTopic } from "../wire/byTopic.ts"
+import { check, failure, Local } from "../wire/clientFailure.ts"
+import { call } from "../wire/requests.ts"
+import { type AdminContext, existingTopics, partitionsOf } from "./adminContext.ts"
+
+/** Bytes of one partition. The broker answers one record batch at least, however large it is. */
+const maxPartitionBytes = 256 * 1024
+const maxBytes = 4 * 1024 * 1024
+
+const isolation = "read_committed"
+
+export const topicTail =
+  ({ cluster, port }: AdminContext): NonNullable<Broker.Admin["tail"]> =>
+  (topic, records) => {
+    const read = Effect.gen(function* () {
+      const metadata = yield* existingTopics(cluster, [topic])
+      const partitions = partitionsOf(metadata, topic)
+      const offsetsAt = (at: number) => listOffsets(cluster, metadata, partitions, at, isolation)
+      const [starts, ends] = yield* Effect.all([offsetsAt(earliest), offsetsAt(latest)], { concurrency: "unbounded" })
+      const from = new Map<number, bigint>()
+      for (const { partition } of partitions) {
+        const key = ConsumerRecord.partitionKey(topic, partition)
+        const [start, end] = [starts.get(key) ?? 0n, ends.get(key) ?? 0n]
+        const first = end - BigInt(records)
+        if (end > start) from.set(partition, first > start ? first : start)
+      }
+      const filled = partitions.filter(({ partition }) => from.has(partition))
+      const answers = yield* Effect.forEach(
+        byLeader(filled, metadata),
+        ([node, led]) =>
+          Effect.gen(function* () {
+            const payload = {
+              ...{ maxWaitTime: 0, minBytes: 1, maxBytes, isolationLevel: isolationCode(isolation) },
+              topics: byTopic(led, ({ partition }) => ({
+                ...{ partition, fetchOffset: String(from.get(partition)), maxBytes: maxPartitionBytes }
+              }))
+            }
+            const answer = yield* call(yield* cluster.node(node), "Fetch", payload, { decode: decodeFetch })
+            yield* check(answer.errorCode, ...answer.partitions.map(({ errorCode }) => errorCode))
+            return answer.partitions
+          }),
+        { concurrency: "unbounded" }
+      )
+      return yield* Effect.forEach(answers.flat(), (fetched) =>
+        Effect.tryPromise({
+          try: () => visibleRecords(fetched, from.get(fetched.partition) ?? 0n, isolation),
+          catch: (thrown) => failure(Local.client, String(thrown))
+        })
+      )
+    })
+    return Effect.map(port(read, { operation: "read the end of", topic }), (all) =>
+      all.flatMap((visible) => visible.records)
+    )
+  }
