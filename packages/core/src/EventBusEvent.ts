@@ -58,6 +58,14 @@ interface OfRecord extends OfPartition {
   readonly record: ConsumerRecord
 }
 
+/** A retry or dead letter topic that other groups use, too. */
+export interface SharedTopic {
+  /** The topic. */
+  readonly topic: string
+  /** The other groups. */
+  readonly groups: ReadonlyArray<string>
+}
+
 /** The outcome of a strategy for dead letters. No event of it changes the fate of a record that is stored. */
 export type StrategyEvent =
   /** The alert handler failed or died, or it was interrupted after its timeout. */
@@ -155,7 +163,7 @@ export type EventBusEvent =
   | (OfConsumer & {
       readonly _tag: "TopicsShared"
       /** The topics, each with the other groups. */
-      readonly shared: ReadonlyArray<{ readonly topic: string; readonly groups: ReadonlyArray<string> }>
+      readonly shared: ReadonlyArray<SharedTopic>
     })
   /** There are more consumers than partitions: the other consumers get nothing. */
   | (OfConsumer & {

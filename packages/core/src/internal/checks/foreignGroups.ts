@@ -3,14 +3,8 @@
  */
 import { Effect } from "effect"
 import type { Admin } from "../../Broker.ts"
+import type { SharedTopic } from "../../EventBusEvent.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-
-/** A topic that other groups use too. */
-export interface SharedTopic {
-  readonly topic: string
-  /** The other groups. */
-  readonly groups: ReadonlyArray<string>
-}
 
 /** Newest records of each partition that are looked at. */
 const newestRecords = 100
@@ -18,7 +12,7 @@ const newestRecords = 100
 /** Longest time of the whole look. */
 const look = "1 second"
 
-/** Whatever cannot be read within a second, is missing, or may not be read, is left out. */
+/** Finds them within a second. It leaves out a topic that is missing, may not be read, or does not answer in time. */
 export const find = (
   admin: Admin,
   topics: ReadonlyArray<string>,

@@ -1,12 +1,12 @@
 /** Reads the newest records of a topic outside of any group, with one fetch from each leader. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
-import { decodeFetch, visibleRecords } from "../fetch/fetchResponse.ts"
+import { type AdminContext, existingTopics, partitionsOf } from "../admin/adminContext.ts"
 import { byLeader, earliest, isolationCode, latest, listOffsets } from "../offsets/logOffsets.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { check, failure, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
-import { type AdminContext, existingTopics, partitionsOf } from "./adminContext.ts"
+import { decodeFetch, visibleRecords } from "./fetchResponse.ts"
 
 /** Bytes of one partition. The broker answers one record batch at least, however large it is. */
 const maxPartitionBytes = 256 * 1024
