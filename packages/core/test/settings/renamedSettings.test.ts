@@ -8,14 +8,32 @@ const options = { topic: "orders", groupId: "billing", value: Serde.string, hand
 const problemsOf = (binding: Binding.Binding<unknown>) =>
   (Binding.problems([binding]).get(0) ?? []).map(({ path, found, allowed }) => `${path}: ${found}; ${allowed}`)
 
+/** Every former name and the present one, written here again: a name that is forgotten would be ignored in silence. */
+const formerNames: RenamedSettings.Renamed = {
+  exceptions: "retryableExceptions, nonRetryableExceptions and skipToTierMapping of `retry`",
+  isolation: "isolationLevel",
+  maxBytesPerPartition: "maxPartitionFetchBytes",
+  maxWait: "fetchMaxWait",
+  membership: "staticMembership"
+}
+
 describe("settings that were renamed", () => {
-  for (const [former, current] of Object.entries(RenamedSettings.ofBinding)) {
-    it(`${former} is refused with a hint that names ${current}, by every kind of binding`, () => {
+  it("CFG-20 no former name is left out of these tests", () => {
+    assert.deepStrictEqual(RenamedSettings.ofBinding, formerNames)
+    assert.deepStrictEqual(RenamedSettings.ofAlerts, { timeout: "alertTimeout" })
+    const ofBlocking: RenamedSettings.Renamed = { initialInterval: "initialBackoff", maxInterval: "maxBackoff" }
+    assert.deepStrictEqual(RenamedSettings.ofBlocking, ofBlocking)
+  })
+
+  for (const [former, current] of Object.entries(formerNames)) {
+    it(`CFG-20 ${former} is refused with a hint that names ${current}, by every kind of binding`, () => {
       const old = { ...options, handleBatch: () => Effect.void, [former]: undefined }
       const refused = [`${former}: a setting that was renamed; ${current}, its new name`]
       assert.deepStrictEqual(problemsOf(Binding.make("orders", old)), refused)
       assert.deepStrictEqual(problemsOf(Binding.makeBatch("orders", old)), refused)
       assert.deepStrictEqual(problemsOf(Binding.makeTransactional("orders", old)), refused)
+      // The new names are no former names of anything.
+      for (const name of current.match(/[a-z][A-Za-z]+(?=,|$| and| of)/g) ?? []) assert.notProperty(formerNames, name)
     })
   }
 
