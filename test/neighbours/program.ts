@@ -9,7 +9,7 @@ import { Binding, CurrentTransaction, EventBusConnector, RetryPolicy, Route, Ser
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Outbox, OutboxSchema, OutboxWriter, SqlIdempotencyStore } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
-import { Effect, Layer } from "effect"
+import { Data, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
 /** The instructions, as JSON in the variable TASK. */
@@ -32,7 +32,7 @@ const { name } = task
 
 const membership = { sessionTimeout: 6_000, heartbeatInterval: 500 } as const
 
-class Failed extends Error {}
+class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 /** Values say where their record succeeds: `7:retry-1` in the first tier, `7:dead` only after a replay, `7` at once. */
 const isDue = (value: string, topic: string, isReplayed: boolean): boolean => {
@@ -55,7 +55,7 @@ const main = Binding.make(name, {
     Effect.gen(function* () {
       const isReplayed = record.headers.some(({ key }) => key === "x-eventbus-replay-count")
       yield* Effect.sleep("3 millis")
-      if (!isDue(value, record.topic, isReplayed)) return yield* Effect.fail(new Failed(value))
+      if (!isDue(value, record.topic, isReplayed)) return yield* Effect.fail(new Failed({ message: value }))
       const sql = yield* SqlClient.SqlClient
       const writer = yield* OutboxWriter.OutboxWriter
       yield* sql.withTransaction(writer.write({ eventType: `${name}-events`, payload: value }))
