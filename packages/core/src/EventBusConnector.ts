@@ -3,6 +3,7 @@
  */
 import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
+import type { RecordPosition } from "./ConsumerRecord.ts"
 import type {
   AmbiguousBinding,
   BindingAlreadyExists,
@@ -10,7 +11,8 @@ import type {
   ConfigurationValidation,
   ConnectorClosed,
   ContainerState,
-  InvalidContainerState
+  InvalidContainerState,
+  RecordNotHeld
 } from "./EventBusError.ts"
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
@@ -29,7 +31,7 @@ import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
 import type { DeadLetters } from "./Replay.ts"
-import { type BindingSnapshot, LagPollInterval } from "./Snapshot.ts"
+import { type BindingSnapshot, type Decision, LagPollInterval } from "./Snapshot.ts"
 
 /** An event that says what a binding shows now, and why. */
 export type StateChanged = Extract<EventBusEvent, { readonly _tag: "StateChanged" }>
@@ -49,6 +51,16 @@ export type TierCommand = (
   options?: { readonly tier?: number }
 ) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
+/**
+ * A decision about a record that holds its partition, and why. A partition that an operator has paused stays paused. Fails with
+ * `RecordNotHeld` when this process holds no such record: another member of the group may.
+ */
+export type DecisionCommand = (
+  name: string,
+  record: RecordPosition,
+  reason: string
+) => Effect.Effect<void, BindingLookupError | RecordNotHeld>
+
 /** The bindings of one program, by name, and their commands. */
 export class EventBusConnector extends Context.Service<
   EventBusConnector,
@@ -67,6 +79,10 @@ export class EventBusConnector extends Context.Service<
     readonly pause: TierCommand
     /** Lifts reason `operator`, and no other. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
     readonly resume: TierCommand
+    /** Drops a record that holds its partition (`BindingSnapshot.held`). The reason stands in the log, and the partition goes on. */
+    readonly skip: DecisionCommand
+    /** Sends a record that holds its partition to the dead letter topic, with dlt reason `MANUAL` and the given reason. The partition goes on. */
+    readonly deadLetter: DecisionCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
     /** The state of a binding. */
@@ -107,6 +123,11 @@ const make = Effect.gen(function* () {
     (name) =>
       Effect.flatMap(registry.find(name), ({ container }) => pick(container))
 
+  const decide =
+    (kind: Decision["kind"]): DecisionCommand =>
+    (name, record, reason) =>
+      Effect.flatMap(registry.find(name), ({ container }) => container.decide(record, { kind, reason }))
+
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
   yield* Effect.addFinalizer(() => registrations.close)
 
@@ -127,6 +148,8 @@ const make = Effect.gen(function* () {
       command((container) => (tier === undefined ? container.pause : container.pauseTier(tier)))(name),
     resume: (name, { tier } = {}) =>
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
+    skip: decide("skip"),
+    deadLetter: decide("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
     deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),

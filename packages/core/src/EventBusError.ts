@@ -27,6 +27,25 @@ export class InvalidContainerState extends Schema.TaggedError<InvalidContainerSt
   }
 }
 
+/** No record at this position holds its partition in this process. Nothing was done. */
+export class RecordNotHeld extends Schema.TaggedError<RecordNotHeld>()("RecordNotHeld", {
+  /** The name of the binding. */
+  binding: Schema.String,
+  /** The topic that was named. */
+  topic: Schema.String,
+  /** The partition that was named. */
+  partition: Schema.Number,
+  /** The offset that was named, in decimal digits. */
+  offset: Schema.String,
+  /** The records of the binding that hold their partitions in this process, as `topic-partition@offset`. */
+  held: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    const held = this.held.length === 0 ? "no record does" : `held: ${this.held.join(", ")}`
+    return `Record ${this.topic}-${this.partition}@${this.offset} of binding '${this.binding}' does not hold its partition in this process; ${held}.`
+  }
+}
+
 /** A binding of this name is registered already. */
 export class BindingAlreadyExists extends Schema.TaggedError<BindingAlreadyExists>()("BindingAlreadyExists", {
   /** The name that is taken. */

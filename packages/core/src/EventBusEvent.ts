@@ -6,12 +6,12 @@
 import type { RequiredAcl } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ConsumerRecord, TopicPartition } from "./ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
 import type { Report } from "./Replay.ts"
-import type { PauseReason } from "./Snapshot.ts"
+import type { Decision, PauseReason } from "./Snapshot.ts"
 
 /**
  * How the delivery of a record ended.
@@ -245,6 +245,14 @@ export type EventBusEvent =
     })
   /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
+  /** An operator decided about a record that held its partition. */
+  | (OfBinding & {
+      readonly _tag: "RecordDecided"
+      /** Where the record lies. */
+      readonly at: RecordPosition
+      /** The decision and its reason. */
+      readonly decision: Decision
+    })
   /** The circuit breaker changed its state. */
   | (OfBinding & {
       readonly _tag: "BreakerChanged"

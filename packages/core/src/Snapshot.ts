@@ -4,8 +4,9 @@
 import { Context, type Duration } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { TopicPartition } from "./ConsumerRecord.ts"
+import type { RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
+import type { Failure } from "./Failure.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 
 /**
@@ -43,6 +44,8 @@ export interface BindingSnapshot {
   readonly state: ContainerState
   /** Since when it shows this state, epoch milliseconds. */
   readonly sinceMillis: number
+  /** Records that hold their partition until an operator decides about them (`skip`, `deadLetter`) or resumes. */
+  readonly held: ReadonlyArray<HeldRecord>
   /** The reasons that hold it when the state is PAUSED: `operator`, `breaker` or both. */
   readonly pausedBy: ReadonlyArray<PauseReason>
   /** Retry tiers that are paused by themselves. */
@@ -81,6 +84,22 @@ export interface OnlyCandidate extends TopicPartition {
   readonly offset: bigint
   /** When its first trial failed while no other record was there, epoch milliseconds. */
   readonly sinceMillis: number
+}
+
+/** A record that holds its partition: its attempts are used up under `onExhausted: "halt"`, or its route is `Route.pause`. */
+export interface HeldRecord extends RecordPosition {
+  /** The failure of its last attempt. */
+  readonly failure: Failure
+  /** Since when it holds its partition, epoch milliseconds. */
+  readonly sinceMillis: number
+}
+
+/** The decision of an operator about a held record. */
+export interface Decision {
+  /** `skip`: the record is dropped. `dead-letter`: it goes to the dead letter topic. */
+  readonly kind: "skip" | "dead-letter"
+  /** Why. */
+  readonly reason: string
 }
 
 /** The main topic of a binding, or one of its retry tiers, under the name that it has in the seed's registry. */

@@ -12,6 +12,7 @@ import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { BindingTracing } from "../observe/tracing.ts"
 import type { Committer } from "../partition/committer.ts"
+import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { Receiver } from "../record/decoding.ts"
@@ -48,6 +49,8 @@ export interface ConsumerContext<R> {
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
+  /** The records that hold their partitions. */
+  readonly held: HeldRecords
   /** The binding's `maxInFlight` and circuit breaker, and a tier's `concurrency`. */
   readonly limits: ConcurrencyLimits
 }
@@ -77,8 +80,10 @@ export const reportSettled = (
   context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
-  { settlement, attempts, failure, target }: Pick<DeliveryResult, "settlement" | "attempts" | "failure" | "target">
+  result: Pick<DeliveryResult, "settlement" | "attempts" | "failure" | "target" | "wasHeld">
 ): void => {
+  const { settlement, attempts, failure, target } = result
+  if (settlement === "Halted" && result.wasHeld) return
   context.metrics.settled(partition, { settlement, attempts, target })
   if (settlement === "Handled" && !context.hub.active) return
   const at = ofPartition(context, partition)

@@ -18,7 +18,7 @@ import * as HeaderSets from "../record/headerSets.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import { type ConsumerContext, reportPublishFailed } from "./consumerContext.ts"
+import { type ConsumerContext, reportPublishFailed, reportSettled } from "./consumerContext.ts"
 
 /** A delivery that failed. */
 export interface FailedDelivery {
@@ -60,7 +60,7 @@ export const takeRoute = <R>(
     case "DeadLetter":
       return deadLetter(context, partition, record, failed, "NON_RETRYABLE", destination.reason)
     case "Pause":
-      return Effect.as(context.pauseBinding, { settlement: "Halted", ...failed } as const)
+      return hold(context, partition, record, failed, context.pauseBinding)
     case "Skip":
       return { settlement: "Skipped", ...failed }
     case "NextTier":
@@ -90,10 +90,7 @@ const toNextTier = <R>(
       return deadLetter(context, partition, record, failed, "RETRIES_EXHAUSTED")
     }
     partition.addReason("operator")
-    return Effect.as(Effect.andThen(partition.syncFetch, context.onHalted(partition)), {
-      settlement: "Halted",
-      ...failed
-    } as const)
+    return hold(context, partition, record, failed, Effect.andThen(partition.syncFetch, context.onHalted(partition)))
   }
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = next
@@ -116,6 +113,32 @@ const toNextTier = <R>(
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
 }
+
+/**
+ * Pauses, reports that the record halted its partition, and waits for an operator: a decision settles the record, a resume delivers it again (ruling 88). The
+ * delivery holds nothing meanwhile.
+ */
+const hold = <R>(
+  context: ConsumerContext<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  failed: FailedDelivery,
+  pause: Effect.Effect<void>
+): Effect.Effect<DeliveryResult> =>
+  Effect.gen(function* () {
+    const halted: DeliveryResult = { settlement: "Halted", ...failed }
+    yield* pause
+    reportSettled(context, partition, record, halted)
+    const decision = yield* context.held.hold(partition, record, failed.failure)
+    if (decision === undefined) return { ...halted, wasHeld: true }
+    // The calls of this delivery are counted with the halt.
+    return decision.kind === "skip"
+      ? { settlement: "Skipped", attempts: 0, failure: failed.failure, wasHeld: true }
+      : {
+          ...deadLetter(context, partition, record, failed, "MANUAL", decision.reason),
+          ...{ attempts: 0, wasHeld: true }
+        }
+  })
 
 /** The result of a record that goes to the dead letter topic. */
 export const deadLetter = <R>(

@@ -45,7 +45,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(run: InOrderRun<R>) {
     if (Exit.isSuccess(exit)) continue
     if (seeksToFailed) yield* acknowledgeBatch(context, partition)
     const settling = run.settlingOf(exit.cause)
+    const beforeMillis = context.clock.currentTimeMillisUnsafe()
     const result = Effect.isEffect(settling) ? yield* settling : settling
+    if (result.wasHeld) run.prolong(context.clock.currentTimeMillisUnsafe() - beforeMillis)
     const settled = run.settle(result)
     if (!(Effect.isEffect(settled) ? yield* settled : settled)) {
       if (staysInPlace(result)) continue

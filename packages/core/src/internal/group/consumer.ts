@@ -20,6 +20,7 @@ import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as Tracing from "../observe/tracing.ts"
 import * as Committer from "../partition/committer.ts"
+import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { PauseReasons } from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
@@ -51,6 +52,8 @@ export interface ConsumerOptions<R> {
   readonly announce: Effect.Effect<void>
   /** Pauses the whole binding with reason `operator`. */
   readonly pauseBinding: Effect.Effect<void>
+  /** The records that hold their partitions. */
+  readonly held: HeldRecords
   readonly limits: BindingLimits
 }
 
@@ -240,6 +243,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     replayReader: { clusterId: session.clusterId, groupId: definition.groupId, adopts: definition.adopts },
     groupId: options.subscription.groupId,
     onHalted: options.onHalted,
+    held: options.held,
     pauseBinding: options.pauseBinding,
     limits: options.limits.main
   } satisfies ConsumerContext<R>

@@ -15,6 +15,7 @@ import type { ConsumerStatus } from "../group/supervisor.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
@@ -50,6 +51,8 @@ export interface Container {
   readonly pauseTier: (tier: number) => Command
   readonly resumeTier: (tier: number) => Command
   readonly destroy: Command
+  /** Decides about a record that holds its partition. */
+  readonly decide: Pausing.Pausing["decide"]
 }
 
 /** Makes a binding in state CREATED. Closing the scope ends its shared parts; destroy the binding first. */
@@ -68,6 +71,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const breaker = yield* makeBreaker(definition)
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
+  const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe())
   const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
   const statuses = new Map<number, ConsumerStatus>()
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
@@ -82,7 +86,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning: () => consumers().length })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const pausing: Pausing.Pausing = Pausing.make({
-    ...{ definition, breaker, hub, consumers, onConsumers, state, announce },
+    ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce },
     isStarted: () => lifecycle.phase === "STARTED",
     fork: Effect.runForkWith(services)
   })
@@ -94,6 +98,7 @@ export const make = Effect.fnUntraced(function* <R>(
       ...{ definition, hostname, broker, hub, metrics, copyPublisher, announce, limits },
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
+      held,
       pauseBinding: pausing.pauseByOperator
     }
   }
@@ -110,13 +115,13 @@ export const make = Effect.fnUntraced(function* <R>(
     }
   })
 
-  const { pause, resume, pauseTier, resumeTier } = pausing
+  const { pause, resume, pauseTier, resumeTier, decide } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
-    ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier },
+    ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier, decide },
     partitions: () => consumers().flatMap((consumer) => consumer.partitions()),
     snapshot: Snapshots.take({
-      ...{ definition, pausing, copyPublisher, clusterStatus, breaker, permits, statuses, state, sinceMillis }
+      ...{ definition, pausing, held, copyPublisher, clusterStatus, breaker, permits, statuses, state, sinceMillis }
     })
   }
 })

@@ -64,6 +64,12 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
             `Passed over ${records} of group '${owner}' in retry topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
           )
     }
+    case "RecordDecided": {
+      const { decision } = event
+      const { topic, partition, offset } = event.at
+      const done = decision.kind === "skip" ? "skipped" : "dead-lettered"
+      return Effect.logWarning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
+    }
     case "BreakerChanged": {
       const { from, to, snapshot } = event
       if (to === "CLOSED") return Effect.logInfo("Circuit breaker is CLOSED: normal processing")

@@ -5,11 +5,13 @@
 
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import { type ContainerState, InvalidContainerState } from "../../EventBusError.ts"
-import type { PauseReason } from "../../Snapshot.ts"
+import type { RecordPosition } from "../../ConsumerRecord.ts"
+import { type ContainerState, InvalidContainerState, RecordNotHeld } from "../../EventBusError.ts"
+import type { Decision, PauseReason } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { TierTopic } from "../retry/tiers.ts"
@@ -24,6 +26,7 @@ export interface PausingOptions {
   readonly definition: BindingDefinition<unknown>
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly hub: EventHub
+  readonly held: HeldRecords
   /** The consumers that have a session now. */
   readonly consumers: () => ReadonlyArray<Consumer>
   /** Runs an effect for each of them, all at once. */
@@ -49,7 +52,9 @@ export interface Pausing {
   readonly reasonsFor: (partition: Partition) => PauseReasons.PauseReasons
   /** Halts a partition because of its record. The halt survives rebalances. */
   readonly halt: (partition: Partition) => Effect.Effect<void>
-  /** Pauses the whole binding with reason `operator`. */
+  /** Settles a held record as an operator decides, and lets its partition go on. */
+  readonly decide: (at: RecordPosition, decision: Decision) => Effect.Effect<void, RecordNotHeld>
+  /** A record pauses the whole binding, with reason `operator`. */
   readonly pauseByOperator: Effect.Effect<void>
   /** Fails a command. The error says why the binding is paused. */
   readonly refuse: (operation: string, required: ReadonlyArray<ContainerState>, detail?: string) => Command
@@ -62,6 +67,8 @@ export interface Pausing {
 /** The reasons that pause the whole binding. */
 interface BindingReasons {
   reasons: PauseReasons.PauseReasons
+  /** Whether a record, and no command, has paused the binding. */
+  isPausedByRecord: boolean
 }
 
 /** Longest time that a pause waits for its commit: a broker that is down must not hold up the command. */
@@ -71,7 +78,7 @@ export const make = (options: PausingOptions): Pausing => {
   const { definition, breaker, onConsumers, announce } = options
   const halts = Halts.make()
   const pausedTiers = PausedTiers.make(definition.tiers)
-  const binding: BindingReasons = { reasons: PauseReasons.empty }
+  const binding: BindingReasons = { reasons: PauseReasons.empty, isPausedByRecord: false }
 
   const pausedBy = () => {
     if (!options.isStarted()) return []
@@ -82,18 +89,26 @@ export const make = (options: PausingOptions): Pausing => {
     return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
   }
 
-  const refuse: Pausing["refuse"] = (operation, required, detail) =>
-    Effect.suspend(() => {
-      const by = pausedBy()
-      const why = detail ?? (by.length === 0 ? undefined : `it is paused by ${by.join(" and ")}`)
-      const refused = { binding: BindingKey.label(definition), operation, current: options.state(), required }
-      return Effect.fail(new InvalidContainerState(why === undefined ? refused : { ...refused, detail: why }))
-    })
+  const refuse = refusals(options, pausedBy)
 
-  const pauseByOperator = Effect.suspend(() => {
+  const pauseAll = Effect.suspend(() => {
     binding.reasons = PauseReasons.add(binding.reasons, "operator")
     return Effect.andThen(
       onConsumers((consumer) => consumer.pause("operator")),
+      announce
+    )
+  })
+
+  const pauseByOperator = Effect.suspend(() => {
+    if (!PauseReasons.has(binding.reasons, "operator")) binding.isPausedByRecord = true
+    return pauseAll
+  })
+
+  const resumeAll = Effect.suspend(() => {
+    binding.reasons = PauseReasons.remove(binding.reasons, "operator")
+    halts.clear()
+    return Effect.andThen(
+      onConsumers((consumer) => consumer.resume("operator", (partition) => !pausedTiers.includes(partition))),
       announce
     )
   })
@@ -103,6 +118,7 @@ export const make = (options: PausingOptions): Pausing => {
   return {
     ...tierCommands(options, pausedTiers, binding, refuse),
     ...{ pausedBy, pausedTiers: pausedTiers.list, pauseByOperator, refuse },
+    decide: decisions(options, { halts, pausedTiers, binding, resumeAll }),
     halt: (partition) => Effect.andThen(halts.add(partition), announce),
     reasonsFor: (partition) => {
       const isHalted = halts.isStillHalted(partition)
@@ -124,18 +140,62 @@ export const make = (options: PausingOptions): Pausing => {
         onConsumers((consumer) => consumer.flush),
         flushMillis
       )
-      return Effect.asVoid(Effect.andThen(pauseByOperator, flush))
+      binding.isPausedByRecord = false
+      return Effect.asVoid(Effect.andThen(pauseAll, flush))
     }),
-    resume: Effect.suspend(() => {
-      if (!pausedBy().includes("operator")) return refuse("resume", ["PAUSED"])
-      binding.reasons = PauseReasons.remove(binding.reasons, "operator")
-      halts.clear()
-      return Effect.andThen(
-        onConsumers((consumer) => consumer.resume("operator", (partition) => !pausedTiers.includes(partition))),
-        announce
-      )
-    })
+    resume: Effect.suspend(() => (pausedBy().includes("operator") ? resumeAll : refuse("resume", ["PAUSED"])))
   }
+}
+
+const refusals =
+  ({ definition, state }: PausingOptions, pausedBy: Pausing["pausedBy"]): Pausing["refuse"] =>
+  (operation, required, detail) =>
+    Effect.suspend(() => {
+      const by = pausedBy()
+      const why = detail ?? (by.length === 0 ? undefined : `it is paused by ${by.join(" and ")}`)
+      const refused = { binding: BindingKey.label(definition), operation, current: state(), required }
+      return Effect.fail(new InvalidContainerState(why === undefined ? refused : { ...refused, detail: why }))
+    })
+
+/** The parts of a binding's pauses that a decision about a held record changes. */
+interface Pauses {
+  readonly halts: Halts.Halts
+  readonly pausedTiers: PausedTiers.PausedTiers
+  readonly binding: BindingReasons
+  readonly resumeAll: Effect.Effect<void>
+}
+
+const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resumeAll }: Pauses): Pausing["decide"] => {
+  const { definition, announce } = options
+  /** The partition of a record that was decided about goes on, unless an operator has paused it or another record still pauses the binding. */
+  const release = (partition: Partition) =>
+    Effect.suspend(() => {
+      halts.remove(partition)
+      if (PauseReasons.has(binding.reasons, "operator")) {
+        return binding.isPausedByRecord && options.held.list().length === 0 ? resumeAll : Effect.void
+      }
+      if (pausedTiers.includes(partition)) return Effect.void
+      partition.removeReason("operator")
+      return Effect.andThen(partition.syncFetch, announce)
+    })
+
+  return (at, decision) =>
+    Effect.suspend(() => {
+      const partition = options.held.decide(at, decision)
+      if (partition === undefined) {
+        const { topic, partition: number, offset } = at
+        return Effect.fail(
+          new RecordNotHeld({
+            ...{ binding: BindingKey.label(definition), topic, partition: number, offset: String(offset) },
+            held: options.held.list().map((held) => `${held.topic}-${held.partition}@${held.offset}`)
+          })
+        )
+      }
+      const { topic, partition: number, offset } = at
+      const where = { topic, partition: number, offset }
+      options.hub.emit({ _tag: "RecordDecided", ...BindingKey.onEvent(definition), at: where, decision })
+      return release(partition)
+    })
 }
 
 /** The commands on one tier. They fail for a tier that does not exist, and when they would change nothing. */

@@ -8,6 +8,7 @@ import type { ContainerState } from "../../EventBusError.ts"
 import type { BindingSnapshot, ConsumerSnapshot, ContainerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type { ConsumerStatus } from "../group/supervisor.ts"
+import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
@@ -22,6 +23,7 @@ export interface Parts {
   readonly state: () => ContainerState
   readonly sinceMillis: () => number
   readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
+  readonly held: Pick<HeldRecords, "list">
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
@@ -32,7 +34,7 @@ export interface Parts {
 
 export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
   Effect.gen(function* () {
-    const { definition, pausing, copyPublisher, breaker, statuses } = parts
+    const { definition, pausing, held, copyPublisher, breaker, statuses } = parts
     const now = yield* Clock.currentTimeMillis
     const state = parts.state()
     const pausedTiers = pausing.pausedTiers()
@@ -44,6 +46,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       binding: { name: definition.name, definition },
       state,
       sinceMillis: parts.sinceMillis(),
+      held: held.list(),
       pausedBy: pausing.pausedBy(),
       pausedTiers,
       containers: containersOf(definition, state, pausedTiers),

@@ -12,6 +12,8 @@ export interface DeliveryResult {
   readonly failure: Failure | undefined
   /** Where a copy of the record goes. */
   readonly target?: Target
+  /** Set when the record held its partition before this result: that it halted is reported already. */
+  readonly wasHeld?: true
   /** Set when the result holds only once this copy is published and acknowledged. */
   readonly copy?: Copy
 }
