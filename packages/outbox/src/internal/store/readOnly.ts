@@ -41,15 +41,23 @@ const clientOf = (sql: SqlClient.SqlClient): Client => {
 export const watchRefusals = (sql: SqlClient.SqlClient, names: TableNames): void =>
   void clientOf(sql).outboxes.add(names)
 
-/** Ends read-only connections until the pool answers with one that takes writes. Only PostgreSQL: the driver for MySQL drops them by itself. */
-const endReadOnlyConnections = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
-  Effect.suspend(() => sql.unsafe(endIfReadOnly)).pipe(
-    Effect.timeout("5 seconds"),
-    Effect.exit,
-    // A statement that ends its own connection fails. One that returns no row ran on a connection that takes writes.
-    Effect.repeat({ times: mostEnded - 1, until: (exit) => exit._tag === "Success" }),
-    Effect.asVoid
+/**
+ * Ends the read-only connections of the pool: statements that run at the same time are on connections of their own. Only PostgreSQL; the
+ * driver for MySQL drops them by itself.
+ */
+const endReadOnlyConnections = (sql: SqlClient.SqlClient): Effect.Effect<void> => {
+  // A statement that ends its own connection fails.
+  const statement = Effect.ignore(
+    Effect.timeout(
+      Effect.suspend(() => sql.unsafe(endIfReadOnly)),
+      "5 seconds"
+    )
   )
+  return Effect.all(
+    Array.from({ length: mostEnded }, () => statement),
+    { concurrency: "unbounded", discard: true }
+  )
+}
 
 /** Looks at a failed statement. After a read-only refusal it says so in log and health, and ends the connection in the background. */
 export const noteRefusal = (sql: SqlClient.SqlClient, error: unknown): Effect.Effect<void> => {
