@@ -3,7 +3,7 @@ import { assert, it, vi } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Effect, Logger } from "effect"
+import { Effect, Layer, Logger } from "effect"
 
 const hour = 3_600_000
 
@@ -38,8 +38,11 @@ KafkaSuite.shared("a clock that is ahead", (brokers) => {
       assert.strictEqual(lines.filter((line) => line.includes("refuses the time of this node's clock")).length, 1)
     }).pipe(
       Effect.scoped,
-      Effect.provide(KafkaJs.layer({ brokers })),
-      Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push([message].flat().join(" ")))]))
+      Effect.provide(
+        KafkaJs.layer({ brokers }).pipe(
+          Layer.provideMerge(Logger.layer([Logger.make(({ message }) => void lines.push([message].flat().join(" ")))]))
+        )
+      )
     )
   })
 })
