@@ -258,8 +258,9 @@ describe("a binding (TST-06: single adapter)", () => {
         ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
         ...{ fetchMaxWait: 100, maxPartitionFetchBytes: 1_048_576, maxBytesByTopic: new Map() }
       })
-      const { groupInstanceId, ...options } = consumers[1]!
+      const { groupInstanceId, replacesGroupInstanceIds = [], ...options } = consumers[1]!
       assert.match(groupInstanceId ?? "", /^other__.+__0$/)
+      assert.match(replacesGroupInstanceIds.join(), /^other-.+-0$/)
       assert.deepStrictEqual(options, {
         ...{ groupId: "other", topics: ["other"], isolationLevel: "read_uncommitted" },
         ...{ sessionTimeout: 30_000, heartbeatInterval: 9_000, rebalanceTimeout: 20_000 },
