@@ -174,6 +174,11 @@ export interface ConsumerSession {
    * entry's assignment is over, and with `RebalanceInProgress` when it may be repeated later.
    */
   readonly commit: (offsets: ReadonlyArray<OffsetCommit>) => Effect.Effect<void, BrokerError>
+  /**
+   * Whether the group may have given the partitions to others without this session knowing: it has heard nothing of the group for a session timeout, as after the process
+   * was suspended. The next heartbeat tells.
+   */
+  readonly isUnconfirmed: () => boolean
 }
 
 /** How to publish. */

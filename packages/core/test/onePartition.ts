@@ -14,7 +14,7 @@ export const onePartition = (logEnd: bigint) =>
     tier: undefined,
     counters: { processed: 0, notHandled: 0, retries: Histogram.make([]) },
     highWater: () => ({ records: 10, bytes: 10 }),
-    session: { pause: () => Effect.void, resume: () => Effect.void },
+    session: { pause: () => Effect.void, resume: () => Effect.void, isUnconfirmed: () => false },
     onGuarded: () => {},
     onFetchPaused: () => {},
     onFetchResumed: () => {}

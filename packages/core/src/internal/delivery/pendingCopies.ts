@@ -6,6 +6,7 @@
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as StillOwned from "../publish/stillOwned.ts"
 import { type DeliveryResult, type ResultWithCopy, staysInPlace } from "../record/deliveryResult.ts"
 import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
 
@@ -102,22 +103,24 @@ export class PendingCopies {
 
   /** Starts once the partition's fiber has yielded. */
   #publish(copies: ReadonlyArray<PendingCopy>): Effect.Effect<void> {
-    return Effect.flatMap(Effect.yieldNow, () => {
+    return Effect.flatMap(Effect.andThen(Effect.yieldNow, StillOwned.confirmed(this.#partition)), (isOurs) => {
       if (this.#batch === copies) this.#batch = []
+      if (isOurs) return this.#publishEach(copies)
       // Another owner may have the records by now.
-      if (!this.#partition.owned())
-        return Effect.sync(() => {
-          for (const pending of copies) this.#leave(pending, false)
-        })
-      return this.#context.copyPublisher.publishEach(
-        copies.map(({ result }) => result.copy),
-        (index, answer) => {
-          const pending = copies[index]!
-          if (typeof answer === "boolean") this.#leave(pending, answer)
-          else this.#fork(Effect.map(answer, (acknowledged) => this.#leave(pending, acknowledged)))
-        }
-      )
+      for (const pending of copies) this.#leave(pending, false)
+      return Effect.void
     })
+  }
+
+  #publishEach(copies: ReadonlyArray<PendingCopy>): Effect.Effect<void> {
+    return this.#context.copyPublisher.publishEach(
+      copies.map(({ result }) => result.copy),
+      (index, answer) => {
+        const pending = copies[index]!
+        if (typeof answer === "boolean") this.#leave(pending, answer)
+        else this.#fork(Effect.map(answer, (acknowledged) => this.#leave(pending, acknowledged)))
+      }
+    )
   }
 
   /** The copy is no longer on its way. */

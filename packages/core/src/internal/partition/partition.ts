@@ -6,8 +6,7 @@
 
 import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
 import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import { partitionKey } from "../../ConsumerRecord.ts"
+import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import type { PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
@@ -41,7 +40,7 @@ export interface PartitionOptions {
   readonly counters: PartitionCounters
   /** Called for every chunk: the share of a partition depends on how many partitions there are. */
   readonly highWater: () => WaterMarks
-  readonly session: Pick<ConsumerSession, "pause" | "resume">
+  readonly session: Pick<ConsumerSession, "pause" | "resume" | "isUnconfirmed">
   readonly onFetchPaused: (partition: Partition) => void
   readonly onFetchResumed: (partition: Partition) => void
   /** A run has begun that the processing budget may cut off. */
@@ -134,6 +133,10 @@ export class Partition implements Committable, StartGate {
   /** Chunks that are fetched and not finished. */
   get held(): WaterMarks {
     return { records: this.#heldRecords, bytes: this.#heldBytes }
+  }
+
+  isUnconfirmed(): boolean {
+    return this.#options.session.isUnconfirmed()
   }
 
   owned(): boolean {

@@ -13,6 +13,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as CopyAddress from "./copyAddress.ts"
 import * as RefusedCopies from "./refusedCopies.ts"
 import type * as RetryTopics from "./retryTopics.ts"
+import * as StillOwned from "./stillOwned.ts"
 import * as TargetTopics from "./targetTopics.ts"
 
 /** Publishes a copy: true when it is acknowledged; false when the partition stopped first, and then there is none that counts. */
@@ -74,17 +75,23 @@ export const make = Effect.fnUntraced(function* (
   const publishThrough =
     (send: RefusedCopies.Send): Publish =>
     (copy) =>
-      Effect.suspend(() => {
-        if (copy.partition.stopping) return Effect.succeed(false)
-        return Effect.matchEffect(Effect.flatMap(address.recordOf(copy), send), {
-          onSuccess: (metadata) =>
-            Effect.sync(() => {
-              stored(copy, metadata)
-              return true
-            }),
-          onFailure: (error) => refused.publishAgain(send, copy, error)
-        })
-      })
+      whileOurs(
+        copy,
+        Effect.matchEffect(
+          Effect.flatMap(
+            Effect.suspend(() => address.recordOf(copy)),
+            send
+          ),
+          {
+            onSuccess: (metadata) =>
+              Effect.as(
+                Effect.sync(() => stored(copy, metadata)),
+                true
+              ),
+            onFailure: (error) => refused.publishAgain(send, copy, error)
+          }
+        )
+      )
 
   const publishEach: CopyPublisher["publishEach"] = (copies, onAnswer) => {
     const answerRefused = (error: BrokerError) => (copy: Copy, index: number) =>
@@ -122,6 +129,13 @@ export const make = Effect.fnUntraced(function* (
     })
   }
 })
+
+/** Begins to publish a copy unless its partition stops, or has another owner by now. */
+const whileOurs = ({ partition }: Copy, publish: Effect.Effect<boolean>): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    if (partition.stopping) return Effect.succeed(false)
+    return Effect.flatMap(StillOwned.confirmed(partition), (isOurs) => (isOurs ? publish : Effect.succeed(false)))
+  })
 
 /** Reports that a copy is acknowledged, and where it is. */
 const storedBy =

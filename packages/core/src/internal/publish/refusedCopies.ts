@@ -8,6 +8,7 @@ import type { Unpublished } from "../../Snapshot.ts"
 import type { Copy } from "../record/copy.ts"
 import * as TrimmedHeaders from "../record/trimmedHeaders.ts"
 import type { CopyAddress } from "./copyAddress.ts"
+import * as StillOwned from "./stillOwned.ts"
 
 export type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, BrokerError>
 
@@ -44,7 +45,7 @@ export const make = (
           if (error._tag === "RecordTooLarge") headers = TrimmedHeaders.trim(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
           yield* partition.until(Effect.sleep(wait))
-          if (partition.stopping) return false
+          if (partition.stopping || !(yield* StillOwned.confirmed(partition))) return false
         }
         const result = yield* Effect.result(send(yield* address.recordOf({ ...copy, headers })))
         if (Result.isSuccess(result)) {

@@ -3,13 +3,19 @@ import type { Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 
+export interface CopySource {
+  readonly stopping: boolean
+  /** False once the assignment is over. */
+  readonly owned: () => boolean
+  /** Whether nothing has been heard of the group for so long that the partition may have another owner by now. */
+  readonly isUnconfirmed: () => boolean
+  /** Runs the effect, and interrupts it when the partition stops. */
+  readonly until: (effect: Effect.Effect<void>) => Effect.Effect<void>
+}
+
 export interface Copy {
   /** The partition that holds the record. Once it stops, no failed publish is repeated. */
-  readonly partition: {
-    readonly stopping: boolean
-    /** Runs the effect, and interrupts it when the partition stops. */
-    readonly until: (effect: Effect.Effect<void>) => Effect.Effect<void>
-  }
+  readonly partition: CopySource
   readonly record: ConsumerRecord
   /** The target topic. */
   readonly topic: string

@@ -31,6 +31,8 @@ export interface Membership {
   readonly heartbeatNow: () => void
   /** The last id that the coordinator assigned, also when the member is out of the group by now; empty before the first. */
   readonly memberId: () => string
+  /** Whether the coordinator may have removed the member: it counts from the last request that it answered. */
+  readonly isUnconfirmed: () => boolean
   /** The identity whose commits the coordinator accepts now; undefined while out of the group. */
   readonly identity: () => MemberIdentity | undefined
 }
@@ -59,6 +61,10 @@ interface Member {
   lastContactMillis: number
   /** Failures since then. */
   failures: number
+  /** When the last answered heartbeat was sent, or the last join was answered, by the monotonic clock: the coordinator expires the member from then on. */
+  confirmedAt: number
+  /** While a join is out, the coordinator waits for the other members instead. */
+  joining: boolean
 }
 
 /** Heartbeat interval while another round is known to follow. */
@@ -86,6 +92,7 @@ const setMemberId = (member: Member, memberId: string): void => {
 const join = Effect.fnUntraced(function* (member: Member) {
   const { cluster, options, ownership, wireGeneration } = member
   member.rejoinRequested = false
+  member.joining = true
   member.wake.closeUnsafe()
   const broker = yield* member.coordinator.get
   const claim = { owned: ownership.all(), generation: wireGeneration }
@@ -100,6 +107,7 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.wireGeneration = generationId
   member.generation = Math.max(generationId, member.generation + 1)
   member.joined = true
+  member.confirmedAt = performance.now()
   const assignment = decodeAssignment(synced.memberAssignment)
   member.incomplete = assignment.incomplete
   member.listener.assigned(member.generation, assignment.partitions)
@@ -139,7 +147,9 @@ const heartbeat = Effect.fnUntraced(function* (member: Member) {
   wake.closeUnsafe()
   const broker = yield* member.coordinator.get
   const identity = { memberId: member.memberId, generation: member.wireGeneration }
+  const sentAt = performance.now()
   yield* answered(member, (yield* sendHeartbeat(broker, options, identity)).errorCode)
+  member.confirmedAt = sentAt
 })
 
 /** Sends heartbeats until the member is to join again. */
@@ -177,9 +187,15 @@ export const makeMembership = (
     rejoinRequested: false,
     incomplete: false,
     lastContactMillis: 0,
-    failures: 0
+    failures: 0,
+    confirmedAt: performance.now(),
+    joining: false
   }
-  const round = Effect.andThen(join(member), stay(member)).pipe(Effect.catch((failed) => recover(member, failed)))
+  const joined = Effect.ensuring(
+    join(member),
+    Effect.sync(() => (member.joining = false))
+  )
+  const round = Effect.andThen(joined, stay(member)).pipe(Effect.catch((failed) => recover(member, failed)))
   return {
     run: Effect.andThen(noteContact(member), Effect.forever(round)),
     requestRejoin: () => {
@@ -188,6 +204,11 @@ export const makeMembership = (
     },
     heartbeatNow: () => void member.wake.openUnsafe(),
     memberId: () => member.lastMemberId,
+    isUnconfirmed: () => {
+      const { sessionTimeoutMillis, rebalanceTimeoutMillis } = options
+      const limitMillis = member.joining ? sessionTimeoutMillis + rebalanceTimeoutMillis : sessionTimeoutMillis
+      return performance.now() - member.confirmedAt >= limitMillis
+    },
     identity: () => (member.joined ? { memberId: member.memberId, generation: member.wireGeneration } : undefined)
   }
 }

@@ -49,7 +49,8 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
     commit: (offsets) =>
       Effect.mapError(commit(offsets), (failed) =>
         failed._tag === "ClientFailure" ? errors.of(failed, subject) : failed
-      )
+      ),
+    isUnconfirmed: membership.isUnconfirmed
   }
 }
 

@@ -103,9 +103,15 @@ const heartbeats = (
       }),
     intervalMillis
   )
+  const confirmed = Effect.suspend(() => {
+    const sentMillis = cluster.kernel.nowMillis()
+    return Effect.map(beat, () => {
+      session.confirmedMillis = sentMillis
+    })
+  })
   return Effect.whileLoop({
     while: () => session.open,
-    body: () => Effect.ignore(Effect.delay(beat, intervalMillis)),
+    body: () => Effect.ignore(Effect.delay(confirmed, intervalMillis)),
     step: () => {}
   })
 }
@@ -143,7 +149,8 @@ const sessionPort = (
         const problem = group.commit(session.member, offsets)
         return problem ? Effect.fail(problem) : Effect.void
       })
-    })
+    }),
+  isUnconfirmed: () => cluster.kernel.nowMillis() - session.confirmedMillis >= session.member.sessionTimeoutMillis
 })
 
 const illegalOffset = (offset: bigint): BrokerError.UnexpectedBrokerError =>

@@ -30,6 +30,8 @@ export class Session {
   private readonly cursors = new Map<string, Cursor>()
   private readonly wakeUp = Latch.makeUnsafe()
   private phase: "joining" | "open" | "ended" = "joining"
+  /** When the last heartbeat that was answered was sent, or the group was joined. */
+  confirmedMillis: number
   /** True once the client knows that it is a member. */
   private hasJoined = false
   /** Index of the cursor that is fetched next. */
@@ -40,6 +42,7 @@ export class Session {
     this.request = { ...request, notify: () => this.sync() }
     this.membership = parts.group.join(this.request)
     this.phase = "open"
+    this.confirmedMillis = parts.kernel.nowMillis()
     this.sync()
   }
 
