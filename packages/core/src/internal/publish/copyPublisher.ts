@@ -72,26 +72,7 @@ export const make = Effect.fnUntraced(function* (
   const stored = storedBy(clock)
   const refused = RefusedCopies.make(clock, address, stored)
 
-  const publishThrough =
-    (send: RefusedCopies.Send): Publish =>
-    (copy) =>
-      whileOurs(
-        copy,
-        Effect.matchEffect(
-          Effect.flatMap(
-            Effect.suspend(() => address.recordOf(copy)),
-            send
-          ),
-          {
-            onSuccess: (metadata) =>
-              Effect.as(
-                Effect.sync(() => stored(copy, metadata)),
-                true
-              ),
-            onFailure: (error) => refused.publishAgain(send, copy, error)
-          }
-        )
-      )
+  const publishThrough = publishOneBy(address, refused, stored)
 
   const publishEach: CopyPublisher["publishEach"] = (copies, onAnswer) => {
     const answerRefused = (error: BrokerError) => (copy: Copy, index: number) =>
@@ -129,6 +110,29 @@ export const make = Effect.fnUntraced(function* (
     })
   }
 })
+
+/** Publishes single copies by the given means. */
+const publishOneBy =
+  (address: CopyAddress.CopyAddress, refused: RefusedCopies.RefusedCopies, stored: ReturnType<typeof storedBy>) =>
+  (send: RefusedCopies.Send): Publish =>
+  (copy) =>
+    whileOurs(
+      copy,
+      Effect.matchEffect(
+        Effect.flatMap(
+          Effect.suspend(() => address.recordOf(copy)),
+          send
+        ),
+        {
+          onSuccess: (metadata) =>
+            Effect.as(
+              Effect.sync(() => stored(copy, metadata)),
+              true
+            ),
+          onFailure: (error) => refused.publishAgain(send, copy, error)
+        }
+      )
+    )
 
 /** Begins to publish a copy unless its partition stops, or has another owner by now. */
 const whileOurs = ({ partition }: Copy, publish: Effect.Effect<boolean>): Effect.Effect<boolean> =>
