@@ -80,11 +80,13 @@ KafkaSuite.shared("a cluster that refuses", (bootstrap) => {
           app.of("TopicUnavailable").map(({ topic, error }) => [topic, error._tag]),
           [[late.name, "UnknownTopic"]]
         )
+        const named = () => app.log.filter(({ message }) => message.includes(`'${late.name}' does not exist`))
+        yield* Bus.until("health's line is in the log", () => named().length > 0)
         yield* neighbourWorks
         yield* Bus.createTopic(late.name)
         yield* publish(late.name, "hello")
         yield* handles(late, app)
-        assert.strictEqual(app.log.filter(({ message }) => message.includes(`'${late.name}' does not exist`)).length, 1)
+        assert.strictEqual(named().length, 1)
       })
   )
 

@@ -20,6 +20,7 @@ import { keepRunning } from "./internal/base/keepRunning.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
 import * as HealthReport from "./internal/lifecycle/health.ts"
+import * as HealthLog from "./internal/lifecycle/healthLog.ts"
 import * as LagPoller from "./internal/lifecycle/lagPoller.ts"
 import * as Registrations from "./internal/lifecycle/registrations.ts"
 import * as Registry from "./internal/lifecycle/registry.ts"
@@ -137,6 +138,15 @@ const make = Effect.gen(function* () {
   Ranges.check("Snapshot", { lagPollInterval }, Ranges.connector)
   yield* Effect.forkScoped(keepRunning("lag poller", LagPoller.run(containers, Ranges.millisOf(lagPollInterval))))
   yield* Effect.forkScoped(keepRunning("dead letter depth", DeadLetterDepth.run(containers)))
+  const health = Effect.gen(function* () {
+    const now = {
+      nowMillis: yield* Clock.currentTimeMillis,
+      isClosing: registrations.isClosed(),
+      hasBindings: registrations.hasRegistered()
+    }
+    return HealthReport.fromSnapshots(yield* listBindings, now)
+  })
+  yield* Effect.forkScoped(keepRunning("health log", HealthLog.run(health)))
 
   return EventBusConnector.of({
     register: registrations.register,
@@ -157,10 +167,7 @@ const make = Effect.gen(function* () {
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some((container) => container.topic === topic))
       ),
-    health: Effect.gen(function* () {
-      const nowMillis = yield* Clock.currentTimeMillis
-      return HealthReport.fromSnapshots(yield* listBindings, { nowMillis, isClosing: registrations.isClosed() })
-    }),
+    health,
     snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
     changes: Stream.filter(EventStreams.events(hub, "rare"), (event) => event._tag === "StateChanged"),
     events: EventStreams.events(hub, "all"),

@@ -4,6 +4,8 @@
  * - `UP`: every binding is in the state that it should be in, and no circuit breaker is open.
  * - `DEGRADED`: somebody or something holds records back on purpose: a pause, a breaker. Or a consumer is starting.
  * - `DOWN`: a binding cannot do its work: see the reasons.
+ *
+ * Liveness and readiness ask different questions (ruling 74): would a restart of this process help, and does this process do all of its work?
  */
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
@@ -17,9 +19,9 @@ export type Status = "UP" | "DEGRADED" | "DOWN"
 export interface Health {
   /** The worst status of the reasons; `UP` without any. */
   readonly status: Status
-  /** Liveness: false only when a new process could help, that is for `PollLoopStuck`. Not for a cluster that is away. */
+  /** Liveness: false only where a restart of this process can help, that is for `PollLoopStuck`. True for everything that lies outside of this process. */
   readonly live: boolean
-  /** Readiness: every consumer that was started has been running once, and the connector is not closing. */
+  /** Readiness: a binding has been registered, and there is no reason: each started binding consumes, and nothing holds it. */
   readonly ready: boolean
   /** Everything that is not as it should be, the worst first. Empty when it is `UP`. */
   readonly reasons: ReadonlyArray<Reason>
@@ -73,8 +75,24 @@ export type Reason =
         /** Names the group and the `group.instance.id`. */
         readonly error: BrokerError
       })
-  /** The topic does not exist, or may not be read. */
+  /** A topic does not exist, may not be read, or has a partition that nobody leads. */
   | (OfBinding & Since & { readonly _tag: "TopicUnreadable"; readonly topic: string; readonly error: BrokerError })
+  /** Commits have been refused, or not answered, for five seconds or more. Records are handled; a restart would handle them again. */
+  | (OfBinding & Since & { readonly _tag: "CommitsFailing"; readonly error: BrokerError })
+  /** A transactional binding has had no producer, or has had its transactions refused, for five seconds or more. Its records wait. */
+  | (OfBinding & Since & { readonly _tag: "TransactionsFailing"; readonly error: BrokerError })
+  /** The dead letter strategy has not been able to do its work for five seconds or more. Dead letters are stored all the same. */
+  | (OfBinding & Since & { readonly _tag: "DeadLetterStrategyFailing"; readonly error: BrokerError })
+  /** A transaction that some producer has left open holds the partition for a minute or more: nobody who reads committed records gets past it. */
+  | (OfBinding &
+      TopicPartition &
+      Since & {
+        readonly _tag: "OpenTransaction"
+        /** The index of the consumer, from 0. */
+        readonly consumer: number
+        /** Offsets that are not finished, those of the transaction included. */
+        readonly lag: bigint
+      })
   /** Copies for a retry or dead letter topic have been refused for five seconds or more. Their records wait, and nothing is lost. */
   | (OfBinding &
       Since & {
@@ -129,6 +147,14 @@ export const describe = (reason: Reason): string => {
       return `${nameOf(reason)}: consumer ${reason.consumer} has stopped for good: ${reason.error.message}`
     case "TopicUnreadable":
       return `${nameOf(reason)}: nothing can be read from '${reason.topic}': ${reason.error.message}`
+    case "CommitsFailing":
+      return `${nameOf(reason)}: offsets cannot be committed since ${timeOf(reason)}: ${reason.error.message}`
+    case "TransactionsFailing":
+      return `${nameOf(reason)}: transactions fail since ${timeOf(reason)}: ${reason.error.message}`
+    case "DeadLetterStrategyFailing":
+      return `${nameOf(reason)}: the dead letter strategy cannot work since ${timeOf(reason)}: ${reason.error.message}`
+    case "OpenTransaction":
+      return `${nameOf(reason)}: ${placeOf(reason)} is held by an open transaction since ${timeOf(reason)}, with a lag of ${reason.lag}`
     case "PublisherFailing":
       return `${nameOf(reason)}: ${reason.copies} records wait to be published to '${reason.topic}': ${reason.error.message}`
     case "SerdeWaiting":
@@ -142,7 +168,7 @@ export const describe = (reason: Reason): string => {
     case "Paused":
       return `${nameOf(reason)}: paused by ${reason.by.join(" and ")}`
     case "TierPaused":
-      return `${nameOf(reason)}: retry tier ${reason.tier} is paused`
+      return `${nameOf(reason)}: Retry tier ${reason.tier} is paused`
     case "Starting":
       return `${nameOf(reason)}: consumer ${reason.consumer} is starting`
     case "Closing":
@@ -151,6 +177,8 @@ export const describe = (reason: Reason): string => {
 }
 
 const nameOf = ({ cluster, binding }: OfBinding): string => `Binding '${binding}' on cluster '${cluster}'`
+
+const timeOf = ({ sinceMillis }: Since): string => new Date(sinceMillis).toISOString()
 
 const onlyOf = (only: OnlyCandidate | undefined): string =>
   only === undefined

@@ -40,11 +40,14 @@ export const definitions = {
     description: "Records whose handler succeeded",
     labels: ofPartition
   }),
-  /** Handler calls that failed, and records that could not be decoded: one for every attempt. `exception` is the class of the error, or `other` beyond 50 classes. */
+  /**
+   * Deliveries that failed: the record was routed, dead-lettered or skipped, or it halted its partition. One for each, however many attempts it took. A record that a
+   * retry in place handled did not fail. `exception` is the class of the last error, or `other` beyond 50 classes.
+   */
   recordsFailed: define({
     name: "eventbus.records.failed",
     kind: "counter",
-    description: "Failed attempts, by class of the error",
+    description: "Failed deliveries, by class of the last error",
     labels: [...ofBinding, "topic", "exception"]
   }),
   /** Records whose copy is acknowledged in the dead letter topic. `reason` is that of the dead letter's headers. */
@@ -119,13 +122,14 @@ export const definitions = {
     labels: ofPartition
   }),
   /**
-   * Records in the dead letter topic that no replay has taken, in all of its partitions: control records of transactions included. The cluster is asked every 10 seconds
-   * while this is read; until it has answered, what was stored from here counts. Every process reports the whole.
+   * The group's records in the dead letter topic that are not dealt with, in all of its partitions: no replay has taken them, nobody has discarded them, and a custom
+   * handler has not had them. Exact up to 10,000 offsets; beyond, an upper bound that counts control records of transactions and gaps. The cluster is asked every 10
+   * seconds while this is read; until it has answered, what was stored from here counts. Every process reports the whole.
    */
   deadLetterDepth: define({
     name: "eventbus.dlt.depth",
     kind: "gauge",
-    description: "Records in the dead letter topic that are not replayed",
+    description: "Records in the dead letter topic that are not dealt with",
     labels: ofBinding
   }),
   /** Records that wait in a retry topic, of the partitions that this process owns: the sum of their lags. */
@@ -140,6 +144,13 @@ export const definitions = {
     name: "eventbus.container.state",
     kind: "gauge",
     description: "State: 0 created, 1 running, 2 paused, 3 stopped, 4 destroyed",
+    labels: ofBinding
+  }),
+  /** The binding's health, as `EventBusConnector.health` would show it alone: UP 0, DEGRADED 1, DOWN 2. */
+  bindingHealth: define({
+    name: "eventbus.binding.health",
+    kind: "gauge",
+    description: "Health: 0 up, 1 degraded, 2 down",
     labels: ofBinding
   }),
   /** Consumers of the binding that have a session with the cluster. */

@@ -64,8 +64,14 @@ export interface BindingSnapshot {
   readonly unpublished: Unpublished | undefined
   /** Set while no broker of the cluster answers, as it was asked last. */
   readonly unreachable: OngoingFailure | undefined
-  /** Set while no consumer has a partition, and the topic does not exist or may not be read. */
-  readonly unreadable: OngoingFailure | undefined
+  /** Set while a topic that it reads does not exist, may not be read, or has a partition that nobody leads. The topic that is so longest. */
+  readonly unreadable: TopicFailure | undefined
+  /** Set while the group's coordinator refuses commits, or does not answer them. Records are handled, and would be handled again after a restart. */
+  readonly commits: OngoingFailure | undefined
+  /** Set while a transactional binding gets no producer, or its transactions fail. Its records wait. */
+  readonly transactions: OngoingFailure | undefined
+  /** Set while the dead letter strategy cannot do its work. Dead letters are stored all the same. */
+  readonly deadLetterStrategy: OngoingFailure | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
 }
@@ -142,10 +148,15 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly position: bigint
   /** Undefined before the first commit of the group. */
   readonly committed: bigint | undefined
-  /** One past the last offset that can be read: as of the last fetch, or at most half a minute old where nothing is fetched. */
+  /** One past the last offset of the log: as of the last fetch, or at most `LagPollInterval` old where nothing is fetched. */
   readonly logEnd: bigint
-  /** `logEnd - position`, never negative: offsets that are not finished. */
+  /**
+   * Offsets that are not finished, never negative: `logEnd` less the position, or less the log's start where retention has passed the position. 0 is exact. Greater
+   * values are exact where the log is dense, and upper bounds where compaction or transaction markers leave holes. Records of open transactions count.
+   */
   readonly lag: bigint
+  /** Since when an open transaction holds the partition, epoch milliseconds; undefined while none does. Only under `read_committed`. */
+  readonly openTransactionSinceMillis: number | undefined
   /** The reasons that hold its fetching. */
   readonly pauses: ReadonlyArray<PauseReason>
   /** Records that have begun and are not finished. */
@@ -156,7 +167,10 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly bufferedBytes: number
   /** For how long the position has not moved although there is lag, in milliseconds, `LagPollInterval` too little at most. 0 without lag. */
   readonly waitingMillis: number
-  /** For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, 20 seconds too little at most. */
+  /**
+   * For how long the cluster has had records that no fetch brings, although nothing holds the partition, in milliseconds, twice `LagPollInterval` too little at most.
+   * Time in which the process did not run does not count.
+   */
   readonly unfetchedMillis: number
   /** For how long a record has waited for what its serde prepares (`Serde.prepare`), such as a schema that cannot be fetched, in milliseconds. 0 when none does. */
   readonly preparingMillis: number
@@ -168,6 +182,12 @@ export interface OngoingFailure {
   readonly error: BrokerError
   /** Since when it lasts, epoch milliseconds. */
   readonly sinceMillis: number
+}
+
+/** A failure of a topic that lasts. */
+export interface TopicFailure extends OngoingFailure {
+  /** The topic. */
+  readonly topic: string
 }
 
 /** Copies that wait because their topic takes none. */

@@ -64,7 +64,7 @@ describe("snapshots", () => {
         pauses: [],
         inFlight: 1,
         buffered: 3,
-        waitingMillis: 15_000
+        waitingMillis: 20_000
       })
       yield* Deferred.succeed(gate, undefined)
       yield* settle
@@ -100,7 +100,7 @@ describe("snapshots", () => {
   )
 
   scenario(
-    "OBS-11 lag is 0 after aborted records, control records and holes, and counts no record of an open transaction",
+    "OBS-11 lag is 0 after aborted records, control records and holes, and counts the records of an open transaction",
     () =>
       Effect.gen(function* () {
         const { broker, createTopic, appendAborted, appendControl, compact } = yield* MemoryBroker.MemoryBroker
@@ -118,7 +118,7 @@ describe("snapshots", () => {
             yield* transaction.send({ topic: "orders", key: null, value: null })
             yield* connector.pause("orders")
             yield* advance("30 seconds")
-            assert.deepStrictEqual(yield* lags(connector), [0n])
+            assert.deepStrictEqual(yield* lags(connector), [1n])
           })
         )
         yield* advance("30 seconds")

@@ -121,7 +121,8 @@ KafkaSuite.shared("dead letters", (bootstrap) => {
             return number % 10 === 0 ? Effect.fail("no") : Effect.void
           })
         )
-        const options = { ...target, deadLetter, replays: make(false), onEvent: () => {} }
+        const failures = { failed: () => {}, worked: () => {} }
+        const options = { ...target, deadLetter, replays: make(false), onEvent: () => {}, failures }
         const both = Effect.andThen(Strategy.run(options), Strategy.run(options))
         yield* Effect.scoped(
           Effect.andThen(

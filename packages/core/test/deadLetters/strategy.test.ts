@@ -27,7 +27,8 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
   const { onStored } = yield* Scope.provide(
     Strategy.run({
       ...{ deadLetter, broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", replays },
-      onEvent: (event) => events.push(event)
+      onEvent: (event) => events.push(event),
+      failures: { failed: () => {}, worked: () => {} }
     }),
     scope
   )

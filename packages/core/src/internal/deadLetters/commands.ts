@@ -1,15 +1,20 @@
 /**
  * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
-import type { Broker } from "../../Broker.ts"
+import type { Effect } from "effect"
+import type { Admin, Broker } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Replay from "./replay.ts"
+import * as Depth from "./replayDepth.ts"
 import * as Listing from "./replayListing.ts"
 import * as Stats from "./replayStats.ts"
 
 export interface DeadLetterCommands extends DeadLetters {
   readonly replayDue: Replay.Replays["replayDue"]
+  /** Counts the dead letters that wait, for the gauge. */
+  readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
 
 /** For a binding whose strategy sets none (connector seed §4.1, `dlt.replay.maxReplays`). */
@@ -26,6 +31,7 @@ export const make = (definition: BindingDefinition<unknown>, broker: Broker["Ser
   })
   return {
     ...replays,
+    countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
     list: (page) => Listing.list(target, page),

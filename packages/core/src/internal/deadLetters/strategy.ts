@@ -5,6 +5,7 @@ import { Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetter } from "../../DeadLetter.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import type * as CopyOwner from "../record/copyOwner.ts"
 import type { Replays } from "./replay.ts"
 import * as Alerts from "./strategyAlerts.ts"
@@ -20,6 +21,8 @@ export interface Options<R> extends CopyOwner.Groups {
   /** The replays of the binding, so that the scheduled replay and an operator's command wait for each other. */
   readonly replays: Pick<Replays, "replayDue">
   readonly onEvent: OnEvent
+  /** Told of each failure that keeps the strategy from its work, and of its end. */
+  readonly failures: Pick<OngoingFailures, "failed" | "worked">
 }
 
 export interface Strategy {
@@ -31,14 +34,14 @@ const storeOnly: Strategy = { onStored: () => {} }
 
 /** Runs the strategy until the scope closes. Running handlers then get up to ten seconds to end. */
 export const run = <R>(options: Options<R>): Effect.Effect<Strategy, never, R | Scope.Scope> => {
-  const { deadLetter, onEvent, replays } = options
+  const { deadLetter, onEvent, replays, failures } = options
   switch (deadLetter._tag) {
     case "StoreOnly":
       return Effect.succeed(storeOnly)
     case "AlertAndStore":
       return Effect.map(Alerts.make({ ...deadLetter, onEvent }), (onStored) => ({ onStored }))
     case "ScheduledReplay":
-      return Effect.as(Effect.forkScoped(Schedule.run(replays, deadLetter, onEvent)), storeOnly)
+      return Effect.as(Effect.forkScoped(Schedule.run(replays, deadLetter, onEvent, failures)), storeOnly)
     case "Custom":
       return Effect.as(Effect.forkScoped(Custom.run({ ...options, handler: deadLetter.handler })), storeOnly)
   }

@@ -13,6 +13,7 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { restartBackoff } from "../base/restartBackoff.ts"
 import * as Defect from "../failure/defect.ts"
 import * as Failures from "../failure/failure.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as PassedOver from "../observe/passedOver.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
@@ -23,7 +24,12 @@ export interface Options<R> extends CopyOwner.Groups {
   readonly deadLetterTopic: string
   readonly handler: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
   readonly onEvent: OnEvent
+  readonly failures: Pick<OngoingFailures, "failed" | "worked">
 }
+
+/** The parts of the strategy that health names. */
+const consuming = "consumer"
+const committing = "commits"
 
 /** A retryable commit is retried for five seconds. */
 const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
@@ -49,6 +55,8 @@ const runSessions = Effect.fnUntraced(function* <R>(
   while (true) {
     const error = yield* Effect.flip(session)
     const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+    options.failures.failed(consuming, error)
+    options.failures.worked(committing)
     options.onEvent({ _tag: "StrategyFailed", error, retryInMillis: Duration.toMillis(wait) })
     yield* Effect.sleep(wait)
   }
@@ -91,6 +99,7 @@ const consume = Effect.fnUntraced(function* <R>(
   const react = (event: ConsumerEvent) => {
     switch (event._tag) {
       case "Assigned":
+        options.failures.worked(consuming)
         return Effect.forEach(event.partitions, (partition) => assign(event.generation, partition), { discard: true })
       case "Revoked":
         return Effect.asVoid(Effect.forkIn(Effect.andThen(remove(event.partitions, drain), event.release), fibers))
@@ -139,7 +148,7 @@ const handle = Effect.fnUntraced(function* <R>(
   reader: Reader,
   chunk: RecordChunk
 ) {
-  const { handler, onEvent } = options
+  const { handler, onEvent, failures } = options
   for (const record of chunk.records) {
     if (reader.stopping) return false
     const owner = CopyOwner.foreign(record, options)
@@ -150,21 +159,34 @@ const handle = Effect.fnUntraced(function* <R>(
     const letter = DeadLetterRecord.read(record)
     const exit = yield* Effect.exit(Effect.suspend(() => handler(letter)))
     if (Exit.isFailure(exit)) onEvent({ _tag: "LetterHandlerFailed", letter, failure: failureOf(exit.cause) })
-    if (!(yield* commit(session, reader, record.offset + 1n))) return false
+    if (!(yield* commit(session, reader, record.offset + 1n, failures))) return false
   }
-  if (reader.stopping || !(yield* commit(session, reader, chunk.nextOffset))) return false
+  if (reader.stopping || !(yield* commit(session, reader, chunk.nextOffset, failures))) return false
   yield* session.resume([reader.at])
   return true
 })
 
 /** Answers false when the partition has another owner. The next commit makes up for one that failed otherwise. */
-const commit = (session: ConsumerSession, { at }: Reader, offset: bigint): Effect.Effect<boolean> =>
-  session
-    .commit([{ ...at, offset }])
-    .pipe(
-      Effect.retry({ schedule: commitRetries, while: (error) => error.retryable }),
-      Effect.match({ onSuccess: () => true, onFailure: (error) => error._tag !== "StaleAssignment" })
-    )
+const commit = (
+  session: ConsumerSession,
+  { at }: Reader,
+  offset: bigint,
+  failures: Pick<OngoingFailures, "failed" | "worked">
+): Effect.Effect<boolean> =>
+  session.commit([{ ...at, offset }]).pipe(
+    Effect.retry({ schedule: commitRetries, while: (error) => error.retryable }),
+    Effect.match({
+      onSuccess: () => {
+        failures.worked(committing)
+        return true
+      },
+      onFailure: (error) => {
+        if (error._tag === "StaleAssignment") return false
+        failures.failed(committing, error)
+        return true
+      }
+    })
+  )
 
 const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
 

@@ -6,17 +6,22 @@ import { Clock, Effect, Result } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ReplaySettings } from "../../DeadLetter.ts"
 import * as Defect from "../failure/defect.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { DueReport, Replays } from "./replay.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
 /** Shortest time from the start of one run to the start of the next. */
 const minWaitMillis = 60_000
 
+/** The part of the strategy that health names. */
+const replaying = "scheduled replay"
+
 /** Runs until it is interrupted. */
 export const run = Effect.fnUntraced(function* (
   replays: Pick<Replays, "replayDue">,
   settings: ReplaySettings,
-  onEvent: OnEvent
+  onEvent: OnEvent,
+  failures: Pick<OngoingFailures, "failed" | "worked">
 ): Effect.fn.Return<never> {
   const { cooldownMillis, batchSize } = settings
   const due = Effect.result(
@@ -33,11 +38,13 @@ export const run = Effect.fnUntraced(function* (
     const result = yield* due
     let wakeMillis = startedMillis + minWaitMillis
     if (Result.isSuccess(result)) {
+      failures.worked(replaying)
       const { nextDueMillis, ...report } = result.success
       if (report.replayed + report.passedOver + report.refused + report.foreign.size > 0)
         onEvent({ _tag: "ScheduledReplay", report })
       wakeMillis = Math.max(wakeMillis, nextWake(result.success, startedMillis, settings))
     } else if (result.failure._tag !== "ProducerFenced") {
+      failures.failed(replaying, result.failure)
       onEvent({ _tag: "StrategyFailed", error: result.failure, retryInMillis: minWaitMillis })
     }
     yield* Effect.sleep(Math.max(0, wakeMillis - (yield* Clock.currentTimeMillis)))

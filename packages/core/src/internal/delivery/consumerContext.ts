@@ -10,6 +10,7 @@ import type { Failure } from "../../Failure.ts"
 import type { Interceptor } from "../../Interceptor.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import type { BindingFailures } from "../observe/ongoingFailures.ts"
 import type { BindingTracing } from "../observe/tracing.ts"
 import type { Committer } from "../partition/committer.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
@@ -30,6 +31,8 @@ export interface ConsumerContext<R> {
   readonly consumer: number
   readonly hub: EventHub
   readonly metrics: BindingMetrics
+  /** Failures that last, for health. */
+  readonly failures: BindingFailures
   /** Undefined when the program has no tracer. */
   readonly tracing: BindingTracing | undefined
   /** They run around each call of the handler, the outermost first. */
@@ -85,6 +88,9 @@ export const reportSettled = (
   const { settlement, attempts, failure, target } = result
   if (settlement === "Halted" && result.wasHeld) return
   context.metrics.settled(partition, { settlement, attempts, target })
+  if (failure !== undefined && settlement !== "HeldByBreaker" && settlement !== "Abandoned") {
+    context.metrics.deliveryFailed(partition.topic, failure)
+  }
   if (settlement === "Handled" && !context.hub.active) return
   const at = ofPartition(context, partition)
   context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
@@ -116,7 +122,6 @@ export const reportAttemptFailed = (
   failure: Failure,
   retryInMillis: number | undefined
 ): void => {
-  context.metrics.attemptFailed(partition.topic, failure)
   if (!context.hub.active) return
   context.hub.emit({
     ...ofPartition(context, partition),

@@ -109,16 +109,18 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     const { context, partition, session, broker, reopen } = processing
     const producer = yield* Transactional.acquire(broker, context, partition)
     if (producer === undefined) return
-    const offset = yield* Transactional.committedOffset(broker, context.groupId, partition)
+    const offset = yield* Transactional.committedOffset(broker, context, partition)
     // A fiber that has just yielded does not yield again between two steps: no chunk comes in between.
     yield* Effect.yieldNow
     yield* Effect.suspend(() => {
       partition.awaitsSeek = false
-      return session.seek(partition, offset === undefined || offset < 0n ? partition.position() : offset)
+      partition.log.fetchedTo = offset === undefined || offset < 0n ? partition.position() : offset
+      return session.seek(partition, partition.log.fetchedTo)
     })
     const fork = Effect.runForkWith(yield* Effect.context())
     const onBroken = (error: BrokerError) => {
       if (partition.stopping) return
+      context.failures.transactions.failed(partition.key, error)
       report(context, partition, { _tag: "TransactionFailed", error })
       partition.stop()
       fork(Effect.delay(reopen, reopenMillis(context.definition, error)))

@@ -7,8 +7,10 @@
  */
 import { Effect, Exit, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { Partition } from "../partition/partition.ts"
 import { awaitsPublish, type DeliveryResult, handled, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
@@ -30,10 +32,28 @@ const transactionTimeoutMillis = (budget: number): number =>
 /** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
+/** Nothing is known of the transactions of a partition that this process has given up. */
+export const forgetFailures = ({ failures: { transactions } }: ConsumerContext<unknown>, { key }: Partition): void => {
+  for (const about of [key, producerOf(key), offsetOf(key)]) transactions.worked(about)
+}
+
+const producerOf = (key: string): string => `${key} (producer)`
+
+const offsetOf = (key: string): string => `${key} (offset)`
+
+/** Shows in health for how long a request fails that is repeated until it works. */
+const reported =
+  (failures: OngoingFailures, about: string) =>
+  <A, R>(request: Effect.Effect<A, BrokerError, R>): Effect.Effect<A, BrokerError, R> =>
+    request.pipe(
+      Effect.tapError((error) => Effect.sync(() => failures.failed(about, error))),
+      Effect.tap(() => Effect.sync(() => failures.worked(about)))
+    )
+
 /** A producer that has fenced the partition's previous owner. It lives as long as the scope. Undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
-  { groupId, definition }: Pick<ConsumerContext<unknown>, "groupId" | "definition">,
+  { groupId, definition, failures }: Pick<ConsumerContext<unknown>, "groupId" | "definition" | "failures">,
   partition: Partition
 ): Effect.fn.Return<TransactionalProducer | undefined, never, Scope.Scope> {
   const attempt = broker.transactionalProducer({
@@ -42,6 +62,7 @@ export const acquire = Effect.fnUntraced(function* (
     transactionTimeout: transactionTimeoutMillis(budgetMillis(definition))
   })
   return yield* attempt.pipe(
+    reported(failures.transactions, producerOf(partition.key)),
     Effect.retry({ schedule: refused, while: () => !partition.stopping }),
     Effect.catch(() => Effect.succeed(undefined))
   )
@@ -51,8 +72,13 @@ export const acquire = Effect.fnUntraced(function* (
  * The offset to go on from. It is read after the older producer was fenced: that producer's open transaction is decided by now, and the offset that came with the
  * assignment may be older than the decision.
  */
-export const committedOffset = (broker: Broker["Service"], groupId: string, partition: Partition) =>
+export const committedOffset = (
+  broker: Broker["Service"],
+  { groupId, failures }: Pick<ConsumerContext<unknown>, "groupId" | "failures">,
+  partition: Partition
+) =>
   Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(groupId, [partition.topic]))).pipe(
+    reported(failures.transactions, offsetOf(partition.key)),
     Effect.retry({ schedule: refused, while: () => !partition.stopping }),
     Effect.map((offsets) => offsets.find((entry) => entry.partition === partition.partition)?.offset),
     Effect.catch(() => Effect.succeed(undefined))
@@ -72,6 +98,8 @@ export const handleChunk = Effect.fnUntraced(function* <R>(run: Run<R>, chunk: R
   if (!partition.stopping && partition.committed < chunk.nextOffset) {
     if (!(yield* commitOnly(run, chunk.nextOffset))) return
     partition.committed = chunk.nextOffset
+    partition.tracker.endOfChunk(chunk.nextOffset)
+    context.failures.transactions.worked(partition.key)
     reportCommitted(context, partition)
   }
 })
@@ -175,6 +203,7 @@ const book = <R>(run: Run<R>, records: ReadonlyArray<ConsumerRecord>, outcome: D
     if (staysInPlace(outcome)) continue
     partition.tracker.finish(partition.begin(record))
     partition.committed = record.offset + 1n
+    context.failures.transactions.worked(partition.key)
   }
   reportCommitted(context, partition)
 }

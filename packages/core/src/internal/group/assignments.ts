@@ -133,9 +133,12 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   const { context, session } = partitions.options
   const entry = Running.find(partitions, event)
   if (entry === undefined || entry.partition.generation !== event.generation || entry.isDraining) return
+  // The gap is known already: the lag poller finds it in a partition that is not fetched.
+  if (event.position < entry.partition.log.fetchedTo) return
   const start = StartPosition.afterOutOfRange(event)
   yield* reportGap(context, event, start.gap)
   if (start.position >= event.position) {
+    entry.partition.log.skipGap({ from: event.position, to: start.position }, entry.partition.position())
     yield* accept(partitions, gapChunk(event, start.position))
     return yield* session.seek(event, start.position)
   }

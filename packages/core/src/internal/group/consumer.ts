@@ -3,7 +3,7 @@
  */
 
 import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
-import type { Broker, ConsumerSession } from "../../Broker.ts"
+import type { Broker, ConsumerSession, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { Interceptors } from "../../Interceptor.ts"
@@ -18,6 +18,7 @@ import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import type { BindingFailures } from "../observe/ongoingFailures.ts"
 import * as Tracing from "../observe/tracing.ts"
 import * as Committer from "../partition/committer.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
@@ -39,6 +40,7 @@ export interface ConsumerOptions<R> {
   readonly broker: Broker["Service"]
   readonly hub: EventHub
   readonly metrics: BindingMetrics
+  readonly failures: BindingFailures
   readonly copyPublisher: CopyPublisher
   /** Called with each stored dead letter; undefined when no strategy wants them. */
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
@@ -81,6 +83,8 @@ export interface Consumer {
   readonly pause: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
   /** Removes a pause reason. A partition resumes once it has no reason left. */
   readonly resume: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
+  /** Retention has passed the position of a partition that is not fetched: what is gone is reported, and the position moves on. */
+  readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
   /** Commits the finished records of all partitions. */
   readonly flush: Effect.Effect<void>
   /** Stops, drains and commits every partition within the limit. The session stays open. */
@@ -130,6 +134,11 @@ export const make = Effect.fnUntraced(function* <R>(
     partitions: assignments.partitions,
     pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
     resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
+    overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
+      assignments.react({
+        ...{ _tag: "OutOfRange", topic, partition, generation },
+        ...{ position: log.fetchedTo, logStart, logEnd }
+      }),
     flush: Effect.suspend(() =>
       Effect.forEach(assignments.partitions(), (partition) => context.committer.commit(partition), {
         concurrency: "unbounded",
@@ -140,8 +149,13 @@ export const make = Effect.fnUntraced(function* <R>(
     joined: joined.await,
     run: Effect.forever(
       Effect.flatMap(Queue.takeAll(session.events), (events) => {
-        if (events.some(({ _tag }) => _tag === "Assigned")) joined.openUnsafe()
-        return Effect.forEach(events, assignments.react, { discard: true })
+        const reacted = Effect.forEach(events, assignments.react, { discard: true })
+        return events.some(({ _tag }) => _tag === "Assigned")
+          ? Effect.andThen(
+              reacted,
+              Effect.sync(() => joined.openUnsafe())
+            )
+          : reacted
       })
     ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
@@ -161,6 +175,7 @@ const inspectTopic = ({
   definition,
   index,
   hub,
+  failures,
   subscription
 }: ConsumerOptions<unknown>): Effect.Effect<void> => {
   const of = { ...BindingKey.onEvent(definition), consumer: index }
@@ -178,7 +193,10 @@ const inspectTopic = ({
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
   return Effect.catch(Effect.scoped(inspect), (error) =>
-    Effect.sync(() => hub.emit({ _tag: "TopicUnavailable", ...of, topic, error }))
+    Effect.sync(() => {
+      failures.topics.failed(topic, error)
+      hub.emit({ _tag: "TopicUnavailable", ...of, topic, error })
+    })
   )
 }
 
@@ -208,18 +226,24 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
 }
 
 const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
-  const { definition, hub, index } = options
+  const { definition, hub, index, failures } = options
   const clock = yield* Clock.Clock
+  const about = `consumer ${index}`
+  yield* Effect.addFinalizer(() => Effect.sync(() => failures.commits.worked(about)))
   const committer = yield* Committer.make(session, {
     commitIntervalMillis: definition.commitIntervalMillis,
     onCommitted: (partition) => {
+      failures.commits.worked(about)
       if (!hub.active) return
       const { topic, partition: number, generation, committed } = partition
       const at = { ...BindingKey.onEvent(definition), consumer: index, topic, partition: number, generation }
       hub.emit({ _tag: "Committed", ...at, offset: committed })
     },
-    onFailed: (error, attempt) =>
+    onFailed: (error, attempt) => {
+      // The group has another generation: the session is going to say which partitions it still owns.
+      if (error._tag !== "StaleAssignment") failures.commits.failed(about, error)
       hub.emit({ _tag: "CommitFailed", ...BindingKey.onEvent(definition), consumer: index, error, attempt })
+    }
   })
   return {
     definition,
@@ -233,6 +257,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     consumer: index,
     hub,
     metrics: options.metrics,
+    failures,
     tracing: yield* Tracing.make,
     interceptors: [...(yield* Interceptors), ...definition.interceptors],
     clock,

@@ -9,6 +9,7 @@ import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import * as Processing from "../delivery/processing.ts"
+import * as Transactional from "../delivery/transactional.ts"
 import * as Tracing from "../observe/tracing.ts"
 import * as Partition from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
@@ -111,9 +112,9 @@ const restart = Effect.fnUntraced(function* <R>(
   const entry = partitions.running.get(partition.key)
   if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
   yield* close(partitions, entry)
-  const { topic, partition: number, generation, committed, metadata, logEnd } = partition
+  const { topic, partition: number, generation, committed, metadata, log } = partition
   const at = { topic, partition: number, generation, position: partition.position() }
-  yield* open(partitions, { ...at, anchored: true, committed, metadata, logEnd })
+  yield* open(partitions, { ...at, anchored: true, committed, metadata, logEnd: log.end })
 })
 
 /**
@@ -143,7 +144,10 @@ export const closeAll = <R>(
   entries: ReadonlyArray<RunningPartition>
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
-    for (const { partition } of entries) partition.end()
+    for (const { partition } of entries) {
+      partition.end()
+      Transactional.forgetFailures(partitions.options.context, partition)
+    }
     return Effect.forEach(entries, (entry) => close(partitions, entry), { discard: true })
   })
 

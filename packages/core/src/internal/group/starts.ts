@@ -77,6 +77,9 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
   }
 }
 
+/** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */
+const offsetsOf = (topic: string): string => `${topic} (offsets by time)`
+
 /** The first offset at or after a time, as the leader of the partition says; asked until it answers. */
 const offsetAt = <R>(
   { options: { broker, context } }: Running.RunningPartitions<R>,
@@ -87,10 +90,12 @@ const offsetAt = <R>(
     Effect.tapError((error) =>
       Effect.sync(() => {
         const at = { ...BindingKey.onEvent(context.definition), consumer: context.consumer }
+        context.failures.topics.failed(offsetsOf(topic), error)
         context.hub.emit({ _tag: "TopicUnavailable", ...at, topic, error })
       })
     ),
     Effect.retry(again),
     Effect.orDie,
+    Effect.ensuring(Effect.sync(() => context.failures.topics.worked(offsetsOf(topic)))),
     Effect.map((offsets) => offsets.find((each) => each.partition === partition)?.offset ?? logStart)
   )

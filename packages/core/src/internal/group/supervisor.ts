@@ -23,6 +23,11 @@ export interface ConsumerStatus {
   readonly crashes: number
 }
 
+/** The status of a consumer that has not run yet. */
+export const connecting = (sinceMillis: number): ConsumerStatus => ({
+  ...{ status: "connecting", sinceMillis, consumer: undefined, hasRun: false, error: undefined, crashes: 0 }
+})
+
 /** A session that lasted this long counts as stable: its failure is a new one, and the backoff starts again. */
 const stableMillis = 60_000
 
@@ -31,9 +36,7 @@ export const supervise = <R>(
   options: Consumer.ConsumerOptions<R>,
   onStatus: (status: ConsumerStatus) => void
 ): Effect.Effect<never, never, R> => {
-  let current: Omit<ConsumerStatus, "sinceMillis"> = {
-    ...{ status: "connecting", consumer: undefined, hasRun: false, error: undefined, crashes: 0 }
-  }
+  let current: Omit<ConsumerStatus, "sinceMillis"> = connecting(0)
   const setStatus = (change: Partial<typeof current>) =>
     Effect.map(Clock.currentTimeMillis, (sinceMillis) => {
       current = { ...current, ...change }

@@ -2,19 +2,19 @@
  * A registered binding: puts its parts together and holds its state.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
-import type { Broker } from "../../Broker.ts"
+import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
-import type { DeadLetters } from "../../Replay.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
-import type { Consumer } from "../group/consumer.ts"
-import type { ConsumerStatus } from "../group/supervisor.ts"
+import { type Consumer, subscriptions } from "../group/consumer.ts"
+import * as Supervisor from "../group/supervisor.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import * as OngoingFailures from "../observe/ongoingFailures.ts"
 import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
@@ -23,6 +23,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
+import * as HealthReport from "./health.ts"
 import type * as LagPoller from "./lagPoller.ts"
 import * as Pausing from "./pausing.ts"
 import * as Run from "./run.ts"
@@ -37,10 +38,13 @@ export interface Container {
   readonly hostname: string
   readonly deadLetterDepth: DeadLetterDepth
   readonly clusterStatus: LagPoller.ClusterStatus
-  readonly deadLetters: DeadLetters
+  readonly failures: OngoingFailures.BindingFailures
+  readonly deadLetters: DeadLetterCommands.DeadLetterCommands
   readonly state: () => ContainerState
   /** The partitions that the consumers of this binding own. */
   readonly partitions: () => ReadonlyArray<Partition>
+  /** Retention has passed the position of a partition that is not fetched. */
+  readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
   /** The current snapshot. Asks no broker. */
   readonly snapshot: Effect.Effect<BindingSnapshot>
   readonly start: Command
@@ -72,18 +76,20 @@ export const make = Effect.fnUntraced(function* <R>(
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
   const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe())
-  const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined, unreadable: undefined }
-  const statuses = new Map<number, ConsumerStatus>()
+  const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined }
+  const failures = OngoingFailures.ofBinding(clock)
+  const statuses = new Map<number, Supervisor.ConsumerStatus>()
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
-  const consumers = () => Array.from(statuses.values()).flatMap((status) => status.consumer ?? [])
+  const { begin, consumers, onConsumers, partitions, overtaken } = consumersOf(statuses)
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
-  const onConsumers = (each: (consumer: Consumer) => Effect.Effect<void>) =>
-    Effect.suspend(() => Effect.forEach(consumers(), each, { concurrency: "unbounded", discard: true }))
-  const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning: () => consumers().length })
+  const runSync = Effect.runSyncWith(services)
+  const health = () => HealthReport.statusOf(runSync(snapshot), clock.currentTimeMillisUnsafe())
+  const consumersRunning = () => consumers().length
+  const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const pausing: Pausing.Pausing = Pausing.make({
     ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce },
@@ -91,14 +97,28 @@ export const make = Effect.fnUntraced(function* <R>(
     fork: Effect.runForkWith(services)
   })
 
+  const snapshot = Snapshots.take({
+    ...{
+      definition,
+      pausing,
+      held,
+      copyPublisher,
+      clusterStatus,
+      failures,
+      breaker,
+      permits,
+      statuses,
+      state,
+      sinceMillis
+    }
+  })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters, services },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
-      ...{ definition, hostname, broker, hub, metrics, copyPublisher, announce, limits },
+      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
-      held,
       pauseBinding: pausing.pauseByOperator
     }
   }
@@ -106,25 +126,45 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ lifecycle, key: BindingKey.of(definition), scope, pausing, announce },
     start: (run) => {
       metrics.begin()
+      begin(definition, clock.currentTimeMillisUnsafe())
       return Run.start(run, runOptions)
     },
     drain: onConsumers((consumer) => consumer.drain(definition.shutdownTimeoutMillis)),
     onEnded: () => {
       statuses.clear()
+      clusterStatus.unreachable = undefined
+      for (const kind of Object.values(failures)) kind.clear()
       metrics.end()
     }
   })
 
   const { pause, resume, pauseTier, resumeTier, decide } = pausing
   return {
-    ...{ definition, broker, hostname, clusterStatus, state, deadLetters, deadLetterDepth: metrics.deadLetterDepth },
-    ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier, decide },
-    partitions: () => consumers().flatMap((consumer) => consumer.partitions()),
-    snapshot: Snapshots.take({
-      ...{ definition, pausing, held, copyPublisher, clusterStatus, breaker, permits, statuses, state, sinceMillis }
-    })
+    ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, snapshot },
+    ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
+    ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier, decide }
   }
 })
+
+/** The running consumers of a binding. */
+const consumersOf = (statuses: Map<number, Supervisor.ConsumerStatus>) => {
+  const consumers = () => Array.from(statuses.values()).flatMap((status) => status.consumer ?? [])
+  return {
+    consumers,
+    /** From the first moment of a run on, health knows the consumers that are still to come. */
+    begin: (definition: BindingDefinition<unknown>, nowMillis: number) => {
+      for (const index of subscriptions(definition).keys()) statuses.set(index, Supervisor.connecting(nowMillis))
+    },
+    onConsumers: (each: (consumer: Consumer) => Effect.Effect<void>) =>
+      Effect.suspend(() => Effect.forEach(consumers(), each, { concurrency: "unbounded", discard: true })),
+    partitions: () => consumers().flatMap((consumer) => consumer.partitions()),
+    overtaken: (partition: Partition, log: PartitionOffsets) =>
+      Effect.suspend(() => {
+        const owner = consumers().find((consumer) => consumer.partitions().includes(partition))
+        return owner === undefined ? Effect.void : owner.overtaken(partition, log)
+      })
+  }
+}
 
 const makeBreaker = <R>({ circuitBreaker }: BindingDefinition<R>) =>
   circuitBreaker === undefined

@@ -36,8 +36,6 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
         `The event loop was blocked for ${blockedMillis} ms, so no heartbeat was sent. After ${sessionTimeoutMillis} ms without one, the group reassigns the partitions. Move long computations to a worker thread, or yield in between`
       )
     }
-    case "TopicUnavailable":
-      return Effect.logError(`Topic cannot be read; waiting until it can: ${event.error.message}`)
     case "AclsMissing": {
       const acls = event.acls.map(Acls.describe).join(", ")
       return Effect.logWarning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
@@ -76,9 +74,6 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const rates = `${snapshot.failureRate} % failures, ${snapshot.slowCallRate} % slow calls`
       return Effect.logWarning(`Circuit breaker is ${to}, was ${from}: ${rates}`)
     }
-    case "CommitFailed":
-      if (event.attempt !== 1 || event.error.retryable) return undefined
-      return Effect.logError(`Commit failed; records will be delivered again: ${event.error.message}`)
     default:
       return undefined
   }
@@ -94,9 +89,9 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
       return Effect.logWarning("Partition lost; running handlers were interrupted, nothing was committed")
     case "RecordsGone": {
       const { gone, cause, from, to } = event
-      const count = gone === undefined ? "an unknown number of" : String(gone)
+      const lost = cause === "retention" ? "lost to retention" : `never read (${cause})`
       return Effect.logError(
-        `${count} records were never read (${cause}): offset ${from} no longer exists, continuing at ${to}`
+        `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`
       )
     }
     case "Settled": {
@@ -153,8 +148,6 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
         `Passed over ${pluralize(records, "dead letter")} of group '${owner}' in topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
       )
     }
-    case "StrategyFailed":
-      return Effect.logError(`Dead letter strategy failed; retrying: ${event.error.message}`)
     default:
       return undefined
   }

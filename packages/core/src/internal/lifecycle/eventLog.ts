@@ -19,14 +19,18 @@ export const attach = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
-    const reported: Reported = { crashes: new Map(), acls: new Map(), shared: new Map(), refusals: new Map() }
-    const rateLimit = LogRateLimit.make(
-      ({ cluster, binding }, count) => {
-        const more = `${count} more records were routed, dead-lettered or skipped within a second`
-        run(Effect.annotateLogs(Effect.logWarning(more), { cluster, bindingName: binding }))
-      },
-      yield* Clock.Clock
-    )
+    const reported: Reported = {
+      crashes: new Map(),
+      acls: new Map(),
+      shared: new Map(),
+      refusals: new Map(),
+      transactions: new Map()
+    }
+    const clock = yield* Clock.Clock
+    const rateLimit = LogRateLimit.make(({ cluster, binding }, count) => {
+      const more = `${count} more records were routed, dead-lettered or skipped within a second`
+      run(Effect.annotateLogs(Effect.logWarning(more), { cluster, bindingName: binding }))
+    }, clock)
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled") {
         if (event.target !== undefined && event.settlement !== "Abandoned" && reported.refusals.size > 0) {
@@ -35,7 +39,7 @@ export const attach = (
         if (EventLines.isQuiet(event.settlement) || event.failure === undefined) return
         if (!rateLimit.allows(event)) return
       }
-      if (!isNews(event, reported)) return
+      if (!isNews(event, reported, clock.currentTimeMillisUnsafe())) return
       const binding = bindingOf(event)
       const line = EventLines.of(event, binding?.definition)
       if (line !== undefined) run(Effect.annotateLogs(line, LogAnnotations.ofEvent(event, binding)))
@@ -58,10 +62,16 @@ interface Reported {
   readonly shared: Map<string, string>
   /** By target topic: the kinds of errors since it last accepted a copy. All records that wait for the topic fail with the same error. */
   readonly refusals: Map<string, Set<string>>
+  /** By partition: when its last failed transaction was reported, epoch milliseconds. A partition starts its transactions anew twice a second. */
+  readonly transactions: Map<string, number>
 }
 
+/** A partition whose transactions keep failing has a line once in this time; health says for how long. */
+const transactionMillis = 60_000
+
 /** Whether the log does not report this already. Remembers the event. */
-const isNews = (event: EventBusEvent, { crashes, acls, shared, refusals }: Reported): boolean => {
+const isNews = (event: EventBusEvent, reported: Reported, nowMillis: number): boolean => {
+  const { crashes, acls, shared, refusals, transactions } = reported
   switch (event._tag) {
     case "SessionCrashed": {
       // An unreachable broker fails every attempt with the same error.
@@ -87,6 +97,12 @@ const isNews = (event: EventBusEvent, { crashes, acls, shared, refusals }: Repor
       const known = refusals.get(key) ?? new Set()
       if (known.has(event.error._tag)) return false
       refusals.set(key, known.add(event.error._tag))
+      return true
+    }
+    case "TransactionFailed": {
+      const key = `${topicKey(event, event.topic)}/${event.partition}`
+      if (nowMillis - (transactions.get(key) ?? Number.NEGATIVE_INFINITY) < transactionMillis) return false
+      transactions.set(key, nowMillis)
       return true
     }
     default:

@@ -3,11 +3,17 @@
  */
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { Health, Reason, Status } from "../../Health.ts"
-import type { BindingSnapshot, ConsumerSnapshot, PartitionSnapshot, Trials } from "../../Snapshot.ts"
+import type { BindingSnapshot, ConsumerSnapshot, OngoingFailure, PartitionSnapshot, Trials } from "../../Snapshot.ts"
 import { isUnreachable } from "./lagPoller.ts"
 
-/** A copy that is refused once is usually published at the next attempt, so a shorter failure does not count. */
-const unpublishedMillis = 5_000
+/** A request that is refused once usually succeeds at the next attempt, so a shorter failure of copies, commits and transactions does not count. */
+const repeatedMillis = 5_000
+
+/** A partition gets a new leader within a few seconds, so a shorter failure that may heal by itself does not count. */
+const leaderlessMillis = 15_000
+
+/** Most transactions end within a minute, or their coordinator ends them then. */
+const openTransactionMillis = 60_000
 
 /** A schema that is new to the process takes a request, so a shorter wait does not count. */
 const preparingMillis = 5_000
@@ -18,6 +24,8 @@ const unfetchedMillis = 60_000
 export interface Now {
   readonly nowMillis: number
   readonly isClosing: boolean
+  /** Whether a binding has been registered so far. Default true. */
+  readonly hasBindings?: boolean
 }
 
 export const fromSnapshots = (bindings: ReadonlyArray<BindingSnapshot>, now: Now): Health => {
@@ -32,12 +40,14 @@ export const fromSnapshots = (bindings: ReadonlyArray<BindingSnapshot>, now: Now
   return {
     status: down.length > 0 ? "DOWN" : degraded.length > 0 ? "DEGRADED" : "UP",
     live: !down.some(({ _tag }) => _tag === "PollLoopStuck"),
-    ready:
-      !now.isClosing &&
-      started.every(({ consumers }) => consumers.every(({ hasRun, status }) => hasRun && status !== "fenced")),
+    ready: reasons.length === 0 && now.hasBindings !== false,
     reasons: [...down, ...degraded]
   }
 }
+
+/** The status of one binding. */
+export const statusOf = (binding: BindingSnapshot, nowMillis: number): Status =>
+  fromSnapshots([binding], { nowMillis, isClosing: false }).status
 
 /** Set while the cluster of a binding does not answer, as the lag poller or one of its consumers found. */
 const unreachableOf = ({ unreachable, consumers }: BindingSnapshot) =>
@@ -60,16 +70,22 @@ const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Rea
   ).flat()
 
 const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray<Reason> => {
-  const { name, cluster, topic, pausedBy, sinceMillis, unpublished, unreadable, breaker } = snapshot
+  const { name, cluster, pausedBy, sinceMillis, unpublished, breaker } = snapshot
   const of = { cluster, binding: name }
+  const lasts = (failure: OngoingFailure) => nowMillis - failure.sinceMillis >= repeatedMillis
+  // A cluster that is away is one reason, not one for each request that waits for it.
+  const isReachable = unreachableOf(snapshot) === undefined
   return [
     ...snapshot.consumers.flatMap((consumer) => ofConsumer(of, consumer)),
-    ...(unreadable === undefined ? [] : [{ _tag: "TopicUnreadable", ...of, topic, ...unreadable } as const]),
-    ...(unpublished === undefined || nowMillis - unpublished.sinceMillis < unpublishedMillis
-      ? []
-      : [{ _tag: "PublisherFailing", ...of, ...unpublished } as const]),
-    ...(unreachableOf(snapshot) === undefined
-      ? snapshot.partitions.flatMap((partition) => ofPartition(of, partition, snapshot.maxPollIntervalMillis))
+    ...(isReachable ? ofTopic(of, snapshot, nowMillis) : []),
+    ...(unpublished !== undefined && lasts(unpublished)
+      ? [{ _tag: "PublisherFailing", ...of, ...unpublished } as const]
+      : []),
+    ...(isReachable ? ofRequests(of, snapshot, lasts) : []),
+    ...(isReachable
+      ? snapshot.partitions.flatMap((partition) =>
+          ofPartition(of, partition, snapshot.maxPollIntervalMillis, nowMillis)
+        )
       : []),
     ...(breaker === undefined ? [] : ofBreaker(of, breaker, snapshot.trials)),
     ...(pausedBy.includes("operator") ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const] : []),
@@ -81,6 +97,31 @@ interface OfBinding {
   readonly cluster: string
   readonly binding: string
 }
+
+/** A topic that is missing or refused counts at once, a partition without a leader after a while. */
+const ofTopic = (of: OfBinding, { unreadable }: BindingSnapshot, nowMillis: number): ReadonlyArray<Reason> => {
+  if (unreadable === undefined) return []
+  const { error, sinceMillis } = unreadable
+  const mayHeal = error.retryable && error._tag !== "UnknownTopic"
+  return mayHeal && nowMillis - sinceMillis < leaderlessMillis
+    ? []
+    : [{ _tag: "TopicUnreadable", ...of, ...unreadable }]
+}
+
+/** Requests that are repeated until they work. */
+const ofRequests = (
+  of: OfBinding,
+  { commits, transactions, deadLetterStrategy }: BindingSnapshot,
+  lasts: (failure: OngoingFailure) => boolean
+): ReadonlyArray<Reason> => [
+  ...(commits !== undefined && lasts(commits) ? [{ _tag: "CommitsFailing", ...of, ...commits } as const] : []),
+  ...(transactions !== undefined && lasts(transactions)
+    ? [{ _tag: "TransactionsFailing", ...of, ...transactions } as const]
+    : []),
+  ...(deadLetterStrategy !== undefined && lasts(deadLetterStrategy)
+    ? [{ _tag: "DeadLetterStrategyFailing", ...of, ...deadLetterStrategy } as const]
+    : [])
+]
 
 /** A half-open breaker counts too, since it lets only a few records through, but not while it has nothing to try. */
 const ofBreaker = (
@@ -108,9 +149,17 @@ const ofConsumer = (of: OfBinding, consumer: ConsumerSnapshot): ReadonlyArray<Re
 }
 
 /** A partition that is paused on purpose is healthy: the pause is a reason of its own, or a delay of a retry topic. */
-const ofPartition = (of: OfBinding, at: PartitionSnapshot, maxPollIntervalMillis: number): ReadonlyArray<Reason> => {
+const ofPartition = (
+  of: OfBinding,
+  at: PartitionSnapshot,
+  maxPollIntervalMillis: number,
+  nowMillis: number
+): ReadonlyArray<Reason> => {
+  const { topic, partition, consumer, lag, openTransactionSinceMillis: sinceMillis } = at
+  if (sinceMillis !== undefined && nowMillis - sinceMillis >= openTransactionMillis) {
+    return [{ _tag: "OpenTransaction", ...of, topic, partition, consumer, lag, sinceMillis }]
+  }
   if (at.pauses.some((reason) => reason !== "backpressure")) return []
-  const { topic, partition, consumer, lag } = at
   const stuck = { ...of, topic, partition, consumer, lag }
   if (at.unfetchedMillis >= unfetchedMillis) return [{ _tag: "PollLoopStuck", ...stuck, forMillis: at.unfetchedMillis }]
   if (at.preparingMillis >= preparingMillis) return [{ _tag: "SerdeWaiting", ...stuck, forMillis: at.preparingMillis }]
@@ -128,6 +177,10 @@ const severities = {
   ConsumerFenced: "DOWN",
   TopicUnreadable: "DOWN",
   PublisherFailing: "DOWN",
+  CommitsFailing: "DOWN",
+  TransactionsFailing: "DOWN",
+  DeadLetterStrategyFailing: "DOWN",
+  OpenTransaction: "DOWN",
   SerdeWaiting: "DOWN",
   PollLoopStuck: "DOWN",
   PartitionStalled: "DOWN",

@@ -1,13 +1,14 @@
 /**
- * Polls the log ends of partitions, so that a snapshot needs no I/O. It asks for partitions that no fetch has told about since the last round, because they are paused
- * or idle, and checks whether every position moves. Snapshots also show whether the cluster answers. One round serves all bindings, with one connection per
- * cluster.
+ * Polls the ends of logs, so that a snapshot needs no I/O. It asks for partitions that no fetch has told about since the last round, because they are paused or idle,
+ * and checks whether every position moves. It also finds what no fetch can tell: a cluster that does not answer, a topic that cannot be read, an open transaction that
+ * holds a partition, and records that retention took from a paused one. One round serves all bindings, with one connection per cluster.
  */
 import { Clock, Effect, Option, Result } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import type { OngoingFailure } from "../../Snapshot.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -19,18 +20,22 @@ export interface PolledBinding {
   readonly state: () => ContainerState
   readonly partitions: () => ReadonlyArray<Partition>
   readonly clusterStatus: ClusterStatus
+  readonly failures: { readonly topics: OngoingFailures }
+  /** Retention has passed the position of a partition that is not fetched. */
+  readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
 }
 
 /** The last answer of the cluster about a binding. Only the lag poller writes it. */
 export interface ClusterStatus {
   /** Set while no broker of the cluster answers. */
   unreachable: OngoingFailure | undefined
-  /** Set while the main topic cannot be read. The poller asks only while this process owns no partition of the binding. */
-  unreadable: OngoingFailure | undefined
 }
 
 /** Requests to one cluster at the same time. */
 const topicsAtOnce = 8
+
+/** Longest time that a cluster may take to answer before it counts as unreachable. */
+const answerMillis = 5_000
 
 /** Polls every `intervalMillis` until it is interrupted. */
 export const run = (bindings: () => ReadonlyArray<PolledBinding>, intervalMillis: number): Effect.Effect<never> => {
@@ -38,18 +43,21 @@ export const run = (bindings: () => ReadonlyArray<PolledBinding>, intervalMillis
   /** Whether no fetch has brought anything since the last round. A new partition knows its log end from its assignment. */
   const hasNoNewChunk = (partition: Partition): boolean => {
     const before = chunksSeen.get(partition)
-    chunksSeen.set(partition, partition.chunksTaken)
-    return before === partition.chunksTaken
+    chunksSeen.set(partition, partition.log.chunksTaken)
+    return before === partition.log.chunksTaken
   }
   const queriesOf = (binding: PolledBinding, nowMillis: number): ReadonlyArray<LogEndQuery> => {
     const { state, definition, partitions } = binding
     if (state() !== "RUNNING" && state() !== "PAUSED") return []
     const owned = partitions()
     for (const partition of owned) partition.waitingMillis(nowMillis)
-    if (owned.length === 0) return [{ binding, topic: definition.topic, partition: undefined, chunksSeen: 0 }]
-    return owned
+    const unseen: ReadonlyArray<LogEndQuery> = owned
       .filter(hasNoNewChunk)
-      .map((partition) => ({ binding, topic: partition.topic, partition, chunksSeen: partition.chunksTaken }))
+      .map((partition) => ({ binding, topic: partition.topic, partition, chunksSeen: partition.log.chunksTaken }))
+    // Other members may own the main topic's partitions, or nobody because it does not exist.
+    return owned.some(({ topic }) => topic === definition.topic)
+      ? unseen
+      : [...unseen, { binding, topic: definition.topic, partition: undefined, chunksSeen: 0 }]
   }
   const round = Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
@@ -78,44 +86,74 @@ interface LogEndQuery {
   readonly chunksSeen: number
 }
 
-/** Queries each topic once. Answers the error when no broker of the cluster answered at all. */
+interface Round {
+  readonly nowMillis: number
+  readonly intervalMillis: number
+}
+
+/** Queries each topic. Answers the error when no broker of the cluster answered at all. */
 const queryLogEnds = (
   broker: Broker["Service"],
   queries: ReadonlyArray<LogEndQuery>,
-  { nowMillis, intervalMillis }: { readonly nowMillis: number; readonly intervalMillis: number }
+  round: Round
 ): Effect.Effect<BrokerError | undefined> => {
   if (queries.length === 0) return Effect.succeed(undefined)
   let failure: BrokerError | undefined
   let answered = false
-  const queryTopic = (admin: Admin, asked: ReadonlyArray<LogEndQuery>, { topic, binding }: LogEndQuery) =>
-    Effect.match(admin.topicOffsets(topic, binding.definition.isolationLevel), {
+  const queryTopic = (admin: Admin, topic: string, asked: ReadonlyArray<LogEndQuery>) =>
+    Effect.matchEffect(endsOf(admin, topic, asked), {
       onSuccess: (ends) => {
         answered = true
-        for (const query of asked) applyLogEnds(query, ends, nowMillis)
+        return Effect.forEach(asked, (query) => applyLogEnds(query, ends, round), { discard: true })
       },
-      onFailure: (error) => {
-        if (isUnreachable(error)) failure = error
-        else answered = true
-        for (const query of asked) applyFailure(query, error, nowMillis)
-      }
+      onFailure: (error) =>
+        Effect.sync(() => {
+          if (isUnreachable(error)) failure = error
+          else answered = true
+          for (const query of asked) applyFailure(query, error)
+        })
     })
   const queryAll = Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
-        Map.groupBy(queries, ({ topic, binding }) => `${binding.definition.isolationLevel} ${topic}`).values(),
-        (asked) => queryTopic(admin, asked, asked[0]!),
+        Map.groupBy(queries, ({ topic }) => topic),
+        ([topic, asked]) => queryTopic(admin, topic, asked),
         { concurrency: topicsAtOnce, discard: true }
       )
     )
   )
-  return Effect.timeoutOption(Effect.result(queryAll), intervalMillis).pipe(
+  const limitMillis = Math.min(answerMillis, round.intervalMillis)
+  return Effect.timeoutOption(Effect.result(queryAll), limitMillis).pipe(
     Effect.map((asked) => {
       if (answered) return undefined
-      if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: intervalMillis })
+      if (Option.isNone(asked)) return new RequestTimedOut({ operation: "asking for log ends", millis: limitMillis })
       return Result.isFailure(asked.value) ? asked.value.failure : failure
     })
   )
 }
+
+/** The ends of a topic's logs, and what a reader of committed records sees of them. */
+interface LogEnds {
+  readonly logs: ReadonlyArray<PartitionOffsets>
+  /** The same as `logs` unless somebody reads committed records and may be held by an open transaction. */
+  readonly committed: ReadonlyArray<PartitionOffsets>
+}
+
+const endsOf = (admin: Admin, topic: string, asked: ReadonlyArray<LogEndQuery>): Effect.Effect<LogEnds, BrokerError> =>
+  Effect.flatMap(admin.topicOffsets(topic), (logs) => {
+    const mayBeHeld = asked.some(
+      ({ binding, partition }) =>
+        binding.definition.isolationLevel === "read_committed" &&
+        partition !== undefined &&
+        partition.log.fetchedTo < (endOf(logs, partition)?.logEnd ?? 0n)
+    )
+    return mayBeHeld
+      ? Effect.map(admin.topicOffsets(topic, "read_committed"), (committed) => ({ logs, committed }))
+      : Effect.succeed({ logs, committed: logs })
+  })
+
+const endOf = (ends: ReadonlyArray<PartitionOffsets>, { partition }: Partition): PartitionOffsets | undefined =>
+  ends.find((end) => end.partition === partition)
 
 /** Whether no broker answered. */
 export const isUnreachable = (error: BrokerError): boolean =>
@@ -130,25 +168,33 @@ const ongoing = (
   error === undefined ? undefined : { error, sinceMillis: before?.sinceMillis ?? nowMillis }
 
 const applyLogEnds = (
-  { binding, partition, chunksSeen }: LogEndQuery,
-  ends: ReadonlyArray<PartitionOffsets>,
-  nowMillis: number
-): void => {
-  binding.clusterStatus.unreadable = undefined
-  const found = ends.find((end) => end.partition === partition?.partition)
-  // A fetch meanwhile has brought a newer log end.
-  if (partition === undefined || found === undefined || partition.chunksTaken !== chunksSeen) return
-  partition.logEnd = found.logEnd
-  const isStarved = PauseReasons.fetchAllowed(partition.reasons) && partition.held.records === 0 && partition.lag() > 0n
-  partition.unfetchedSinceMillis = isStarved ? (partition.unfetchedSinceMillis ?? nowMillis) : undefined
-}
+  { binding, topic, partition, chunksSeen }: LogEndQuery,
+  { logs, committed }: LogEnds,
+  { nowMillis, intervalMillis }: Round
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    binding.failures.topics.worked(topic)
+    if (partition === undefined) return Effect.void
+    const log = endOf(logs, partition)
+    const isCommitted = binding.definition.isolationLevel === "read_committed"
+    const readable = (isCommitted ? endOf(committed, partition) : log)?.logEnd
+    // A fetch meanwhile has brought a newer log end.
+    if (log === undefined || readable === undefined || partition.log.chunksTaken !== chunksSeen) return Effect.void
+    partition.log.sawEnd(log.logEnd)
+    partition.log.sawReadableEnd(readable, log.logEnd, nowMillis)
+    if (partition.awaitsSeek || partition.stopping) return Effect.void
+    if (partition.log.fetchedTo < log.logStart) return binding.overtaken(partition, log)
+    const isStarved =
+      PauseReasons.fetchAllowed(partition.reasons) && partition.held.records === 0 && readable > partition.log.fetchedTo
+    // Counted in rounds: a process that was suspended finds records that it had no time to fetch.
+    partition.log.unfetchedMillis = isStarved
+      ? (partition.log.unfetchedMillis ?? -intervalMillis) + intervalMillis
+      : undefined
+    return Effect.void
+  })
 
 /** A failed query leaves the last log end, and says nothing about the fetches. */
-const applyFailure = (
-  { binding: { clusterStatus }, partition }: LogEndQuery,
-  error: BrokerError,
-  nowMillis: number
-): void => {
-  if (partition !== undefined) partition.unfetchedSinceMillis = undefined
-  else if (!isUnreachable(error)) clusterStatus.unreadable = ongoing(clusterStatus.unreadable, error, nowMillis)
+const applyFailure = ({ binding: { failures }, topic, partition }: LogEndQuery, error: BrokerError): void => {
+  if (partition !== undefined) partition.log.unfetchedMillis = undefined
+  failures.topics.failed(topic, error)
 }

@@ -38,12 +38,15 @@ export interface Registrations {
   /** Refuses new bindings from now on, ends all bindings side by side, and returns when nothing of them is left. */
   readonly close: Effect.Effect<void>
   readonly isClosed: () => boolean
+  /** Whether a binding has been registered, whatever became of it. */
+  readonly hasRegistered: () => boolean
 }
 
 export const make = (registry: Registry, hub: EventHub, preparationOf: PreparationOf): Registrations => {
   /** One registration at a time: each sees all that were before it. */
   const registering = Semaphore.makeUnsafe(1)
   let closed = false
+  let hasRegistered = false
 
   const unregister = Effect.fnUntraced(function* (name: string) {
     const registered = yield* registry.find(name)
@@ -84,14 +87,15 @@ export const make = (registry: Registry, hub: EventHub, preparationOf: Preparati
         (): Effect.Effect<void, RegistrationError, R | Broker> =>
           closed
             ? Effect.fail(new ConnectorClosed({ binding: binding.name }))
-            : admit(registry, hub, preparationOf, binding)
+            : Effect.tap(admit(registry, hub, preparationOf, binding), () => Effect.sync(() => (hasRegistered = true)))
       )
       return Effect.uninterruptible(registering.withPermits(1)(admitted))
     },
     unregister,
     destroy: (name) => Effect.flatMap(registry.find(name), (registered) => end(registry, registered)),
     close,
-    isClosed: () => closed
+    isClosed: () => closed,
+    hasRegistered: () => hasRegistered
   }
 }
 

@@ -43,12 +43,15 @@ export const start = Effect.fnUntraced(function* <R>(run: Run, options: RunOptio
 
 /** Runs the dead letter strategy of the binding. Answers the callback for stored dead letters if the strategy wants them. */
 const runStrategy = <R>({ consumer, deadLetters }: RunOptions<R>) => {
-  const { definition, broker, hub } = consumer
+  const { definition, broker, hub, failures } = consumer
   const { deadLetter, deadLetterTopic, groupId, adopts } = definition
   if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
   const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
   return Effect.map(
-    DeadLetterStrategy.run({ deadLetter, broker, groupId, adopts, deadLetterTopic, replays: deadLetters, onEvent }),
+    DeadLetterStrategy.run({
+      ...{ deadLetter, broker, groupId, adopts, deadLetterTopic, onEvent },
+      ...{ replays: deadLetters, failures: failures.strategy }
+    }),
     ({ onStored }) => (deadLetter._tag === "AlertAndStore" ? onStored : undefined)
   )
 }

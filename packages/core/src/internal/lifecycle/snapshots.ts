@@ -5,9 +5,17 @@
 import { Clock, Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
-import type { BindingSnapshot, ConsumerSnapshot, ContainerSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
+import type {
+  BindingSnapshot,
+  ConsumerSnapshot,
+  ContainerSnapshot,
+  OngoingFailure,
+  PartitionSnapshot,
+  TopicFailure
+} from "../../Snapshot.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type { ConsumerStatus } from "../group/supervisor.ts"
+import type { BindingFailures, OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
@@ -26,6 +34,7 @@ export interface Parts {
   readonly held: Pick<HeldRecords, "list">
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
+  readonly failures: BindingFailures
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly permits: Pick<BreakerPermits, "trials"> | undefined
   /** By the index of the consumer. */
@@ -34,7 +43,7 @@ export interface Parts {
 
 export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
   Effect.gen(function* () {
-    const { definition, pausing, held, copyPublisher, breaker, statuses } = parts
+    const { definition, pausing, held, copyPublisher, breaker, statuses, failures } = parts
     const now = yield* Clock.currentTimeMillis
     const state = parts.state()
     const pausedTiers = pausing.pausedTiers()
@@ -58,10 +67,24 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       trials: parts.permits?.trials(),
       unpublished: copyPublisher.unpublished(),
       unreachable: parts.clusterStatus.unreachable,
-      unreadable: parts.clusterStatus.unreadable,
+      unreadable: topicFailure(failures),
+      commits: failureOf(failures.commits),
+      transactions: failureOf(failures.transactions),
+      deadLetterStrategy: failureOf(failures.strategy),
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })
+
+const failureOf = (failures: OngoingFailures): OngoingFailure | undefined => {
+  const failure = failures.longest()
+  return failure && { error: failure.error, sinceMillis: failure.sinceMillis }
+}
+
+const topicFailure = ({ topics }: BindingFailures): TopicFailure | undefined => {
+  const failure = topics.longest()
+  // Behind the name, which has no space, may stand which request fails.
+  return failure && { topic: failure.about.split(" ", 1)[0]!, error: failure.error, sinceMillis: failure.sinceMillis }
+}
 
 /** A tier is paused together with its binding, or alone. */
 const containersOf = (
@@ -95,14 +118,15 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   generation: partition.generation,
   position: partition.position(),
   committed: partition.committed < 0n ? undefined : partition.committed,
-  logEnd: partition.logEnd,
+  logEnd: partition.log.end,
   lag: partition.lag(),
+  openTransactionSinceMillis: partition.log.openTransaction?.sinceMillis,
   pauses: PauseReasons.list(partition.reasons),
   inFlight: partition.tracker.inFlight(),
   buffered: partition.held.records,
   bufferedBytes: partition.held.bytes,
   waitingMillis: partition.waitingMillis(nowMillis),
-  unfetchedMillis: millisSince(partition.unfetchedSinceMillis, nowMillis),
+  unfetchedMillis: partition.log.unfetchedMillis ?? 0,
   preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis)
 })
 

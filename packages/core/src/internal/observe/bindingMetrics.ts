@@ -28,7 +28,8 @@ export interface BindingMetrics {
   ) => void
   /** A call of the handler returned after `millis`. */
   readonly handlerReturned: (millis: number) => void
-  readonly attemptFailed: (topic: string, failure: Failure) => void
+  /** A delivery ended, and its last attempt had failed. */
+  readonly deliveryFailed: (topic: string, failure: Failure) => void
   readonly batch: (records: number) => void
   readonly budgetReached: () => void
   readonly publishFailed: (topic: string) => void
@@ -81,7 +82,7 @@ export const make = Effect.fnUntraced(function* (
       // Negative when a clock was set back, or when the record never reached its handler.
       if (millis >= 0) run.duration.observe(millis)
     },
-    attemptFailed: (topic, { className }) => run.attemptFailed(topic, className),
+    deliveryFailed: (topic, { className }) => run.deliveryFailed(topic, className),
     batch: (records) => run.batches.observe(records),
     budgetReached: () => run.budgetReached(1),
     publishFailed: (topic) => run.publishFailed(1, topic),
@@ -106,7 +107,7 @@ const disabled = (deadLetterDepth: DeadLetterDepth.DeadLetterDepth): BindingMetr
     handledAtOnce: ignored,
     settled: ignored,
     handlerReturned: ignored,
-    attemptFailed: ignored,
+    deliveryFailed: ignored,
     batch: ignored,
     budgetReached: ignored,
     publishFailed: ignored,

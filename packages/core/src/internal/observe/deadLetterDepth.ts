@@ -5,9 +5,7 @@
 import { Clock, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import * as TopicName from "../../TopicName.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
-import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 
 export interface DeadLetterDepth {
   readonly read: () => number
@@ -41,9 +39,9 @@ export const make = (clock: Clock.Clock): DeadLetterDepth => {
 
 /** A binding whose dead letter topic is measured. */
 export interface MeasuredBinding {
-  readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly deadLetterDepth: DeadLetterDepth
+  readonly deadLetters: { readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError> }
 }
 
 const roundMillis = 10_000
@@ -67,26 +65,9 @@ const refresh = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBind
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
         measured,
-        ({ definition, deadLetterDepth }) =>
-          Effect.ignore(Effect.map(count(admin, definition), (records) => deadLetterDepth.counted(records))),
+        ({ deadLetters, deadLetterDepth }) =>
+          Effect.ignore(Effect.map(deadLetters.countWaiting(admin), (records) => deadLetterDepth.counted(records))),
         { discard: true }
       )
     )
   )
-
-/** Counts the records from the committed position of replays on; from the start of the log where there is none. */
-const count = (
-  admin: Admin,
-  { groupId, deadLetterTopic }: BindingDefinition<unknown>
-): Effect.Effect<number, BrokerError> =>
-  Effect.gen(function* () {
-    const logOffsets = yield* admin.topicOffsets(deadLetterTopic)
-    const committed = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
-    const positions = new Map(committed.map(({ partition, offset }) => [partition, offset]))
-    let records = 0n
-    for (const { partition, logStart, logEnd } of logOffsets) {
-      const position = positions.get(partition) ?? logStart
-      records += logEnd - (position < logStart || position > logEnd ? logStart : position)
-    }
-    return Number(records)
-  }).pipe(Effect.catchTag("UnknownTopic", () => Effect.succeed(0)))

@@ -7,6 +7,7 @@ import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import type { DeadLetterReason } from "../../Failure.ts"
+import type { Status } from "../../Health.ts"
 import * as Metrics from "../../Metrics.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -14,7 +15,7 @@ import type { DeadLetterDepth } from "./deadLetterDepth.ts"
 import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
-import { circuitNumber, mostExceptions } from "./stateNumbers.ts"
+import { circuitNumber, healthNumber, mostExceptions } from "./stateNumbers.ts"
 
 /** The counters of one partition, over all its assignments in one run of the binding. */
 export interface PartitionCounters {
@@ -29,6 +30,7 @@ export interface Sources {
   readonly state: () => ContainerState
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly consumersRunning: () => number
+  readonly health: () => Status
 }
 
 export type Outcome = Pick<DeliveryResult, "settlement" | "attempts"> & {
@@ -80,7 +82,7 @@ export const make = (definition: BindingDefinition<unknown>, context: Context.Co
       if (settlement === "Routed") counters.routed(1, topic, String(target.tier))
       else counters.deadLettered(1, topic, target.reason ?? "NON_RETRYABLE")
     },
-    attemptFailed: (topic: string, className: string) => {
+    deliveryFailed: (topic: string, className: string) => {
       const isKnown = exceptions.has(className)
       if (!isKnown && exceptions.size < mostExceptions) exceptions.add(className)
       counters.failed(1, topic, exceptions.has(className) ? className : "other")
@@ -206,7 +208,7 @@ interface Registration {
 
 const registerGauges = (
   { definition, series, labels, gauges }: Registration & { readonly gauges: PartitionGauges.PartitionGauges },
-  { breaker, consumersRunning }: Sources,
+  { breaker, consumersRunning, health }: Sources,
   { read }: DeadLetterDepth
 ): void => {
   series.gauge(Metrics.definitions.deadLetterDepth, labels, read)
@@ -215,6 +217,7 @@ const registerGauges = (
     series.gauge(Metrics.definitions.retryTierDepth, { ...labels, tier }, () => gauges.depthOf(topic))
   }
   series.gauge(Metrics.definitions.consumersRunning, labels, consumersRunning)
+  series.gauge(Metrics.definitions.bindingHealth, labels, () => healthNumber(health()))
   if (breaker === undefined) return
   series.gauge(Metrics.definitions.circuitState, labels, () => circuitNumber(breaker.stateUnsafe()))
 }

@@ -13,6 +13,7 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import type { Committable } from "./committer.ts"
+import { LogView } from "./logView.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
@@ -33,7 +34,7 @@ export interface PartitionOptions {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
-  /** One past the last offset that can be read now. */
+  /** One past the last offset that is known of the log. */
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
@@ -62,6 +63,7 @@ export class Partition implements Committable, StartGate {
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
   readonly metadata: string | undefined
+  readonly log: LogView
   committed: bigint
   /** Whether a record may start now: the partition is not stopping, and no pause holds its records. */
   open = true
@@ -69,14 +71,8 @@ export class Partition implements Committable, StartGate {
   readonly mayWait = true
   /** Whether the session does not know yet where to read: chunks that come before that are from a wrong position. */
   awaitsSeek = false
-  /** One past the last offset that can be read, as far as is known. */
-  logEnd: bigint
-  /** Since when the cluster has had records that no fetch brings, although nothing pauses the partition. Written by the lag poller. */
-  unfetchedSinceMillis: number | undefined
   /** Since when a record has waited for its serde to be prepared. */
   preparingSinceMillis: number | undefined
-  /** Chunks that a fetch has brought so far. */
-  chunksTaken = 0
   /** The record that is being handled, or the first of a batch. Unused where records run side by side. */
   current: ConsumerRecord | undefined
   /** Runs that the processing budget may cut off. */
@@ -105,7 +101,7 @@ export class Partition implements Committable, StartGate {
     this.counters = options.counters
     this.committed = options.committed
     this.metadata = options.metadata
-    this.logEnd = options.logEnd
+    this.log = new LogView(options.position, options.logEnd)
     this.#options = options
     this.#queue = queue
   }
@@ -121,8 +117,7 @@ export class Partition implements Committable, StartGate {
 
   /** Offsets that are not finished. */
   lag(): bigint {
-    const lag = this.logEnd - this.position()
-    return lag > 0n ? lag : 0n
+    return this.log.lag(this.position())
   }
 
   /** How long the position has not moved although there is lag, since the first question that found it so. */
@@ -155,9 +150,7 @@ export class Partition implements Committable, StartGate {
   offer(chunk: RecordChunk): boolean {
     if (this.stopping || this.awaitsSeek) return false
     Queue.offerUnsafe(this.#queue, chunk)
-    this.chunksTaken++
-    this.unfetchedSinceMillis = undefined
-    this.logEnd = chunk.highWatermark
+    this.log.took(chunk)
     this.#heldRecords += chunk.records.length
     this.#heldBytes += chunk.bytes
     const high = this.#options.highWater()

@@ -28,7 +28,9 @@ const grouped = (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => {
   return [...byTopic]
 }
 
-const flat = (pairs: typeof PartitionsByTopic.Type): ReadonlyArray<ConsumerRecord.TopicPartition> =>
+const flat = (
+  pairs: ReadonlyArray<readonly [topic: string, partitions: ReadonlyArray<number>]>
+): ReadonlyArray<ConsumerRecord.TopicPartition> =>
   pairs.flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition })))
 
 export const encodeMember = (member: Omit<Member, "memberId">): Buffer =>
@@ -63,13 +65,26 @@ export const encodeAssignment = ({ partitions, incomplete }: Assignment): Buffer
     userData: Buffer.from(encodeAssignmentBody({ incomplete, partitions: grouped(partitions) }))
   })
 
-export const decodeAssignment = (bytes: Buffer): Assignment => {
-  const decoded = bytes.length === 0 ? null : AssignerProtocol.MemberAssignment.decode(bytes)
-  const body = decodeAssignmentBody(decoded?.userData?.toString() ?? "")
-  return Option.match(body, {
-    onNone: () => ({ partitions: [], incomplete: false }),
+/**
+ * The assignment of this member. One without our `userData` is another client's: its partitions are used all the same (ruling 80). Undefined for bytes that are not of
+ * Kafka's consumer protocol; none at all mean no partitions.
+ */
+export const decodeAssignment = (bytes: Buffer): Assignment | undefined => {
+  if (bytes.length === 0) return { partitions: [], incomplete: false }
+  const decoded = decodeStandard(bytes)
+  if (decoded === undefined) return undefined
+  return Option.match(decodeAssignmentBody(decoded.userData?.toString() ?? ""), {
+    onNone: () => ({ partitions: flat(Object.entries(decoded.assignment)), incomplete: false }),
     onSome: ({ incomplete, partitions }) => ({ incomplete, partitions: flat(partitions) })
   })
+}
+
+const decodeStandard = (bytes: Buffer) => {
+  try {
+    return AssignerProtocol.MemberAssignment.decode(bytes) ?? undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The partitions of an assignment by any client, for display. */

@@ -7,7 +7,7 @@
 import { Clock, Effect, Latch } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
-import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
+import { type ClientFailure, check, failure, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
 import { type CoordinatorCache, coordinatorCache } from "./coordinatorCache.ts"
 import { decideAssignments } from "./leader.ts"
 import { type Assignment, decodeAssignment } from "./memberProtocol.ts"
@@ -84,6 +84,13 @@ const noteContact = (member: Member): Effect.Effect<void> =>
 const answered = (member: Member, errorCode: number): Effect.Effect<void, ClientFailure> =>
   Effect.andThen(check(errorCode), noteContact(member))
 
+/** Nobody else consumes the partitions, so an idle member would be a silent loss of progress. */
+const foreignAssignment = (leaderId: string): ClientFailure =>
+  failure(
+    "FOREIGN_ASSIGNMENT",
+    `the leader of the group, member '${leaderId}', is another client, and its assignment cannot be read. Stop that client, or give this binding a group of its own`
+  )
+
 const setMemberId = (member: Member, memberId: string): void => {
   member.memberId = memberId
   member.lastMemberId = memberId
@@ -109,6 +116,7 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.joined = true
   member.confirmedAt = performance.now()
   const assignment = decodeAssignment(synced.memberAssignment)
+  if (assignment === undefined) return yield* Effect.fail(foreignAssignment(leaderId))
   member.incomplete = assignment.incomplete
   member.listener.assigned(member.generation, assignment.partitions)
 })

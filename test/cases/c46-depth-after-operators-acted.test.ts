@@ -1,0 +1,85 @@
+import { assert, describe } from "@effect/vitest"
+import { Binding, DeadLetter, type EventBusConnector, RetryPolicy } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect, Metric } from "effect"
+import { advance, append, inTime, orders, scenario, start } from "../scenarios/bus.ts"
+
+type Connector = EventBusConnector.EventBusConnector["Service"]
+
+const depth = Effect.gen(function* () {
+  const read = Effect.map(Metric.snapshot, (all) =>
+    all.flatMap((series) =>
+      series.id === "eventbus.dlt.depth" && series.type === "Gauge" ? [Number(series.state.value)] : []
+    )
+  )
+  // The first look asks the cluster; the answer is there a round later.
+  yield* read
+  yield* advance("15 seconds")
+  yield* advance("5 seconds")
+  return yield* read
+})
+
+const states = ({ deadLetters }: Connector) =>
+  Effect.gen(function* () {
+    const commands = yield* deadLetters("orders")
+    const { count } = yield* inTime(commands.stats)
+    const listed = yield* inTime(commands.list({ partition: 0, count: 100 }))
+    return { count, waiting: listed.filter(({ state }) => state === "waiting").length }
+  })
+
+const failing = { ...orders, retry: RetryPolicy.none, handler: () => Effect.die("no") }
+
+describe("C46 depth and statistics after operators acted", () => {
+  scenario("ruling 75 OBS-10 a window replay of two and a discard of one leave three of six", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const { connector } = yield* start(Binding.make("orders", failing))
+      for (const value of ["a", "b", "c", "d", "e", "f"]) {
+        yield* append("orders", 0, [value])
+        yield* advance("1 minute")
+      }
+      assert.deepStrictEqual(yield* depth, [6])
+      const commands = yield* connector.deadLetters("orders")
+      yield* connector.stop("orders")
+      yield* inTime(commands.replayWindow(120_000, 240_000))
+      assert.strictEqual(yield* inTime(commands.discard([{ partition: 0, offset: 5n }], "test data")), 1)
+      yield* memory.createTopic("elsewhere")
+      yield* connector.start("orders")
+      yield* connector.pause("orders")
+      const { count, waiting } = yield* states(connector)
+      assert.deepStrictEqual([count, waiting], [3, 3])
+      assert.deepStrictEqual(yield* depth, [3])
+      yield* inTime(commands.replay(100))
+      assert.deepStrictEqual(yield* depth, [0])
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  )
+
+  scenario("ruling 75 OBS-10 the markers of a transactional binding are no dead letters", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, ["a", "b", "c", "d", "e"])
+      const { connector } = yield* start(Binding.makeTransactional("orders", failing))
+      yield* advance("1 minute")
+      assert.deepStrictEqual(yield* depth, [5])
+      const { count, waiting } = yield* states(connector)
+      assert.deepStrictEqual([count, waiting], [5, 5])
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  )
+
+  scenario("ruling 75 OBS-10 a custom handler leaves the ones that it has not had", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* memory.createTopic("orders.DLT")
+      yield* append("orders", 0, ["a", "b", "c"])
+      let had = 0
+      const deadLetter = DeadLetter.custom(() => (++had === 3 ? Effect.never : Effect.void))
+      yield* start(Binding.make("orders", { ...failing, deadLetter }))
+      yield* advance("1 minute")
+      assert.strictEqual(had, 3)
+      assert.deepStrictEqual(yield* depth, [1])
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  )
+})
