@@ -46,14 +46,14 @@ const panels: ReadonlyArray<Query> = [
 const eventful = Effect.gen(function* () {
   const memory = yield* MemoryBroker.MemoryBroker
   yield* memory.createTopic("orders")
-  yield* append("orders", 0, ["v0", "slow", "down", "known", "v1"])
+  yield* append("orders", 0, ["v0", "down", "known", "slow", "down", "down", "down", "v1"])
   let isDown = true
   yield* start(
     Binding.make("orders", {
       ...orders,
       maxPollInterval: "5 minutes",
       retry: RetryPolicy.tiered({ blocking: { maxAttempts: 2, initialBackoff: "1 second" }, tiers: ["1 minute"] }),
-      circuitBreaker: { slidingWindowSize: 2, minimumNumberOfCalls: 2, waitDurationInOpenState: "30 seconds" },
+      circuitBreaker: { slidingWindowSize: 4, minimumNumberOfCalls: 4, waitDurationInOpenState: "30 seconds" },
       onError: { Down: Route.retry, Known: Route.skip },
       handler: ({ value }) =>
         Effect.suspend((): Effect.Effect<void, Down | Known> => {
