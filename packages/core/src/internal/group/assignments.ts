@@ -5,7 +5,7 @@
  * owner. Lost: the partition is interrupted and commits nothing. A partition that stays is not touched.
  */
 import { Effect, Fiber, Option, type Scope } from "effect"
-import type { ConsumerEvent, RecordChunk } from "../../Broker.ts"
+import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
@@ -20,6 +20,8 @@ export interface Assignments {
   readonly partitions: () => ReadonlyArray<Partition>
   /** Applies one report of the session. Returns quickly: slow work continues in the background. */
   readonly react: (event: ConsumerEvent) => Effect.Effect<void>
+  /** Retention has passed the position of a partition that is not fetched: what is gone is reported, and the position moves on. */
+  readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
   /** Stops, drains and commits every partition within the limit. */
   readonly drain: (limitMillis: number) => Effect.Effect<void>
 }
@@ -71,6 +73,8 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     partitions: () => Running.list(partitions).map(({ partition }) => partition),
     react,
+    overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
+      react({ _tag: "OutOfRange", topic, partition, generation, position: log.fetchedTo, logStart, logEnd }),
     drain: (limitMillis) =>
       Effect.suspend(() => {
         starts.forgetAll()

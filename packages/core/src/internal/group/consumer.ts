@@ -3,7 +3,7 @@
  */
 
 import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
-import type { Broker, ConsumerSession, PartitionOffsets } from "../../Broker.ts"
+import type { Broker, ConsumerSession } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import { Interceptors } from "../../Interceptor.ts"
@@ -83,8 +83,7 @@ export interface Consumer {
   readonly pause: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
   /** Removes a pause reason. A partition resumes once it has no reason left. */
   readonly resume: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
-  /** Retention has passed the position of a partition that is not fetched: what is gone is reported, and the position moves on. */
-  readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
+  readonly overtaken: Assignments.Assignments["overtaken"]
   /** Commits the finished records of all partitions. */
   readonly flush: Effect.Effect<void>
   /** Stops, drains and commits every partition within the limit. The session stays open. */
@@ -134,11 +133,7 @@ export const make = Effect.fnUntraced(function* <R>(
     partitions: assignments.partitions,
     pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
     resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
-    overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
-      assignments.react({
-        ...{ _tag: "OutOfRange", topic, partition, generation },
-        ...{ position: log.fetchedTo, logStart, logEnd }
-      }),
+    overtaken: assignments.overtaken,
     flush: Effect.suspend(() =>
       Effect.forEach(assignments.partitions(), (partition) => context.committer.commit(partition), {
         concurrency: "unbounded",
@@ -148,15 +143,11 @@ export const make = Effect.fnUntraced(function* <R>(
     drain: assignments.drain,
     joined: joined.await,
     run: Effect.forever(
-      Effect.flatMap(Queue.takeAll(session.events), (events) => {
-        const reacted = Effect.forEach(events, assignments.react, { discard: true })
-        return events.some(({ _tag }) => _tag === "Assigned")
-          ? Effect.andThen(
-              reacted,
-              Effect.sync(() => joined.openUnsafe())
-            )
-          : reacted
-      })
+      Effect.flatMap(Queue.takeAll(session.events), (events) =>
+        Effect.map(Effect.forEach(events, assignments.react, { discard: true }), () => {
+          if (events.some(({ _tag }) => _tag === "Assigned")) joined.openUnsafe()
+        })
+      )
     ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
 })
@@ -240,7 +231,6 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
       hub.emit({ _tag: "Committed", ...at, offset: committed })
     },
     onFailed: (error, attempt) => {
-      // The group has another generation: the session is going to say which partitions it still owns.
       if (error._tag !== "StaleAssignment") failures.commits.failed(about, error)
       hub.emit({ _tag: "CommitFailed", ...BindingKey.onEvent(definition), consumer: index, error, attempt })
     }

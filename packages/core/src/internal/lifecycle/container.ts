@@ -81,14 +81,13 @@ export const make = Effect.fnUntraced(function* <R>(
   const statuses = new Map<number, Supervisor.ConsumerStatus>()
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
-  const { begin, consumers, onConsumers, partitions, overtaken } = consumersOf(statuses)
+  const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
   const runSync = Effect.runSyncWith(services)
   const health = () => HealthReport.statusOf(runSync(snapshot), clock.currentTimeMillisUnsafe())
-  const consumersRunning = () => consumers().length
   const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const pausing: Pausing.Pausing = Pausing.make({
@@ -98,19 +97,8 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const snapshot = Snapshots.take({
-    ...{
-      definition,
-      pausing,
-      held,
-      copyPublisher,
-      clusterStatus,
-      failures,
-      breaker,
-      permits,
-      statuses,
-      state,
-      sinceMillis
-    }
+    ...{ definition, pausing, held, copyPublisher, clusterStatus, failures },
+    ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters, services },
@@ -133,7 +121,7 @@ export const make = Effect.fnUntraced(function* <R>(
     onEnded: () => {
       statuses.clear()
       clusterStatus.unreachable = undefined
-      for (const kind of Object.values(failures)) kind.clear()
+      failures.clear()
       metrics.end()
     }
   })
@@ -151,6 +139,7 @@ const consumersOf = (statuses: Map<number, Supervisor.ConsumerStatus>) => {
   const consumers = () => Array.from(statuses.values()).flatMap((status) => status.consumer ?? [])
   return {
     consumers,
+    consumersRunning: () => consumers().length,
     /** From the first moment of a run on, health knows the consumers that are still to come. */
     begin: (definition: BindingDefinition<unknown>, nowMillis: number) => {
       for (const index of subscriptions(definition).keys()) statuses.set(index, Supervisor.connecting(nowMillis))

@@ -11,7 +11,7 @@ export interface OngoingFailures {
   readonly failed: (about: string, error: BrokerError) => void
   /** Costs nothing while nothing fails. */
   readonly worked: (about: string) => void
-  /** Nothing fails any more: the binding has stopped. */
+  /** Nothing fails any more. */
   readonly clear: () => void
   /** The failure that has lasted longest; undefined when there is none. */
   readonly longest: () => (OngoingFailure & { readonly about: string }) | undefined
@@ -27,14 +27,19 @@ export interface BindingFailures {
   readonly topics: OngoingFailures
   /** The dead letter strategy; what it cannot do is in the error. */
   readonly strategy: OngoingFailures
+  /** Nothing fails any more: the binding has stopped. */
+  readonly clear: () => void
 }
 
-export const ofBinding = (clock: Clock.Clock): BindingFailures => ({
-  commits: make(clock),
-  transactions: make(clock),
-  topics: make(clock),
-  strategy: make(clock)
-})
+export const ofBinding = (clock: Clock.Clock): BindingFailures => {
+  const kinds = { commits: make(clock), transactions: make(clock), topics: make(clock), strategy: make(clock) }
+  return {
+    ...kinds,
+    clear: () => {
+      for (const kind of Object.values(kinds)) kind.clear()
+    }
+  }
+}
 
 const make = (clock: Clock.Clock): OngoingFailures => {
   const failures = new Map<string, OngoingFailure>()
