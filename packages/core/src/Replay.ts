@@ -8,15 +8,19 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 
 /**
  * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. Replays of one process wait for
- * each other; one that begins elsewhere ends this one with `ProducerFenced`.
+ * each other; one that begins elsewhere ends this one with `ProducerFenced`. A count is a whole number of 0 or more, or `Infinity` for all; a time is a number that is
+ * not NaN. Any other one fails with `InvalidArgument`, and nothing is done.
  */
 export interface DeadLetters {
   /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
-  readonly replay: (count: number) => Effect.Effect<Report, BrokerError>
+  readonly replay: (count: number) => Effect.Effect<Report, BrokerError | InvalidArgument>
   /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
-  readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError>
+  readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError | InvalidArgument>
   /** The next `count` records, to the retry topic of a tier, from 1. */
-  readonly replayToTier: (tier: number, count: number) => Effect.Effect<Report, BrokerError | UnknownTier>
+  readonly replayToTier: (
+    tier: number,
+    count: number
+  ) => Effect.Effect<Report, BrokerError | UnknownTier | InvalidArgument>
   /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
   readonly replayRecords: (records: ReadonlyArray<Omit<RecordPosition, "topic">>) => Effect.Effect<Report, BrokerError>
   /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
@@ -29,12 +33,14 @@ export interface DeadLetters {
   /** Reads the whole topic. */
   readonly stats: Effect.Effect<Stats, BrokerError>
   /** Records of one partition, in order. None when there is no such partition. */
-  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError>
+  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError | InvalidArgument>
   /**
    * Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. Fails with `ForeignDeadLetters`, and
    * deletes nothing, when a dead letter of another group is among them.
    */
-  readonly purge: (beforeMillis: number) => Effect.Effect<number, BrokerError | NotPurgeable | ForeignDeadLetters>
+  readonly purge: (
+    beforeMillis: number
+  ) => Effect.Effect<number, BrokerError | NotPurgeable | ForeignDeadLetters | InvalidArgument>
 }
 
 /** A dead letter, and what was done about it. */
@@ -99,6 +105,22 @@ export interface Stats {
   readonly newestMillis: number | undefined
   /** Of the counted ones, by the class of the last exception: at most 200 classes, all further ones as `other`. */
   readonly byExceptionClass: ReadonlyMap<string, number>
+}
+
+/** A count or a time that no command takes, such as -1, 1.5 or NaN. Nothing was done. */
+export class InvalidArgument extends Schema.TaggedError<InvalidArgument>()("InvalidArgument", {
+  /** The command. */
+  command: Schema.String,
+  /** The name of the argument. */
+  argument: Schema.String,
+  /** The given value. */
+  given: Schema.String,
+  /** The values that the command takes. */
+  expected: Schema.String
+}) {
+  override get message(): string {
+    return `${this.command}: ${this.argument} is ${this.given}, expected ${this.expected}. Nothing was done.`
+  }
 }
 
 /** The binding has no such tier. Nothing was replayed. */

@@ -20,6 +20,38 @@ const failing = (settings: { readonly cluster?: string; readonly deadLetter?: De
 }
 
 describe("dead letters of a binding", () => {
+  scenario("DLT-23 a count or a time that makes no sense is refused, and nothing is replayed, listed or purged", () =>
+    Effect.gen(function* () {
+      const { createTopic } = yield* MemoryBroker.MemoryBroker
+      yield* createTopic("orders")
+      const { binding } = failing()
+      const { connector } = yield* start(binding)
+      yield* publish("orders", ["a", "b"])
+      yield* settle
+      const letters = yield* connector.deadLetters("orders")
+      const refused: Array<Effect.Effect<unknown, { readonly _tag: string; readonly message: string }>> = [
+        ...[-1, 1.5, Number.NaN, Number.NEGATIVE_INFINITY, 2 ** 60].flatMap((count) => [
+          letters.replay(count),
+          letters.replayToTier(1, count),
+          letters.list({ partition: 0, count })
+        ]),
+        ...[letters.replayWindow(Number.NaN, 1), letters.replayWindow(0, Number.NaN), letters.purge(Number.NaN)]
+      ]
+      for (const command of refused) {
+        const error = yield* Effect.flip(inTime(command))
+        assert.strictEqual(error._tag, "InvalidArgument")
+      }
+      const error = yield* Effect.flip(inTime(letters.replay(-1)))
+      assert.strictEqual(
+        error.message,
+        "replay: count is -1, expected a whole number of 0 or more, or Infinity. Nothing was done."
+      )
+      assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 2, stored: 2 })
+      assert.deepInclude(yield* inTime(letters.replay(0)), { replayed: 0 })
+      assert.deepInclude(yield* inTime(letters.replay(Number.POSITIVE_INFINITY)), { replayed: 2 })
+    })
+  )
+
   scenario("DLT-23 DLT-30 statistics, a replay, and the remaining records", () =>
     Effect.gen(function* () {
       const { createTopic } = yield* MemoryBroker.MemoryBroker

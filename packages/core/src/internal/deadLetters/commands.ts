@@ -1,11 +1,12 @@
 /**
  * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
-import type { Effect } from "effect"
+import { Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Arguments from "./arguments.ts"
 import * as Replay from "./replay.ts"
 import * as Depth from "./replayDepth.ts"
 import * as Listing from "./replayListing.ts"
@@ -34,7 +35,8 @@ export const make = (definition: BindingDefinition<unknown>, broker: Broker["Ser
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
-    list: (page) => Listing.list(target, page),
-    purge: (beforeMillis) => Stats.purge(target, beforeMillis)
+    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(target, page)),
+    purge: (beforeMillis) =>
+      Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis))
   }
 }

@@ -12,6 +12,7 @@ import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { type DeadLetters, type Report, UnknownTier } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import * as Arguments from "./arguments.ts"
 import * as Journal from "./replayJournal.ts"
 import { CopyRefused, keyOf, type Options, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
@@ -56,16 +57,25 @@ export const make = (options: Options): Replays => {
   }
 
   return {
-    replay: (count) => run({ count, inOrder: true, select: () => "take" }),
+    replay: (count) =>
+      Effect.andThen(Arguments.count("replay", count), run({ count, inOrder: true, select: () => "take" })),
     replayWindow: (fromMillis, toMillis) =>
-      run({
-        count: Number.POSITIVE_INFINITY,
-        inOrder: false,
-        select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave")
-      }),
+      Arguments.time("replayWindow", "fromMillis", fromMillis).pipe(
+        Effect.andThen(Arguments.time("replayWindow", "toMillis", toMillis)),
+        Effect.andThen(
+          run({
+            count: Number.POSITIVE_INFINITY,
+            inOrder: false,
+            select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave")
+          })
+        )
+      ),
     replayToTier: (tier, count) =>
       Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
-        ? run({ count, tier, inOrder: true, select: () => "take" })
+        ? Effect.andThen(
+            Arguments.count("replayToTier", count),
+            run({ count, tier, inOrder: true, select: () => "take" })
+          )
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
     replayRecords: (records) => run(these(records)),
     discard: (records, reason) =>

@@ -1,0 +1,20 @@
+/**
+ * Checks the counts and times that operators give to commands, before anything is asked of the cluster.
+ */
+import { Effect } from "effect"
+import { InvalidArgument } from "../../Replay.ts"
+
+/** A whole number of 0 or more; `Infinity` means all. */
+export const count = (command: string, given: number): Effect.Effect<void, InvalidArgument> =>
+  given === Number.POSITIVE_INFINITY || (Number.isSafeInteger(given) && given >= 0)
+    ? Effect.void
+    : refuse(command, "count", given, "a whole number of 0 or more, or Infinity")
+
+/** Epoch milliseconds. Infinity stands for the beginning or the end of time. */
+export const time = (command: string, argument: string, given: number): Effect.Effect<void, InvalidArgument> =>
+  typeof given === "number" && !Number.isNaN(given)
+    ? Effect.void
+    : refuse(command, argument, given, "epoch milliseconds")
+
+const refuse = (command: string, argument: string, given: unknown, expected: string) =>
+  Effect.fail(new InvalidArgument({ command, argument, given: String(given), expected }))
