@@ -141,7 +141,7 @@ KafkaSuite.shared("logs", (bootstrap) => {
           { from: BigInt(seenBefore + 10), to: 70n, gone: BigInt(60 - seenBefore), cause: "retention" }
         ])
         assert.deepStrictEqual(handled.slice(-30), texts(70, 100))
-        assert.strictEqual(app.log.filter(({ message }) => message.includes("never read")).length, 1)
+        assert.strictEqual(app.log.filter(({ message }) => message.includes("lost to retention: ")).length, 1)
         yield* app.close
         const again = yield* Bus.start(made)
         yield* Bus.publish(Bus.numbered(name, 1, 1, 100))

@@ -193,7 +193,7 @@ describe("a slot lease that is kept from handler to handler", () => {
           lease.handles(nowMillis, () =>
             Effect.sync(() => {
               nowMillis += 50
-              calls.push(`${name} ${lease.delivery.spentMillis()}`)
+              calls.push(`${name} ${lease.delivery.clock.spentMillis()}`)
             })
           )
         )

@@ -95,7 +95,7 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
   while (pending.length > 0) {
     yield* delivery.waitOutPause(partition)
     if (partition.stopping) return false
-    const beforeMillis = delivery.spentMillis()
+    const beforeMillis = delivery.clock.spentMillis()
     if (countsAgain(batch, delivery)) delivery.countFor(originIn(batch, pending, 0))
     const exit = yield* partition.guard(call(batch, pending, delivery), delivery)
     reportCall(context, delivery, beforeMillis)
@@ -146,7 +146,7 @@ const follow = Effect.fnUntraced(function* <R>(
   { done, failed }: BatchVerdict.Verdict,
   delivery: DeliveryContext
 ) {
-  const spentMillis = delivery.spentMillis()
+  const spentMillis = delivery.clock.spentMillis()
   succeedForEach(batch, done, delivery)
   for (const [index, error] of failed) {
     // A record is not charged with the time of those before it, nor with a pause of the binding.

@@ -111,7 +111,7 @@ const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } 
 /** Reports that a call of the handler has returned, with success or not. `beforeMillis`: how much of its budget the delivery had used before. */
 export const reportCall = (context: ConsumerContext<unknown>, delivery: DeliveryContext, beforeMillis = 0): void => {
   if (!context.metrics.enabled) return
-  context.metrics.handlerReturned(delivery.spentMillis() - beforeMillis)
+  context.metrics.handlerReturned(delivery.clock.spentMillis() - beforeMillis)
 }
 
 export const reportAttemptFailed = (

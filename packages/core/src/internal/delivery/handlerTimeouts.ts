@@ -33,9 +33,9 @@ export const run = (
       // The next handler may begin at once behind a handler that is cut off, by the clock as it is now: it is not among those to look at.
       for (const { delivery, cutOff } of Array.from(partition.guarded)) {
         // A handler that began since the last look most likely did so by the clock as it is now.
-        const { startedMillis } = delivery
-        if (startedMillis < lookedMillis || startedMillis > now) delivery.wallClockWasSet(setMillis)
-        const rest = delivery.remainingMillis(budget, now)
+        const { startedMillis } = delivery.clock
+        if (startedMillis < lookedMillis || startedMillis > now) delivery.clock.wallClockWasSet(setMillis)
+        const rest = delivery.clock.remainingMillis(budget, now)
         if (rest > 0) {
           next = Math.min(next ?? Math.min(budget, longestLookMillis), rest)
           continue

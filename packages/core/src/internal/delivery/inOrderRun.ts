@@ -111,7 +111,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
   }
 
   readonly #finishAndMark = (): void => {
-    this.#unreportedSinceMillis = this.delivery.startedMillis
+    this.#unreportedSinceMillis = this.delivery.clock.startedMillis
     this.#finishHandled()
     if (!this.isBatch) this.context.committer.mark(this.partition)
   }

@@ -33,7 +33,7 @@ export const withinBudget = (
   delivery: DeliveryContext,
   delay: number | undefined
 ): number | undefined => {
-  if (delay === undefined || delivery.spentMillis() + delay < budgetMillis(context.definition)) return delay
+  if (delay === undefined || delivery.clock.spentMillis() + delay < budgetMillis(context.definition)) return delay
   report(context, partition, { _tag: "ProcessingBudgetReached" })
   return undefined
 }
@@ -47,5 +47,5 @@ export const backOff = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const wallClockWasSet = Clocks.adjustments(clock)
-    return Effect.map(partition.sleep(millis), () => delivery.wallClockWasSet(wallClockWasSet()))
+    return Effect.map(partition.sleep(millis), () => delivery.clock.wallClockWasSet(wallClockWasSet()))
   })

@@ -210,7 +210,7 @@ const retryInPlace = Effect.fnUntraced(function* <R>(
     if (delivery.breakerHasOpened()) return heldByBreaker(made, failure)
     yield* delivery.waitOutPause(partition)
     if (partition.stopping) return abandoned(made)
-    const beforeMillis = delivery.spentMillis()
+    const beforeMillis = delivery.clock.spentMillis()
     const exit = yield* partition.guard(
       Effect.suspend(() => work.attempt(false)),
       delivery

@@ -59,7 +59,7 @@ export const inTransaction = <R>(
     const last = records[progress.index - 1]
     if (last !== undefined) yield* sendOffset(run, transaction, last.offset + 1n)
   })
-  return Effect.catch(delivery.withClockPaused(run.producer.transaction(body)), (error) => {
+  return Effect.catch(delivery.clock.whilePaused(run.producer.transaction(body)), (error) => {
     if (error !== "failed") broken = error
     if (broken !== undefined) {
       run.onBroken(broken)
@@ -76,12 +76,12 @@ const handlersProducer = (
   onSendFailed: (error: BrokerError) => void
 ): Producer => {
   const observed = <A>(effect: Effect.Effect<A, BrokerError>) =>
-    delivery.withClockPaused(Effect.tapError(effect, (error) => Effect.sync(() => onSendFailed(error))))
+    delivery.clock.whilePaused(Effect.tapError(effect, (error) => Effect.sync(() => onSendFailed(error))))
   return {
     send: (record) => observed(transaction.send(withoutOwn(record))),
     sendAll: (all) => observed(transaction.sendAll(all.map(withoutOwn))),
     sendEach: (each, onAnswer) =>
-      delivery.withClockPaused(
+      delivery.clock.whilePaused(
         transaction.sendEach(each.map(withoutOwn), (index, answer) => {
           if (Result.isFailure(answer)) onSendFailed(answer.failure)
           onAnswer(index, answer)
@@ -116,7 +116,7 @@ const callHandlers = Effect.fnUntraced(function* <R>(
     }
     // A record that would have to wait for the breaker or a slot ends the transaction, so that those before it are committed first.
     const gate = progress.index === 0 ? partition : hurried
-    const exit = yield* delivery.withClockRunning(callOnce(run, delivery, gate, begin))
+    const exit = yield* delivery.clock.whileRunning(callOnce(run, delivery, gate, begin))
     if (!hasBegun && progress.index > 0 && !partition.stopping) break
     if (Exit.isFailure(exit)) return exit.cause
   }
@@ -130,7 +130,7 @@ const callOnce = <R>(
   begin: () => Effect.Effect<unknown, unknown, R>
 ) =>
   Effect.suspend(() => {
-    const beforeMillis = delivery.spentMillis()
+    const beforeMillis = delivery.clock.spentMillis()
     const call = Effect.onExit(delivery.admit(gate, begin), (exit) => Effect.sync(() => delivery.callEnded(exit)))
     return Effect.map(Effect.exit(call), (exit) => {
       if (Exit.isSuccess(exit) || undecodableOf(exit.cause) === undefined) reportCall(context, delivery, beforeMillis)

@@ -179,7 +179,7 @@ const attemptAlone = Effect.fnUntraced(function* <R>(
     yield* inTransaction(run, [record], progress, delivery)
     if (progress.index > 0) return
     if (partition.stopping) return yield* Effect.interrupt
-    yield* delivery.withClockPaused(partition.runnable)
+    yield* delivery.clock.whilePaused(partition.runnable)
   }
 })
 

@@ -4,7 +4,7 @@
 import { type Clock, Effect } from "effect"
 
 export class BudgetClock {
-  protected readonly clock: Clock.Clock
+  readonly #clock: Clock.Clock
   /** When the delivery began, moved on by all the time in which its clock was paused. */
   #startedMillis: number
   /** How often the clock was paused and not resumed since. */
@@ -12,17 +12,17 @@ export class BudgetClock {
   #pausedSinceMillis = 0
 
   constructor(clock: Clock.Clock, startedMillis: number) {
-    this.clock = clock
+    this.#clock = clock
     this.#startedMillis = startedMillis
   }
 
-  protected restartClock(nowMillis: number): void {
+  restart(nowMillis: number): void {
     this.#startedMillis = nowMillis
     this.#pauses = 0
   }
 
   /** The clock stays paused until it is restarted. */
-  protected stopClock(): void {
+  stop(): void {
     this.#pauses++
   }
 
@@ -31,42 +31,46 @@ export class BudgetClock {
     return this.#startedMillis
   }
 
-  /** How much of its processing budget the delivery has used. */
-  spentMillis(): number {
-    return this.spentMillisAt(this.clock.currentTimeMillisUnsafe())
+  nowMillis(): number {
+    return this.#clock.currentTimeMillisUnsafe()
   }
 
-  protected spentMillisAt(nowMillis: number): number {
+  /** How much of its processing budget the delivery has used. */
+  spentMillis(): number {
+    return this.spentMillisAt(this.nowMillis())
+  }
+
+  spentMillisAt(nowMillis: number): number {
     return (this.#pauses > 0 ? this.#pausedSinceMillis : nowMillis) - this.#startedMillis
   }
 
-  /** Stops the use of the processing budget until `resumeClock`. Pauses nest. */
-  pauseClock(): void {
-    if (this.#pauses++ === 0) this.#pausedSinceMillis = this.clock.currentTimeMillisUnsafe()
+  /** Stops the use of the processing budget until `resume`. Pauses nest. */
+  pause(): void {
+    if (this.#pauses++ === 0) this.#pausedSinceMillis = this.nowMillis()
   }
 
-  resumeClock(): void {
-    if (--this.#pauses === 0) this.#startedMillis += this.clock.currentTimeMillisUnsafe() - this.#pausedSinceMillis
+  resume(): void {
+    if (--this.#pauses === 0) this.#startedMillis += this.nowMillis() - this.#pausedSinceMillis
   }
 
   /** Pauses the clock while the effect runs: the record is not charged with the time that the broker takes for a transaction (ruling 18). */
-  withClockPaused<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+  whilePaused<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
-      this.pauseClock()
+      this.pause()
       return Effect.ensuring(
         effect,
-        Effect.sync(() => this.resumeClock())
+        Effect.sync(() => this.resume())
       )
     })
   }
 
-  /** Within `withClockPaused`: the clock runs while the effect does. */
-  withClockRunning<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+  /** Within `whilePaused`: the clock runs while the effect does. */
+  whileRunning<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
-      this.resumeClock()
+      this.resume()
       return Effect.ensuring(
         effect,
-        Effect.sync(() => this.pauseClock())
+        Effect.sync(() => this.pause())
       )
     })
   }

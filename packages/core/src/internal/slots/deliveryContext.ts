@@ -1,6 +1,6 @@
 /**
  * One delivery of a record: from the moment at which it asks for a slot to its outcome. It alone holds the record's budget clock, its concurrency slots and its
- * breaker permit, and gives each of them back in one place: the clock in `resumeClock`, the slots in `releaseSlots`, the permit in `#giveBackPermit`.
+ * breaker permit, and gives each of them back in one place: the clock in `BudgetClock.resume`, the slots in `releaseSlots`, the permit in `#giveBackPermit`.
  *
  * A scheduler that handles one record after the other uses one object for all of them, and begins it anew for each.
  */
@@ -14,7 +14,9 @@ import type { StartGate } from "./startGate.ts"
 
 const noLeases: ReadonlyArray<SlotLease> = []
 
-export class DeliveryContext extends BudgetClock {
+export class DeliveryContext {
+  /** The clock of its processing budget. */
+  readonly clock: BudgetClock
   readonly #breaker: BreakerPermits.BreakerPermits | undefined
   /** The outermost first. */
   readonly #leases: ReadonlyArray<SlotLease>
@@ -30,14 +32,14 @@ export class DeliveryContext extends BudgetClock {
   #isAbandoned = false
 
   constructor({ slots, breaker, clock }: ConcurrencyLimits, startedMillis: number) {
-    super(clock, startedMillis)
+    this.clock = new BudgetClock(clock, startedMillis)
     this.#breaker = breaker
     this.#leases = slots.length === 0 ? noLeases : slots.map((each) => each.lease())
   }
 
   /** Begins the delivery of another record, or another delivery of the same one. Slots that are held stay: a quick handler takes over those of the one before. */
   begin(nowMillis: number): void {
-    this.restartClock(nowMillis)
+    this.clock.restart(nowMillis)
     this.#permit = undefined
     this.#trialOf = undefined
     this.#origin = undefined
@@ -50,7 +52,7 @@ export class DeliveryContext extends BudgetClock {
   /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`. */
   tryAdmit(gate: StartGate): boolean {
     if (this.#leases.length > 0 && !this.#tryAcquireSlots(gate)) return false
-    return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.startedMillis, gate)
+    return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.clock.startedMillis, gate)
   }
 
   /**
@@ -60,11 +62,11 @@ export class DeliveryContext extends BudgetClock {
   admit<A, E, R>(gate: StartGate, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
       if (this.tryAdmit(gate)) return run()
-      this.pauseClock()
+      this.clock.pause()
       const admitted = Effect.ensuring(
         this.#enter(gate),
         Effect.sync(() => {
-          this.resumeClock()
+          this.clock.resume()
           this.#breaker?.pass(gate.current)
         })
       )
@@ -83,7 +85,7 @@ export class DeliveryContext extends BudgetClock {
       if (gate.open && breaker.admits(gate.current)) return Effect.void
       this.#chosenAs = gate.current
       const change = gate.open ? breaker.waitForChoice(gate) : gate.runnable
-      return Effect.andThen(this.withClockPaused(change), this.waitForBreaker(gate))
+      return Effect.andThen(this.clock.whilePaused(change), this.waitForBreaker(gate))
     })
   }
 
@@ -92,7 +94,7 @@ export class DeliveryContext extends BudgetClock {
     return Effect.suspend(() => {
       if (gate.open) return Effect.void
       this.releasePermit()
-      return this.withClockPaused(gate.runnable)
+      return this.clock.whilePaused(gate.runnable)
     })
   }
 
@@ -168,7 +170,7 @@ export class DeliveryContext extends BudgetClock {
   succeed(): void {
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
     // Waiting for a commit is not handling: the budget has nothing to cut off. The clock stays paused until the next record begins.
-    this.stopClock()
+    this.clock.stop()
   }
 
   /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. `originOf`: the records that they count for. */
@@ -179,7 +181,7 @@ export class DeliveryContext extends BudgetClock {
       this.#giveBackPermit(this.#permit, "success")
     }
     for (let told = 1; told < count; told++) {
-      const permit = this.#breaker?.tryAcquire(this.startedMillis, undefined)
+      const permit = this.#breaker?.tryAcquire(this.clock.startedMillis, undefined)
       if (permit === undefined) return
       this.#origin = originOf?.(told)
       this.#giveBackPermit(permit, "success")
@@ -197,8 +199,7 @@ export class DeliveryContext extends BudgetClock {
     breaker.pass(this.#chosenAs)
     this.#chosenAs = undefined
     const counts = outcome === "failure" || outcome === "ignored"
-    const permit =
-      this.#permit ?? (counts ? breaker.tryAcquire(this.clock.currentTimeMillisUnsafe(), undefined) : undefined)
+    const permit = this.#permit ?? (counts ? breaker.tryAcquire(this.clock.nowMillis(), undefined) : undefined)
     if (permit === undefined) return counts
     const failedTrial = outcome === "failure" ? this.#trialOf : undefined
     const staysInPlace = failedTrial !== undefined && breaker.staysInPlace(failedTrial)
@@ -214,8 +215,8 @@ export class DeliveryContext extends BudgetClock {
 
   #giveBackPermit(permit: number, outcome: BreakerPermits.PermitOutcome): void {
     this.#permit = undefined
-    const nowMillis = this.clock.currentTimeMillisUnsafe()
-    const durationMillis = Math.max(0, this.spentMillisAt(nowMillis))
+    const nowMillis = this.clock.nowMillis()
+    const durationMillis = Math.max(0, this.clock.spentMillisAt(nowMillis))
     const record = this.#trialOf
     if (record !== undefined) this.#breaker?.endTrial(record, permit, outcome, durationMillis)
     else this.#breaker?.giveBack(permit, outcome, durationMillis, nowMillis, this.#origin)
@@ -238,7 +239,7 @@ export class DeliveryContext extends BudgetClock {
   #tryAcquireSlots(gate: StartGate): boolean {
     if (gate.stopping || !gate.open) return false
     for (let index = 0; index < this.#leases.length; index++) {
-      if (this.#leases[index]?.tryAcquire(this.startedMillis)) continue
+      if (this.#leases[index]?.tryAcquire(this.clock.startedMillis)) continue
       this.#releaseSlotsFrom(index + 1)
       return false
     }
@@ -265,7 +266,7 @@ export class DeliveryContext extends BudgetClock {
       if (breaker !== undefined && this.#permit === undefined && !breaker.admits(gate.current)) {
         return this.#waitForBreaker(breaker, gate)
       }
-      const nowMillis = this.clock.currentTimeMillisUnsafe()
+      const nowMillis = this.clock.nowMillis()
       const missing = this.#leases.findIndex((each) => !each.acquire(nowMillis))
       const lease = this.#leases[missing]
       if (lease !== undefined) {
