@@ -1,5 +1,5 @@
 /**
- * Replaces `${NAME}` and `${NAME:default}` in texts. A default may contain variables, and `$${` is a literal `${`. The content of a variable is not
+ * Replaces `${NAME}`, `${NAME:default}` and `${NAME:-default}` in texts. A default may contain variables, and `$${` is a literal `${`. The content of a variable is not
  * replaced again.
  */
 import type { Issues } from "../tree/issues.ts"

@@ -1,5 +1,5 @@
 /**
- * The backoff between restarts of a failed session: 1 second first, doubling up to 30 seconds.
+ * The backoff between restarts of a failed session, of a background loop that died, and of a custom dead letter consumer: 1 second first, doubling up to 30 seconds.
  */
 import { Schedule } from "effect"
 
