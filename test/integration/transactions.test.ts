@@ -82,7 +82,7 @@ KafkaSuite.shared("transactions", (bootstrap) => {
         yield* Deferred.await(writing)
         // A new owner first takes over the transactional id of the partition, and then works on all of it.
         const broker = yield* Broker.Broker
-        const successor = yield* broker.transactionalProducer({ transactionalId: `${name}-${name}-0` })
+        const successor = yield* broker.transactionalProducer({ transactionalId: `${name}/${name}/0` })
         yield* successor.transaction((transaction) =>
           transaction.sendAll(
             ["0", "1", "2"].map((value) => ({ topic: copies, key: null, value: Bus.bytes(`${value} by successor`) }))
