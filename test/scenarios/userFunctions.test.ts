@@ -22,7 +22,9 @@ const givenByUsers =
 
 /** Functions of these files that a user calls, or that another row stands for. */
 const calledByUsers = new Set(
-  "tryAcquireUnsafe releaseUnsafe stateUnsafe isCurrentUnsafe lookUp abandon byId refusal idOf eval".split(" ")
+  "tryAcquireUnsafe releaseUnsafe stateUnsafe isCurrentUnsafe freePermitsUnsafe judgeUnsafe remembersUnsafe lookUp abandon byId refusal idOf eval".split(
+    " "
+  )
 )
 
 describe("the page of user functions and fibers", () => {

@@ -117,10 +117,7 @@ export const afterFailure = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknow
     delivery.close("released")
     return settling
   }
-  return Effect.ensuring(
-    settling,
-    Effect.sync(() => delivery.close("released"))
-  )
+  return Effect.ensuring(settling, delivery.ensureClosed)
 }
 
 const firstDecision = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Settling<R> => {
