@@ -1,5 +1,5 @@
 /**
- * A member of a consumer group in Kafka's classic protocol: it joins, syncs, sends heartbeats, joins again and leaves.
+ * A member of a consumer group in Kafka's classic protocol: it joins, syncs, sends heartbeats and joins again. `session/consumerSession.ts` lets it leave.
  *
  * The coordinator holds a JoinGroup until all members have joined, and answers the requests of one connection one at a time. A member therefore
  * has connections of its own (a `Cluster`), so that commits and fetches never wait for a rebalance.
