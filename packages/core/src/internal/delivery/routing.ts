@@ -15,6 +15,7 @@ import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
 import type { DeliveryResult, ResultWithCopy } from "../record/deliveryResult.ts"
 import * as HeaderSets from "../record/headerSets.ts"
+import { readOriginOf } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -44,7 +45,8 @@ export const retryStateOf = (
 
 /** Names a record by its origin: the same in the main topic, in each tier, and after a replay. */
 export const originKey = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): string => {
-  const { topic, partition, offset } = retryStateOf(context, at, record).origin
+  const read = at.tier !== undefined ? readOriginOf(record) : ReplayHeaders.read(record, context.replayReader)?.origin
+  const { topic, partition, offset } = read ?? record
   return `${topic}-${partition}@${offset}`
 }
 
