@@ -84,10 +84,10 @@ export interface Remains {
     readonly committed: bigint | undefined
     readonly logEnd: bigint
   }>
-  /** Values in dead letter topics, as text. */
-  readonly deadLetters: ReadonlyArray<string>
-  /** Ids of the committed records that transactional handlers published. */
-  readonly outputs: ReadonlyArray<string>
+  /** The records of dead letter topics: the value as text, and the group that the mark names. */
+  readonly deadLetters: ReadonlyArray<{ readonly value: string; readonly owner: string | undefined }>
+  /** Ids of the committed records that transactional handlers published, with their bindings. */
+  readonly outputs: ReadonlyArray<{ readonly binding: string; readonly id: string }>
   /** Sentences about a stop that did not end, and about leftovers. */
   readonly leftovers: ReadonlyArray<string>
 }

@@ -15,10 +15,24 @@ export class RecordLogs {
   readonly copiesById = new Map<string, Array<LedgerRecord>>()
   /** Log ends by partition. */
   readonly ends = new Map<PartitionName, bigint>()
+  /** The owners of records that belong to other groups, by partition and offset. */
+  private readonly foreign = new Map<PartitionName, Map<bigint, string>>()
   private readonly scenario: Scenario
+  private readonly groups: ReadonlySet<string>
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
+    this.groups = new Set(scenario.bindings.map(({ groupId }) => groupId))
+  }
+
+  /** The group that owns a record when that is none of the service. */
+  ownerOfForeign(partition: PartitionName, offset: bigint): string | undefined {
+    return this.foreign.get(partition)?.get(offset)
+  }
+
+  /** The other service's group that an owner is; undefined for a group of this service, and for nobody. */
+  foreignGroup(owner: string | undefined): string | undefined {
+    return owner === undefined || this.groups.has(owner) ? undefined : owner
   }
 
   record(partition: PartitionName, offset: bigint): LedgerRecord | undefined {
@@ -43,6 +57,12 @@ export class RecordLogs {
 
   /** The rules checked its headers when it was sent. */
   store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
+    const owner = this.foreignGroup(Copies.ownerOf(copy))
+    if (owner !== undefined) {
+      const owners = this.foreign.get(partition) ?? new Map<bigint, string>()
+      this.foreign.set(partition, owners.set(offset, owner))
+      return
+    }
     const [first] = this.copiesById.get(copy.id) ?? []
     const plan = first && planOf(this.scenario, first.binding)
     if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
@@ -74,8 +94,9 @@ export class RecordLogs {
     }
   }
 
-  /** Whether transactions write to the partition: their markers take offsets. */
+  /** Whether transactions may write to the partition: their markers take offsets. Another group's transactions are not known. */
   hasMarkers(partition: PartitionName): boolean {
+    if (this.foreign.has(partition)) return true
     const [record] = this.byPartition.get(partition)?.values() ?? []
     return (
       record !== undefined &&

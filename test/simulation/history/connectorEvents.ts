@@ -100,6 +100,8 @@ const settle = (
 ): void => {
   const { partition } = assignment
   const { logs, sources } = ledger
+  // A record of another group is as good as none.
+  if (logs.ownerOfForeign(partition, offset) !== undefined) return
   if (target !== undefined) sources.reassign(assignment, logs.record(partition, offset))
   assignment.failedDeliveries.delete(offset)
   assignment.attempts.delete(offset)

@@ -49,6 +49,12 @@ export const numberOf = ({ headers }: Copy, name: string): number => Number(head
 export const publishedMillis = (copy: Copy): number =>
   numberOf(copy, copy.headers.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
 
+/** The group that the mark of a copy names; undefined without a mark, or with one for another topic. */
+export const ownerOf = ({ topic, headers }: Copy): string | undefined => {
+  const mark = headers.get("copy-owner")
+  return mark?.startsWith(`${topic}/`) ? mark.slice(topic.length + 1) : undefined
+}
+
 /** Partition and offset of the original record. */
 export const originOf = ({ headers }: Copy): string =>
   `${headers.get("original-topic")}/${headers.get("original-partition")} at ${headers.get("original-offset")}`

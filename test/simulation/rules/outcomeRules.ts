@@ -12,6 +12,7 @@ import { on, type Rule } from "./Rule.ts"
 const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
   if (event._tag !== "Settled") return undefined
   const partition = `${event.topic}/${event.partition}`
+  if (ledger.logs.ownerOfForeign(partition, event.record.offset) !== undefined) return undefined
   const record = ledger.logs.record(partition, event.record.offset)
   if (record === undefined) return `${partition} has no readable record at ${event.record.offset}`
   const { behaviour, id } = record.plan
@@ -26,7 +27,7 @@ const routes: Rule["check"] = on("Connector", ({ event }, ledger) => {
 const mayBeDeadLettered = ({ behaviour }: RecordPlan, binding: string, { bindings, outage }: Scenario): boolean => {
   const plan = bindings.find(({ name }) => name === binding)
   if (plan === undefined) return false
-  if (outage !== undefined && bindings[outage.binding] === plan) return behaviour._tag !== "Ignorable"
+  if (outage?.binding === binding) return behaviour._tag !== "Ignorable"
   switch (behaviour._tag) {
     case "Rejected":
     case "Undecodable":
@@ -52,6 +53,7 @@ const mayBeDeadLettered = ({ behaviour }: RecordPlan, binding: string, { binding
  * never committed there: see `accountedFor`).
  */
 const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
+  const deadLetters = new Set(ownLetters(remains, ledger).map(({ value }) => valueOf(value)))
   for (const log of ledger.logs.byPartition.values()) {
     for (const record of log.values()) {
       const { id } = record.plan
@@ -66,10 +68,10 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
         const { tierAttempt } = record
         return tier > tierAttempt.tier || (tier === tierAttempt.tier && attempt > tierAttempt.attempt)
       })
-      if (record.state === "routed" && !isFurther && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+      if (record.state === "routed" && !isFurther && !deadLetters.has(id)) {
         return `${at} counts as routed, and there is no copy`
       }
-      if (record.state === "dead-lettered" && !remains.deadLetters.some((value) => valueOf(value) === id)) {
+      if (record.state === "dead-lettered" && !deadLetters.has(id)) {
         return `${at} counts as dead-lettered, and there is no copy`
       }
     }
@@ -77,9 +79,12 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
   return needless(remains, ledger)
 })
 
+const ownLetters = ({ deadLetters }: Remains, { logs }: Ledger) =>
+  deadLetters.filter(({ owner }) => logs.foreignGroup(owner) === undefined)
+
 /** Every record in a dead letter topic belongs there. */
 const needless = (remains: Remains, ledger: Ledger): string | undefined => {
-  for (const value of remains.deadLetters) {
+  for (const { value } of ownLetters(remains, ledger)) {
     const [record] = ledger.logs.copiesById.get(valueOf(value)) ?? []
     if (record === undefined) return `a dead letter topic has '${value}', which nobody published`
     if (!mayBeDeadLettered(record.plan, record.binding, ledger.scenario)) {

@@ -195,7 +195,7 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
 
 /** The output of transactions has each handled record once. */
 const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
-  const published = Map.groupBy(remains.outputs, (id) => id)
+  const published = Map.groupBy(remains.outputs, ({ binding, id }) => `${binding} ${id}`)
   const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
   for (const [id, way] of ledger.logs.copiesById) {
     const [first] = way
@@ -203,7 +203,7 @@ const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
     if (first === undefined || first.removed !== "no") continue
     if (ledger.planOf(first.binding).listener !== "transactional") continue
     const handled = way.filter(({ state }) => state === "done").length
-    const found = published.get(id)?.length ?? 0
+    const found = published.get(`${first.binding} ${id}`)?.length ?? 0
     if (found !== handled && !(repeats && found > handled))
       return `${id} was handled ${handled} times for good, and its output is there ${found} times`
   }

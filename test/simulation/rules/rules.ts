@@ -5,7 +5,16 @@ import { breakerRules } from "./breakerRules.ts"
 import { callRules } from "./callRules.ts"
 import { groupRules } from "./groupRules.ts"
 import { outcomeRules } from "./outcomeRules.ts"
+import { foreignRules, markRules } from "./ownerRules.ts"
 import type { Rule } from "./Rule.ts"
 import { retryRules } from "./retryRules.ts"
 
-export const rules: ReadonlyArray<Rule> = [...callRules, ...groupRules, ...outcomeRules, ...retryRules, ...breakerRules]
+export const rules: ReadonlyArray<Rule> = [
+  ...foreignRules,
+  ...callRules,
+  ...groupRules,
+  ...outcomeRules,
+  ...retryRules,
+  ...breakerRules,
+  ...markRules
+]

@@ -12,6 +12,7 @@ import * as Port from "./port.ts"
 
 export interface MachineOptions {
   readonly name: string
+  readonly service: number
   readonly concurrency: number
   readonly plans: ReadonlyArray<BindingPlan>
   readonly memory: MemoryBroker.MemoryBroker["Service"]
@@ -48,6 +49,15 @@ export class Machine {
 
   constructor(options: MachineOptions) {
     this.options = options
+  }
+
+  get service(): number {
+    return this.options.service
+  }
+
+  /** The names of its bindings. */
+  get bindings(): ReadonlyArray<string> {
+    return this.options.plans.map(({ name }) => name)
   }
 
   get isUp(): boolean {

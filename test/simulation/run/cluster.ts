@@ -34,17 +34,29 @@ const everything = Effect.fnUntraced(function* (memory: Memory, topic: string) {
   return records
 })
 
-const values = (memory: Memory, topics: ReadonlyArray<string>) =>
-  Effect.map(
-    Effect.forEach(topics, (topic) => everything(memory, topic)),
-    (logs) => logs.flat().map(({ value }) => new TextDecoder().decode(value ?? undefined))
-  )
+const textOf = ({ value }: ConsumerRecord.ConsumerRecord): string => new TextDecoder().decode(value ?? undefined)
 
-export const deadLetters = (memory: Memory, plans: ReadonlyArray<BindingPlan>) =>
-  values(memory, plans.map(deadLetterTopic))
+/** The records of all dead letter topics. Two services may share one. */
+export const deadLetters = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
+  const found: Array<Remains["deadLetters"][number]> = []
+  for (const topic of new Set(plans.map(deadLetterTopic))) {
+    for (const record of yield* everything(memory, topic)) {
+      const copy = Copies.read(record)
+      found.push({ value: textOf(record), owner: copy && Copies.ownerOf(copy) })
+    }
+  }
+  return found
+})
 
 /** Committed records that transactional handlers published. */
-export const outputs = (memory: Memory, plans: ReadonlyArray<BindingPlan>) => values(memory, plans.map(outputTopic))
+export const outputs = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
+  const found: Array<Remains["outputs"][number]> = []
+  for (const plan of plans) {
+    for (const record of yield* everything(memory, outputTopic(plan)))
+      found.push({ binding: plan.name, id: textOf(record) })
+  }
+  return found
+})
 
 export const describeGroup = ({
   groupId,

@@ -11,15 +11,19 @@ import { behave, type HandlerError, Transient } from "./behaviour.ts"
 /** State that all handlers of a run share. */
 export interface HandlerContext {
   readonly history: History
+  /** By binding and record id (`planKey`). */
   readonly plans: Map<string, RecordPlan>
   /** Whether the dependency of a binding is down now. */
   readonly isDown: (binding: string) => boolean
-  /** Failed calls so far, by record id. */
+  /** Failed calls so far, by binding and record id. */
   readonly failures: Map<string, number>
   calls: number
   /** Calls that have not ended, also of processes that are stopped or killed: a handler may resist its interruption. */
   running: number
 }
+
+/** Two services have different plans for one record. */
+export const planKey = (binding: string, id: string): string => `${binding} ${id}`
 
 export const makeHandlerContext = (history: History, isDown: HandlerContext["isDown"]): HandlerContext => ({
   history,
@@ -115,11 +119,12 @@ const consumerOf = (delivery: Record): number => {
 }
 
 const work = (handlerContext: HandlerContext, binding: BindingPlan, id: string): Effect.Effect<void, HandlerError> => {
-  const plan = handlerContext.plans.get(id)
+  const key = planKey(binding.name, id)
+  const plan = handlerContext.plans.get(key)
   if (plan === undefined) return Effect.die(new Error(`a handler got '${id}', which nobody published`))
   const worked = behave(plan.behaviour, () => {
-    const before = handlerContext.failures.get(id) ?? 0
-    handlerContext.failures.set(id, before + 1)
+    const before = handlerContext.failures.get(key) ?? 0
+    handlerContext.failures.set(key, before + 1)
     return before
   })
   return Effect.andThen(

@@ -3,18 +3,11 @@
  * must see every one of them, or they prove nothing.
  */
 import { Effect } from "effect"
-import type { Scenario } from "../scenario/Scenario.ts"
-import type { Defect } from "./Machine.ts"
+import { ownerBugs } from "./bugs/ownerBugs.ts"
+import type { PlantedBug } from "./bugs/PlantedBug.ts"
 import { changed, chunks, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
 
-export interface PlantedBug extends Defect {
-  readonly title: string
-  /** Rules that may be the first to see the bug. */
-  readonly seenBy: ReadonlyArray<string>
-  /** The property that a scenario needs for the bug to matter; other seeds are skipped. */
-  readonly needs?: (scenario: Scenario) => boolean
-}
-export const plantedBugs: ReadonlyArray<PlantedBug> = [
+const bugs: ReadonlyArray<PlantedBug> = [
   {
     title: "commits one too far",
     seenBy: ["commits"],
@@ -260,3 +253,5 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       event._tag === "PartitionReleased" ? [{ ...event, _tag: "DrainTimedOut", unfinished: 1 }, event] : [event]
   }
 ]
+
+export const plantedBugs: ReadonlyArray<PlantedBug> = [...bugs, ...ownerBugs]

@@ -1,18 +1,18 @@
 /**
  * Runs one scenario from its first record to the last stop, and holds what happened against the rules.
  */
-import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Cause, Effect, Exit, Schedule } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { applyEntry } from "../history/applyEntry.ts"
 import { type Entry, History } from "../history/History.ts"
 import { Ledger } from "../history/Ledger.ts"
+import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
 import { rules } from "../rules/rules.ts"
-import { encode, headersOf } from "../scenario/plannedRecords.ts"
-import { groupOf, outputTopic, retryTopics } from "../scenario/retries.ts"
-import { type Action, beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
+import { outputTopic, retryGroups } from "../scenario/retries.ts"
+import { beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
+import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
-import { type HandlerContext, makeHandlerContext } from "./handlers.ts"
+import { makeHandlerContext } from "./handlers.ts"
 import { type Defect, Machine } from "./Machine.ts"
 import { Stuck, Timeline } from "./Timeline.ts"
 
@@ -62,9 +62,16 @@ const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined =>
 }
 
 /** The first entry that breaks a rule. */
-export const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const ledger = new Ledger(scenario)
+const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const found = servicesOf(scenario).flatMap((service) => violationOf(scenario, service, entries) ?? [])
+  return found.sort((a, b) => a.at - b.at)[0]
+}
+
+const violationOf = (scenario: Scenario, service: number, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const ledger = new Ledger(scenarioOf(scenario, service))
+  const concerns = concerning(scenario, service)
   for (const [at, entry] of entries.entries()) {
+    if (!concerns(entry)) continue
     for (const { name, check } of rules) {
       const message = check(entry, ledger)
       if (message !== undefined) return { rule: name, message, at }
@@ -72,18 +79,6 @@ export const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>
     applyEntry(ledger, entry)
   }
   return undefined
-}
-
-interface World {
-  readonly scenario: Scenario
-  readonly history: History
-  readonly memory: Cluster.Memory
-  readonly machines: ReadonlyArray<Machine>
-  readonly handlerContext: HandlerContext
-  /** Failures of the simulation itself. */
-  readonly failures: Array<string>
-  /** Number of actions that have not ended: a broker that is down delays publishing and growing. */
-  acting: number
 }
 
 const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
@@ -104,11 +99,12 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   })
   const handlerContext = makeHandlerContext(history, (binding) => isDown(scenario, binding, history.nowMillis()))
   const machines = scenario.processes.map(
-    ({ concurrency }, index) =>
+    ({ concurrency, service }, index) =>
       new Machine({
         name: `p${index + 1}`,
+        service,
         concurrency,
-        plans: bindings,
+        plans: bindings.filter((plan) => plan.service === service),
         memory,
         history,
         handlerContext,
@@ -117,7 +113,7 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   )
   const world: World = { scenario, history, memory, machines, handlerContext, failures: [], acting: 0 }
   for (const plan of bindings) {
-    yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
+    if (plan.service === 0) yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
     if (plan.listener === "transactional") yield* memory.createTopic(outputTopic(plan))
   }
   // Also when the run gets stuck.
@@ -129,7 +125,7 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   const lagging = yield* Cluster.lag(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
   const groups = yield* Effect.forEach(
-    bindings.flatMap((plan) => [...new Set([plan.groupId, ...retryTopics(plan).map((topic) => groupOf(plan, topic))])]),
+    bindings.flatMap((plan) => [...new Set([plan.groupId, ...retryGroups(plan)])]),
     (groupId) => Effect.map(memory.group(groupId), Cluster.describeGroup)
   )
   yield* Effect.forEach(machines, (machine) => machine.stop(), { concurrency: "unbounded", discard: true })
@@ -159,102 +155,15 @@ const faultPeriod = Effect.fnUntraced(function* (world: World) {
   world.history.add({ _tag: "FaultsOver" })
 })
 
-const act = (world: World, action: Action): Effect.Effect<void, BrokerError.BrokerError> => {
-  const { machines, scenario, memory, history } = world
-  switch (action._tag) {
-    case "Start":
-      return machines[action.process]!.start()
-    case "Stop":
-      return machines[action.process]!.stop()
-    case "Kill":
-      return machines[action.process]!.kill()
-    case "Pause":
-      return machines[action.process]!.pause(scenario.bindings[action.binding]!.name)
-    case "Resume":
-      return machines[action.process]!.resume(scenario.bindings[action.binding]!.name)
-    case "Grow": {
-      const { topic } = scenario.bindings[action.binding]!
-      // A broker that is down refuses to grow a topic, so the request is repeated.
-      const grow = Effect.flatMap(memory.broker.admin, (admin) => admin.createPartitions(topic, action.partitions))
-      return Effect.retry(Effect.scoped(grow), { while: isAway, schedule: Schedule.spaced("1 second") })
-    }
-    case "Publish":
-      return publish(world, action)
-    default: {
-      const { topic } = scenario.bindings[action.binding]!
-      return change(memory, history, topic, action)
-    }
-  }
-}
-
-const isAway = ({ _tag }: BrokerError.BrokerError): boolean =>
-  _tag === "BrokerUnavailable" || _tag === "RequestTimedOut"
-
-const publish = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Publish" }>) {
-  const { scenario, memory, history, handlerContext } = world
-  const { name, topic } = scenario.bindings[action.binding]!
-  for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
-    for (const plan of records) handlerContext.plans.set(plan.id, plan)
-    yield* awaitPartition(memory, topic, partition)
-    const { logEnd } = yield* memory.offsets(topic, partition)
-    // Recorded before the broker wakes its readers.
-    history.add({ _tag: "Published", binding: name, partition: `${topic}/${partition}`, firstOffset: logEnd, records })
-    yield* memory.append(
-      topic,
-      partition,
-      records.map((plan) => ({
-        key: plan.key === null ? null : new TextEncoder().encode(plan.key),
-        value: encode(plan),
-        headers: headersOf(plan)
-      }))
-    )
-  }
-})
-
-/** Waits for a partition that a failing broker has not made yet. */
-const awaitPartition = (memory: World["memory"], topic: string, partition: number) =>
-  Effect.repeat(memory.partitionCount(topic), {
-    until: (partitions) => partitions > partition,
-    schedule: Schedule.spaced("1 second")
-  })
-
-/** Actions that change a log without a reader noticing at once. */
-const change = Effect.fnUntraced(function* (
-  memory: World["memory"],
-  history: History,
-  topic: string,
-  action: Extract<Action, { readonly _tag: "Hole" | "Compact" | "Truncate" }>
-) {
-  const { partition } = action
-  const name = `${topic}/${partition}`
-  const { logEnd } = yield* memory.offsets(topic, partition)
-  if (action._tag === "Hole") {
-    const takes = action.kind === "control" ? 1n : 3n
-    history.add({ _tag: "LogEnd", partition: name, logEnd: logEnd + takes, why: `${action.kind} records` })
-    const record = { value: new TextEncoder().encode("aborted") }
-    if (action.kind === "control") yield* memory.appendControl(topic, partition)
-    else yield* memory.appendAborted(topic, partition, [record, record])
-    return
-  }
-  if (action._tag === "Compact") {
-    const removed = (record: ConsumerRecord.ConsumerRecord) => record.offset % 3n === 1n
-    const log = yield* memory.log(topic, partition)
-    history.add({ _tag: "Compacted", partition: name, offsets: log.filter(removed).map(({ offset }) => offset) })
-    return yield* memory.compact(topic, partition, removed)
-  }
-  const { logStart } = yield* memory.offsets(topic, partition)
-  const before = logStart + (logEnd - logStart) / 2n
-  const admin = yield* memory.broker.admin
-  const exit = yield* Effect.exit(admin.deleteRecords(topic, [{ partition, before }]))
-  if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before })
-}, Effect.scoped)
-
 /** Operators restart and resume everything until every record is published and read, or the time limit is reached. */
 const settle = Effect.fnUntraced(function* (world: World) {
   const { machines, scenario, memory } = world
   for (let waited = 0; waited < settleLimitMillis; waited += pollMillis) {
-    if (!machines.some((machine) => machine.isUp)) yield* machines[0]!.start()
-    for (const machine of machines) for (const { name } of scenario.bindings) yield* machine.resume(name)
+    for (const service of servicesOf(scenario)) {
+      const own = machines.filter((machine) => machine.service === service)
+      if (!own.some((machine) => machine.isUp)) yield* own[0]!.start()
+    }
+    for (const machine of machines) for (const name of machine.bindings) yield* machine.resume(name)
     yield* Effect.sleep(pollMillis)
     if (world.acting === 0 && (yield* Cluster.lag(memory, scenario.bindings)).length === 0) return
   }

@@ -63,8 +63,17 @@ export interface BreakerPlan {
   readonly probes: boolean
 }
 
+/** A process of a service. */
+export interface ProcessPlan {
+  /** Number of consumers of each binding. */
+  readonly concurrency: number
+  readonly service: number
+}
+
 export interface BindingPlan {
   readonly name: string
+  /** Bindings of one service run together in its processes. Another service is another program, which shares no connector with them. */
+  readonly service: number
   readonly topic: string
   readonly groupId: string
   readonly partitions: number
@@ -91,7 +100,13 @@ export interface BindingPlan {
 
 /** An action from outside, at a time after the beginning. */
 export type Action = { readonly atMillis: number } & (
-  | { readonly _tag: "Publish"; readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }
+  | {
+      readonly _tag: "Publish"
+      readonly binding: number
+      readonly records: ReadonlyArray<RecordPlan>
+      /** The same records as other bindings of the topic read them. */
+      readonly others: ReadonlyArray<{ readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }>
+    }
   /** Offsets without a readable record: transaction markers, or records of an aborted transaction. */
   | {
       readonly _tag: "Hole"
@@ -112,8 +127,7 @@ export interface Scenario {
   readonly latencyMillis: number
   readonly maxRecordsPerChunk: number
   readonly bindings: ReadonlyArray<BindingPlan>
-  /** Number of consumers of each binding in each process. */
-  readonly processes: ReadonlyArray<{ readonly concurrency: number }>
+  readonly processes: ReadonlyArray<ProcessPlan>
   readonly actions: ReadonlyArray<Action>
   readonly faults: FaultPlan.FaultPlan
   /** Number of faults in the plan: none, some or many. */
@@ -124,7 +138,8 @@ export interface Scenario {
 }
 
 export interface Outage {
-  readonly binding: number
+  /** The name of the binding. */
+  readonly binding: string
   readonly fromMillis: number
   readonly toMillis: number
 }
@@ -136,11 +151,8 @@ export const sessionTimeoutMillis = 12_000
 export const rebalanceTimeoutMillis = 20_000
 export const maxPollIntervalMillis = 60_000
 
-export const isDown = ({ outage, bindings }: Scenario, binding: string, atMillis: number): boolean =>
-  outage !== undefined &&
-  bindings[outage.binding]?.name === binding &&
-  atMillis >= outage.fromMillis &&
-  atMillis < outage.toMillis
+export const isDown = ({ outage }: Scenario, binding: string, atMillis: number): boolean =>
+  outage !== undefined && outage.binding === binding && atMillis >= outage.fromMillis && atMillis < outage.toMillis
 
 export const planOf = ({ bindings }: Scenario, binding: string): BindingPlan => {
   const plan = bindings.find((candidate) => candidate.name === binding)

@@ -32,10 +32,14 @@ export const topicOf = (partition: string): string => partition.slice(0, partiti
 export const deadLetterTopic = (plan: BindingPlan): string => `${plan.topic}.DLT`
 
 /** The topic that transactional handlers publish to. */
-export const outputTopic = (plan: BindingPlan): string => `${plan.topic}.out`
+export const outputTopic = (plan: BindingPlan): string => `${plan.name}.out`
 
 export const groupOf = (plan: BindingPlan, topic: string): string =>
   plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
+
+/** Groups that read the retry topics of a plan. */
+export const retryGroups = (plan: BindingPlan): ReadonlyArray<string> =>
+  retryTopics(plan).map((topic) => groupOf(plan, topic))
 
 /** The next delivery of a record that failed in a tier; undefined after the last tier. */
 export const nextTierAttempt = (
