@@ -2,25 +2,19 @@
  * A process of the first version and one of this version share a group, its retry and dead letter topics, the journal of replays, a table of the outbox and keys of
  * idempotency, forward and back, with kill -9 in between (ruling 89). `NEIGHBOUR_SECONDS` is how long each of the eight steps lasts; 4 unless it is set.
  */
-import { spawn } from "node:child_process"
 import { assert, it } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Bus from "../integration/bus.ts"
 import * as Journal from "../integration/journal.ts"
+import * as Program from "../integration/program.ts"
 import { pgIn, pgLogin } from "../outbox/clients.ts"
 import { freshName, skipPostgres } from "../outbox/databases.ts"
 import { firstVersion, thisVersion } from "./firstVersion.ts"
 
 const stepSeconds = Number(process.env["NEIGHBOUR_SECONDS"] ?? 4)
 const partitions = 4
-
-interface Process {
-  readonly version: string
-  readonly output: () => string
-  readonly end: (signal: "SIGKILL" | "SIGTERM") => Effect.Effect<void>
-}
 
 /** A schema of its own, as clients that are processes can use it. */
 const schema = Effect.gen(function* () {
@@ -35,35 +29,10 @@ const schema = Effect.gen(function* () {
 })
 
 const launch = (path: string, task: object) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, ["--no-warnings", path], {
-          env: { ...process.env, TASK: JSON.stringify(task) },
-          stdio: ["ignore", "pipe", "pipe"]
-        })
-      ),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    ),
-    (child): Process => {
-      let output = ""
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding("utf8").on("data", (text: string) => {
-          output = `${output}${text}`.slice(-20_000)
-        })
-      }
-      const exited = new Promise<void>((resolve) => child.once("close", () => resolve()))
-      return {
-        version: path === thisVersion ? "new" : "first",
-        output: () => output,
-        end: (signal) =>
-          Effect.andThen(
-            Effect.sync(() => void child.kill(signal)),
-            Effect.promise(() => exited)
-          )
-      }
-    }
-  )
+  Effect.map(Program.launch(path, JSON.stringify(task)), (program) => ({
+    ...program,
+    version: path === thisVersion ? "new" : "first"
+  }))
 
 type Entry = Readonly<Record<"done" | "copied" | "once" | "crash", string | undefined>> & {
   readonly replay?: { readonly replayed: number }

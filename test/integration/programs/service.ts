@@ -1,0 +1,18 @@
+/** One of two services as a process of its own. Each call is a line of its ledger before the handler ends, so a process that dies by kill -9 has written every call. */
+import { openSync, writeSync } from "node:fs"
+import { NodeRuntime } from "@effect/platform-node"
+import { Binding } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Layer } from "effect"
+import { binding, type Task } from "../twoServices.ts"
+
+const task: Task = JSON.parse(process.env["TASK"] ?? "{}")
+const ledger = openSync(task.ledger, "a")
+
+NodeRuntime.runMain(
+  Layer.launch(
+    Binding.layer(
+      binding(task.service, task.topic, (call) => void writeSync(ledger, `${JSON.stringify(call)}\n`))
+    ).pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))
+  )
+)
