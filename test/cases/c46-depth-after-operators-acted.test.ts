@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, DeadLetter, type EventBusConnector, RetryPolicy } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Metric } from "effect"
-import { advance, append, inTime, orders, scenario, start } from "../scenarios/bus.ts"
+import { advance, append, inTime, orders, scenario, start, text } from "../scenarios/bus.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
@@ -22,9 +22,10 @@ const depth = Effect.gen(function* () {
 const states = ({ deadLetters }: Connector) =>
   Effect.gen(function* () {
     const commands = yield* deadLetters("orders")
-    const { count } = yield* inTime(commands.stats)
+    const { count, failed } = yield* inTime(commands.stats)
     const listed = yield* inTime(commands.list({ partition: 0, count: 100 }))
-    return { count, waiting: listed.filter(({ state }) => state === "waiting").length }
+    const states = listed.map(({ state }) => state)
+    return { count, failed, waiting: states.filter((state) => state === "waiting").length, states }
   })
 
 const failing = { ...orders, retry: RetryPolicy.none, handler: () => Effect.die("no") }
@@ -81,5 +82,41 @@ describe("C46 depth and statistics after operators acted", () => {
       assert.strictEqual(had, 3)
       assert.deepStrictEqual(yield* depth, [1])
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  )
+
+  scenario(
+    "ruling 75 DLT-20 a letter that the custom handler failed for counts, and is listed as failed, after a restart too",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* memory.createTopic("orders.DLT")
+        yield* append("orders", 0, ["a", "fails", "c", "dies"])
+        const had: Array<string | null> = []
+        const deadLetter = DeadLetter.custom(({ value }) => {
+          had.push(text(value))
+          if (text(value) === "dies") throw new RangeError("bug")
+          return text(value) === "fails" ? Effect.fail("no") : Effect.void
+        })
+        const { connector } = yield* start(Binding.make("orders", { ...failing, deadLetter }))
+        yield* advance("1 minute")
+        const seen = { count: 2, failed: 2, waiting: 0, states: ["dealt-with", "failed", "dealt-with", "failed"] }
+        assert.deepStrictEqual(yield* states(connector), seen)
+        assert.deepStrictEqual(yield* depth, [2])
+        yield* connector.stop("orders")
+        yield* connector.start("orders")
+        yield* advance("1 minute")
+        assert.deepStrictEqual(yield* states(connector), seen)
+        assert.deepStrictEqual(yield* depth, [2])
+        assert.deepStrictEqual(had, ["a", "fails", "c", "dies"])
+        const commands = yield* connector.deadLetters("orders")
+        assert.strictEqual(yield* inTime(commands.discard([{ partition: 0, offset: 1n }], "known")), 1)
+        assert.deepInclude(yield* states(connector), { count: 1, failed: 1 })
+        assert.deepStrictEqual(yield* depth, [1])
+        yield* connector.pause("orders")
+        assert.strictEqual((yield* inTime(commands.replayRecords([{ partition: 0, offset: 3n }]))).replayed, 1)
+        assert.deepInclude(yield* states(connector), { count: 0, failed: 0 })
+        assert.deepStrictEqual(yield* depth, [0])
+      }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 })

@@ -147,7 +147,7 @@ export const scheduledReplay = (
 
 /**
  * The handler gets each record of the dead letter topic, in group `{groupId}.dlt`, one at a time per partition. One that fails leaves the record where it
- * is, is reported and counted, and the next record follows: it is not called again for it. A crash may repeat the last record.
+ * is, is reported, and the next record follows: it is not called again for it, and counts and lists show the record as failed. A crash may repeat the last record.
  */
 export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>): DeadLetter<R> => ({
   _tag: "Custom",

@@ -74,7 +74,7 @@ const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<Pl
       createIfMissing
     })),
     { topic: deadLetterTopic, role: "dead-letter", ...asSource, createIfMissing },
-    ...(deadLetter._tag === "ScheduledReplay"
+    ...(deadLetter._tag === "ScheduledReplay" || deadLetter._tag === "Custom"
       ? [
           {
             topic: ReplayJournal.topicOf(deadLetterTopic),

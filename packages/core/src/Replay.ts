@@ -48,10 +48,11 @@ export interface ListedDeadLetter {
   /** The dead letter. */
   readonly letter: DeadLetterRecord
   /**
-   * `waiting`: a replay would take it, if it was not replayed too often. `dealt-with`: replayed, passed over, or given up. `foreign`: it belongs to the group
-   * that `letter.owner` names.
+   * `waiting`: a replay would take it, if it was not replayed too often. `failed`: the custom handler of the strategy failed for it and is not called again; a
+   * replay would take it likewise. `dealt-with`: replayed, passed over, given up, or handled by the custom handler. `foreign`: it belongs to the group that
+   * `letter.owner` names.
    */
-  readonly state: "waiting" | "dealt-with" | "foreign"
+  readonly state: "waiting" | "failed" | "dealt-with" | "foreign"
 }
 
 /** A part of a dead letter topic. */
@@ -91,10 +92,12 @@ export interface Report {
   readonly foreign: ReadonlyMap<string, number>
 }
 
-/** A dead letter topic by what is not replayed yet. Times are those of dead-lettering. */
+/** A dead letter topic by what is not dealt with yet. Times are those of dead-lettering. */
 export interface Stats {
-  /** Records that a replay would take, or pass over because of `maxReplays`. */
+  /** Records that are not dealt with, those that a custom handler failed for included. A replay would take them, or pass them over because of `maxReplays`. */
   readonly count: number
+  /** Of the counted ones, those that the custom handler of the strategy failed for: it is not called again for them. */
+  readonly failed: number
   /** All records of the group that lie in the topic. */
   readonly stored: number
   /** Records of other groups that lie in the topic, by group: at most 200 groups, all further ones as `other`. */

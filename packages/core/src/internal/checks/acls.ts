@@ -72,16 +72,16 @@ export const findMissing = (
           Effect.map(Option.getOrElse(() => []))
         )
 
-/** The access that a binding requires to its topics. Some dead letter strategies also read the dead letter topic. */
+/** The access that a binding requires to its topics. Some dead letter strategies also read the dead letter topic, and keep a journal of what is dealt with. */
 export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
-  const { topic, tiers, deadLetter, deadLetterTopic } = definition
+  const { topic, tiers, deadLetterTopic } = definition
   const createIfMissing = definition.missingTopics === "create"
   const ofDeadLetters = readsDeadLetters(definition) ? (["Read", "Write"] as const) : byRole["dead-letter"]
   return [
     { topic, operations: byRole.source, createIfMissing: false },
     ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, createIfMissing })),
     { topic: deadLetterTopic, operations: ofDeadLetters, createIfMissing },
-    ...(deadLetter._tag === "ScheduledReplay"
+    ...(readsDeadLetters(definition)
       ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], createIfMissing: true }]
       : [])
   ]

@@ -1,61 +1,93 @@
 /**
- * Counts the dead letters of a group that wait, for the gauge: those that no replay has taken, that nobody has discarded, and that are the group's own (ruling 75).
+ * Counts the dead letters of a group that are not dealt with, for the gauge: those that no replay has taken, that nobody has discarded, that no custom handler has
+ * handled, and that are the group's own (ruling 75).
  */
 import { Effect, Stream } from "effect"
-import type { Admin, PartitionOffsets } from "../../Broker.ts"
+import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import * as TopicName from "../../TopicName.ts"
-import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 
-/** Offsets that a count reads at most. Beyond, the gauge shows how many offsets wait, an upper bound of the records. */
+/** Offsets from the positions on that a count reads at most. Beyond, the gauge shows how many offsets wait, an upper bound of the records. */
 const mostRead = 10_000n
+
+/** Records below the positions that a count looks up at most, because a custom handler failed for them. Beyond, they count without a look. */
+const mostFailed = 1000
+
+/** One fetch brings about as many records, so reading them costs less than another request. */
+const closeOffsets = 100n
 
 /** Answers the count. Reads records only when a log or a position has changed since the last answer. */
 export const make = (target: ReplayProgress.Target): ((admin: Admin) => Effect.Effect<number, BrokerError>) => {
-  const { groupId, deadLetterTopic } = target
+  const { groupId, adopts, deadLetterTopic } = target
   let last: { readonly seen: string; readonly records: number } | undefined
   return Effect.fnUntraced(function* (admin: Admin) {
     const logs = yield* ReplayProgress.logOffsetsOf(admin, deadLetterTopic)
     const journal = yield* ReplayProgress.logOffsetsOf(admin, Journal.topicOf(deadLetterTopic))
-    const committed = yield* admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic])
+    const own = yield* ReplayProgress.committedOf(admin, deadLetterTopic, groupId)
+    const adopted = yield* Effect.forEach(adopts, (group) =>
+      ReplayProgress.committedOfAdopted(admin, deadLetterTopic, group)
+    )
     const seen = [
       ...[...logs, ...journal].map(({ partition, logStart, logEnd }) => `${partition}:${logStart}-${logEnd}`),
-      ...committed.map(({ partition, offset }) => `${partition}@${offset}`)
-    ].join(" ")
+      ...[own, ...adopted].map((offsets) =>
+        Array.from(offsets, ([partition, offset]) => `${partition}@${offset}`).join(" ")
+      )
+    ].join(", ")
     if (last?.seen === seen) return last.records
-    const positions = new Map(committed.map(({ partition, offset }) => [partition, offset]))
-    const waiting = target.adopts.length > 0 ? offsetsOf(logs, new Map()) : offsetsOf(logs, positions)
-    const records = waiting === 0n || waiting > mostRead ? Number(waiting) : yield* countRecords(target, admin)
-    last = { seen, records }
-    return records
+    last = { seen, records: yield* countRecords(target, admin) }
+    return last.records
   })
 }
-
-/** Offsets from the positions to the ends of the logs. */
-const offsetsOf = (logs: ReadonlyArray<PartitionOffsets>, positions: ReadonlyMap<number, bigint>): bigint =>
-  logs.reduce((sum, { partition, logStart, logEnd }) => {
-    const position = positions.get(partition) ?? logStart
-    return sum + logEnd - (position < logStart || position > logEnd ? logStart : position)
-  }, 0n)
 
 const countRecords = (target: ReplayProgress.Target, admin: Admin): Effect.Effect<number, BrokerError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { partitions, scan } = yield* ReplayProgress.load(target, admin)
+      const offsets = partitions.reduce((sum, partition) => sum + partition.logEnd - beginOf(target, partition), 0n)
+      const failed = partitions.reduce((sum, partition) => sum + failedBelow(target, partition).length, 0)
+      if (offsets > mostRead || failed > mostFailed) return Number(offsets) + failed
       let records = 0
       for (const progress of partitions) {
-        const { partition, position, logStart, logEnd } = progress
-        const from = target.adopts.length > 0 ? logStart : position
-        const range = { topic: target.deadLetterTopic, partition, from, to: logEnd }
-        yield* Stream.runForEach(scan.read(range), (record) =>
-          Effect.sync(() => {
-            const isOurs = CopyOwner.foreign(record, target) === undefined
-            if (isOurs && !ReplayProgress.isDone(progress, record)) records++
-          })
-        )
+        for (const { from, to } of rangesOf(target, progress)) {
+          const range = { topic: target.deadLetterTopic, partition: progress.partition, from, to }
+          yield* Stream.runForEach(scan.read(range), (record) =>
+            Effect.sync(() => {
+              const state = ReplayProgress.stateOf(target, progress, record)
+              if (state === "waiting" || state === "failed") records++
+            })
+          )
+        }
       }
       return records
     })
   )
+
+/** All records below it are dealt with, but for those that a custom handler failed for. */
+const beginOf = (
+  { adopts }: ReplayProgress.Target,
+  { position, logStart }: ReplayProgress.PartitionProgress
+): bigint =>
+  // A record of an adopted group may be dealt with behind the position of this one, and the other way round.
+  adopts.length > 0 ? logStart : position
+
+const failedBelow = (target: ReplayProgress.Target, progress: ReplayProgress.PartitionProgress) => {
+  const begin = beginOf(target, progress)
+  return Array.from(progress.failed.keys())
+    .filter((offset) => offset >= progress.logStart && offset < begin)
+    .sort((a, b) => (a < b ? -1 : 1))
+}
+
+/** The ranges to read: around the records below the position that a handler failed for, and from the position on. Close ones are read as one. */
+const rangesOf = (target: ReplayProgress.Target, progress: ReplayProgress.PartitionProgress) => {
+  const begin = beginOf(target, progress)
+  const ranges: Array<{ from: bigint; to: bigint }> = []
+  const add = (from: bigint, to: bigint) => {
+    const before = ranges.at(-1)
+    if (before !== undefined && from - before.to < closeOffsets) before.to = to
+    else ranges.push({ from, to })
+  }
+  for (const offset of failedBelow(target, progress)) add(offset, offset + 1n)
+  if (begin < progress.logEnd) add(begin, progress.logEnd)
+  return ranges
+}

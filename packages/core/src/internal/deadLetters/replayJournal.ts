@@ -1,12 +1,16 @@
 /**
  * The journal of replays of a dead letter topic: the compacted topic `{dead letter topic}.replays`.
  *
- * A replay writes three kinds of entries in the transaction that publishes its copies:
+ * A replay writes three of the four kinds of entries, in the transaction that publishes its copies:
  * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: all records below `position` are dealt with. Offset and timestamp identify the last record
  *   below it, which tells whether the topic was recreated since. The committed offset of group `{group}.dlt` takes precedence. Kafka deletes that offset seven days
  *   after the last commit of a group without members; this entry stays.
  * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record at or above the position is dealt with. Deleted once the position has passed it.
  * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
+ *
+ * A custom handler's consumer writes the fourth kind before it commits past the record:
+ * - `failed/{partition}/{offset}/{group}` → `{timestamp}`: the handler failed for this record, so it is not dealt with although the position has passed it (ruling 75).
+ *   Deleted once a replay takes it, somebody discards it, or the handler succeeds for it after a restart.
  */
 import { Effect, Option, Schema, Stream } from "effect"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
@@ -37,7 +41,12 @@ export interface Journal {
   readonly positions: ReadonlyMap<number, Position>
   /** By partition, then by offset: the timestamp of the record. */
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
+  /** The records that the custom handler failed for, in the same form. */
+  readonly failed: ReadonlyMap<number, ReadonlyMap<bigint, number>>
 }
+
+/** A journal without entries. */
+export const empty: Journal = { positions: new Map(), taken: new Map(), failed: new Map() }
 
 /** Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. */
 export const load = (
@@ -46,7 +55,9 @@ export const load = (
   logOffsets: ReadonlyArray<PartitionOffsets>,
   groupIds: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
-  const journals = new Map(groupIds.map((groupId) => [groupId, { positions: new Map(), taken: new Map() }]))
+  const journals = new Map(
+    groupIds.map((groupId) => [groupId, { positions: new Map(), taken: new Map(), failed: new Map() }])
+  )
   return entries(scan, topic, logOffsets).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
     Effect.as(journals)
@@ -72,7 +83,14 @@ export const positionEntry = (
 
 export const takenEntry = (topic: string, groupId: string, record: ConsumerRecord): ProducerRecord => ({
   topic,
-  key: takenKey(record.partition, record.offset, groupId),
+  key: recordKey("taken", record.partition, record.offset, groupId),
+  value: encoder.encode(String(record.timestamp))
+})
+
+/** The custom handler failed for the record. */
+export const failedEntry = (topic: string, groupId: string, record: ConsumerRecord): ProducerRecord => ({
+  topic,
+  key: recordKey("failed", record.partition, record.offset, groupId),
   value: encoder.encode(String(record.timestamp))
 })
 
@@ -117,12 +135,14 @@ const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
 const readAudit = (value: Uint8Array | null): Discarded | undefined =>
   value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
-/** The tombstone of a `taken` entry that the position has passed. */
-export const passedEntry = (topic: string, groupId: string, partition: number, offset: bigint): ProducerRecord => ({
-  topic,
-  key: takenKey(partition, offset, groupId),
-  value: null
-})
+/** The tombstone of a `taken` entry that the position has passed, or of a `failed` entry of a record that is dealt with now. */
+export const tombstone = (
+  kind: "taken" | "failed",
+  topic: string,
+  groupId: string,
+  partition: number,
+  offset: bigint
+): ProducerRecord => ({ topic, key: recordKey(kind, partition, offset, groupId), value: null })
 
 /** Creates the journal topic when it is missing, with the replication factor of the dead letter topic. */
 export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<void, BrokerError> => {
@@ -139,37 +159,37 @@ export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<voi
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-const takenKey = (partition: number, offset: bigint, groupId: string): Uint8Array =>
-  encoder.encode(`taken/${partition}/${offset}/${groupId}`)
+const recordKey = (kind: "taken" | "failed", partition: number, offset: bigint, groupId: string): Uint8Array =>
+  encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
-const key = /^(?:position\/(\d{1,10})|taken\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
+const key = /^(?:position\/(\d{1,10})|(taken|failed)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
 const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
-const takenValue = /^-?\d{1,16}$/
+const recordValue = /^-?\d{1,16}$/
+
+interface MutableJournal {
+  readonly positions: Map<number, Position>
+  readonly taken: Map<number, Map<bigint, number>>
+  readonly failed: Map<number, Map<bigint, number>>
+}
 
 /** Applies one entry. A malformed entry is ignored. */
-const apply = (
-  record: ConsumerRecord,
-  journals: ReadonlyMap<
-    string,
-    { readonly positions: Map<number, Position>; readonly taken: Map<number, Map<bigint, number>> }
-  >
-): void => {
+const apply = (record: ConsumerRecord, journals: ReadonlyMap<string, MutableJournal>): void => {
   const found = key.exec(record.key === null ? "" : decoder.decode(record.key))
-  const journal = found === null ? undefined : journals.get(found[4]!)
+  const journal = found === null ? undefined : journals.get(found[5]!)
   if (found === null || journal === undefined) return
-  const { positions, taken } = journal
   const value = record.value === null ? "" : decoder.decode(record.value)
   if (found[1] !== undefined) {
     const parts = positionValue.exec(value)
     if (parts === null) return
     const [, position, offset, timestamp] = parts
     const anchor = offset === undefined ? undefined : { offset: BigInt(offset), timestamp: Number(timestamp) }
-    positions.set(Number(found[1]), { position: BigInt(position!), anchor })
+    journal.positions.set(Number(found[1]), { position: BigInt(position!), anchor })
     return
   }
-  const partition = Number(found[2])
-  const offsets = taken.get(partition) ?? new Map<bigint, number>()
-  taken.set(partition, offsets)
-  if (takenValue.test(value)) offsets.set(BigInt(found[3]!), Number(value))
-  else offsets.delete(BigInt(found[3]!))
+  const records = found[2] === "taken" ? journal.taken : journal.failed
+  const partition = Number(found[3])
+  const offsets = records.get(partition) ?? new Map<bigint, number>()
+  records.set(partition, offsets)
+  if (recordValue.test(value)) offsets.set(BigInt(found[4]!), Number(value))
+  else offsets.delete(BigInt(found[4]!))
 }

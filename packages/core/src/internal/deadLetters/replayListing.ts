@@ -5,7 +5,6 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
-import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 
@@ -25,8 +24,7 @@ export const list = (
       Stream.take(page.count),
       Stream.map((record): ListedDeadLetter => {
         const letter = DeadLetterRecord.read(record)
-        if (CopyOwner.foreign(record, target) !== undefined) return { letter, state: "foreign" }
-        return { letter, state: ReplayProgress.isDone(found, record) ? "dealt-with" : "waiting" }
+        return { letter, state: ReplayProgress.stateOf(target, found, record) }
       }),
       Stream.runCollect
     )

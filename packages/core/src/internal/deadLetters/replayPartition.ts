@@ -103,11 +103,11 @@ interface Batch {
 
 export const replayPartition = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress) {
   const { options, selection, state, progress } = run
-  const { position, logStart, logEnd } = partition
+  const { logStart, logEnd } = partition
   const range = {
     topic: options.deadLetterTopic,
     partition: partition.partition,
-    from: options.ownsPosition ? position : logStart,
+    from: options.ownsPosition ? beginOf(partition) : logStart,
     to: logEnd
   }
   const counted = state.countedTo.get(partition.partition) ?? 0n
@@ -147,6 +147,13 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
+/** The position, or the first record below it that a custom handler failed for. */
+const beginOf = ({ position, logStart, failed }: ReplayProgress.PartitionProgress): bigint => {
+  let begin = position
+  for (const offset of failed.keys()) if (offset < begin && offset >= logStart) begin = offset
+  return begin
+}
+
 /** `exhausted`: it was replayed too often. `foreign`: it belongs to another group (ruling 71). */
 const verdictOn = (
   { options, selection, state }: Run,
@@ -154,6 +161,8 @@ const verdictOn = (
   letter: Letter
 ): "take" | "leave" | "stop" | "exhausted" | "foreign" => {
   const { record } = letter
+  const isPassed = options.ownsPosition && record.offset < partition.position
+  if (isPassed && !ReplayProgress.isFailed(partition, record)) return "leave"
   if (CopyOwner.foreign(record, options) !== undefined) {
     // A run in order passes all of them over, so that a young one never stops it.
     return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
@@ -188,14 +197,19 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
       : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
   const copies =
     discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
+  const position = batch.position > partition.position ? batch.position : partition.position
   const entries = movesPosition
     ? [
-        Journal.positionEntry(journal, groupId, partition.partition, batch.position, batch.last),
-        ...Array.from(partition.taken.keys())
-          .filter((offset) => offset >= batch.from && offset < batch.position)
-          .map((offset) => Journal.passedEntry(journal, groupId, partition.partition, offset))
+        Journal.positionEntry(journal, groupId, partition.partition, position, batch.last),
+        ...tombstones(run, partition, "taken", (offset) => offset >= batch.from && offset < batch.position),
+        ...tombstones(run, partition, "failed", (offset) => offset >= batch.from && offset < batch.position)
       ]
-    : batch.letters.map(({ record }) => Journal.takenEntry(journal, groupId, record))
+    : [
+        ...batch.letters.map(({ record }) => Journal.takenEntry(journal, groupId, record)),
+        ...tombstones(run, partition, "failed", (offset) =>
+          batch.letters.some(({ record }) => record.offset === offset)
+        )
+      ]
   yield* run.ensureJournal
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
@@ -206,13 +220,26 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
       )
       yield* transaction.sendAll([...entries, ...discards])
       if (!movesPosition) return
-      const offset = { topic: deadLetterTopic, partition: partition.partition, offset: batch.position }
+      const offset = { topic: deadLetterTopic, partition: partition.partition, offset: position }
       yield* transaction.sendOffsets(TopicName.deadLetterGroup(groupId), [offset])
     })
   )
   state.replayed += batch.letters.length
   count(run, partition.partition, batch)
 })
+
+/** Ends the entries of one kind for records that the batch deals with. */
+const tombstones = (
+  { options }: Run,
+  progress: ReplayProgress.PartitionProgress,
+  kind: "taken" | "failed",
+  isDealtWith: (offset: bigint) => boolean
+) => {
+  const { deadLetterTopic, groupId } = options
+  return Array.from(progress[kind].keys())
+    .filter(isDealtWith)
+    .map((offset) => Journal.tombstone(kind, Journal.topicOf(deadLetterTopic), groupId, progress.partition, offset))
+}
 
 const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {
   const { options, selection } = run

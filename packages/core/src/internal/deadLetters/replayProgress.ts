@@ -5,6 +5,7 @@ import { Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ListedDeadLetter } from "../../Replay.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
@@ -22,6 +23,8 @@ interface GroupProgress {
   readonly position: bigint
   /** Records at or above the position that are dealt with already: timestamp by offset. */
   readonly taken: ReadonlyMap<bigint, number>
+  /** Records that the custom handler failed for, below the position or not: timestamp by offset. */
+  readonly failed: ReadonlyMap<bigint, number>
 }
 
 export interface PartitionProgress extends PartitionOffsets, GroupProgress {
@@ -52,10 +55,7 @@ export const load = Effect.fnUntraced(function* (
   const adopted = yield* Effect.forEach(
     adopts,
     Effect.fnUntraced(function* (group) {
-      // This group may have no right to ask about the other one. Then the journal alone tells.
-      const offsets = yield* Effect.catchTag(committedOf(admin, deadLetterTopic, group), "AuthorizationFailed", () =>
-        Effect.succeed(new Map<number, bigint>())
-      )
+      const offsets = yield* committedOfAdopted(admin, deadLetterTopic, group)
       return [group, yield* ofGroup(at, offsets, journals.get(group))] as const
     })
   )
@@ -66,8 +66,14 @@ export const load = Effect.fnUntraced(function* (
   return { partitions, scan }
 })
 
-/** The offsets that replays of the group have committed, by partition. */
-const committedOf = (admin: Admin, deadLetterTopic: string, groupId: string) =>
+/** This group may have no right to ask about the other one. Then the journal alone tells. */
+export const committedOfAdopted = (admin: Admin, deadLetterTopic: string, group: string) =>
+  Effect.catchTag(committedOf(admin, deadLetterTopic, group), "AuthorizationFailed", () =>
+    Effect.succeed<ReadonlyMap<number, bigint>>(new Map())
+  )
+
+/** The offsets that replays of the group, or its custom handler, have committed, by partition. */
+export const committedOf = (admin: Admin, deadLetterTopic: string, groupId: string) =>
   Effect.map(
     admin.committedOffsets(TopicName.deadLetterGroup(groupId), [deadLetterTopic]),
     (offsets): ReadonlyMap<number, bigint> => new Map(offsets.map(({ partition, offset }) => [partition, offset]))
@@ -83,14 +89,15 @@ interface Log {
 const ofGroup = (
   { scan, deadLetterTopic, logOffsets }: Log,
   committed: ReadonlyMap<number, bigint>,
-  journal: Journal.Journal = { positions: new Map(), taken: new Map() }
+  journal: Journal.Journal = Journal.empty
 ): Effect.Effect<ReadonlyArray<GroupProgress>, BrokerError> =>
   Effect.forEach(logOffsets, (partition) =>
     Effect.gen(function* () {
       const position =
         committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))
       const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
-      return { position: within(partition, position), taken }
+      const failed = journal.failed.get(partition.partition) ?? new Map<bigint, number>()
+      return { position: within(partition, position), taken, failed }
     })
   )
 
@@ -98,18 +105,30 @@ const ofGroup = (
 export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
   TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
-/** Whether the record is dealt with, by the group or by the adopted group that it belongs to. */
-export const isDone = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
-  record.offset < progress.position || isTaken(progress, record)
+/** What was done about a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
+export const stateOf = (
+  groups: CopyOwner.Groups,
+  progress: PartitionProgress,
+  record: ConsumerRecord
+): ListedDeadLetter["state"] => {
+  if (CopyOwner.foreign(record, groups) !== undefined) return "foreign"
+  if (isTaken(progress, record)) return "dealt-with"
+  if (isFailed(progress, record)) return "failed"
+  return record.offset < progress.position ? "dealt-with" : "waiting"
+}
 
-/** The same for a record whatever the group's position is. The timestamp must match, because the topic may have been recreated. */
+/** Whether the group's custom handler failed for the record. The timestamp must match, because the topic may have been recreated. */
+export const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: ConsumerRecord): boolean =>
+  failed.get(record.offset) === record.timestamp
+
+/** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */
 export const isTaken = ({ taken, adopted }: PartitionProgress, record: ConsumerRecord): boolean => {
   if (taken.get(record.offset) === record.timestamp) return true
   if (adopted.size === 0) return false
   const former = adopted.get(CopyOwner.of(record) ?? "")
-  return (
-    former !== undefined && (record.offset < former.position || former.taken.get(record.offset) === record.timestamp)
-  )
+  if (former === undefined) return false
+  if (former.taken.get(record.offset) === record.timestamp) return true
+  return record.offset < former.position && !isFailed(former, record)
 }
 
 /** The log offsets of a topic; empty when it does not exist. */

@@ -5,14 +5,14 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { ForeignDeadLetters, NotPurgeable, type Stats } from "../../Replay.ts"
+import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type Stats } from "../../Replay.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import type * as TopicScan from "./topicScan.ts"
 
 const maxNames = 200
 
-/** Counts the waiting records of the group, and those of other groups. Reads the whole topic. */
+/** Counts the records of the group that are not dealt with, and those of other groups. Reads the whole topic. */
 export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target): Effect.fn.Return<Stats, BrokerError> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
@@ -25,9 +25,7 @@ export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target)
           ...{ from: partition.logStart, to: partition.logEnd }
         }
         yield* Stream.runForEach(scan.read(range), (record) =>
-          Effect.sync(() =>
-            tally.add(record, CopyOwner.foreign(record, target), ReplayProgress.isDone(partition, record))
-          )
+          Effect.sync(() => tally.add(record, target, ReplayProgress.stateOf(target, partition, record)))
         )
       }
       return tally
@@ -37,16 +35,18 @@ export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target)
 
 class Tally implements Stats {
   count = 0
+  failed = 0
   stored = 0
   oldestMillis: number | undefined
   newestMillis: number | undefined
   readonly byExceptionClass = new Map<string, number>()
   readonly foreign = new Map<string, number>()
 
-  add(record: DeadLetterRecord.DeadLetterRecord["record"], owner: string | undefined, isDone: boolean): void {
-    if (owner !== undefined) countIn(this.foreign, owner)
+  add(record: ConsumerRecord, groups: CopyOwner.Groups, state: ListedDeadLetter["state"]): void {
+    if (state === "foreign") countIn(this.foreign, CopyOwner.foreign(record, groups)!)
     else this.stored++
-    if (owner !== undefined || isDone) return
+    if (state === "foreign" || state === "dealt-with") return
+    if (state === "failed") this.failed++
     const { dltTimestamp, lastExceptionClass } = DeadLetterRecord.read(record)
     this.count++
     this.oldestMillis = Math.min(this.oldestMillis ?? dltTimestamp, dltTimestamp)

@@ -1,6 +1,7 @@
 /**
  * The strategy CUSTOM: a member of group `{groupId}.dlt` passes each record of the dead letter topic to the user's handler, in order per partition. It commits each
- * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34). Dead letters of other groups are passed over (ruling 71).
+ * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34), and notes a failed one before that (ruling 75). Dead letters of other
+ * groups are passed over (ruling 71).
  */
 import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
 import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
@@ -18,6 +19,7 @@ import * as PassedOver from "../observe/passedOver.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type { OnEvent } from "./strategyEvents.ts"
+import * as FailedLetters from "./strategyFailedLetters.ts"
 
 export interface Options<R> extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
@@ -71,6 +73,7 @@ const consume = Effect.fnUntraced(function* <R>(
   options: Counting<R>
 ): Effect.fn.Return<never, BrokerError, R | Scope.Scope> {
   const { broker, groupId, deadLetterTopic } = options
+  const notesOf = yield* FailedLetters.make(options)
   const session = yield* broker.consumer({ groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] })
   const readers = new Map<string, Reader>()
   const fibers = yield* Scope.make()
@@ -83,7 +86,8 @@ const consume = Effect.fnUntraced(function* <R>(
   const assign = Effect.fnUntraced(function* (generation: number, assigned: AssignedPartition) {
     const { position } = StartPosition.afterAssignment(assigned, "earliest")
     const chunks = yield* Queue.make<RecordChunk, Cause.Done>()
-    const reader: Reader = { at: { ...assigned, generation }, chunks, stopping: false, fiber: undefined }
+    const notes = yield* Effect.cached(notesOf(assigned.partition))
+    const reader: Reader = { at: { ...assigned, generation }, chunks, notes, stopping: false, fiber: undefined }
     readers.set(keyOf(assigned), reader)
     const work = Stream.runForEachWhile(Stream.fromQueue(chunks), (chunk) => handle(options, session, reader, chunk))
     reader.fiber = yield* Effect.forkIn(work, fibers)
@@ -122,6 +126,8 @@ const consume = Effect.fnUntraced(function* <R>(
 interface Reader {
   readonly at: TopicPartition & { readonly generation: number }
   readonly chunks: Queue.Queue<RecordChunk, Cause.Done>
+  /** Read with the first record. */
+  readonly notes: Effect.Effect<FailedLetters.Notes>
   stopping: boolean
   fiber: Fiber.Fiber<unknown, unknown> | undefined
 }
@@ -156,9 +162,11 @@ const handle = Effect.fnUntraced(function* <R>(
       options.onForeign(record.topic, owner, "dead-letter")
       continue
     }
+    const notes = yield* reader.notes
     const letter = DeadLetterRecord.read(record)
     const exit = yield* Effect.exit(Effect.suspend(() => handler(letter)))
     if (Exit.isFailure(exit)) onEvent({ _tag: "LetterHandlerFailed", letter, failure: failureOf(exit.cause) })
+    yield* notes.note(record, Exit.isFailure(exit))
     if (!(yield* commit(session, reader, record.offset + 1n, failures))) return false
   }
   if (reader.stopping || !(yield* commit(session, reader, chunk.nextOffset, failures))) return false
