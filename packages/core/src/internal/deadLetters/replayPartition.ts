@@ -197,7 +197,7 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
       : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
   const copies =
     discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
-  const position = batch.position > partition.position ? batch.position : partition.position
+  const position = max(batch.position, partition.position)
   const entries = movesPosition
     ? [
         Journal.positionEntry(journal, groupId, partition.partition, position, batch.last),
@@ -280,3 +280,5 @@ const countPartitions = Effect.fnUntraced(function* (run: Run, record: ConsumerR
   run.partitionCounts.set(topic, partitions)
   return partitions
 })
+
+const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)

@@ -105,7 +105,7 @@ const ofGroup = (
 export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
   TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
-/** What was done about a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
+/** The state of a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
 export const stateOf = (
   groups: CopyOwner.Groups,
   progress: PartitionProgress,
