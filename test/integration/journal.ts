@@ -11,7 +11,8 @@ const Settings = Schema.Struct({
   staticMembership: Schema.optionalKey(Schema.Boolean),
   sessionTimeout: Schema.optionalKey(Schema.Int),
   heartbeatInterval: Schema.optionalKey(Schema.Int),
-  shutdownTimeout: Schema.optionalKey(Schema.Int)
+  shutdownTimeout: Schema.optionalKey(Schema.Int),
+  missingTopics: Schema.optionalKey(Schema.Literals(["create", "wait"]))
 })
 
 const Task = Schema.Struct({
@@ -26,6 +27,8 @@ const Task = Schema.Struct({
   /** The value at which the handler blocks the event loop, the first time that it gets it. */
   blocksAt: Schema.optionalKey(Schema.String),
   blockMillis: Schema.Int,
+  /** The value that the handler always fails for. */
+  failsAt: Schema.optionalKey(Schema.String),
   /** Where it kills itself: in front of, or behind, its nth publish to a topic, or commit of one; or when a partition of the topic begins to wait. */
   diesAt: Schema.optionalKey(
     Schema.Struct({

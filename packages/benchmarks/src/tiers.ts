@@ -18,7 +18,7 @@ import { runBindings } from "./harness/consumers.ts"
 import { client, countingRecords, createTopic, fillTier, numbered, numberOf } from "./harness/kafka.ts"
 import { now, pace, since } from "./harness/stopwatch.ts"
 
-type Parameters = Readonly<Record<"records" | "burst" | "letters" | "every" | "bytes", number>>
+type Parameters = Readonly<Record<"records" | "immediate" | "burst" | "letters" | "every" | "bytes", number>>
 type Incoming = Delivery.Delivery<Uint8Array | null, Uint8Array | null>
 
 class Unavailable extends Data.TaggedError("Unavailable") {}
@@ -40,10 +40,16 @@ const lateness = ({ record }: Incoming): number => {
   return Date.now() - (Number(Buffer.from(header!.value!).toString()) + delayMillis)
 }
 
-/** Everything that a careful user would switch on, in the ack modes of `bench consume`. */
-const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effect.Effect<void, Unavailable>) =>
+type AckMode = "MANUAL" | "MANUAL_IMMEDIATE"
+
+/** Everything that a careful user would switch on. */
+const careful = (
+  round: Round<Parameters>,
+  handler: (delivery: Incoming) => Effect.Effect<void, Unavailable>,
+  ackMode: AckMode = "MANUAL"
+) =>
   Binding.make("tiers", {
-    ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode: "MANUAL" },
+    ...{ topic: round.topic, groupId: round.groupId, value: Serde.bytes, ackMode },
     retry: RetryPolicy.tiered({
       blocking: { maxAttempts: 1 },
       tiers: [{ delay: delayMillis }],
@@ -59,15 +65,15 @@ const careful = (round: Round<Parameters>, handler: (delivery: Incoming) => Effe
 const retrying = (
   total: (parameters: Parameters) => number,
   fails: (number: number, parameters: Parameters) => boolean,
-  settings: Partial<Pick<Parameters, "every">> = {}
+  ackMode: AckMode = "MANUAL"
 ): Participant<Parameters> => ({
   topic: filled(total),
   role: Effect.fnUntraced(function* (round) {
-    const parameters = { ...round.parameters, ...settings }
+    const { parameters } = round
     const onMain = new Arrivals(total(parameters))
     const handled = new Arrivals(total(parameters))
     const late: Array<number> = []
-    const binding = careful(round, (delivery) =>
+    const handler = (delivery: Incoming) =>
       Effect.suspend(() => {
         const { value, tier } = delivery
         if (tier === 0) {
@@ -77,7 +83,7 @@ const retrying = (
         handled.add(value)
         return Effect.void
       })
-    )
+    const binding = careful(round, handler, ackMode)
     yield* Effect.scoped(Effect.andThen(runBindings(round, [binding]), handled.all()))
     yield* handled.pace
     return yield* withLateness(yield* onMain.pace, late)
@@ -201,12 +207,13 @@ export const tiers = make({
   header: [
     "6 partitions, 200 bytes, ackMode MANUAL, one attempt in place, one tier of 5 s, classifier lists and circuit breaker on; failures share one error",
     "clean: 200,000 records, none fails; one in twenty: 5 % fail once and pass in the tier; rates are of the main topic",
+    "immediate: the same with ackMode MANUAL_IMMEDIATE and 20,000 records, where each record waits for its commit, or for its copy and the commit of that",
     "due together: 10,000 records in the tier with one due time; all fail: 10,000 records fail once, all in the tier",
     "dead letters: 300,000 records, each dead-lettered at its first failure, read and all; kafkajs batches: send of 500 bare records, acks all",
     "kafkajs, same headers: send of 500 records that are as large as the dead letters, with as many headers: nothing is read, and nothing fails"
   ],
-  parameters: { records: 200_000, burst: 10_000, letters: 300_000, every: 20, bytes: 200 },
-  smoke: { records: 600, burst: 60, letters: 60 },
+  parameters: { records: 200_000, immediate: 20_000, burst: 10_000, letters: 300_000, every: 20, bytes: 200 },
+  smoke: { records: 600, immediate: 600, burst: 60, letters: 60 },
   participants: {
     clean: retrying(
       ({ records }) => records,
@@ -215,6 +222,16 @@ export const tiers = make({
     "one in twenty": retrying(
       ({ records }) => records,
       (number, { every }) => number % every === 0
+    ),
+    "immediate, clean": retrying(
+      ({ immediate }) => immediate,
+      () => false,
+      "MANUAL_IMMEDIATE"
+    ),
+    "immediate, one in twenty": retrying(
+      ({ immediate }) => immediate,
+      (number, { every }) => number % every === 0,
+      "MANUAL_IMMEDIATE"
     ),
     "due together": dueTogether,
     "all fail": retrying(
@@ -228,6 +245,7 @@ export const tiers = make({
   measures: [
     ...rates([
       { participant: "one in twenty", against: "clean", target: ratioAtLeast(0.6) },
+      { participant: "immediate, one in twenty", against: "immediate, clean" },
       { participant: "all fail", target: medianAtLeast(15_000) },
       { participant: "dead letters", against: "kafkajs batches", target: ratioAtLeast(0.5) },
       { participant: "dead letters", against: "kafkajs, same headers" }

@@ -62,6 +62,10 @@ export interface Cluster {
   readonly kill: (nodeId: number) => Effect.Effect<void>
   /** Stops a broker with SIGTERM: it hands its partitions over first. */
   readonly stop: (nodeId: number) => Effect.Effect<void>
+  /** Suspends a broker with SIGSTOP: it accepts connections and answers nothing, until `thaw`. */
+  readonly freeze: (nodeId: number) => Effect.Effect<void>
+  /** Lets a frozen broker go on. */
+  readonly thaw: (nodeId: number) => Effect.Effect<void>
   /** Starts a killed or stopped broker with its old port and data, and waits until the cluster lists it. */
   readonly restart: (nodeId: number) => Effect.Effect<void, StartFailed>
 }
@@ -121,6 +125,8 @@ const startCluster = Effect.fnUntraced(function* (options: Options) {
     setPassword: (username, password) => setScramPassword(internalAddress, username, password),
     kill: (nodeId) => processes.end(nodeId, "SIGKILL"),
     stop: (nodeId) => processes.end(nodeId, "SIGTERM"),
+    freeze: (nodeId) => processes.signal(nodeId, "SIGSTOP"),
+    thaw: (nodeId) => processes.signal(nodeId, "SIGCONT"),
     restart: (nodeId) => Effect.andThen(processes.launch(nodeId), processes.awaitReady(startTimeout))
   })
 })

@@ -33,6 +33,7 @@ const binding = Binding.make(task.name, {
     const done = Effect.sync(() => write({ _tag: "Done", ...of }))
     write({ _tag: "Started", ...of })
     if (value === task.blocksAt) blockOnce()
+    if (value === task.failsAt) return Effect.die("no")
     return task.handlerMillis === 0 ? done : Effect.andThen(Effect.sleep(task.handlerMillis), done)
   }
 })

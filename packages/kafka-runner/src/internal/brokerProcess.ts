@@ -51,6 +51,8 @@ export interface BrokerProcess {
   readonly exited: Promise<void>
   /** Sends the signal, unless the process has ended already, and waits for its end. */
   readonly end: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
+  /** Suspends the process, or lets it go on, unless it has ended. */
+  readonly signal: (signal: "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
 }
 
 const observe = (child: ChildProcess): BrokerProcess => {
@@ -72,6 +74,10 @@ const observe = (child: ChildProcess): BrokerProcess => {
         if (running) child.kill(signal)
         await exited
         dismissWatcher(child)
+      }),
+    signal: (signal) =>
+      Effect.sync(() => {
+        if (running) child.kill(signal)
       })
   }
 }

@@ -8,6 +8,7 @@ import type { PreparedBroker, PreparedCluster } from "./prepareCluster.ts"
 export interface ClusterProcesses {
   readonly launch: (nodeId: number) => Effect.Effect<BrokerProcess>
   readonly end: (nodeId: number, signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
+  readonly signal: (nodeId: number, signal: "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
   /** Waits until every running broker lists all of them. Fails as soon as one of them ends. */
   readonly awaitReady: (timeout: Duration.Input) => Effect.Effect<void, StartFailed>
 }
@@ -29,6 +30,12 @@ export const makeClusterProcesses = Effect.fnUntraced(function* (
     if (broker === undefined) throw new Error(`There is no broker ${nodeId}.`)
     return broker
   }
+  const withProcess = (nodeId: number, use: (broker: BrokerProcess) => Effect.Effect<void>) =>
+    Effect.suspend(() => {
+      brokerOf(nodeId)
+      const broker = processes.get(nodeId)
+      return broker === undefined ? Effect.void : use(broker)
+    })
   const running = () => [...processes].filter(([, broker]) => broker.isRunning())
 
   const failWithLog = (nodeId: number, detail: string) =>
@@ -77,11 +84,8 @@ export const makeClusterProcesses = Effect.fnUntraced(function* (
         processes.set(nodeId, broker)
         return broker
       }),
-    end: (nodeId, signal) =>
-      Effect.suspend(() => {
-        brokerOf(nodeId)
-        return processes.get(nodeId)?.end(signal) ?? Effect.void
-      }),
+    end: (nodeId, signal) => withProcess(nodeId, (broker) => broker.end(signal)),
+    signal: (nodeId, signal) => withProcess(nodeId, (broker) => broker.signal(signal)),
     awaitReady
   }
 })
