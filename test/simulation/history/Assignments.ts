@@ -56,11 +56,11 @@ export class Assignments {
       failed: new Set(),
       begun: new Set(),
       failedDeliveries: new Map(),
+      abandonedCopies: new Set(),
       sent: new Map(),
       pending: new Set(),
       attempts: new Map(),
-      budgetReached: false,
-      notAwaited: new Set()
+      budgetReached: false
     })
   }
 }

@@ -113,8 +113,6 @@ export class Ledger {
     assignment?.begun.delete(offset)
     assignment?.failed.delete(offset)
     assignment?.finished.add(offset)
-    const behindCopy = [...(assignment?.failedDeliveries.keys() ?? [])].some((before) => before < offset)
-    if (state === "dead-lettered" || state === "routed" || behindCopy) assignment?.notAwaited.add(offset)
   }
 
   commit(partition: PartitionName, offset: bigint): void {

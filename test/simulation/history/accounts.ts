@@ -76,6 +76,8 @@ export interface Assignment {
   readonly begun: Set<bigint>
   /** Failed deliveries whose records go to another topic. Records behind them may begin, but are not committed. */
   readonly failedDeliveries: Map<bigint, FailedDelivery>
+  /** Records whose copy was on its way before the assignment began to end, and was given up all the same. */
+  readonly abandonedCopies: Set<bigint>
   /** Copies whose publish has begun and was not refused, with the number of the publish. */
   readonly sent: Map<bigint, number>
   /** Offsets that are done in a transaction that is not committed yet. */
@@ -83,6 +85,4 @@ export interface Assignment {
   /** Number of calls of the current delivery that were not interrupted. */
   readonly attempts: Map<bigint, number>
   budgetReached: boolean
-  /** Offsets whose commit nobody waits for: finished by a copy in another topic, or behind such a record. */
-  readonly notAwaited: Set<bigint>
 }

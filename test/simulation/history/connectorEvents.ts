@@ -103,6 +103,10 @@ const settle = (
   // A record of another group is as good as none.
   if (logs.ownerOfForeign(partition, offset) !== undefined) return
   if (target !== undefined) sources.reassign(assignment, logs.record(partition, offset))
+  const given = assignment.failedDeliveries.get(offset)
+  const endingSince = assignment.endingSinceMillis ?? Number.NEGATIVE_INFINITY
+  if (settlement === "Abandoned" && given !== undefined && given.atMillis < endingSince)
+    assignment.abandonedCopies.add(offset)
   assignment.failedDeliveries.delete(offset)
   assignment.attempts.delete(offset)
   const state = settlement in stateOf ? stateOf[settlement as keyof typeof stateOf] : undefined

@@ -86,16 +86,22 @@ const inFlight: Rule["check"] = on("Called", ({ process, binding }, ledger) => {
   return running < bound ? undefined : `${process} runs ${running + 1} handlers of ${binding}, and ${bound} are allowed`
 })
 
-/** Ruling 7: under `MANUAL_IMMEDIATE` a record starts after the commit of the record before it. */
+/**
+ * Rulings 7 and 73: under `MANUAL_IMMEDIATE` no record starts while a copy of its partition is pending. In order, a record starts after the commit of the record before it,
+ * whatever became of that one.
+ */
 const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
   const plan = ledger.planOf(binding)
   const first = offsets[0]
   if (first === undefined || plan.ackMode !== "MANUAL_IMMEDIATE") return undefined
-  if (plan.listener !== "single" || plan.processingOrder !== "partition") return undefined
+  if (plan.listener !== "single") return undefined
   const assignment = ledger.assignments.current(process, consumer, partition)
+  const copied = [...(assignment?.failedDeliveries.keys() ?? [])].find((offset) => offset !== first)
+  if (copied !== undefined && assignment?.begun.has(first) === false)
+    return `${partition}: ${first} began while the copy of ${copied} was pending`
+  if (plan.processingOrder !== "partition") return undefined
   const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
   if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
-  if (assignment?.notAwaited.has(before)) return undefined
   return `${partition}: ${first} began before ${before} was committed`
 })
 

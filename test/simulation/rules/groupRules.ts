@@ -37,7 +37,7 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
 /**
  * The owner that gives a partition up waits for its handlers and commits their records, so that the next owner repeats nothing. Exceptions: the
  * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause or the
- * circuit breaker kept a record from starting.
+ * circuit breaker kept a record from starting. A copy that was on its way before is no exception: it goes on, also after a refusal (ruling 83).
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
@@ -66,7 +66,8 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const { inFlight, lastFailureMillis } = ledger.trafficOf(process, groupOf(ledger.planOf(binding), topicOf(partition)))
   const since = assignment.endingSinceMillis
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
-  if ([...assignment.failed].some((offset) => offset < repeated)) return undefined
+  const isLeft = (offset: bigint) => offset < repeated && !assignment.abandonedCopies.has(offset)
+  if ([...assignment.failed].some(isLeft)) return undefined
   const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
   const { notClosedUntilMillis } = ledger.breakers.of(process, binding)
   if (Math.max(pausedUntilMillis, notClosedUntilMillis) >= (since ?? Number.POSITIVE_INFINITY)) return undefined
@@ -88,10 +89,10 @@ const releases: Rule["check"] = on("Broker", ({ entry, atMillis }, ledger) => {
   return undefined
 })
 
-/** Ruling 35: the duration of a stop is bounded. */
+/** Rulings 35 and 83: `shutdownTimeout` bounds a stop as a whole. The steps behind the drain get half a second at least. */
 const stops: Rule["check"] = on("ProcessStopped", ({ process, atMillis }, ledger) => {
   const began = ledger.stopping.get(process) ?? atMillis
-  const longest = Math.max(...ledger.scenario.bindings.map((plan) => plan.shutdownTimeoutMillis)) + 20_000
+  const longest = Math.max(...ledger.scenario.bindings.map((plan) => plan.shutdownTimeoutMillis)) + 1_000
   return atMillis - began <= longest ? undefined : `stopping ${process} took ${atMillis - began} ms`
 })
 
