@@ -235,7 +235,7 @@ const common = {
     "`create` makes missing retry and dead letter topics, `wait` keeps the record, `require` reads nothing before they are there.",
     ["create", "wait", "require"]
   ).pipe(withDefault(binding.missingTopics)),
-  shutdownTimeoutMs: duration("How long a stop waits for running handlers.", range.shutdownTimeout).pipe(
+  shutdownTimeoutMs: duration("How long a stop may take as a whole.", range.shutdownTimeout).pipe(
     withDefault(binding.shutdownTimeoutMillis)
   ),
   retry: Retry.pipe(withDefault({})),

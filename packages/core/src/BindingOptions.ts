@@ -37,8 +37,10 @@ export interface Settings<K, V> {
    * When offsets are committed. `MANUAL_IMMEDIATE` (default): before the next record of the partition starts. `MANUAL`: merged, in the background, every
    * `commitInterval`; also on revoke, pause and stop (connector seed §4.8).
    *
-   * While a copy is on its way to a retry or dead letter topic, the records behind it are handled and wait with their commit, at most 10 000 of a partition.
-   * A crash repeats them.
+   * While a copy is on its way to a retry or dead letter topic, `MANUAL_IMMEDIATE` starts no record of the partition, until the copy is acknowledged and committed. A crash
+   * repeats only what was in flight: one record, one batch, or `maxInFlight` records with `processingOrder` `key` and `unordered`. `MANUAL` goes ahead: the records behind
+   * the copy are handled and wait with their commit, at most 10 000 of a partition. A crash repeats them, and so does an outage of the topic that outlasts a stop or a
+   * rebalance (ruling 73).
    */
   readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
   /** How long `MANUAL` gathers finished offsets before it commits. 0 or more. Default 200 milliseconds. */
@@ -116,7 +118,12 @@ export interface Settings<K, V> {
    * their records until somebody creates them. `require` checks at the start that they exist, and reads nothing before.
    */
   readonly missingTopics?: "create" | "wait" | "require"
-  /** How long `stop`, and closing the layer, wait for running handlers before they interrupt them. 0 or more. Default 30 seconds (connector seed §4.11). */
+  /**
+   * The longest that `stop`, and closing the layer, may take as a whole, also when no broker answers (ruling 83). 0 or more. Default 30 seconds (connector seed §4.11).
+   *
+   * Running handlers, and copies on their way to a retry or dead letter topic, get four fifths of it, and all but 5 seconds of a timeout above 25 seconds. Then they are
+   * interrupted, and their records stay unfinished. The rest is for the last commit, leaving the group and closing the connections, which get half a second at least.
+   */
   readonly shutdownTimeout?: Duration.Input
   /** Whether building the layer, or registering, starts the binding. Default true. */
   readonly autoStartup?: boolean

@@ -1,7 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
-import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type {
@@ -74,7 +74,7 @@ export class EventBusConnector extends Context.Service<
     readonly unregister: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError | InvalidContainerState>
     /** CREATED or STOPPED to RUNNING. */
     readonly start: Command
-    /** RUNNING or PAUSED to STOPPED: waits for running handlers up to `shutdownTimeout`, commits, leaves the group. Inside a handler of the binding it returns at once. */
+    /** RUNNING or PAUSED to STOPPED: waits for running handlers and pending copies, commits, leaves the group, within `shutdownTimeout`. Inside a handler of the binding it returns at once. */
     readonly stop: Command
     /** Holds the binding for reason `operator`: it stays in the group, fetches and handles nothing. With `tier`, only that retry tier. */
     readonly pause: TierCommand
@@ -111,7 +111,8 @@ const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
   const registry = Registry.make()
-  const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(yield* Effect.scope))
+  const background = yield* Scope.make()
+  const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(background))
   yield* EventLog.attach(
     hub,
     ({ cluster, binding }) => registry.get(BindingKey.of({ cluster, name: binding }))?.container
@@ -129,15 +130,20 @@ const make = Effect.gen(function* () {
     (name, record, reason) =>
       Effect.flatMap(registry.find(name), ({ container }) => container.decide(record, { kind, reason }))
 
-  // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own.
-  yield* Effect.addFinalizer(() => registrations.close)
+  // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own. A broker that does not answer holds up the end of a background loop, and must
+  // not hold the bindings up with it (ruling 83).
+  yield* Effect.addFinalizer(() =>
+    Effect.all([registrations.close, Scope.close(background, Exit.void)], { concurrency: 2, discard: true })
+  )
+  const runInBackground = (name: string, loop: Effect.Effect<never>) =>
+    Effect.forkIn(keepRunning(name, loop), background)
 
   const listBindings = Effect.suspend(() => Effect.forEach(containers(), ({ snapshot }) => snapshot))
 
   const lagPollInterval = yield* LagPollInterval
   Ranges.check("Snapshot", { lagPollInterval }, Ranges.connector)
-  yield* Effect.forkScoped(keepRunning("lag poller", LagPoller.run(containers, Ranges.millisOf(lagPollInterval))))
-  yield* Effect.forkScoped(keepRunning("dead letter depth", DeadLetterDepth.run(containers)))
+  yield* runInBackground("lag poller", LagPoller.run(containers, Ranges.millisOf(lagPollInterval)))
+  yield* runInBackground("dead letter depth", DeadLetterDepth.run(containers))
   const health = Effect.gen(function* () {
     const now = {
       nowMillis: yield* Clock.currentTimeMillis,
@@ -146,7 +152,7 @@ const make = Effect.gen(function* () {
     }
     return HealthReport.fromSnapshots(yield* listBindings, now)
   })
-  yield* Effect.forkScoped(keepRunning("health log", HealthLog.run(health)))
+  yield* runInBackground("health log", HealthLog.run(health))
 
   return EventBusConnector.of({
     register: registrations.register,

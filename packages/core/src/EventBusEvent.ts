@@ -292,9 +292,9 @@ export type EventBusEvent =
     })
   /** A batch or a handler took 70 % of `maxPollInterval` and was cut short (`eventbus.poll.interval.safety.triggered`). */
   | (OfPartition & { readonly _tag: "ProcessingBudgetReached" })
-  /** Handlers did not end within `shutdownTimeout` and were interrupted; their records stay unfinished. */
+  /** Handlers did not end, or copies were not acknowledged, within the drain's part of `shutdownTimeout`, and were given up; their records stay unfinished. */
   | (OfPartition & {
       readonly _tag: "DrainTimedOut"
-      /** Records that were in work. */
+      /** Records that were in work, or whose copies were on their way. */
       readonly unfinished: number
     })

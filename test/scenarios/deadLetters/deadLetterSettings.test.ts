@@ -63,7 +63,7 @@ describe("headers and topics of dead letters", () => {
   )
 
   scenario(
-    "DLT-02 ruling 23 while a dead letter cannot be published, a bounded number of records behind it is handled",
+    "DLT-02 ruling 23 ruling 73 while a dead letter cannot be published, a bounded number of records behind it is handled under `MANUAL`",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -75,6 +75,7 @@ describe("headers and topics of dead letters", () => {
           Binding.make("orders", {
             ...orders,
             retry: RetryPolicy.none,
+            ackMode: "MANUAL",
             missingTopics: "wait",
             handler: ({ value }) => (value === "odd" ? Effect.die("odd") : Effect.sync(() => handled++))
           })

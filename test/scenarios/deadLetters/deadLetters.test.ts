@@ -245,18 +245,20 @@ describe("publishing dead letters", () => {
     })
   )
 
-  scenario("DLT-02 a stop while the dead letter cannot be published ends soon and leaves the record unfinished", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, ["bad"])
-      const app = yield* start(failing({ missingTopics: "wait" }))
-      yield* advance("1 minute")
-      const before = yield* now
-      yield* inTime(app.connector.stop("orders"), "100 millis")
-      assert.isAtMost((yield* now) - before, 1000)
-      assert.strictEqual(yield* memory.committed("billing", "orders", 0), 0n)
-    })
+  scenario(
+    "DLT-02 LIF-12 ruling 83 a stop while the dead letter cannot be published ends within `shutdownTimeout` and leaves the record unfinished",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["bad"])
+        const app = yield* start(failing({ missingTopics: "wait" }))
+        yield* advance("1 minute")
+        const before = yield* now
+        yield* inTime(app.connector.stop("orders"), "500 millis")
+        assert.isAtMost((yield* now) - before, 30_000)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 0n)
+      })
   )
 
   scenario("NAM-01 the naming strategy of the binding decides where dead letters go", () =>

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Deferred, Effect, Schema } from "effect"
-import { advance, append, orders, scenario, settle, start, until } from "../bus.ts"
+import { advance, append, inTime, orders, scenario, settle, start, until } from "../bus.ts"
 
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
@@ -160,7 +160,7 @@ describe("acknowledgement", () => {
       )
       yield* advance("1 minute")
       assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
-      yield* app.connector.stop("orders")
+      yield* inTime(app.connector.stop("orders"))
       assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
     })
   )

@@ -215,6 +215,8 @@ describe("a binding (TST-06: single adapter)", () => {
           Binding.make("orders", {
             ...orders,
             missingTopics: "wait",
+            // Under `MANUAL_IMMEDIATE` the second record would wait for the copy of the first.
+            ackMode: "MANUAL",
             retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"] }),
             handler: ({ value }) => Effect.fail(value),
             onError: (value) => (value === "dead" ? Route.deadLetter() : Route.retry)

@@ -21,6 +21,7 @@ describe("a stop right behind a record that left for a retry topic", () => {
             Binding.make("orders", {
               ...orders,
               processingOrder,
+              ackMode: "MANUAL",
               maxInFlight: 1,
               retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 hour"] }),
               onError: { Down: Route.retry },
@@ -84,7 +85,7 @@ describe("a stop between a failure and the copy that it leads to", () => {
 
   for (const orderingMode of ["STRICT", "RELAXED_IN_RETRY"] as const) {
     scenario(
-      `RTY-24 REB-06 ruling 17 ${orderingMode}: while the broker refuses the copy, its publish is not repeated, and no topic is made for it`,
+      `REB-06 ruling 83 ${orderingMode}: a publish that began before the stop and is refused goes on: its topic is made, and the record is committed`,
       () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker
@@ -105,8 +106,8 @@ describe("a stop between a failure and the copy that it leads to", () => {
           yield* Effect.forkChild(app.connector.stop("orders"))
           yield* advance("10 seconds")
           assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
-          assert.strictEqual(yield* memory.partitionCount("orders.DLT"), 0)
-          assert.notStrictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+          assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a"])
+          assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
         }),
       { latency: { produce: "2 seconds" } }
     )
@@ -125,6 +126,7 @@ describe("a stop while the broker refuses the copy of a record that others are b
         const binding = Binding.make("orders", {
           ...orders,
           processingOrder: "key",
+          ackMode: "MANUAL",
           missingTopics: "wait",
           retry: RetryPolicy.none,
           onError: { Down: Route.retry },
@@ -144,7 +146,7 @@ describe("a stop while the broker refuses the copy of a record that others are b
         yield* settle
         assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
         yield* Effect.forkChild(app.connector.stop("orders"))
-        yield* advance("10 seconds")
+        for (let second = 0; second < 30; second++) yield* advance("1 second")
         assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
         assert.deepStrictEqual(calls.toSorted(), ["a0", "a1", "b3"])
         isDown = false

@@ -1,7 +1,7 @@
 /**
  * The hot loop: one loop over records of a partition with one failure boundary around it. Per record it runs the user's effect and sets plain variables: no fiber,
- * no timer, no closure. A failure ends the loop at its record, except where only a copy has to be published: then the loop goes on behind the record at once, and
- * the copy is published meanwhile.
+ * no timer, no closure. A failure ends the loop at its record, except under `MANUAL` where only a copy has to be published: then the loop goes on behind the record at
+ * once, and the copy is published meanwhile.
  */
 import { type Cause, Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -37,7 +37,6 @@ export class InOrderRun<R> implements RecordInWork<R> {
   readonly isBatch: boolean
   /** Whether each record waits for its commit. */
   readonly #commitsEach: boolean
-  readonly #isStrict: boolean
   readonly #handler: PerRecord<R>
   readonly #records: ReadonlyArray<ConsumerRecord>
   readonly #receivedMillis: number
@@ -63,7 +62,6 @@ export class InOrderRun<R> implements RecordInWork<R> {
     this.delivery = new DeliveryContext(limits, nowMillis)
     this.isBatch = definition.listenerType === "BATCH"
     this.#commitsEach = !this.isBatch && definition.ackMode === "MANUAL_IMMEDIATE"
-    this.#isStrict = definition.orderingMode === "STRICT"
     this.#handler = handler
     this.#records = records
     this.#receivedMillis = receivedMillis
@@ -74,7 +72,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
 
   /** Handles record after record. Fails with the cause of the record that ended it. */
   get loop(): Effect.Effect<void, unknown, R> {
-    return this.isBatch || this.#isStrict ? this.#untilFailure : this.#pastCopies
+    return this.isBatch || this.pendingCopies.waitsForEach ? this.#untilFailure : this.#pastCopies
   }
 
   readonly #untilFailure: Effect.Effect<void, unknown, R> = Effect.suspend(() =>
@@ -121,7 +119,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
     this.#finishHandled()
     // The commit takes time in which others can use the slot.
     this.delivery.releaseSlots()
-    return this.pendingCopies.hasPending() ? Effect.void : this.context.committer.commit(this.partition)
+    return this.context.committer.commit(this.partition)
   })
 
   #finishHandled(): void {
@@ -199,11 +197,9 @@ export class InOrderRun<R> implements RecordInWork<R> {
   /** Commits behind a record that took the slow path, as the ack mode says. */
   acknowledge(result: DeliveryResult): Effect.Effect<void> {
     const { committer } = this.context
-    if (awaitsPublish(result)) {
-      // Under `STRICT` the copy is acknowledged by now. Otherwise its acknowledgement leads to the commit.
-      return this.#commitsEach && this.#isStrict ? committer.commit(this.partition) : Effect.void
-    }
-    if (this.#commitsEach && !this.pendingCopies.hasPending()) return committer.commit(this.partition)
+    // The acknowledgement of the copy leads to the commit.
+    if (awaitsPublish(result)) return Effect.void
+    if (this.#commitsEach) return committer.commit(this.partition)
     if (!this.isBatch) committer.mark(this.partition)
     return Effect.void
   }

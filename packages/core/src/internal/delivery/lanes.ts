@@ -5,6 +5,9 @@
  * lane. The committed offset still follows the contiguous finished prefix. A record counts as buffered until it is settled, and no record begins while the offset
  * tracker is full: a stuck key becomes back-pressure. When the partition stops, a record still runs if a record behind it has started: the prefix then covers
  * everything that was handled, and the next owner repeats nothing. Behind an abandoned record no prefix can come about, and no record starts.
+ *
+ * While a copy is pending, no record starts under `MANUAL_IMMEDIATE`: a crash repeats those that are in flight (ruling 73). In a drain no record starts either, until it is
+ * known whether the prefix can cover it (ruling 83).
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
@@ -52,6 +55,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
   readonly #shared: Shared<R>
   readonly #sequence: number
   readonly #receivedMillis: number
+  #hasStarted = false
 
   constructor(
     shared: Shared<R>,
@@ -99,11 +103,17 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
   }
 
   get open(): boolean {
-    return this.partition.open || this.partition.stopping
+    return (this.partition.open || this.partition.stopping) && !this.#waitsForCopies
+  }
+
+  /** A record that is in flight goes on: its next attempt waits for no copy. */
+  get #waitsForCopies(): boolean {
+    const { partition, pendingCopies } = this.#shared
+    return pendingCopies.hasPending() && !this.#hasStarted && (pendingCopies.waitsForEach || partition.stopping)
   }
 
   get runnable(): Effect.Effect<void> {
-    return this.partition.runnable
+    return this.#waitsForCopies ? this.#shared.pendingCopies.settled : this.partition.runnable
   }
 
   onStop(listener: () => void): () => void {
@@ -120,6 +130,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 
   #onStarted(): void {
     const shared = this.#shared
+    this.#hasStarted = true
     shared.lastStarted = Math.max(shared.lastStarted, this.#sequence)
     reportStarted(shared.context, shared.partition, this.record)
   }

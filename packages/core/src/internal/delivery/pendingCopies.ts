@@ -1,7 +1,11 @@
 /**
- * The copies of one partition that are on their way to a retry topic or the dead letter topic. The next record does not wait for their acknowledgement, the commit
- * does: each record stays unfinished until then. The number of pending copies is bounded, in records and in bytes. Copies of records that fail before the
- * partition's fiber yields are published together.
+ * The copies of one partition that are on their way to a retry topic or the dead letter topic. Each record stays unfinished until its copy is acknowledged.
+ *
+ * Under `MANUAL` the next record does not wait for that, only the commit does. The number of pending copies is bounded, in records and in bytes. Copies of records that
+ * fail before the partition's fiber yields are published together. Under `MANUAL_IMMEDIATE` and `STRICT` each copy is waited for (ruling 73). A batch is acknowledged as a
+ * whole (ruling 52): its scheduler waits for its copies at its end.
+ *
+ * A partition that is given up goes on with its copies until they are acknowledged, or its drain ends (ruling 83).
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
@@ -32,11 +36,16 @@ const nobody: Listener = { onFinished: () => {}, onAbandoned: () => {} }
 export class PendingCopies {
   /** Returns when no copy is on its way. */
   readonly idle: Effect.Effect<void>
+  /** Whether no record goes ahead of a copy: after a crash, only records that were in flight are repeated (ruling 73). */
+  readonly waitsForEach: boolean
+  readonly #commitsEach: boolean
   readonly #context: ConsumerContext<unknown>
   readonly #partition: Partition
   readonly #listener: Listener
   readonly #fork: (effect: Effect.Effect<void>) => void
   readonly #room = Latch.makeUnsafe(true)
+  /** Open while no copy is pending. */
+  readonly #settled = Latch.makeUnsafe(true)
   /** The copies of the next request. */
   #batch: Array<PendingCopy> = []
   #records = 0
@@ -55,11 +64,19 @@ export class PendingCopies {
     this.#partition = partition
     this.#listener = listener
     this.#fork = fork
+    const { ackMode, listenerType, orderingMode } = context.definition
+    this.#commitsEach = ackMode === "MANUAL_IMMEDIATE" && listenerType !== "BATCH"
+    this.waitsForEach = this.#commitsEach || orderingMode === "STRICT"
   }
 
   /** Whether a copy is on its way: nothing behind its record can be committed. */
   hasPending(): boolean {
     return this.#records > 0
+  }
+
+  /** Returns when no copy is pending: each is acknowledged, and committed where each is waited for, or given up. */
+  get settled(): Effect.Effect<void> {
+    return this.#settled.await
   }
 
   /** Reports a result that needs no copy. True when the record is finished by it. */
@@ -72,22 +89,31 @@ export class PendingCopies {
   }
 
   /**
-   * Takes a record over, to publish its copy. Returns when there is room for another, or, under `STRICT`, when the copy is acknowledged. The answer is false
-   * when the copy is not going to be published, since the partition stopped.
+   * Takes a record over, to publish its copy. Returns when there is room for another, or, where each copy is waited for, when the copy is acknowledged and the record
+   * committed as the ack mode says. The answer is false when the copy is not going to be published, since the partition stopped.
    */
   add(record: ConsumerRecord, sequence: number, result: ResultWithCopy): Effect.Effect<boolean> {
     const pending = { record, bytes: sizeOf(record), sequence, result }
-    const { copyPublisher, definition } = this.#context
-    if (definition.orderingMode === "STRICT")
-      return Effect.map(copyPublisher.publish(result.copy), (acknowledged) => this.#onAnswer(pending, acknowledged))
     // A stop never leads to a copy (ruling 17). A copy that was taken over before it is published: more may be handled behind its record.
     if (this.#partition.stopping) return Effect.sync(() => this.#onAnswer(pending, false))
     this.#records++
     this.#bytes += pending.bytes
+    this.#settled.closeUnsafe()
+    if (this.waitsForEach) return this.#publishAndWait(pending)
     this.#addToBatch(pending)
     if (this.#hasRoom()) return accepted
     this.#room.closeUnsafe()
     return Effect.as(this.#partition.until(this.#room.await), true)
+  }
+
+  #publishAndWait(pending: PendingCopy): Effect.Effect<boolean> {
+    const { copyPublisher, committer } = this.#context
+    const commit = this.#commitsEach ? committer.commit(this.#partition) : Effect.void
+    return copyPublisher.publish(pending.result.copy).pipe(
+      Effect.map((acknowledged) => this.#onAnswer(pending, acknowledged)),
+      Effect.tap((isFinished) => (isFinished ? commit : Effect.void)),
+      Effect.ensuring(Effect.sync(() => this.#remove(pending)))
+    )
   }
 
   /** Copies keep their order: a copy for another topic begins another batch. */
@@ -123,11 +149,16 @@ export class PendingCopies {
     )
   }
 
-  /** The copy is no longer on its way. */
   #leave(pending: PendingCopy, acknowledged: boolean): void {
     this.#onAnswer(pending, acknowledged)
+    this.#remove(pending)
+  }
+
+  /** The copy is no longer on its way. */
+  #remove({ bytes }: PendingCopy): void {
     this.#records--
-    this.#bytes -= pending.bytes
+    this.#bytes -= bytes
+    if (this.#records === 0) this.#settled.openUnsafe()
     if (this.#isOpeningRoom || Latch.isOpen(this.#room) || !this.#hasRoom()) return
     this.#isOpeningRoom = true
     this.#fork(this.#openRoom)
@@ -152,9 +183,7 @@ export class PendingCopies {
     }
     this.finish(record, sequence, result)
     // A batch is acknowledged as a whole, by its scheduler.
-    if (definition.listenerType === "BATCH") return true
-    if (definition.ackMode === "MANUAL_IMMEDIATE") committer.hasten(this.#partition)
-    else committer.mark(this.#partition)
+    if (definition.listenerType !== "BATCH" && !this.#commitsEach) committer.mark(this.#partition)
     return true
   }
 }

@@ -119,6 +119,8 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     })
     const fork = Effect.runForkWith(yield* Effect.context())
     const onBroken = (error: BrokerError) => {
+      // Nobody knows what the transaction did, so a copy in it must not be sent again.
+      partition.endCopies()
       if (partition.stopping) return
       context.failures.transactions.failed(partition.key, error)
       report(context, partition, { _tag: "TransactionFailed", error })

@@ -79,7 +79,7 @@ const untilSettled = Effect.fnUntraced(function* <R>(
   while (true) {
     let result = handled(1)
     if (cause === undefined) {
-      yield* partition.runnable
+      yield* work.gate.runnable
       if (work.gate.stopping) return false
       delivery.begin(context.clock.currentTimeMillisUnsafe())
       if (isAgain) replaceFailure(work)

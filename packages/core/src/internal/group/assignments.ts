@@ -11,10 +11,10 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
-import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
 import * as Starts from "./starts.ts"
+import * as StopLimits from "./stopLimits.ts"
 
 export interface Assignments {
   readonly partitions: () => ReadonlyArray<Partition>
@@ -22,17 +22,13 @@ export interface Assignments {
   readonly react: (event: ConsumerEvent) => Effect.Effect<void>
   /** Retention has passed the position of a partition that is not fetched: what is gone is reported, and the position moves on. */
   readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
-  /** Stops, drains and commits every partition within the limit. */
-  readonly drain: (limitMillis: number) => Effect.Effect<void>
+  /** Stops, drains, commits and ends every partition within the limits. */
+  readonly drain: (limits: StopLimits.StopLimits) => Effect.Effect<void>
 }
 
-/** The final commit must not hold up a stop when the broker does not answer. */
-const finalCommitMillis = 5_000
+type DrainLimits = Pick<StopLimits.StopLimits, "drain" | "commit">
 
-/** Longest clean-up of interrupted handlers. The session closes without them afterwards. */
-const interruptMillis = 5_000
-
-/** Closing the scope interrupts every partition and commits nothing. */
+/** Closing the scope interrupts every partition and commits nothing. It waits for interrupted handlers within the limits of the stop, and the session closes without them then. */
 export const make = Effect.fnUntraced(function* <R>(
   options: Running.RunningPartitionsOptions<R>
 ): Effect.fn.Return<Assignments, never, R | Scope.Scope> {
@@ -43,6 +39,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const starts = Starts.make(partitions, scope)
   const entriesOf = (assigned: ReadonlyArray<TopicPartition>) =>
     assigned.flatMap((at) => Running.find(partitions, at) ?? [])
+  let stopLimits: StopLimits.StopLimits | undefined
 
   const react = (event: ConsumerEvent): Effect.Effect<void> => {
     switch (event._tag) {
@@ -65,7 +62,7 @@ export const make = Effect.fnUntraced(function* <R>(
     Effect.flatMap(Running.closeAll(partitions, Running.list(partitions)), () =>
       awaitAtMost(
         Effect.forEach(Array.from(partitions.closing.values()), Fiber.await, { discard: true }),
-        interruptMillis
+        (stopLimits ?? StopLimits.ofSessionEnd).cleanUp()
       )
     )
   )
@@ -75,13 +72,12 @@ export const make = Effect.fnUntraced(function* <R>(
     react,
     overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
       react({ _tag: "OutOfRange", topic, partition, generation, position: log.fetchedTo, logStart, logEnd }),
-    drain: (limitMillis) =>
+    drain: (limits) =>
       Effect.suspend(() => {
+        stopLimits = limits
         starts.forgetAll()
-        return Effect.forEach(Running.list(partitions), (entry) => drain(context, entry, limitMillis), {
-          concurrency: "unbounded",
-          discard: true
-        })
+        const entries = Running.list(partitions)
+        return Effect.andThen(drainEach(context, entries, limits), Running.closeAll(partitions, entries))
       })
   }
 })
@@ -106,9 +102,7 @@ const revoke = Effect.fnUntraced(function* <R>(
     startDraining(entry)
   }
   const drainAndRelease = Effect.gen(function* () {
-    yield* Effect.forEach(entries, (entry) => drain(context, entry, drainMillis(context.definition)), {
-      concurrency: "unbounded"
-    })
+    yield* drainEach(context, entries, StopLimits.ofRevocation(context.definition))
     // A partition that was lost meanwhile may have another owner. It has nothing to release.
     const owned = entries.filter(({ partition }) => partition.owned())
     for (const { partition } of owned) {
@@ -175,22 +169,27 @@ const startDraining = (entry: Running.RunningPartition): void => {
   entry.partition.stop()
 }
 
-/** Waits until running handlers have ended, then commits what is finished. */
+const drainEach = (
+  context: ConsumerContext<unknown>,
+  entries: ReadonlyArray<Running.RunningPartition>,
+  limits: DrainLimits
+): Effect.Effect<void> =>
+  Effect.forEach(entries, (entry) => drain(context, entry, limits), { concurrency: "unbounded", discard: true })
+
+/** Waits until running handlers have ended and copies are acknowledged, then commits what is finished. */
 const drain = Effect.fnUntraced(function* (
   context: ConsumerContext<unknown>,
   entry: Running.RunningPartition,
-  limitMillis: number
+  limits: DrainLimits
 ) {
   const { partition, fiber } = entry
   startDraining(entry)
   context.committer.release()
-  const ended = yield* awaitAtMost(Fiber.await(fiber), limitMillis)
+  const ended = yield* awaitAtMost(Fiber.await(fiber), limits.drain())
   if (Option.isNone(ended)) {
+    // A copy that was acknowledged behind the last commit would stand beside its record, which the next owner handles again.
+    partition.endCopies()
     report(context, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
   }
-  yield* awaitAtMost(context.committer.commitLast(partition), finalCommitMillis)
+  yield* awaitAtMost(context.committer.commitLast(partition), limits.commit())
 })
-
-/** The drain must end before the group takes the partition away. */
-const drainMillis = ({ shutdownTimeoutMillis, rebalanceTimeoutMillis }: BindingDefinition<unknown>): number =>
-  Math.max(0, Math.min(shutdownTimeoutMillis, rebalanceTimeoutMillis - finalCommitMillis - 1_000))

@@ -86,8 +86,8 @@ export interface Consumer {
   readonly overtaken: Assignments.Assignments["overtaken"]
   /** Commits the finished records of all partitions. */
   readonly flush: Effect.Effect<void>
-  /** Stops, drains and commits every partition within the limit. The session stays open. */
-  readonly drain: (limitMillis: number) => Effect.Effect<void>
+  /** Stops, drains, commits and ends every partition within the limits. The session stays open. */
+  readonly drain: Assignments.Assignments["drain"]
   /** Returns once the consumer has become a member of its group. */
   readonly joined: Effect.Effect<void>
   /** The event loop. It ends only by failing. */

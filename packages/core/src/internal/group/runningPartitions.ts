@@ -12,6 +12,7 @@ import * as Processing from "../delivery/processing.ts"
 import * as Transactional from "../delivery/transactional.ts"
 import * as Tracing from "../observe/tracing.ts"
 import * as Partition from "../partition/partition.ts"
+import type { WaterMarks } from "../partition/partitionOptions.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -182,8 +183,8 @@ const makePartition = <R>(
       // A transaction commits its own offsets, so the committer must find nothing to commit.
       committed: isTransactional ? position : committed,
       highWater: () => bufferShare(definition, topic, list(partitions)),
-      onFetchPaused: (paused) =>
-        report(context, paused, { _tag: "FetchPaused", reasons: PauseReasons.list(paused.reasons) }),
+      onFetchPaused: (paused, reasons) =>
+        report(context, paused, { _tag: "FetchPaused", reasons: PauseReasons.list(reasons) }),
       onFetchResumed: (resumed) => report(context, resumed, { _tag: "FetchResumed" })
     }),
     (made) => {
@@ -199,7 +200,7 @@ const bufferShare = (
   { tiers, maxBufferedRecords, maxBufferedBytes }: BindingDefinition<unknown>,
   topic: string,
   all: ReadonlyArray<RunningPartition>
-): Partition.WaterMarks => {
+): WaterMarks => {
   const isTier = tiers.ofTopic(topic) !== undefined
   const retrying = all.filter(({ partition }) => partition.tier !== undefined).length
   const others = all.length - retrying

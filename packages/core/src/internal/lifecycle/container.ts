@@ -55,6 +55,7 @@ export interface Container {
   readonly pauseTier: (tier: number) => Command
   readonly resumeTier: (tier: number) => Command
   readonly destroy: Command
+  readonly releaseMillis: StartStop.StartStop["releaseMillis"]
   /** Decides about a record that holds its partition. */
   readonly decide: Pausing.Pausing["decide"]
 }
@@ -110,14 +111,14 @@ export const make = Effect.fnUntraced(function* <R>(
       pauseBinding: pausing.pauseByOperator
     }
   }
-  const { start, stop, destroy } = StartStop.make({
-    ...{ lifecycle, key: BindingKey.of(definition), scope, pausing, announce },
+  const { start, stop, destroy, releaseMillis } = StartStop.make({
+    ...{ lifecycle, definition, clock, scope, pausing, announce },
     start: (run) => {
       metrics.begin()
       begin(definition, clock.currentTimeMillisUnsafe())
       return Run.start(run, runOptions)
     },
-    drain: onConsumers((consumer) => consumer.drain(definition.shutdownTimeoutMillis)),
+    drain: (limits) => onConsumers((consumer) => consumer.drain(limits)),
     onEnded: () => {
       statuses.clear()
       clusterStatus.unreachable = undefined
@@ -130,7 +131,7 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, snapshot },
     ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
-    ...{ start, stop, destroy, pause, resume, pauseTier, resumeTier, decide }
+    ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide }
   }
 })
 

@@ -23,9 +23,6 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as Container from "./container.ts"
 import type { Registered, Registry } from "./registry.ts"
 
-/** How long the dead letter producer of a removed binding may take to close: a broker that is away must not hold up a stop. */
-const releaseBoundMillis = 3_000
-
 type LookupError = BindingNotFound | AmbiguousBinding
 type PreparationOf = ReturnType<typeof RetryTopics.perCluster>
 
@@ -129,10 +126,13 @@ const admit = Effect.fnUntraced(function* <R>(
   if (definition.autoStartup) yield* Effect.orDie(container.start)
 })
 
-/** Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. */
+/**
+ * Goes on when the caller does not wait: it may be interrupted, or run inside a handler of the binding. A broker that is away must not hold it up: the producer of copies
+ * closes within what the stop has left.
+ */
 const remove = Effect.fnUntraced(function* (registry: Registry, registered: Registered) {
   const key = BindingKey.of(registered.container.definition)
-  yield* awaitAtMost(Scope.close(registered.scope, Exit.void), releaseBoundMillis).pipe(
+  yield* awaitAtMost(Scope.close(registered.scope, Exit.void), registered.container.releaseMillis()).pipe(
     Effect.andThen(Effect.sync(() => registry.remove(registered))),
     Effect.andThen(Deferred.succeed(registered.removed, undefined)),
     Effect.uninterruptible,

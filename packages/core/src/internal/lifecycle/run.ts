@@ -7,6 +7,7 @@ import type { DeadLetterCommands } from "../deadLetters/commands.ts"
 import * as DeadLetterStrategy from "../deadLetters/strategy.ts"
 import type { OnEvent } from "../deadLetters/strategyEvents.ts"
 import { type ConsumerOptions, subscriptions } from "../group/consumer.ts"
+import type { StopLimits } from "../group/stopLimits.ts"
 import * as Supervisor from "../group/supervisor.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 
@@ -23,9 +24,6 @@ export interface RunOptions<R> {
   readonly services: Context.Context<R>
   readonly onStatus: (index: number, status: Supervisor.ConsumerStatus) => void
 }
-
-/** Longest time that leaving the group and closing the sessions may take after the drain. */
-const closeMillis = 10_000
 
 export const make: Effect.Effect<Run> = Effect.map(Scope.make(), (scope) => ({ scope, ended: Deferred.makeUnsafe() }))
 
@@ -56,8 +54,8 @@ const runStrategy = <R>({ consumer, deadLetters }: RunOptions<R>) => {
   )
 }
 
-/** Leaves the group and closes the sessions. Runs outside of the binding's scope, which may already be closing. */
-export const close = Effect.fnUntraced(function* ({ scope }: Run) {
+/** Leaves the group and closes the sessions. Runs outside of the binding's scope, which may already be closing. A session that takes longer than the limit closes in the background. */
+export const close = Effect.fnUntraced(function* ({ scope }: Run, limits: StopLimits) {
   const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true })
-  yield* awaitAtMost(Fiber.await(closing), closeMillis)
+  yield* awaitAtMost(Fiber.await(closing), limits.leave())
 })

@@ -4,9 +4,12 @@
  * A command decides and writes its transition in one synchronous step. Slow work (draining, joining) follows afterwards. So commands are serialised without a
  * lock, and none holds anything while a handler runs.
  */
-import { Deferred, Effect, type Scope } from "effect"
+import { type Clock, Deferred, Effect, type Scope } from "effect"
 import type { InvalidContainerState } from "../../EventBusError.ts"
 import { CurrentHandler } from "../group/currentHandler.ts"
+import * as StopLimits from "../group/stopLimits.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
 import type { Pausing } from "./pausing.ts"
 import * as Run from "./run.ts"
 
@@ -21,16 +24,16 @@ export interface Lifecycle {
 
 export interface StartStopOptions {
   readonly lifecycle: Lifecycle
-  /** The key of the binding. */
-  readonly key: string
+  readonly definition: BindingDefinition<unknown>
+  readonly clock: Clock.Clock
   /** The scope of the binding. */
   readonly scope: Scope.Scope
   readonly pausing: Pick<Pausing, "refuse" | "begin" | "end">
   /** Publishes the state of the binding if it has changed. */
   readonly announce: Effect.Effect<void>
   readonly start: (run: Run.Run) => Effect.Effect<void>
-  /** Stops handling, drains and commits within the shutdown timeout. */
-  readonly drain: Effect.Effect<void>
+  /** Stops handling, drains and commits within the limits. */
+  readonly drain: (limits: StopLimits.StopLimits) => Effect.Effect<void>
   /** Called when a run has ended. */
   readonly onEnded: () => void
 }
@@ -39,14 +42,19 @@ export interface StartStop {
   readonly start: Command
   readonly stop: Command
   readonly destroy: Command
+  /** How long the parts that outlive a run may take to close after `destroy`, in milliseconds: as long as the stop has left. */
+  readonly releaseMillis: () => number
 }
 
 /** Restores the interruptibility of the caller: a finalizer waits for the drain, an interrupted caller need not. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 export const make = (options: StartStopOptions): StartStop => {
-  const { lifecycle, key, scope, pausing, announce } = options
+  const { lifecycle, definition, clock, scope, pausing, announce } = options
   const { refuse } = pausing
+  const key = BindingKey.of(definition)
+  /** Of the latest stop. */
+  let limits = StopLimits.ofStop(definition, clock)
 
   const awaitEnd = (run: Run.Run, restore: Restore) =>
     insideOwnHandler(key, Effect.void, restore(Deferred.await(run.ended)))
@@ -54,7 +62,8 @@ export const make = (options: StartStopOptions): StartStop => {
   /** Drains, commits, leaves the group and closes. When a handler of this binding gave the command, this continues in the background. */
   const finish = (run: Run.Run, restore: Restore) => {
     pausing.end()
-    return Effect.andThen(options.drain, Run.close(run)).pipe(
+    limits = StopLimits.ofStop(definition, clock)
+    return Effect.andThen(options.drain(limits), Run.close(run, limits)).pipe(
       Effect.andThen(
         Effect.sync(() => {
           options.onEnded()
@@ -99,13 +108,14 @@ export const make = (options: StartStopOptions): StartStop => {
     const { phase, run } = lifecycle
     if (phase === "DESTROYED") return refuse("destroy", ["CREATED", "RUNNING", "PAUSED", "STOPPED"])
     lifecycle.phase = "DESTROYED"
+    if (run === undefined) limits = StopLimits.ofStop(definition, clock)
     return Effect.uninterruptibleMask((restore) => {
       const end = run === undefined ? Effect.void : phase === "STARTED" ? finish(run, restore) : awaitEnd(run, restore)
       return Effect.andThen(announce, end)
     })
   })
 
-  return { start, stop, destroy }
+  return { start, stop, destroy, releaseMillis: () => limits.release() }
 }
 
 /** Chooses `inside` when the command comes from a handler of its own binding: it must not wait for that handler. */

@@ -5,7 +5,7 @@
  */
 
 import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
-import type { ConsumerSession, RecordChunk } from "../../Broker.ts"
+import type { RecordChunk } from "../../Broker.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import type { PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
@@ -15,38 +15,9 @@ import type { StartGate } from "../slots/startGate.ts"
 import type { Committable } from "./committer.ts"
 import { LogView } from "./logView.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
+import type { PartitionOptions, WaterMarks } from "./partitionOptions.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
-
-/** How much a partition may hold that is fetched and not finished. Fetching pauses at this mark for reason `backpressure`, and resumes at half of it. */
-export interface WaterMarks {
-  readonly records: number
-  readonly bytes: number
-}
-
-export interface PartitionOptions {
-  readonly topic: string
-  readonly partition: number
-  readonly generation: number
-  /** Where reading starts. */
-  readonly position: bigint
-  /** The committed offset of the group, as far as it is usable; -1 when there is none. */
-  readonly committed: bigint
-  /** Text that each commit of the partition carries. */
-  readonly metadata?: string | undefined
-  /** One past the last offset that is known of the log. */
-  readonly logEnd: bigint
-  /** Set for a partition of a retry topic. */
-  readonly tier: TierTopic | undefined
-  readonly counters: PartitionCounters
-  /** Called for every chunk: the share of a partition depends on how many partitions there are. */
-  readonly highWater: () => WaterMarks
-  readonly session: Pick<ConsumerSession, "pause" | "resume" | "isUnconfirmed">
-  readonly onFetchPaused: (partition: Partition) => void
-  readonly onFetchResumed: (partition: Partition) => void
-  /** A run has begun that the processing budget may cut off. */
-  readonly onGuarded: () => void
-}
 
 /** A handler's run that the processing budget may cut off. */
 export interface GuardedRun {
@@ -83,6 +54,7 @@ export class Partition implements Committable, StartGate {
   readonly #gate = Latch.makeUnsafe(true)
   readonly #stopSignal = Latch.makeUnsafe(false)
   readonly #stopListeners = new Set<() => void>()
+  readonly #copiesEnd = Latch.makeUnsafe(false)
   #reasons = PauseReasons.empty
   #fetchPaused = false
   #tellingSession = false
@@ -136,6 +108,10 @@ export class Partition implements Committable, StartGate {
 
   owned(): boolean {
     return !this.#over
+  }
+
+  mayPublish(): boolean {
+    return !this.#over && !Latch.isOpen(this.#copiesEnd)
   }
 
   get ending(): boolean {
@@ -205,7 +181,7 @@ export class Partition implements Committable, StartGate {
     }
     this.#fetchPaused = pause
     const { onFetchPaused, onFetchResumed, session } = this.#options
-    if (pause) onFetchPaused(this)
+    if (pause) onFetchPaused(this, this.#reasons)
     else onFetchResumed(this)
     return Effect.andThen(pause ? session.pause([this]) : session.resume([this]), this.#tellSession)
   })
@@ -225,11 +201,16 @@ export class Partition implements Committable, StartGate {
     return Effect.raceFirst(effect, this.#stopSignal.await)
   }
 
+  /** Waits for the effect, but not longer than copies may be published. */
+  whileCopiesGoOn(effect: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.raceFirst(effect, this.#copiesEnd.await)
+  }
+
   sleep(millis: number): Effect.Effect<void> {
     return this.until(Effect.sleep(millis))
   }
 
-  /** No record starts any more and sleeps end. Running handlers may go on. */
+  /** No record starts any more and sleeps end. Running handlers may go on, and so may copies that are on their way. */
   stop(): void {
     if (this.stopping) return
     this.stopping = true
@@ -248,10 +229,16 @@ export class Partition implements Committable, StartGate {
     return () => this.#stopListeners.delete(listener)
   }
 
+  /** No copy is sent any more. A refused copy that waits to be sent again is given up (ruling 83). */
+  endCopies(): void {
+    this.#copiesEnd.openUnsafe()
+  }
+
   /** The assignment is over: nothing is committed for it any more. */
   end(): void {
     this.stop()
     this.#over = true
+    this.endCopies()
   }
 
   begin(record: ConsumerRecord): number {

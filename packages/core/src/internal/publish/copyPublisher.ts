@@ -1,6 +1,6 @@
 /**
  * Publishes copies of records that could not be handled, to a retry topic or to the dead letter topic: acknowledged before the source record counts as
- * finished, repeated for as long as it takes, and never able to stall another partition (rulings 17, 20 to 24).
+ * finished, repeated for as long as it takes, and never able to stall another partition (rulings 17, 20 to 24 and 83).
  */
 import { Clock, Effect, Result, Scope } from "effect"
 import type { Broker, Producer } from "../../Broker.ts"
@@ -16,7 +16,10 @@ import type * as RetryTopics from "./retryTopics.ts"
 import * as StillOwned from "./stillOwned.ts"
 import * as TargetTopics from "./targetTopics.ts"
 
-/** Publishes a copy: true when it is acknowledged; false when the partition stopped first, and then there is none that counts. */
+/**
+ * Publishes a copy: true when it is acknowledged. False when the partition stopped before the publish began, or when its drain ended first: then there is no copy that
+ * counts.
+ */
 export type Publish = (copy: Copy) => Effect.Effect<boolean>
 
 /**

@@ -1,5 +1,6 @@
 /**
- * Publishes copies again that were refused: with growing waits, for as long as it takes or until the partition stops. Owns which copies are refused now.
+ * Publishes copies again that were refused: with growing waits, for as long as it takes, and through the drain of a partition that is given up (ruling 83). Owns which
+ * copies are refused now.
  */
 import { type Clock, Effect, Result, Schedule } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
@@ -16,7 +17,7 @@ export type Send = (record: ProducerRecord) => Effect.Effect<RecordMetadata, Bro
 const waits = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
 export interface RefusedCopies {
-  /** Publishes a copy after its first refusal: true when it is acknowledged, false when the partition stopped first. */
+  /** Publishes a copy after its first refusal: true when it is acknowledged, false when the drain of its partition, or the assignment, ended first. */
   readonly publishAgain: (send: Send, copy: Copy, first: BrokerError) => Effect.Effect<boolean>
   /** The copies that cannot be published at the moment; undefined when there are none. */
   readonly unpublished: () => Unpublished | undefined
@@ -33,19 +34,24 @@ export const make = (
   const insist = (send: Send, copy: Copy, first: BrokerError) =>
     Effect.gen(function* () {
       const { partition, topic } = copy
-      const nextWait = yield* Schedule.toStep(waits)
+      let nextWait = yield* Schedule.toStep(waits)
       let headers = copy.headers
       let tooLarge = 0
       let error = first
-      for (let attempt = 1; !partition.stopping; attempt++) {
+      for (let attempt = 1; partition.mayPublish(); attempt++) {
         if (!((yield* address.heal(error, topic)) && attempt === 1)) {
           const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
           if (error._tag === "RecordTooLarge") headers = TrimmedHeaders.trim(copy.headers, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
-          yield* partition.until(Effect.sleep(wait))
-          if (partition.stopping || !(yield* StillOwned.confirmed(partition))) return false
+          if (partition.stopping) yield* partition.whileCopiesGoOn(Effect.sleep(wait))
+          else {
+            yield* partition.until(Effect.sleep(wait))
+            // A drain is short: it begins with an attempt, and the waits grow anew.
+            if (partition.stopping) nextWait = yield* Schedule.toStep(waits)
+          }
+          if (!(yield* StillOwned.confirmed(partition))) return false
         }
         const result = yield* Effect.result(send(yield* address.recordOf({ ...copy, headers })))
         if (Result.isSuccess(result)) {

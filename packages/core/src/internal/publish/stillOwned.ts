@@ -8,10 +8,10 @@ import type { CopySource } from "../record/copy.ts"
 /** Between two looks at the session. */
 const lookMillis = 50
 
-/** Waits while the session is unconfirmed. True when the partition is ours, false when its assignment is over. */
+/** Waits while the session is unconfirmed. True when the partition is ours and may publish, false when that is over. */
 export const confirmed = (partition: CopySource): Effect.Effect<boolean> =>
   Effect.suspend(() => {
-    if (!partition.owned()) return Effect.succeed(false)
+    if (!partition.mayPublish()) return Effect.succeed(false)
     return partition.isUnconfirmed()
       ? Effect.andThen(Effect.sleep(lookMillis), confirmed(partition))
       : Effect.succeed(true)

@@ -4,17 +4,20 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 
 export interface CopySource {
+  /** No publish begins any more. Those that have begun go on (ruling 83). */
   readonly stopping: boolean
-  /** False once the assignment is over. */
-  readonly owned: () => boolean
+  /** False once the drain bound has passed, or the assignment is over: nothing is sent any more. */
+  readonly mayPublish: () => boolean
   /** Whether nothing has been heard of the group for so long that the partition may have another owner by now. */
   readonly isUnconfirmed: () => boolean
   /** Runs the effect, and interrupts it when the partition stops. */
   readonly until: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Runs the effect, and interrupts it once nothing may be sent any more. */
+  readonly whileCopiesGoOn: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 export interface Copy {
-  /** The partition that holds the record. Once it stops, no failed publish is repeated. */
+  /** The partition that holds the record. A failed publish is repeated for as long as it may publish. */
   readonly partition: CopySource
   readonly record: ConsumerRecord
   /** The target topic. */
