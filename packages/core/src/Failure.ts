@@ -29,6 +29,6 @@ export interface Failure extends ErrorSummary {
  *
  * - `RETRIES_EXHAUSTED`: its attempts in all tiers are used up.
  * - `NON_RETRYABLE`: its error cannot be cured by another attempt.
- * - `MANUAL`: an operator, or an explicit decision of the handler, dead-lettered it.
+ * - `MANUAL`: an operator dead-lettered it, or its handler did so by `Outcome.deadLetter`.
  */
 export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL"

@@ -1,8 +1,8 @@
 /**
  * Results instead of errors: a handler may succeed with one of these, and its record goes where the result says (resilient consumer seed §2).
  *
- * Every other success is a success, and an error that the handler raises instead keeps its own route (ruling 68). Both failed results are errors as well: a handler
- * may fail with them, and that means the same.
+ * Every other success is a success, and an error that the handler raises instead keeps its own route (ruling 68). The failed results are errors as well: a handler may
+ * fail with them, and that means the same.
  */
 import { Schema } from "effect"
 import * as Failure from "./internal/failure/failure.ts"
@@ -36,6 +36,16 @@ export class ErrorResult extends Schema.TaggedError<ErrorResult>()("ErrorResult"
   }
 }
 
+/** The handler gives the record away: to the dead letter topic at once, from whatever tier, reason `MANUAL` (ruling 60). Nothing failed, somebody has to look at it. */
+export class DeadLetterResult extends Schema.TaggedError<DeadLetterResult>()("DeadLetterResult", {
+  /** Text for header `x-eventbus-dlt-detail`. Absent: none. */
+  reason: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    return this.reason ?? "the handler gave the record to the dead letter topic"
+  }
+}
+
 /** The record is done. */
 export const success: Outcome = { _tag: "SuccessResult" }
 
@@ -44,6 +54,13 @@ export const retry = (cause?: unknown): Outcome => new RetryableResult(cause ===
 
 /** The record can never succeed: a wrong format, a broken business rule, missing data. */
 export const failure = (cause?: unknown): Outcome => new ErrorResult(cause === undefined ? {} : { cause })
+
+/**
+ * A person has to decide about the record, such as an order above a limit: to the dead letter topic at once, reason `MANUAL`. `reason` is free text for people who read
+ * the dead letter. Default: none.
+ */
+export const deadLetter = (reason?: string): DeadLetterResult =>
+  new DeadLetterResult(reason === undefined ? {} : { reason })
 
 const messageOf = (cause: unknown, otherwise: string): string =>
   cause === undefined ? otherwise : Failure.fromUnknown(cause).message

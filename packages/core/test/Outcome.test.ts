@@ -27,6 +27,17 @@ describe("Outcome", () => {
     expect(decisionOf(Outcome.failure("no such customer"))).toEqual(atOnce)
   })
 
+  it("DLT-05 ruling 60 a dead letter by the handler's own decision is told from a failure that stays, raised or returned", () => {
+    const decided = { ...atOnce, destination: { _tag: "DeadLetter", reason: "above the limit", isDecision: true } }
+    expect(decisionOf(Outcome.deadLetter("above the limit"))).toStrictEqual(decided)
+    expect(Classification.make({})(Cause.fail(Outcome.deadLetter("above the limit")), 1)).toStrictEqual(decided)
+    expect(decisionOf(Outcome.failure("above the limit"))).toStrictEqual(atOnce)
+    expect(Failure.fromUnknown(Outcome.deadLetter("above the limit"))).toMatchObject({
+      className: "DeadLetterResult",
+      message: "above the limit"
+    })
+  })
+
   it("RES-01 ruling 68 a result decides where the record goes: no rule and no list changes that", () => {
     const rules: Classification.Rules<never> = {
       onError: () => {

@@ -88,7 +88,8 @@ export const reportSettled = (
   const { settlement, attempts, failure, target } = result
   if (settlement === "Halted" && result.wasHeld) return
   context.metrics.settled(partition, { settlement, attempts, target })
-  if (failure !== undefined && settlement !== "HeldByBreaker" && settlement !== "Abandoned") {
+  // The delivery that a decision of an operator ends was counted when its record halted.
+  if (failure !== undefined && !result.wasHeld && settlement !== "HeldByBreaker" && settlement !== "Abandoned") {
     context.metrics.deliveryFailed(partition.topic, failure)
   }
   if (settlement === "Handled" && !context.hub.active) return

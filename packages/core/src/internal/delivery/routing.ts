@@ -59,8 +59,10 @@ export const takeRoute = <R>(
   failed: FailedDelivery
 ): DeliveryResult | Effect.Effect<DeliveryResult> => {
   switch (destination._tag) {
-    case "DeadLetter":
-      return deadLetter(context, partition, record, failed, "NON_RETRYABLE", destination.reason)
+    case "DeadLetter": {
+      const reason = destination.isDecision ? "MANUAL" : "NON_RETRYABLE"
+      return deadLetter(context, partition, record, failed, reason, destination.reason)
+    }
     case "Pause":
       return hold(context, partition, record, failed, context.pauseBinding)
     case "Skip":

@@ -15,7 +15,14 @@ import { fromCause } from "./failure.ts"
 import * as Results from "./results.ts"
 
 /** Where a record goes when it is not attempted again in place. */
-export type Destination = Exclude<Route.Route, { readonly _tag: "Retry" }>
+export type Destination =
+  | Exclude<Route.Route, { readonly _tag: "Retry" | "DeadLetter" }>
+  | {
+      readonly _tag: "DeadLetter"
+      readonly reason: string | undefined
+      /** Set when the handler itself decided so (ruling 60), and no rule about its error. */
+      readonly isDecision?: true
+    }
 
 export interface Decision {
   /** Whether the remaining attempts in place come first. */
@@ -47,9 +54,10 @@ export const make = <E>(rules: Rules<E>): Classify => {
     try {
       const failure = known ?? fromCause(cause)
       if (failure === undefined) return byDefault
+      const result = Results.routeOf(failure.error)
+      if (result !== undefined) return ofResult(decide(result), failure)
       return decide(
-        Results.routeOf(failure.error) ??
-          (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
+        (cause.reasons.some(Cause.isFailReason) ? byType(failure) : undefined) ??
           byClassifier(rules.classifier, failure, tier) ??
           byLists(failure)
       )
@@ -92,6 +100,12 @@ const decide = (route: unknown): Decision => {
       return byDefault
   }
 }
+
+/** A dead letter by `Outcome.deadLetter` is a decision of the handler, not a failure that no attempt cures. */
+const ofResult = (decision: Decision, { error }: Failure): Decision =>
+  decision.destination._tag === "DeadLetter" && Results.isDecision(error)
+    ? { ...decision, destination: { ...decision.destination, isDecision: true } }
+    : decision
 
 type Rule<E> = Route.Route | ((error: E) => Route.Route)
 

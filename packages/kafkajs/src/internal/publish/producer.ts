@@ -75,16 +75,19 @@ const newProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure>
     return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
   })
 
-const kindOf = (producer: Broker.ProducerOptions) =>
-  (producer.idempotent ?? producer.acks !== "leader") ? ("idempotent" as const) : ("plain" as const)
+/** What a producer promises, as its requests say it. An idempotent one is acknowledged by all replicas. */
+export const guaranteesOf = ({ acks, idempotent }: Broker.ProducerOptions): Pick<SenderOptions, "kind" | "acks"> => ({
+  kind: (idempotent ?? acks !== "leader") ? "idempotent" : "plain",
+  acks: acks === "leader" ? 1 : -1
+})
 
 export const makeProducer = Effect.fnUntraced(function* (
   options: SecuredOptions,
   errors: BrokerErrors,
   producer: Broker.ProducerOptions
 ) {
-  const kind = kindOf(producer)
-  if (kind === "idempotent" && producer.acks === "leader") {
+  const guarantees = guaranteesOf(producer)
+  if (guarantees.kind === "idempotent" && guarantees.acks === 1) {
     const failed = failure("INVALID_CONFIG", "an idempotent producer needs acks 'all'")
     return yield* Effect.fail(errors.of(failed, { operation: "producer" }))
   }
@@ -94,8 +97,7 @@ export const makeProducer = Effect.fnUntraced(function* (
     cluster,
     {
       ...limits,
-      kind,
-      acks: producer.acks === "leader" ? 1 : -1,
+      ...guarantees,
       transactionalId: undefined,
       newIdentity: newProducerId(cluster),
       beforeSend: () => Effect.void

@@ -1,0 +1,167 @@
+/** What the producer of retry and dead letter copies sends, byte by byte, to a broker whose answers get lost. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
+import type { Cluster } from "../../src/internal/connection/cluster.ts"
+import { securedOptions } from "../../src/internal/connection/security.ts"
+import { visibleRecords } from "../../src/internal/fetch/fetchResponse.ts"
+import { guaranteesOf } from "../../src/internal/publish/producer.ts"
+import { makeSender } from "../../src/internal/publish/sender.ts"
+import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
+import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
+import type { KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
+
+/** What becomes of a request: the broker does not get it, its answer gets lost, or all is well. */
+type Fate = "lost" | "answer lost" | "well"
+
+const partitions = [0, 1]
+
+const text = (value: Uint8Array | null) => new TextDecoder().decode(value ?? new Uint8Array())
+
+/** The batches in the body of a Produce request without a transactional id. */
+const batchesIn = (body: Buffer) => {
+  const batches: Array<{ readonly partition: number; readonly bytes: Buffer }> = []
+  assert.strictEqual(body.readInt16BE(0), -1)
+  let at = 8
+  const topics = body.readInt32BE(at)
+  at += 4
+  for (let topic = 0; topic < topics; topic++) {
+    at += 2 + body.readInt16BE(at)
+    const count = body.readInt32BE(at)
+    at += 4
+    for (let each = 0; each < count; each++) {
+      const size = body.readInt32BE(at + 4)
+      batches.push({ partition: body.readInt32BE(at), bytes: body.subarray(at + 8, at + 8 + size) })
+      at += 8 + size
+    }
+  }
+  return { acks: body.readInt16BE(2), batches }
+}
+
+/** A broker that keeps a log and the next sequence number of each partition, as Kafka does for an idempotent producer. */
+const broker = (fates: ReadonlyArray<Fate>) => {
+  const logs = new Map(partitions.map((partition) => [partition, [] as Buffer[]] as const))
+  const next = new Map<number, number>()
+  const inFlight = new Set<number>()
+  const acks = new Set<number>()
+  const problems: Array<string> = []
+  let requests = 0
+
+  const append = ({ partition, bytes }: ReturnType<typeof batchesIn>["batches"][number]) => {
+    const producerId = bytes.readBigInt64BE(43)
+    const sequence = bytes.readInt32BE(53)
+    const count = bytes.readInt32BE(57)
+    const expected = next.get(partition) ?? 0
+    const log = logs.get(partition)!
+    if (producerId < 0n || sequence < 0) problems.push("not idempotent")
+    if (sequence < expected) return { partition, errorCode: 46, baseOffset: "-1" }
+    if (sequence > expected) return { partition, errorCode: 45, baseOffset: "-1" }
+    next.set(partition, sequence + count)
+    const baseOffset = String(expected)
+    log.push(Buffer.from(bytes))
+    return { partition, errorCode: 0, baseOffset }
+  }
+
+  const send = async ({ request }: ProtocolRequest) => {
+    const fate = fates[requests++] ?? "well"
+    const sent = batchesIn((await request.encode()).buffer)
+    acks.add(sent.acks)
+    for (const { partition } of sent.batches) {
+      if (inFlight.has(partition)) problems.push(`two requests in flight for partition ${partition}`)
+      inFlight.add(partition)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    for (const { partition } of sent.batches) inFlight.delete(partition)
+    const lost = Object.assign(new Error("lost"), { name: "KafkaJSConnectionError" })
+    if (fate === "lost") throw lost
+    const answer = { topics: [{ topicName: "orders.DLT", partitions: sent.batches.map(append) }] }
+    if (fate === "answer lost") throw lost
+    return answer
+  }
+  const node: KafkaBroker = {
+    isConnected: () => true,
+    disconnect: async () => {},
+    lookupRequest: () => () => ({
+      request: { apiKey: 0, apiVersion: 7, apiName: "Produce", encode: () => Promise.reject(new Error("unused")) },
+      response: { decode: () => Promise.reject(new Error("unused")), parse: async (data) => data }
+    }),
+    connectionPool: { send },
+    metadata: () => Promise.reject(new Error("unused"))
+  }
+  return { node, logs, acks, problems, requests: () => requests }
+}
+
+/** The values of the batches of a log. */
+const valuesIn = async (partition: number, batches: ReadonlyArray<Buffer>) => {
+  const fetched = {
+    ...{ topic: "orders.DLT", partition, errorCode: 0, highWatermark: 100n, lastStableOffset: 100n },
+    ...{ abortedTransactions: [], bytes: Buffer.concat(batches) }
+  }
+  const { records } = await visibleRecords(fetched, 0n, "read_committed")
+  return records.map(({ value }) => text(value))
+}
+
+const clusterOf = (node: KafkaBroker): Cluster => {
+  const topic: TopicMetadata = {
+    ...{ topic: "orders.DLT", topicErrorCode: 0, isInternal: false },
+    partitionMetadata: partitions.map((partitionId) => ({
+      ...{ partitionId, partitionErrorCode: 0, leader: 1, replicas: [1], isr: [1], offlineReplicas: [] }
+    }))
+  }
+  const away = failure(Local.connection, "not here")
+  return {
+    id: "test",
+    node: () => Effect.succeed(node),
+    anyNode: Effect.fail(away),
+    metadata: () => Effect.succeed(new Map([["orders.DLT", topic]])),
+    allTopics: Effect.succeed(["orders.DLT"]),
+    nodes: Effect.succeed([1]),
+    coordinator: () => Effect.fail(away)
+  }
+}
+
+/** Publishes 40 copies, a few at a time, by a producer as the connector asks for it. */
+const publish = Effect.fnUntraced(function* (node: KafkaBroker) {
+  const options = {
+    ...guaranteesOf({ acks: "all", idempotent: true }),
+    ...{ transactionalId: undefined, lingerMillis: 0, maxBatchRecords: 3, maxBatchBytes: 10_000 },
+    ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
+    newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
+    beforeSend: () => Effect.void
+  }
+  const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
+  const sender = yield* makeSender(clusterOf(node), options, errors, yield* Effect.scope)
+  const refused: Array<string> = []
+  for (let index = 0; index < 40; index++) {
+    const copy = { topic: "orders.DLT", partition: index % 2, key: null, value: Buffer.from(String(index)) }
+    sender.send(copy, (outcome) => {
+      if ("_tag" in outcome) refused.push(outcome._tag)
+    })
+    if (index % 7 === 0) yield* Effect.sleep(1)
+  }
+  yield* sender.drained
+  return refused
+})
+
+const numbers = (partition: number) => Array.from({ length: 20 }, (_, index) => String(2 * index + partition))
+
+describe("the producer of retry and dead letter copies", () => {
+  it("DLT-01 acks=all and a producer id in each request, one request in flight for a partition; lost answers lead to one copy each, in order", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom<Fate>("lost", "answer lost", "well"), { minLength: 6, maxLength: 12 }),
+        async (fates) => {
+          const model = broker(fates)
+          const refused = await Effect.runPromise(Effect.scoped(publish(model.node)))
+          assert.deepStrictEqual([...refused, ...model.problems], [])
+          assert.deepStrictEqual([...model.acks], [-1])
+          for (const [partition, log] of model.logs) {
+            assert.deepStrictEqual(await valuesIn(partition, log), numbers(partition))
+          }
+          assert.isAbove(model.requests(), 12)
+        }
+      ),
+      { numRuns: 8 }
+    ))
+})
