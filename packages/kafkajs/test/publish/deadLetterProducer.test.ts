@@ -41,7 +41,7 @@ const batchesIn = (body: Buffer) => {
 
 /** A broker that keeps a log and the next sequence number of each partition, as Kafka does for an idempotent producer. */
 const broker = (fates: ReadonlyArray<Fate>) => {
-  const logs = new Map(partitions.map((partition) => [partition, [] as Buffer[]] as const))
+  const logs = new Map<number, Array<Buffer>>(partitions.map((partition) => [partition, []]))
   const next = new Map<number, number>()
   const inFlight = new Set<number>()
   const acks = new Set<number>()
