@@ -61,7 +61,7 @@ const nameOf = (
 const replaysOf = (record: Parameters<typeof headersOf>[0]): number =>
   Number(headersOf(record).get("x-eventbus-replay-count") ?? 0)
 
-/** What the logs say: the group's own dead letters that are there, were not replayed, and were not discarded. */
+/** The logs tell which of the group's own dead letters are there, were not replayed, and were not discarded. */
 const waiting = Effect.fnUntraced(function* (discarded: ReadonlySet<string>) {
   const copies = [...(yield* logOf("orders")), ...(yield* logOf("orders.retry-1"))]
   const replayed = new Set(copies.map((copy) => nameOf(copy, replaysOf(copy))))
@@ -73,7 +73,7 @@ const waiting = Effect.fnUntraced(function* (discarded: ReadonlySet<string>) {
     .map((letter) => `${nameOf(letter, replaysOf(letter))} at ${letter.partition}@${letter.offset}`)
 })
 
-/** What the gauge shows to somebody who reads it regularly. */
+/** The gauge as somebody sees it who reads it regularly. */
 const depth = Effect.gen(function* () {
   const read = Effect.map(Metric.snapshot, (all) =>
     all.flatMap((series) =>

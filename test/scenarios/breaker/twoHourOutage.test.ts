@@ -96,7 +96,7 @@ describe("CB-15 a dependency that is down for two hours", () => {
           }
           assert.strictEqual(state(), "OPEN")
           const opened = yield* written
-          // What the outage costs: copies of the records that were needed to see it, before the opening. None of them is a dead letter.
+          // The outage costs copies of the records that were needed to see it, before the opening. None of them is a dead letter.
           const copied = new Set<string>()
           for (const partition of partitions) {
             for (const record of yield* memory.log("orders.retry-1", partition)) {

@@ -1,4 +1,4 @@
-/** What makes health DOWN: a consumer that is not as it should be, and copies that cannot be published. Everything else is another row of the table of conditions. */
+/** Two kinds of failures make health DOWN: a consumer that is not as it should be, and copies that cannot be published. The table of conditions has the others. */
 import { assert, describe } from "@effect/vitest"
 import { Binding, Broker, BrokerError } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"

@@ -1,4 +1,4 @@
-/** What the producer of retry and dead letter copies sends, byte by byte, to a broker whose answers get lost. */
+/** The producer of retry and dead letter copies talks to a broker whose answers get lost. Its requests are read byte by byte. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -12,7 +12,7 @@ import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
 import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
 import type { KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
 
-/** What becomes of a request: the broker does not get it, its answer gets lost, or all is well. */
+/** A request gets lost, its answer gets lost, or all is well. */
 type Fate = "lost" | "answer lost" | "well"
 
 const partitions = [0, 1]

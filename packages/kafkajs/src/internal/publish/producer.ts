@@ -75,7 +75,7 @@ const newProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure>
     return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
   })
 
-/** What a producer promises, as its requests say it. An idempotent one is acknowledged by all replicas. */
+/** The guarantees that the requests of a producer ask for. An idempotent one is acknowledged by all replicas. */
 export const guaranteesOf = ({ acks, idempotent }: Broker.ProducerOptions): Pick<SenderOptions, "kind" | "acks"> => ({
   kind: (idempotent ?? acks !== "leader") ? "idempotent" : "plain",
   acks: acks === "leader" ? 1 : -1
