@@ -29,16 +29,16 @@ export const ofCalls = (size: number): CallWindow => {
   const sums = { calls: 0, failures: 0, slow: 0 }
   /** The slots of failures by record, and back. */
   const slots = new Map<string, number>()
-  const records = new Map<number, string>()
+  const records: Array<string | undefined> = new Array(size)
   let next = 0
 
   const remove = (slot: number) => {
     const bits = ring[slot]!
     sums.failures -= bits & failedBit
     sums.slow -= (bits & slowBit) >> 1
-    const record = records.size === 0 ? undefined : records.get(slot)
+    const record = records[slot]
     if (record === undefined) return
-    records.delete(slot)
+    records[slot] = undefined
     slots.delete(record)
   }
   const put = (slot: number, failed: boolean, slow: boolean, record: string | undefined) => {
@@ -47,7 +47,7 @@ export const ofCalls = (size: number): CallWindow => {
     if (slow) sums.slow++
     if (!failed || record === undefined) return
     slots.set(record, slot)
-    records.set(slot, record)
+    records[slot] = record
   }
   return {
     add: (failed, slow, _nowMillis, record) => {
@@ -67,7 +67,7 @@ export const ofCalls = (size: number): CallWindow => {
       next = 0
       sums.calls = sums.failures = sums.slow = 0
       slots.clear()
-      records.clear()
+      records.fill(undefined)
     }
   }
 }

@@ -20,7 +20,7 @@ import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
 import { deliver, deliverUnreadable } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { originKey } from "./routing.ts"
+import { originKeyOf } from "./routing.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
@@ -190,7 +190,7 @@ const countsAgain = <R>({ partition }: Batch<R>, delivery: DeliveryContext): boo
   partition.tier !== undefined && delivery.remembersFailures
 
 const originIn = <R>({ context, partition, records }: Batch<R>, indices: ReadonlyArray<number>, at: number): string =>
-  originKey(context, partition, records[indices[at]!]!)
+  originKeyOf(context, partition, records[indices[at]!]!)
 
 const begin = <R>({ context }: Batch<R>, spentMillis = 0): DeliveryContext =>
   new DeliveryContext(context.limits, context.clock.currentTimeMillisUnsafe() - spentMillis)

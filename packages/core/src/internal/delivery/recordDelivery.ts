@@ -46,12 +46,13 @@ import {
   skipped,
   staysInPlace
 } from "../record/deliveryResult.ts"
+import type { RetryState } from "../record/retryState.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
 import { isAlreadyHandled } from "../settings/idempotent.ts"
 import { reportAttemptFailed, reportCall } from "./consumerContext.ts"
 import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { originKey, retryStateOf, takeRoute } from "./routing.ts"
+import { originKey, originKeyOf, retryStateOf, takeRoute } from "./routing.ts"
 import * as Unreadable from "./unreadable.ts"
 
 /** A result, or the effect that leads to it. */
@@ -138,6 +139,7 @@ const firstDecision = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): S
 interface Judged {
   readonly failure: Failure
   readonly decision: Decision
+  readonly state: RetryState
 }
 
 /** The processing budget is used up. */
@@ -149,30 +151,31 @@ const judge = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Judged | 
   const { definition } = context
   if (delivery.wasCutOff) {
     const error = new ProcessingBudgetExceeded({ budgetMillis: budgetMillis(definition) })
-    return { failure: Failures.fromUnknown(error), decision: budgetExceeded }
+    const state = retryStateOf(context, partition, record)
+    return { failure: Failures.fromUnknown(error), decision: budgetExceeded, state }
   }
   const failure = Failures.fromCause(cause)
   if (failure === undefined) return undefined
-  const tier = partition.tier === undefined ? 0 : retryStateOf(context, partition, record).tier
-  return { failure, decision: definition.classify(cause, tier, failure) }
+  const state = retryStateOf(context, partition, record)
+  return { failure, decision: definition.classify(cause, state.tier, failure), state }
 }
 
 /** The breaker counts the deliveries of one record as one: this one takes the place of a failure before (ruling 72). */
 export const replaceFailure = <R>({ context, partition, record, delivery }: RecordInWork<R>): void => {
-  if (delivery.remembersFailures) delivery.countFor(originKey(context, partition, record))
+  if (delivery.remembersFailures) delivery.countFor(originKeyOf(context, partition, record))
 }
 
 /** From GivingUp: the breaker counts the delivery, and the record takes its route. */
 const giveUp = <R>(
   { context, partition, record, delivery }: RecordInWork<R>,
-  { failure, decision }: Judged,
+  { failure, decision, state }: Judged,
   attempts: number,
   firstFailureMillis: number
 ): Settling<R> => {
   reportAttemptFailed(context, partition, record, attempts, failure, undefined)
-  if (delivery.counts && !decision.permanent) delivery.countFor(originKey(context, partition, record))
+  if (delivery.counts && !decision.permanent) delivery.countFor(originKey(state.origin))
   if (delivery.close(decision.permanent ? "ignored" : "failure")) return heldByBreaker(attempts, failure)
-  return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis })
+  return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis, state })
 }
 
 /** From Failed, through Backoff and Running, until there is no further attempt in place. */

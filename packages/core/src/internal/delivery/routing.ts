@@ -27,6 +27,8 @@ export interface FailedDelivery {
   readonly attempts: number
   readonly failure: Failure
   readonly firstFailureMillis: number
+  /** What the record's headers told before this delivery. */
+  readonly state: RetryState.RetryState
   /** Set when the record never reached the handler. */
   readonly undecodable?: Undecodable
 }
@@ -43,12 +45,14 @@ export const retryStateOf = (
   return { ...RetryState.ofMainTopic(record), ...replayed }
 }
 
-/** Names a record by its origin: the same in the main topic, in each tier, and after a replay. */
-export const originKey = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): string => {
+/** Names a record by its origin: the same in the main topic, in each tier, and after a replay. Nothing else of its headers is read. */
+export const originKeyOf = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): string => {
   const read = at.tier !== undefined ? readOriginOf(record) : ReplayHeaders.read(record, context.replayReader)?.origin
-  const { topic, partition, offset } = read ?? record
-  return `${topic}-${partition}@${offset}`
+  return originKey(read ?? record)
 }
+
+export const originKey = ({ topic, partition, offset }: Omit<DeadLetterHeaders.Origin, "timestamp">): string =>
+  `${topic}-${partition}@${offset}`
 
 /** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
 export const takeRoute = <R>(
@@ -66,7 +70,7 @@ export const takeRoute = <R>(
     case "Pause":
       return hold(context, partition, record, failed, context.pauseBinding)
     case "Skip":
-      return { settlement: "Skipped", ...failed }
+      return { settlement: "Skipped", attempts: failed.attempts, failure: failed.failure }
     case "NextTier":
     case "Tier":
     case "After":
@@ -84,7 +88,7 @@ const toNextTier = <R>(
   const { definition } = context
   // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
   const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
-  const state = retryStateOf(context, partition, record)
+  const { state } = failed
   const next = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
   if (next === "no-such-tier") {
     return deadLetter(context, partition, record, failed, "NON_RETRYABLE")
@@ -130,7 +134,7 @@ const hold = <R>(
   pause: Effect.Effect<void>
 ): Effect.Effect<DeliveryResult> =>
   Effect.gen(function* () {
-    const halted: DeliveryResult = { settlement: "Halted", ...failed }
+    const halted: DeliveryResult = { settlement: "Halted", attempts: failed.attempts, failure: failed.failure }
     yield* pause
     reportSettled(context, partition, record, halted)
     const decision = yield* context.held.hold(partition, record, failed.failure)
@@ -153,7 +157,7 @@ export const deadLetter = <R>(
   reason: DeadLetterReason,
   detail?: string
 ): ResultWithCopy => {
-  const state = retryStateOf(context, partition, record)
+  const { state } = failed
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { deadLetter: options } = context.definition
   const letter: DeadLetterHeaders.DeadLetter = {
@@ -173,8 +177,9 @@ export const deadLetter = <R>(
   const topic = targetOf(context.definition, letter)
   const headers = HeaderSets.make(letter, context.definition.groupId, options.settings.headers ?? {})
   return {
-    ...failed,
     settlement: "DeadLettered",
+    attempts: failed.attempts,
+    failure: failed.failure,
     target: { topic, reason },
     copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter }, true)
   }

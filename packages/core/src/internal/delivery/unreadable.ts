@@ -9,7 +9,7 @@ import { type DeliveryResult, heldByBreaker } from "../record/deliveryResult.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import { reportAttemptFailed } from "./consumerContext.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { deadLetter } from "./routing.ts"
+import { deadLetter, retryStateOf } from "./routing.ts"
 
 /** Why a call found its record unreadable; undefined when the handler was called. */
 export const undecodableOf = (cause: Cause.Cause<unknown>): Undecodable | undefined => {
@@ -50,6 +50,7 @@ const settle = ({ context, partition, record }: RecordInWork<unknown>, undecodab
   const failure = Failures.fromUnknown(undecodable.value ?? undecodable.key)
   const firstFailureMillis = context.clock.currentTimeMillisUnsafe()
   reportAttemptFailed(context, partition, record, 0, failure, undefined)
-  const failed = { attempts: 0, failure, firstFailureMillis, undecodable }
+  const state = retryStateOf(context, partition, record)
+  const failed = { attempts: 0, failure, firstFailureMillis, state, undecodable }
   return deadLetter(context, partition, record, failed, "NON_RETRYABLE")
 }

@@ -56,14 +56,11 @@ export const partsOf = (
 /** The group that owns the copy when that is another one; undefined for a copy of ours. */
 export const foreign = (record: Pick<ConsumerRecord, "headers" | "topic">, groups: Groups): string | undefined => {
   // Nearly every copy in a retry topic is the group's own: comparing bytes costs less than reading them as text.
-  if (isSame(HeaderValues.last(record.headers, Names.copyOwner), mark(record.topic, groups.groupId).value))
+  if (
+    HeaderValues.isSame(HeaderValues.last(record.headers, Names.copyOwner), mark(record.topic, groups.groupId).value)
+  ) {
     return undefined
+  }
   const owner = of(record)
   return owner === undefined || isOurs(groups, owner) ? undefined : owner
-}
-
-const isSame = (one: HeaderValues.HeaderValue, other: HeaderValues.HeaderValue): boolean => {
-  if (one === null || one === undefined || one.length !== other?.length) return false
-  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false
-  return true
 }

@@ -23,6 +23,13 @@ export const last = (headers: ReadonlyArray<Header>, name: string): HeaderValue 
   return undefined
 }
 
+/** Whether two values have the same bytes. */
+export const isSame = (one: HeaderValue, other: HeaderValue): boolean => {
+  if (one === null || one === undefined || one.length !== other?.length) return false
+  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false
+  return true
+}
+
 /** UTF-8 text. Malformed bytes become U+FFFD. */
 export const text = (value: HeaderValue): string | undefined =>
   value === null || value === undefined ? undefined : utf8.decode(value)

@@ -22,10 +22,22 @@ export const readOrigin = (
   record: ConsumerRecord,
   headers: { readonly get: (name: string) => HeaderValues.HeaderValue }
 ): Origin | undefined => {
-  const topic = HeaderValues.text(headers.get(Names.originalTopic)) ?? ""
+  const topic = topicOf(headers.get(Names.originalTopic))
   const partition = HeaderValues.wholeNumber(headers.get(Names.originalPartition), 0, HeaderValues.maxInt32)
   const offset = HeaderValues.offset(headers.get(Names.originalOffset))
-  if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) return undefined
+  if (topic === undefined || partition === undefined || offset === undefined) return undefined
   const timestamp = HeaderValues.timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
   return { topic, partition, offset, timestamp }
+}
+
+/** The last topic that was read. The copies in a retry topic mostly have it in common. */
+let last: { readonly value: HeaderValues.HeaderValue; readonly topic: string } | undefined
+
+const topicOf = (value: HeaderValues.HeaderValue): string | undefined => {
+  if (last !== undefined && HeaderValues.isSame(last.value, value)) return last.topic
+  const topic = HeaderValues.text(value) ?? ""
+  if (TopicName.illegal(topic) !== undefined) return undefined
+  // Headers may be views of a whole fetched chunk, which would stay in memory with the view.
+  last = { value: value?.slice(), topic }
+  return topic
 }

@@ -60,11 +60,13 @@ export const ofRetryTopic = (
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
     trail: trailOf(headers, tier),
-    // Another producer may have taken the count over from a record that it read: only a copy of ours tells how often it was replayed.
-    replayCount:
-      CopyOwner.of(record) === undefined ? 0 : (wholeNumber(headers.get(Names.replayCount), 0, maxAttempts) ?? 0)
+    replayCount: replayCountOf(record, headers.get(Names.replayCount))
   }
 }
+
+/** Another producer may have taken the count over from a record that it read: only a copy of ours tells how often it was replayed. */
+const replayCountOf = (record: ConsumerRecord, told: HeaderValues.HeaderValue): number =>
+  told === undefined || CopyOwner.of(record) === undefined ? 0 : (wholeNumber(told, 0, maxAttempts) ?? 0)
 
 /** Tier and delivery number as the headers have them, or as the compact mark has them. */
 const deliveryOf = (record: ConsumerRecord, headers: OwnHeaders) => {
