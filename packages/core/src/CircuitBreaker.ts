@@ -5,6 +5,7 @@
  * `breaker.protect(effect)`.
  */
 import { type Cause, Clock, Effect, MutableRef, Ref, Schema, type Scope, type Stream } from "effect"
+import type { RecordPosition } from "./ConsumerRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import { toMillis } from "./internal/base/durations.ts"
@@ -92,15 +93,15 @@ export interface CircuitBreaker {
   /** Gives a permit back without an outcome, such as of an interrupted call. */
   readonly releaseUnsafe: (permit: Permit) => void
   /**
-   * Gives a permit back with the outcome of its call. `ignored` counts as nothing. Times are milliseconds. `record` names the work that the call was for: while
-   * closed, the newest outcome of one work replaces a failure that the window has of it (ruling 72). Default: each call counts by itself.
+   * Gives a permit back with the outcome of its call. `ignored` counts as nothing. Times are milliseconds. `record` is the record that the call was for, where
+   * it was read first: while closed, the newest outcome of a record replaces a failure that the window has of it (ruling 72). Default: each call counts by itself.
    */
   readonly recordUnsafe: (
     permit: Permit,
     outcome: "success" | "failure" | "ignored",
     durationMillis: number,
     nowMillis: number,
-    record?: string
+    record?: RecordPosition
   ) => void
   /** How many calls may begin now: infinite while closed or disabled, 0 while open. */
   readonly freePermitsUnsafe: () => number

@@ -3,6 +3,8 @@
  *
  * A call may say which record it was for. Only failures are remembered by their record: a call that succeeds is the last one of its record.
  */
+import type { RecordPosition } from "../../ConsumerRecord.ts"
+import { FailedRecords } from "./failedRecords.ts"
 
 export interface Counts {
   readonly calls: number
@@ -12,7 +14,7 @@ export interface Counts {
 
 export interface CallWindow {
   /** A failure of the same record that is in the window is replaced: the calls of one record count as one, the newest. */
-  readonly add: (failed: boolean, slow: boolean, nowMillis: number, record?: string) => void
+  readonly add: (failed: boolean, slow: boolean, nowMillis: number, record?: RecordPosition) => void
   /** Whether a failure is remembered by its record. */
   readonly remembers: () => boolean
   /** Answers the window's own mutable sums: read them before the next call of a method. */
@@ -27,47 +29,40 @@ const slowBit = 2
 export const ofCalls = (size: number): CallWindow => {
   const ring = new Uint8Array(size)
   const sums = { calls: 0, failures: 0, slow: 0 }
-  /** The slots of failures by record, and back. */
-  const slots = new Map<string, number>()
-  const records: Array<string | undefined> = new Array(size)
+  const failed = new FailedRecords(size)
   let next = 0
 
   const remove = (slot: number) => {
     const bits = ring[slot]!
     sums.failures -= bits & failedBit
     sums.slow -= (bits & slowBit) >> 1
-    const record = records[slot]
-    if (record === undefined) return
-    records[slot] = undefined
-    slots.delete(record)
+    failed.remove(slot)
   }
-  const put = (slot: number, failed: boolean, slow: boolean, record: string | undefined) => {
-    ring[slot] = (failed ? failedBit : 0) | (slow ? slowBit : 0)
-    if (failed) sums.failures++
+  const put = (slot: number, hasFailed: boolean, slow: boolean, record: RecordPosition | undefined) => {
+    ring[slot] = (hasFailed ? failedBit : 0) | (slow ? slowBit : 0)
     if (slow) sums.slow++
-    if (!failed || record === undefined) return
-    slots.set(record, slot)
-    records[slot] = record
+    if (!hasFailed) return
+    sums.failures++
+    if (record !== undefined) failed.put(slot, record)
   }
   return {
-    add: (failed, slow, _nowMillis, record) => {
-      const known = record === undefined ? undefined : slots.get(record)
-      if (known !== undefined) {
+    add: (hasFailed, slow, _nowMillis, record) => {
+      const known = record === undefined ? -1 : failed.slotOf(record)
+      if (known !== -1) {
         remove(known)
-        return put(known, failed, slow, record)
+        return put(known, hasFailed, slow, record)
       }
       if (sums.calls === size) remove(next)
       else sums.calls++
-      put(next, failed, slow, record)
+      put(next, hasFailed, slow, record)
       next = next + 1 === size ? 0 : next + 1
     },
-    remembers: () => slots.size > 0,
+    remembers: () => failed.size > 0,
     counts: () => sums,
     clear: () => {
       next = 0
       sums.calls = sums.failures = sums.slow = 0
-      slots.clear()
-      records.fill(undefined)
+      failed.clear()
     }
   }
 }
@@ -138,9 +133,10 @@ export const ofSeconds = (seconds: number): CallWindow => {
   return {
     add: (failed, slow, nowMillis, record) => {
       moveTo(nowMillis)
-      if (record !== undefined) forget(record)
+      const name = record === undefined ? undefined : `${record.topic}-${record.partition}@${record.offset}`
+      if (name !== undefined) forget(name)
       count(current, failed, slow, 1)
-      if (failed && record !== undefined) remember(record, slow)
+      if (failed && name !== undefined) remember(name, slow)
     },
     remembers: () => remembered.size > 0,
     counts: (nowMillis) => {

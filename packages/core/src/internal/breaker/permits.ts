@@ -1,6 +1,7 @@
 /**
  * Issues the permits of a circuit breaker, and applies the outcomes with which they come back. It runs for every call.
  */
+import type { RecordPosition } from "../../ConsumerRecord.ts"
 import * as BreakerState from "./breakerState.ts"
 import type { CallWindow } from "./callWindow.ts"
 
@@ -13,7 +14,7 @@ export interface Permits {
     outcome: "success" | "failure" | "ignored",
     durationMillis: number,
     nowMillis: number,
-    record?: string
+    record?: RecordPosition
   ) => void
   readonly freePermitsUnsafe: () => number
   readonly judgeUnsafe: (nowMillis: number) => void

@@ -7,7 +7,7 @@
  */
 import { Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import * as Failures from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
 import { awaitsPublish, type DeliveryResult, handled } from "../record/deliveryResult.ts"
@@ -20,7 +20,7 @@ import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
 import { deliver, deliverUnreadable } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { originKeyOf } from "./routing.ts"
+import { originOf } from "./routing.ts"
 
 type PerBatch<R> = Extract<Handler<R>, { readonly _tag: "PerBatch" }>
 
@@ -189,8 +189,11 @@ const succeedForEach = <R>(batch: Batch<R>, indices: ReadonlyArray<number>, deli
 const countsAgain = <R>({ partition }: Batch<R>, delivery: DeliveryContext): boolean =>
   partition.tier !== undefined && delivery.remembersFailures
 
-const originIn = <R>({ context, partition, records }: Batch<R>, indices: ReadonlyArray<number>, at: number): string =>
-  originKeyOf(context, partition, records[indices[at]!]!)
+const originIn = <R>(
+  { context, partition, records }: Batch<R>,
+  indices: ReadonlyArray<number>,
+  at: number
+): RecordPosition => originOf(context, partition, records[indices[at]!]!)
 
 const begin = <R>({ context }: Batch<R>, spentMillis = 0): DeliveryContext =>
   new DeliveryContext(context.limits, context.clock.currentTimeMillisUnsafe() - spentMillis)

@@ -52,7 +52,7 @@ import { isAlreadyHandled } from "../settings/idempotent.ts"
 import { reportAttemptFailed, reportCall } from "./consumerContext.ts"
 import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { originKey, originKeyOf, retryStateOf, takeRoute } from "./routing.ts"
+import { originOf, retryStateOf, takeRoute } from "./routing.ts"
 import * as Unreadable from "./unreadable.ts"
 
 /** A result, or the effect that leads to it. */
@@ -162,7 +162,7 @@ const judge = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown>): Judged | 
 
 /** The breaker counts the deliveries of one record as one: this one takes the place of a failure before (ruling 72). */
 export const replaceFailure = <R>({ context, partition, record, delivery }: RecordInWork<R>): void => {
-  if (delivery.remembersFailures) delivery.countFor(originKeyOf(context, partition, record))
+  if (delivery.remembersFailures) delivery.countFor(originOf(context, partition, record))
 }
 
 /** From GivingUp: the breaker counts the delivery, and the record takes its route. */
@@ -173,7 +173,7 @@ const giveUp = <R>(
   firstFailureMillis: number
 ): Settling<R> => {
   reportAttemptFailed(context, partition, record, attempts, failure, undefined)
-  if (delivery.counts && !decision.permanent) delivery.countFor(originKey(state.origin))
+  if (delivery.counts && !decision.permanent) delivery.countFor(state.origin)
   if (delivery.close(decision.permanent ? "ignored" : "failure")) return heldByBreaker(attempts, failure)
   return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis, state })
 }

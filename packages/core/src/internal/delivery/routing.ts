@@ -3,7 +3,7 @@
  */
 
 import { Effect } from "effect"
-import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, Header, RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
@@ -45,14 +45,11 @@ export const retryStateOf = (
   return { ...RetryState.ofMainTopic(record), ...replayed }
 }
 
-/** Names a record by its origin: the same in the main topic, in each tier, and after a replay. Nothing else of its headers is read. */
-export const originKeyOf = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): string => {
+/** Where a record was read first: the same in the main topic, in each tier, and after a replay. Nothing else of its headers is read. */
+export const originOf = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): RecordPosition => {
   const read = at.tier !== undefined ? readOriginOf(record) : ReplayHeaders.read(record, context.replayReader)?.origin
-  return originKey(read ?? record)
+  return read ?? record
 }
-
-export const originKey = ({ topic, partition, offset }: Omit<DeadLetterHeaders.Origin, "timestamp">): string =>
-  `${topic}-${partition}@${offset}`
 
 /** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
 export const takeRoute = <R>(

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { Trials as TrialsSnapshot } from "../../Snapshot.ts"
 import type { StartGate } from "./startGate.ts"
 import { type TrialOptions, Trials } from "./trials.ts"
@@ -23,7 +23,7 @@ export interface BreakerPermits {
     outcome: PermitOutcome,
     durationMillis: number,
     nowMillis: number,
-    origin: string | undefined
+    origin: RecordPosition | undefined
   ) => void
   /** Takes the permit of a trial back. */
   readonly endTrial: (

@@ -5,7 +5,7 @@
  * A scheduler that handles one record after the other uses one object for all of them, and begins it anew for each.
  */
 import { Effect, Exit } from "effect"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type * as BreakerPermits from "./breakerPermits.ts"
 import { BudgetClock } from "./budgetClock.ts"
 import type { ConcurrencyLimits } from "./concurrencyLimits.ts"
@@ -26,7 +26,7 @@ export class DeliveryContext {
   /** The record that `waitForBreaker` may have brought the choice for a trial. */
   #chosenAs: ConsumerRecord | undefined = undefined
   /** The record, by its origin, that the outcome counts for; undefined where that makes no difference. */
-  #origin: string | undefined = undefined
+  #origin: RecordPosition | undefined = undefined
   #wasCutOff = false
   #isRunning = false
   #isAbandoned = false
@@ -123,7 +123,7 @@ export class DeliveryContext {
   }
 
   /** The outcome counts for this record: it replaces a failure of the same record. */
-  countFor(origin: string): void {
+  countFor(origin: RecordPosition): void {
     this.#origin = origin
   }
 
@@ -174,7 +174,7 @@ export class DeliveryContext {
   }
 
   /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. `originOf`: the records that they count for. */
-  succeedForEach(count: number, originOf?: (at: number) => string): void {
+  succeedForEach(count: number, originOf?: (at: number) => RecordPosition): void {
     if (count === 0) this.releasePermit()
     if (this.#permit !== undefined) {
       this.#origin = originOf?.(0)
