@@ -179,6 +179,7 @@ const inspectTopic = ({
     if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
     const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
     if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
+    yield* Effect.sleep(startMillis)
     const derived = [...definition.tiers.topics.map((tier) => tier.topic), definition.deadLetterTopic]
     const shared = yield* ForeignGroups.find(admin, derived, definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
@@ -190,6 +191,9 @@ const inspectTopic = ({
     })
   )
 }
+
+/** The look for other groups fetches records. It begins when the first records of the binding itself have been fetched. */
+const startMillis = 1_000
 
 /** Waiting records are held in memory, so a fetch of a retry topic's partition is small. */
 const waitingBytes = 256 * 1024
