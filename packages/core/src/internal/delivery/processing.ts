@@ -9,6 +9,7 @@ import type { Handler } from "../settings/bindingDefinition.ts"
 import * as Batches from "./batches.ts"
 import { type ConsumerContext, report } from "./consumerContext.ts"
 import * as DueTimes from "./dueTimes.ts"
+import type { ForeignRecords } from "./foreignRecords.ts"
 import * as Lanes from "./lanes.ts"
 import { observed } from "./observedHandler.ts"
 import * as PendingCopies from "./pendingCopies.ts"
@@ -21,6 +22,7 @@ export interface Processing<R> {
   readonly partition: Partition
   readonly session: Pick<ConsumerSession, "seek">
   readonly broker: Broker["Service"]
+  readonly foreignRecords: ForeignRecords
   /** Ends this partition's run, and begins another one under the same assignment. */
   readonly reopen: Effect.Effect<void>
 }
@@ -50,14 +52,22 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
 
 type HandleChunk<R> = (chunk: RecordChunk) => Effect.Effect<void, never, R>
 
-/** Hands records over when they can be decoded, and records of a retry topic when they are due. */
-const whenReady = <R>({ context, partition }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
-  const prepared = whenPrepared(context, partition, handle)
+/** Hands the group's own records over when they can be decoded, and those of a retry topic when they are due. */
+const whenReady = <R>(processing: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> => {
+  const { context, partition } = processing
+  const own = withoutForeign(processing, whenPrepared(context, partition, handle))
   const { tier } = partition
-  return tier === undefined
-    ? prepared
-    : (chunk) => DueTimes.eachDue(context, partition, tier.delayMillis, chunk, prepared)
+  return tier === undefined ? own : (chunk) => DueTimes.eachDue(context, partition, tier.delayMillis, chunk, own)
 }
+
+const withoutForeign =
+  <R>({ partition, foreignRecords }: Processing<R>, handle: HandleChunk<R>): HandleChunk<R> =>
+  (chunk) => {
+    const own = foreignRecords.without(partition, chunk)
+    if (own === chunk) return handle(chunk)
+    const hasRoom = partition.release(chunk.records.length - own.records.length, chunk.bytes - own.bytes)
+    return hasRoom ? Effect.andThen(partition.syncFetch, handle(own)) : handle(own)
+  }
 
 const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect.Effect<void, never, R> => {
   const { context, partition } = processing

@@ -85,8 +85,7 @@ export const make = Effect.fnUntraced(function* <R>(
 const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk): Effect.Effect<void> => {
   const entry = Running.find(partitions, chunk)
   if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
-  const ours = partitions.options.foreignRecords.without(entry.partition, chunk)
-  return entry.partition.offer(ours) ? entry.partition.syncFetch : Effect.void
+  return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
 }
 
 /** Drains the partitions in the background, then releases them to their next owners. */

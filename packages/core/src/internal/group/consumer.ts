@@ -15,6 +15,7 @@ import { keepRunning } from "../base/keepRunning.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
+import * as ForeignRecords from "../delivery/foreignRecords.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
@@ -31,7 +32,6 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
-import * as ForeignRecords from "./foreignRecords.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>

@@ -7,6 +7,7 @@ import { type Context, Effect, Exit, Fiber, Scope } from "effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
+import type { ForeignRecords } from "../delivery/foreignRecords.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import * as Processing from "../delivery/processing.ts"
 import * as Transactional from "../delivery/transactional.ts"
@@ -18,14 +19,13 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import { CurrentHandler } from "./currentHandler.ts"
-import type { ForeignRecords } from "./foreignRecords.ts"
 
 export interface RunningPartitionsOptions<R> {
   readonly context: ConsumerContext<R>
   /** The context for records of a retry topic, with the concurrency limits of its tier. */
   readonly contextOf: (tier: TierTopic) => ConsumerContext<R>
   readonly session: ConsumerSession
-  /** Takes the records of other groups out of what is fetched. */
+  /** Takes the records of other groups out of what is handled. */
   readonly foreignRecords: ForeignRecords
   readonly broker: Broker["Service"]
   /** The reasons that currently pause the whole binding. */
@@ -157,9 +157,9 @@ const process = <R>(
   partition: Partition.Partition,
   reopen: Effect.Effect<void>
 ) => {
-  const { session, broker } = options
+  const { session, broker, foreignRecords } = options
   const context = partition.tier === undefined ? options.context : options.contextOf(partition.tier)
-  const processing = Processing.processPartition({ context, partition, session, broker, reopen })
+  const processing = Processing.processPartition({ context, partition, session, broker, foreignRecords, reopen })
   return LogAnnotations.annotated(
     Tracing.withoutTracing(context, processing),
     context,

@@ -1,17 +1,18 @@
 /**
- * Takes the records out of a fetched chunk that belong to another group: replays for it in the main topic (ruling 70), and its copies in a shared retry topic
- * (ruling 71). They look like compacted records from then on: no delivery, no concurrency slot, no call of the circuit breaker, and the offset moves past them.
+ * Takes the records out of a chunk that belong to another group: replays for it in the main topic (ruling 70), and its copies in a shared retry topic (ruling 71).
+ * They look like compacted records from then on: no delivery, no concurrency slot, no call of the circuit breaker, and the offset moves past them. A scheduler looks
+ * when the records are due: headers that are read before that take memory for the whole delay.
  */
 import { Effect, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import { type ConsumerContext, reportSettled } from "../delivery/consumerContext.ts"
 import * as PassedOver from "../observe/passedOver.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import { skipped } from "../record/deliveryResult.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
 
 export interface ForeignRecords {
   /** The chunk without the records of other groups; the same chunk when it has none. */
@@ -46,7 +47,9 @@ export const make = Effect.fnUntraced(function* <R>(
     without: (partition, chunk) => {
       const { records } = chunk
       const first = records.findIndex((record) => ownerOf(partition, record) !== undefined)
-      return first < 0 ? chunk : { ...chunk, records: records.filter(isOurs(partition)) }
+      if (first < 0) return chunk
+      const ours = records.filter(isOurs(partition))
+      return { ...chunk, records: ours, bytes: (chunk.bytes / records.length) * ours.length }
     }
   }
 })
