@@ -1,13 +1,16 @@
 /**
- * The records whose failures are in a window, by the window's slots. It is a hash table with chained slots in plain arrays: each failure enters it, and the engine's
- * own maps cost several times as much.
+ * The records whose failures are in a window, by the window's slots. It is a hash table with chained slots in plain arrays: each failure enters it, and with a map of
+ * objects the collector would copy all of them again and again.
  */
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 
 const none = -1
 
 export class FailedRecords {
-  readonly #records: Array<RecordPosition | undefined>
+  /** The record of each slot; a slot without a topic has none. */
+  readonly #topics: Array<string | undefined>
+  readonly #partitions: Int32Array
+  readonly #offsets: BigInt64Array
   /** The first slot of each chain. There are at least as many chains as slots, and their number is a power of two. */
   readonly #first: Int32Array
   /** The slot behind each slot in its chain. */
@@ -15,9 +18,11 @@ export class FailedRecords {
   #size = 0
 
   constructor(slots: number) {
-    this.#records = new Array(slots)
+    this.#topics = new Array(slots)
+    this.#partitions = new Int32Array(slots)
+    this.#offsets = new BigInt64Array(slots)
     this.#first = new Int32Array(2 ** Math.ceil(Math.log2(slots))).fill(none)
-    this.#next = new Int32Array(slots).fill(none)
+    this.#next = new Int32Array(slots)
   }
 
   get size(): number {
@@ -26,17 +31,17 @@ export class FailedRecords {
 
   /** The slot of the record's failure; -1 when there is none. */
   slotOf(record: RecordPosition): number {
-    let slot = this.#first[this.#chainOf(record)]!
-    while (slot !== none && !isSame(this.#records[slot]!, record)) slot = this.#next[slot]!
+    let slot = this.#first[this.#chainOf(record.partition, record.offset)]!
+    while (slot !== none && !this.#has(slot, record)) slot = this.#next[slot]!
     return slot
   }
 
   /** The slot is free, and the record has no other one. */
   put(slot: number, { topic, partition, offset }: RecordPosition): void {
-    // A copy: the position may be a whole record, which would stay in memory with it.
-    const record = { topic, partition, offset }
-    const chain = this.#chainOf(record)
-    this.#records[slot] = record
+    const chain = this.#chainOf(partition, offset)
+    this.#topics[slot] = topic
+    this.#partitions[slot] = partition
+    this.#offsets[slot] = offset
     this.#next[slot] = this.#first[chain]!
     this.#first[chain] = slot
     this.#size++
@@ -44,11 +49,10 @@ export class FailedRecords {
 
   /** Changes nothing for a slot without a record. */
   remove(slot: number): void {
-    const record = this.#size === 0 ? undefined : this.#records[slot]
-    if (record === undefined) return
-    this.#records[slot] = undefined
+    if (this.#topics[slot] === undefined) return
+    this.#topics[slot] = undefined
     this.#size--
-    const chain = this.#chainOf(record)
+    const chain = this.#chainOf(this.#partitions[slot]!, this.#offsets[slot]!)
     const behind = this.#next[slot]!
     if (this.#first[chain] === slot) {
       this.#first[chain] = behind
@@ -60,16 +64,17 @@ export class FailedRecords {
   }
 
   clear(): void {
-    this.#records.fill(undefined)
+    this.#topics.fill(undefined)
     this.#first.fill(none)
     this.#size = 0
   }
 
-  #chainOf({ partition, offset }: RecordPosition): number {
+  #has(slot: number, { topic, partition, offset }: RecordPosition): boolean {
+    return this.#offsets[slot] === offset && this.#partitions[slot] === partition && this.#topics[slot] === topic
+  }
+
+  #chainOf(partition: number, offset: bigint): number {
     // A large odd factor spreads the partitions, which often have the same offsets.
     return (Number(BigInt.asUintN(30, offset)) + Math.imul(partition, 0x9e3779b1)) & (this.#first.length - 1)
   }
 }
-
-const isSame = (one: RecordPosition, other: RecordPosition): boolean =>
-  one.offset === other.offset && one.partition === other.partition && one.topic === other.topic
