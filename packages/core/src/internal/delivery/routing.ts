@@ -27,7 +27,7 @@ export interface FailedDelivery {
   readonly attempts: number
   readonly failure: Failure
   readonly firstFailureMillis: number
-  /** What the record's headers told before this delivery. */
+  /** The record's retry state before this delivery. */
   readonly state: RetryState.RetryState
   /** Set when the record never reached the handler. */
   readonly undecodable?: Undecodable

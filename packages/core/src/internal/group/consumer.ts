@@ -12,8 +12,6 @@ import * as TopicName from "../../TopicName.ts"
 import * as Clocks from "../base/clocks.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import { keepRunning } from "../base/keepRunning.ts"
-import * as Acls from "../checks/acls.ts"
-import * as ForeignGroups from "../checks/foreignGroups.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import * as ForeignRecords from "../delivery/foreignRecords.ts"
 import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
@@ -32,6 +30,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
+import { inspectTopics } from "./topicInspection.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -120,7 +119,7 @@ export const make = Effect.fnUntraced(function* <R>(
   )
   yield* Effect.forkScoped(keepRunning("event loop monitor", monitorEventLoop(context)))
   yield* reportSession(options)
-  yield* Effect.forkScoped(inspectTopic(options))
+  yield* Effect.forkScoped(inspectTopics(options))
 
   const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
     Effect.suspend(() => {
@@ -159,41 +158,6 @@ const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, n
     () => Effect.sync(() => options.hub.emit({ _tag: "SessionClosed", ...of }))
   )
 }
-
-/** Reports what would otherwise only show as silence: a missing topic, consumers without a partition, missing ACLs, other groups in the same topics. */
-const inspectTopic = ({
-  broker,
-  definition,
-  index,
-  hub,
-  failures,
-  subscription
-}: ConsumerOptions<unknown>): Effect.Effect<void> => {
-  const of = { ...BindingKey.onEvent(definition), consumer: index }
-  const { topic, concurrency } = definition
-  if (!subscription.topics.includes(topic)) return Effect.void
-  const inspect = Effect.gen(function* () {
-    const admin = yield* broker.admin
-    const { partitions } = yield* admin.describeTopic(topic)
-    if (index > 0) return
-    if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
-    const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
-    if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
-    yield* Effect.sleep(startMillis)
-    const derived = [...definition.tiers.topics.map((tier) => tier.topic), definition.deadLetterTopic]
-    const shared = yield* ForeignGroups.find(admin, derived, definition)
-    if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
-  })
-  return Effect.catch(Effect.scoped(inspect), (error) =>
-    Effect.sync(() => {
-      failures.topics.failed(topic, error)
-      hub.emit({ _tag: "TopicUnavailable", ...of, topic, error })
-    })
-  )
-}
-
-/** The look for other groups fetches records. It begins when the first records of the binding itself have been fetched. */
-const startMillis = 1_000
 
 /** Waiting records are held in memory, so a fetch of a retry topic's partition is small. */
 const waitingBytes = 256 * 1024
