@@ -53,6 +53,7 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
   const at = `  ${seconds(action.atMillis)}  `
   switch (action._tag) {
     case "Publish":
+    case "Observe":
       return []
     case "Start":
     case "Stop":
@@ -135,6 +136,8 @@ export const describeEntry = (entry: Entry): string => {
       return `broker: ${brokerSentence(entry.entry)}`
     case "Connector":
       return `${entry.process}: ${eventSentence(entry.event)}`
+    case "Observed":
+      return `${entry.outputs.length} outputs of ${entry.binding} are committed`
     case "FaultsOver":
       return "the faults are over"
     case "Ended":

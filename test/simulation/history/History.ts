@@ -58,6 +58,8 @@ export type Fact =
   | { readonly _tag: "Stored"; readonly partition: PartitionName; readonly copies: ReadonlyArray<StoredCopy> }
   | { readonly _tag: "Broker"; readonly entry: MemoryBroker.JournalEntry }
   | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
+  /** The records that a reader of committed records sees in the output of a transactional binding, by id. */
+  | { readonly _tag: "Observed"; readonly binding: string; readonly outputs: ReadonlyArray<Output> }
   /** The last fault is over. From here on everything must settle. */
   | { readonly _tag: "FaultsOver" }
   /** Every process is stopped. */
@@ -70,6 +72,12 @@ export interface StoredCopy {
   readonly copy: Copy
   /** False when its transaction was aborted, so that nobody reads it. Known at the end of the run. */
   isReadable: boolean
+}
+
+/** A committed record in the output topic of a transactional binding. */
+export interface Output {
+  readonly partition: number
+  readonly id: string
 }
 
 /** The state at the end, when everything had time to settle. */
@@ -86,8 +94,8 @@ export interface Remains {
   }>
   /** The records of dead letter topics: the value as text, and the group that the mark names. */
   readonly deadLetters: ReadonlyArray<{ readonly value: string; readonly owner: string | undefined }>
-  /** Ids of the committed records that transactional handlers published, with their bindings. */
-  readonly outputs: ReadonlyArray<{ readonly binding: string; readonly id: string }>
+  /** The committed records that transactional handlers published, with their bindings. */
+  readonly outputs: ReadonlyArray<Output & { readonly binding: string }>
   /** Sentences about a stop that did not end, and about leftovers. */
   readonly leftovers: ReadonlyArray<string>
 }

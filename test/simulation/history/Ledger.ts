@@ -7,7 +7,7 @@ import { type BindingPlan, planOf, type Scenario } from "../scenario/Scenario.ts
 import { Assignments } from "./Assignments.ts"
 import type { Assignment, Call, FailedDelivery, LedgerRecord, RecordState } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
-import type { Entry, PartitionName } from "./History.ts"
+import type { Entry, Output, PartitionName } from "./History.ts"
 import { Members } from "./Members.ts"
 import { RecordLogs } from "./RecordLogs.ts"
 import { Sources } from "./Sources.ts"
@@ -37,6 +37,8 @@ export class Ledger {
   readonly stopping = new Map<string, number>()
   readonly stopped = new Set<string>()
   readonly traffic = new Map<string, CommitTraffic>()
+  /** The newest observation of a transactional binding's output. */
+  readonly observed = new Map<string, ReadonlyArray<Output>>()
 
   constructor(scenario: Scenario) {
     this.scenario = scenario

@@ -22,23 +22,12 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
       }
       return
     case "ProcessStarted":
-      ledger.members.started(entry.process)
-      return
     case "ProcessStopping":
-      ledger.stop(entry.process, entry.atMillis)
-      return
     case "ProcessStopped":
-      ledger.stopped.add(entry.process)
-      return
     case "ProcessKilled":
-      ledger.kill(entry.process)
-      return
     case "Paused":
-      ledger.paused.add(`${entry.process} ${entry.binding}`)
-      return
     case "Resumed":
-      ledger.paused.delete(`${entry.process} ${entry.binding}`)
-      ledger.breakers.resumed(entry)
+      applyOperation(ledger, entry)
       return
     case "Called":
       ledger.call(entry)
@@ -67,11 +56,44 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
         if (isReadable) ledger.logs.store(entry.partition, offset, copy, entry.atMillis)
       }
       return
+    case "Observed":
+      ledger.observed.set(entry.binding, entry.outputs)
+      return
     case "Broker":
       ledger.broker(entry)
       return
     case "Connector":
       applyConnectorEvent(ledger, entry)
+      return
+  }
+}
+
+type Operation = Extract<
+  Entry,
+  { readonly _tag: "ProcessStarted" | "ProcessStopping" | "ProcessStopped" | "ProcessKilled" | "Paused" | "Resumed" }
+>
+
+/** Applies what an operator did to a process. */
+const applyOperation = (ledger: Ledger, entry: Operation): void => {
+  switch (entry._tag) {
+    case "ProcessStarted":
+      ledger.members.started(entry.process)
+      return
+    case "ProcessStopping":
+      ledger.stop(entry.process, entry.atMillis)
+      return
+    case "ProcessStopped":
+      ledger.stopped.add(entry.process)
+      return
+    case "ProcessKilled":
+      ledger.kill(entry.process)
+      return
+    case "Paused":
+      ledger.paused.add(`${entry.process} ${entry.binding}`)
+      return
+    case "Resumed":
+      ledger.paused.delete(`${entry.process} ${entry.binding}`)
+      ledger.breakers.resumed(entry)
       return
   }
 }

@@ -34,7 +34,7 @@ export const concerning = (scenario: Scenario, service: number): ((entry: Entry)
   }
   return (entry) => {
     if ("process" in entry) return isOwn(entry.process)
-    if (entry._tag === "Published") return names.has(entry.binding)
+    if (entry._tag === "Published" || entry._tag === "Observed") return names.has(entry.binding)
     return entry._tag === "Broker" && "groupId" in entry.entry ? groups.has(entry.entry.groupId) : true
   }
 }

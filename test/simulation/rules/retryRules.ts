@@ -193,23 +193,6 @@ const stored: Rule["check"] = on("Connector", ({ event }, ledger) => {
   return isThere ? undefined : `${record?.plan.id} counts as routed to ${target?.topic}, and there is no copy`
 })
 
-/** The output of transactions has each handled record once. */
-const outputs: Rule["check"] = on("Ended", ({ remains }, ledger) => {
-  const published = Map.groupBy(remains.outputs, ({ binding, id }) => `${binding} ${id}`)
-  const repeats = ledger.scenario.faults.faults.some(({ effect }) => effect._tag === "Duplicate")
-  for (const [id, way] of ledger.logs.copiesById) {
-    const [first] = way
-    // A record that compaction removed may have been handled before or not.
-    if (first === undefined || first.removed !== "no") continue
-    if (ledger.planOf(first.binding).listener !== "transactional") continue
-    const handled = way.filter(({ state }) => state === "done").length
-    const found = published.get(`${first.binding} ${id}`)?.length ?? 0
-    if (found !== handled && !(repeats && found > handled))
-      return `${id} was handled ${handled} times for good, and its output is there ${found} times`
-  }
-  return undefined
-})
-
 export const retryRules: ReadonlyArray<Rule> = [
   { name: "due-times", check: dueTimes },
   { name: "tier-slots", check: tierSlots },
@@ -217,6 +200,5 @@ export const retryRules: ReadonlyArray<Rule> = [
   { name: "counts", check: counts },
   { name: "origins", check: origins },
   { name: "publishing", check: publishing },
-  { name: "stored", check: stored },
-  { name: "outputs", check: outputs }
+  { name: "stored", check: stored }
 ]

@@ -8,6 +8,7 @@ import { outcomeRules } from "./outcomeRules.ts"
 import { foreignRules, markRules } from "./ownerRules.ts"
 import type { Rule } from "./Rule.ts"
 import { retryRules } from "./retryRules.ts"
+import { transactionRules } from "./transactionRules.ts"
 
 export const rules: ReadonlyArray<Rule> = [
   ...foreignRules,
@@ -15,6 +16,7 @@ export const rules: ReadonlyArray<Rule> = [
   ...groupRules,
   ...outcomeRules,
   ...retryRules,
+  ...transactionRules,
   ...breakerRules,
   ...markRules
 ]

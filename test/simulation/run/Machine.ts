@@ -9,6 +9,7 @@ import type { BindingPlan } from "../scenario/Scenario.ts"
 import { makeBinding } from "./bindings.ts"
 import type { HandlerContext } from "./handlers.ts"
 import * as Port from "./port.ts"
+import type { Sabotage } from "./sabotagedPort.ts"
 
 export interface MachineOptions {
   readonly name: string
@@ -23,7 +24,7 @@ export interface MachineOptions {
 
 /** A bug that is planted between the connector and the world, to prove that the rules see it. */
 export interface Defect {
-  readonly sabotage?: Port.Sabotage
+  readonly sabotage?: Sabotage
   /** Changes the plan that the connector runs, but not the plan that the rules know. */
   readonly changePlan?: (plan: BindingPlan) => BindingPlan
   readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>

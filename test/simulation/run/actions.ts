@@ -6,7 +6,7 @@ import { Effect, Exit, Schedule } from "effect"
 import type { History } from "../history/History.ts"
 import { encode, headersOf } from "../scenario/plannedRecords.ts"
 import type { Action, RecordPlan, Scenario } from "../scenario/Scenario.ts"
-import type * as Cluster from "./cluster.ts"
+import * as Cluster from "./cluster.ts"
 import { type HandlerContext, planKey } from "./handlers.ts"
 import type { Machine } from "./Machine.ts"
 
@@ -44,6 +44,8 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
     }
     case "Publish":
       return publish(world, action)
+    case "Observe":
+      return Cluster.observe(memory, history, scenario.bindings[action.binding]!)
     default: {
       const { topic } = scenario.bindings[action.binding]!
       return change(memory, history, topic, action)

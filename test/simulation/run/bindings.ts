@@ -4,7 +4,7 @@
 import { Binding, type CircuitBreaker, CurrentTransaction, RetryPolicy, Route } from "@eventbus/core"
 import { Effect } from "effect"
 import { encoder, type Record, recordId } from "../scenario/plannedRecords.ts"
-import { outputTopic } from "../scenario/retries.ts"
+import { outputPartition, outputTopic } from "../scenario/retries.ts"
 import type * as Plan from "../scenario/Scenario.ts"
 import {
   type BindingPlan,
@@ -114,5 +114,10 @@ const routeOf = (route: Plan.Route): Route.Route => {
 }
 
 /** The output of a transactional handler for a record. */
-const output = (plan: BindingPlan, { value }: Record) =>
-  CurrentTransaction.send({ topic: outputTopic(plan), key: null, value: encoder.encode(value) })
+const output = (plan: BindingPlan, { value, record }: Record) =>
+  CurrentTransaction.send({
+    topic: outputTopic(plan),
+    partition: outputPartition(plan, record.topic, record.partition),
+    key: null,
+    value: encoder.encode(value)
+  })

@@ -5,7 +5,7 @@ import type { Broker, ConsumerRecord } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import * as Copies from "../history/copies.ts"
-import type { Entry, Fact, Remains, StoredCopy } from "../history/History.ts"
+import type { Entry, Fact, History, Output, Remains, StoredCopy } from "../history/History.ts"
 import { deadLetterTopic, groupOf, outputTopic, retryTopics } from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
 
@@ -48,12 +48,23 @@ export const deadLetters = Effect.fnUntraced(function* (memory: Memory, plans: R
   return found
 })
 
+const outputOf = (record: ConsumerRecord.ConsumerRecord): Output => ({
+  partition: record.partition,
+  id: textOf(record)
+})
+
+/** Writes down the outputs of a transactional binding that a reader of committed records sees now. */
+export const observe = (memory: Memory, history: History, plan: BindingPlan): Effect.Effect<void> =>
+  Effect.map(everything(memory, outputTopic(plan)), (records) =>
+    history.add({ _tag: "Observed", binding: plan.name, outputs: records.map(outputOf) })
+  )
+
 /** Committed records that transactional handlers published. */
 export const outputs = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
   const found: Array<Remains["outputs"][number]> = []
   for (const plan of plans) {
     for (const record of yield* everything(memory, outputTopic(plan)))
-      found.push({ binding: plan.name, id: textOf(record) })
+      found.push({ binding: plan.name, ...outputOf(record) })
   }
   return found
 })

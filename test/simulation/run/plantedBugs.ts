@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { ownerBugs } from "./bugs/ownerBugs.ts"
 import type { PlantedBug } from "./bugs/PlantedBug.ts"
+import { transactionBugs } from "./bugs/transactionBugs.ts"
 import { changed, chunks, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
 
 const bugs: ReadonlyArray<PlantedBug> = [
@@ -254,4 +255,4 @@ const bugs: ReadonlyArray<PlantedBug> = [
   }
 ]
 
-export const plantedBugs: ReadonlyArray<PlantedBug> = [...bugs, ...ownerBugs]
+export const plantedBugs: ReadonlyArray<PlantedBug> = [...bugs, ...ownerBugs, ...transactionBugs]

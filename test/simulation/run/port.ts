@@ -2,20 +2,10 @@
  * The Broker port of one simulated process. It names the clients, so that they can be killed, and records commits and copies. Bugs can be planted in it.
  */
 import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Effect, Queue, Result } from "effect"
+import { Effect, Result } from "effect"
 import * as Copies from "../history/copies.ts"
 import type { History } from "../history/History.ts"
-
-/** Changes that a planted bug makes to a session. Each part is independent; missing parts stay correct. */
-export interface Sabotage {
-  readonly commit?: (offsets: ReadonlyArray<Broker.OffsetCommit>) => ReadonlyArray<Broker.OffsetCommit>
-  readonly seek?: (offset: bigint) => bigint
-  readonly resume?: "ignored"
-  /** The record that is sent instead of a copy to a retry or dead letter topic; without one the copy only counts as sent. */
-  readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
-  /** Rewrites the session's events, one by one. */
-  readonly events?: () => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>
-}
+import { type Publisher, type Sabotage, sabotaged, sabotagedPublisher, sabotagedTransactions } from "./sabotagedPort.ts"
 
 export const ofProcess = (
   broker: Broker.Broker["Service"],
@@ -51,17 +41,21 @@ export const ofProcess = (
         ...publisher(producer)
       })),
     transactionalProducer: (options) =>
-      Effect.map(whileAlive(broker.transactionalProducer({ ...options, clientId: process })), (producer) => ({
-        ...producer,
-        transaction: (use) => producer.transaction((transaction) => use({ ...transaction, ...publisher(transaction) }))
-      })),
+      whileAlive(broker.transactionalProducer({ ...options, clientId: process })).pipe(
+        Effect.flatMap((producer) =>
+          sabotage === undefined ? Effect.succeed(producer) : sabotagedTransactions(broker, producer, options, sabotage)
+        ),
+        Effect.map((producer) => ({
+          ...producer,
+          transaction: (use) =>
+            producer.transaction((transaction) => use({ ...transaction, ...publisher(transaction) }))
+        }))
+      ),
     admin: whileAlive(broker.admin)
   }
 }
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
-
-type Publisher = Pick<Broker.Producer, "send" | "sendEach">
 
 /** Records the copies among the published records. */
 const watched = (producer: Publisher, history: History, process: string): Publisher => {
@@ -94,23 +88,6 @@ const watched = (producer: Publisher, history: History, process: string): Publis
   }
 }
 
-const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabotage["copies"]>): Publisher => {
-  const send: Broker.Producer["send"] = (record) => {
-    if (Copies.read(record) === undefined) return producer.send(record)
-    const sent = Effect.forEach(copies(record), (copy) => producer.send(copy))
-    return Effect.map(sent, ([metadata]) => metadata ?? { topic: record.topic, partition: 0, offset: 0n })
-  }
-  return {
-    send,
-    sendEach: (records, onAnswer) =>
-      Effect.forEach(
-        records,
-        (record, index) => Effect.map(Effect.result(send(record)), (answer) => onAnswer(index, answer)),
-        { concurrency: "unbounded", discard: true }
-      )
-  }
-}
-
 const noted = (
   session: Broker.ConsumerSession,
   history: History,
@@ -127,26 +104,4 @@ const noted = (
         )
       )
     })
-})
-
-const sabotaged = Effect.fnUntraced(function* (session: Broker.ConsumerSession, sabotage: Sabotage) {
-  const { commit, seek, resume, events } = sabotage
-  const changed: Broker.ConsumerSession = {
-    ...session,
-    ...(commit === undefined ? {} : { commit: (offsets) => session.commit(commit(offsets)) }),
-    ...(seek === undefined ? {} : { seek: (partition, offset) => session.seek(partition, seek(offset)) }),
-    ...(resume === undefined ? {} : { resume: () => Effect.void })
-  }
-  if (events === undefined) return changed
-  // Unbounded, since its reader takes every event at once.
-  const queue = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
-  const rewrite = events()
-  yield* Queue.takeAll(session.events).pipe(
-    Effect.flatMap((taken) => Effect.forEach(taken, rewrite)),
-    Effect.flatMap((rewritten) => Queue.offerAll(queue, rewritten.flat())),
-    Effect.forever,
-    Effect.onError((cause) => Queue.failCause(queue, cause)),
-    Effect.forkScoped
-  )
-  return { ...changed, events: queue }
 })

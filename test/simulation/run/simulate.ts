@@ -8,7 +8,7 @@ import { type Entry, History } from "../history/History.ts"
 import { Ledger } from "../history/Ledger.ts"
 import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
 import { rules } from "../rules/rules.ts"
-import { outputTopic, retryGroups } from "../scenario/retries.ts"
+import { outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
 import { beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
 import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
@@ -83,7 +83,17 @@ const violationOf = (scenario: Scenario, service: number, entries: ReadonlyArray
 
 const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
   const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
-  const latency = { join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis }
+  const inTransaction = {
+    sendOffsets: scenario.transactionLatencyMillis,
+    endTransaction: scenario.transactionLatencyMillis
+  }
+  const latency = {
+    ...{ join: latencyMillis, fetch: latencyMillis, commit: latencyMillis, produce: latencyMillis },
+    ...inTransaction
+  }
+  const transactional = new Map(
+    bindings.flatMap((plan) => (plan.listener === "transactional" ? [[plan.groupId, plan] as const] : []))
+  )
   const storedIn = Cluster.storedCopies()
   const memory: Cluster.Memory = yield* MemoryBroker.make({
     assignment,
@@ -95,6 +105,9 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
       history.add({ _tag: "Broker", entry })
       const stored = entry._tag === "Appended" ? storedIn(memory, entry) : undefined
       if (stored !== undefined) history.add(stored)
+      // The offsets of a transaction are the last part of it that becomes visible.
+      const committed = entry._tag === "Committed" ? transactional.get(entry.groupId) : undefined
+      if (committed !== undefined) Effect.runSync(Cluster.observe(memory, history, committed))
     }
   })
   const handlerContext = makeHandlerContext(history, (binding) => isDown(scenario, binding, history.nowMillis()))
@@ -114,7 +127,8 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   const world: World = { scenario, history, memory, machines, handlerContext, failures: [], acting: 0 }
   for (const plan of bindings) {
     if (plan.service === 0) yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
-    if (plan.listener === "transactional") yield* memory.createTopic(outputTopic(plan))
+    if (plan.listener === "transactional")
+      yield* memory.createTopic(outputTopic(plan), { partitions: outputPartitions(plan) })
   }
   // Also when the run gets stuck.
   yield* Effect.addFinalizer(() => Effect.sync(() => Cluster.markAborted(memory, history.entries)))

@@ -115,6 +115,8 @@ export type Action = { readonly atMillis: number } & (
       readonly kind: "control" | "aborted"
     }
   | { readonly _tag: "Compact" | "Truncate"; readonly binding: number; readonly partition: number }
+  /** A reader of committed records looks at the output of a transactional binding. */
+  | { readonly _tag: "Observe"; readonly binding: number }
   | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }
   | { readonly _tag: "Start" | "Stop" | "Kill"; readonly process: number }
   | { readonly _tag: "Pause" | "Resume"; readonly process: number; readonly binding: number }
@@ -125,6 +127,8 @@ export interface Scenario {
   readonly interleaving: "first-come" | "shuffled"
   readonly assignment: "cooperative-sticky" | "eager"
   readonly latencyMillis: number
+  /** Time of a request that adds offsets to a transaction, or that ends it. */
+  readonly transactionLatencyMillis: number
   readonly maxRecordsPerChunk: number
   readonly bindings: ReadonlyArray<BindingPlan>
   readonly processes: ReadonlyArray<ProcessPlan>

@@ -49,6 +49,7 @@ export const drawBase = (seed: number): Scenario => {
     interleaving: random.happens(0.3) ? "shuffled" : "first-come",
     assignment: random.happens(0.25) ? "eager" : "cooperative-sticky",
     latencyMillis: random.pick([0, 0, 5, 40]),
+    transactionLatencyMillis: 0,
     maxRecordsPerChunk: random.pick([3, 10, 40, 500]),
     bindings,
     processes,

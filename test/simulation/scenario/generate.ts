@@ -5,9 +5,12 @@ import { drawBase } from "./base.ts"
 import * as Random from "./random.ts"
 import type { Scenario } from "./Scenario.ts"
 import { withSecondService } from "./secondService.ts"
+import { withObserver, withTransactions } from "./transactions.ts"
 
 export const generate = (seed: number): Scenario => {
-  const base = drawBase(seed)
   const random = Random.make(seed ^ 0x5f3759df)
-  return random.happens(0.2) ? withSecondService(base, random) : base
+  let scenario = drawBase(seed)
+  if (random.happens(0.2)) scenario = withSecondService(scenario, random)
+  if (random.happens(0.1)) scenario = withTransactions(scenario, random)
+  return withObserver(scenario, random)
 }

@@ -34,6 +34,15 @@ export const deadLetterTopic = (plan: BindingPlan): string => `${plan.topic}.DLT
 /** The topic that transactional handlers publish to. */
 export const outputTopic = (plan: BindingPlan): string => `${plan.name}.out`
 
+/** More partitions than a topic grows to. */
+const mostPartitions = 12
+
+/** Each source partition has an output partition of its own, so that no reader waits for the open transaction of another one. */
+export const outputPartition = (plan: BindingPlan, topic: string, partition: number): number =>
+  (retryTopics(plan).indexOf(topic) + 1) * mostPartitions + partition
+
+export const outputPartitions = (plan: BindingPlan): number => (retryTopics(plan).length + 1) * mostPartitions
+
 export const groupOf = (plan: BindingPlan, topic: string): string =>
   plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
 

@@ -1,0 +1,94 @@
+/**
+ * The parts of a process's port with a planted bug in them.
+ */
+import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { Effect, Queue } from "effect"
+import * as Copies from "../history/copies.ts"
+
+export type Publisher = Pick<Broker.Producer, "send" | "sendEach">
+
+/** Changes that a planted bug makes to a session. Each part is independent; missing parts stay correct. */
+export interface Sabotage {
+  readonly commit?: (offsets: ReadonlyArray<Broker.OffsetCommit>) => ReadonlyArray<Broker.OffsetCommit>
+  readonly seek?: (offset: bigint) => bigint
+  readonly resume?: "ignored"
+  /** The record that is sent instead of a copy to a retry or dead letter topic; without one the copy only counts as sent. */
+  readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
+  /** Offsets are committed in a transaction of their own, before or after the one that they belong to. */
+  readonly offsets?: "before" | "after"
+  /** Records that a handler publishes in a transaction are published outside it. */
+  readonly outputs?: "outside"
+  /** Rewrites the session's events, one by one. */
+  readonly events?: () => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>
+}
+
+export const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabotage["copies"]>): Publisher => {
+  const send: Broker.Producer["send"] = (record) => {
+    if (Copies.read(record) === undefined) return producer.send(record)
+    const sent = Effect.forEach(copies(record), (copy) => producer.send(copy))
+    return Effect.map(sent, ([metadata]) => metadata ?? { topic: record.topic, partition: 0, offset: 0n })
+  }
+  return {
+    send,
+    sendEach: (records, onAnswer) =>
+      Effect.forEach(
+        records,
+        (record, index) => Effect.map(Effect.result(send(record)), (answer) => onAnswer(index, answer)),
+        { concurrency: "unbounded", discard: true }
+      )
+  }
+}
+
+export const sabotaged = Effect.fnUntraced(function* (session: Broker.ConsumerSession, sabotage: Sabotage) {
+  const { commit, seek, resume, events } = sabotage
+  const changed: Broker.ConsumerSession = {
+    ...session,
+    ...(commit === undefined ? {} : { commit: (offsets) => session.commit(commit(offsets)) }),
+    ...(seek === undefined ? {} : { seek: (partition, offset) => session.seek(partition, seek(offset)) }),
+    ...(resume === undefined ? {} : { resume: () => Effect.void })
+  }
+  if (events === undefined) return changed
+  // Unbounded, since its reader takes every event at once.
+  const queue = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
+  const rewrite = events()
+  yield* Queue.takeAll(session.events).pipe(
+    Effect.flatMap((taken) => Effect.forEach(taken, rewrite)),
+    Effect.flatMap((rewritten) => Queue.offerAll(queue, rewritten.flat())),
+    Effect.forever,
+    Effect.onError((cause) => Queue.failCause(queue, cause)),
+    Effect.forkScoped
+  )
+  return { ...changed, events: queue }
+})
+
+/** The transactions of a producer, with a part of each outside it. */
+export const sabotagedTransactions = Effect.fnUntraced(function* (
+  broker: Broker.Broker["Service"],
+  producer: Broker.TransactionalProducer,
+  options: Broker.TransactionalProducerOptions,
+  { offsets, outputs }: Sabotage
+) {
+  const outside = outputs === undefined ? undefined : yield* broker.producer()
+  const other =
+    offsets === undefined
+      ? undefined
+      : yield* broker.transactionalProducer({ ...options, transactionalId: `${options.transactionalId}/other` })
+  const transaction: Broker.TransactionalProducer["transaction"] = (use) =>
+    Effect.suspend(() => {
+      let later: Effect.Effect<void, BrokerError.BrokerError> = Effect.void
+      const used = producer.transaction((open) => {
+        const sendOffsets: Broker.Transaction["sendOffsets"] = (...given) => {
+          if (other === undefined) return open.sendOffsets(...given)
+          const sent = other.transaction((apart) => apart.sendOffsets(...given))
+          if (offsets === "before") return sent
+          later = sent
+          return Effect.void
+        }
+        const send: Broker.Producer["send"] = (record) =>
+          outside === undefined || Copies.read(record) !== undefined ? open.send(record) : outside.send(record)
+        return use({ ...open, sendOffsets, send })
+      })
+      return Effect.tap(used, () => Effect.orDie(Effect.suspend(() => later)))
+    })
+  return { ...producer, transaction }
+})
