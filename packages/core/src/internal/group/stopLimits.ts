@@ -35,12 +35,12 @@ export const ofStop = (
   clock: Clock.Clock
 ): StopLimits => {
   const elapsedMillis = Clocks.stopwatch(clock)
-  const share = Math.min(reserved.most, shutdownTimeoutMillis * reserved.share)
+  const share = Math.min(reserved.most, Math.ceil(shutdownTimeoutMillis * reserved.share))
   const drainEnd = shutdownTimeoutMillis - share
   const reserve = Math.max(reserved.least, share)
   const end = drainEnd + reserve
   const until = (millis: number, most = Number.POSITIVE_INFINITY) =>
-    Math.min(most, Math.max(0, millis - elapsedMillis()))
+    Math.min(most, Math.max(0, Math.floor(millis) - elapsedMillis()))
   return {
     drain: () => until(drainEnd),
     commit: () => until(end - reserve * keptBehind.commit, longest.commit),

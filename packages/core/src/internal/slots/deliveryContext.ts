@@ -61,7 +61,7 @@ export class DeliveryContext {
    */
   admit<A, E, R>(gate: StartGate, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
-      if (gate.open && this.tryAdmit(gate)) return run()
+      if (this.tryAdmit(gate)) return run()
       this.clock.pause()
       const admitted = Effect.ensuring(
         this.#enter(gate),
