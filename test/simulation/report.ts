@@ -62,6 +62,12 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
     case "Pause":
     case "Resume":
       return [`${at}${action._tag.toLowerCase()} ${scenario.bindings[action.binding]?.name} in p${action.process + 1}`]
+    case "Remake":
+      return [`${at}${action.topic} is deleted, and made again after ${action.gapMillis} ms`]
+    case "Replay":
+      return [
+        `${at}replay ${scenario.bindings[action.binding]?.name} in p${action.process + 1}: ${JSON.stringify(action.order)}`
+      ]
     case "Grow":
       return [`${at}${scenario.bindings[action.binding]?.topic} grows to ${action.partitions} partitions`]
     default:
@@ -123,6 +129,10 @@ export const describeEntry = (entry: Entry): string => {
       return `${entry.process} ${entry._tag} for ${entry.groupId}`
     case "Sent":
       return `${entry.process} publishes ${copySentence(entry.copy)}`
+    case "Replayed":
+      return `${entry.process} replays ${copySentence(entry.copy)}`
+    case "ReplayEnded":
+      return `${entry.process} ends a replay of ${entry.binding} (${entry.order}): ${entry.replayed ?? "it failed"}`
     case "SendFailed":
       return `${entry.process} could not publish, or does not know (${entry.number})`
     case "Stored":
@@ -136,6 +146,9 @@ export const describeEntry = (entry: Entry): string => {
       return `broker: ${brokerSentence(entry.entry)}`
     case "Connector":
       return `${entry.process}: ${eventSentence(entry.event)}`
+    case "Removed":
+    case "Made":
+      return `${entry.topic} is ${entry._tag === "Made" ? "made again" : "deleted"}`
     case "Observed":
       return `${entry.outputs.length} outputs of ${entry.binding} are committed`
     case "FaultsOver":

@@ -68,6 +68,14 @@ describe("simulation", () => {
     }
   })
 
+  it("each addition to a base is among a hundred seeds", () => {
+    const actions = Array.from({ length: 100 }, (_, seed) => generate(seed)).flatMap((scenario) => scenario.actions)
+    const count = (tag: string) => actions.filter(({ _tag }) => _tag === tag).length
+    for (const tag of ["Observe", "Replay", "Remake"]) assert.isAbove(count(tag), 2, tag)
+    const claims = actions.filter((action) => action._tag === "Publish" && action.records.some(({ claim }) => claim))
+    assert.isAbove(claims.length, 2)
+  })
+
   it("a clean seed breaks no rule, and every process handled records", () => {
     for (let seed = 100; seed < 140; seed++) {
       const outcome = simulate(generate(seed))

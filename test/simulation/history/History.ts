@@ -2,7 +2,7 @@
  * Everything that happens in a run, in order: the steps of the broker, the connectors, the handlers, the operators and the machines. Rules read it,
  * reports quote it, and equal seeds give equal histories.
  */
-import type { EventBusEvent } from "@eventbus/core"
+import type { EventBusEvent, Replay } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Fiber } from "effect"
 import type { RecordPlan } from "../scenario/Scenario.ts"
@@ -36,6 +36,8 @@ export type Fact =
       readonly call: number
       readonly partition: PartitionName
       readonly offsets: ReadonlyArray<bigint>
+      /** The ids of the records, in the same order. */
+      readonly ids: ReadonlyArray<string>
     }
   | {
       readonly _tag: "Returned"
@@ -52,6 +54,16 @@ export type Fact =
     }
   /** A process begins to publish a copy to a retry or dead letter topic. */
   | { readonly _tag: "Sent"; readonly process: string; readonly number: number; readonly copy: Copy }
+  /** A replay begins to publish a copy of a dead letter. */
+  | { readonly _tag: "Replayed"; readonly process: string; readonly number: number; readonly copy: Copy }
+  /** An operator's replay is over; undefined when it failed. */
+  | {
+      readonly _tag: "ReplayEnded"
+      readonly process: string
+      readonly binding: string
+      readonly order: string
+      readonly replayed: number | undefined
+    }
   /** The publish ended without an acknowledgement. */
   | { readonly _tag: "SendFailed"; readonly process: string; readonly number: number }
   /** A partition of a retry or dead letter topic holds new copies. */
@@ -60,6 +72,9 @@ export type Fact =
   | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
   /** The records that a reader of committed records sees in the output of a transactional binding, by id. */
   | { readonly _tag: "Observed"; readonly binding: string; readonly outputs: ReadonlyArray<Output> }
+  /** A topic is gone, with its records and the offsets that groups had committed. */
+  | { readonly _tag: "Removed"; readonly topic: string; readonly isMain: boolean }
+  | { readonly _tag: "Made"; readonly topic: string }
   /** The last fault is over. From here on everything must settle. */
   | { readonly _tag: "FaultsOver" }
   /** Every process is stopped. */
@@ -72,6 +87,17 @@ export interface StoredCopy {
   readonly copy: Copy
   /** False when its transaction was aborted, so that nobody reads it. Known at the end of the run. */
   isReadable: boolean
+  /** It was readable before records were deleted. */
+  wasReadable: boolean
+  /** A replay published it. */
+  readonly isReplay: boolean
+}
+
+/** A dead letter as an operator sees it. */
+export interface LetterState {
+  readonly id: string
+  readonly replays: number
+  readonly state: Replay.ListedDeadLetter["state"]
 }
 
 /** A committed record in the output topic of a transactional binding. */
@@ -92,8 +118,14 @@ export interface Remains {
     readonly committed: bigint | undefined
     readonly logEnd: bigint
   }>
-  /** The records of dead letter topics: the value as text, and the group that the mark names. */
-  readonly deadLetters: ReadonlyArray<{ readonly value: string; readonly owner: string | undefined }>
+  /** The records of dead letter topics: the value as text, the number of replays before, and the group that the mark names. */
+  readonly deadLetters: ReadonlyArray<{
+    readonly value: string
+    readonly replays: number
+    readonly owner: string | undefined
+  }>
+  /** The dead letters of each binding as an operator sees them, where they could be read. */
+  readonly letters: ReadonlyMap<string, ReadonlyArray<LetterState>>
   /** The committed records that transactional handlers published, with their bindings. */
   readonly outputs: ReadonlyArray<Output & { readonly binding: string }>
   /** Sentences about a stop that did not end, and about leftovers. */

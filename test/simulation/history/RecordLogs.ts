@@ -5,9 +5,9 @@
 import { deadLetterTopic } from "../scenario/retries.ts"
 import { beginMillis, planOf, type Scenario } from "../scenario/Scenario.ts"
 import type { LedgerRecord } from "./accounts.ts"
-import type { Copy } from "./copies.ts"
 import * as Copies from "./copies.ts"
-import type { Entry, PartitionName } from "./History.ts"
+import type { Entry, PartitionName, StoredCopy } from "./History.ts"
+import { Letters } from "./Letters.ts"
 
 export class RecordLogs {
   readonly byPartition = new Map<PartitionName, Map<bigint, LedgerRecord>>()
@@ -17,6 +17,9 @@ export class RecordLogs {
   readonly ends = new Map<PartitionName, bigint>()
   /** The owners of records that belong to other groups, by partition and offset. */
   private readonly foreign = new Map<PartitionName, Map<bigint, string>>()
+  readonly letters = new Letters()
+  /** Partitions that transactions of replays have written to, committed or not. */
+  private readonly marked = new Set<PartitionName>()
   private readonly scenario: Scenario
   private readonly groups: ReadonlySet<string>
 
@@ -45,6 +48,7 @@ export class RecordLogs {
       const offset = entry.firstOffset + BigInt(index)
       const fresh = {
         tierAttempt: { tier: 0, attempt: 1 },
+        replays: 0,
         totalAttempts: 0,
         firstFailureMillis: undefined,
         storedMillis: 0,
@@ -56,8 +60,11 @@ export class RecordLogs {
   }
 
   /** The rules checked its headers when it was sent. */
-  store(partition: PartitionName, offset: bigint, copy: Copy, storedMillis: number): void {
-    const owner = this.foreignGroup(Copies.ownerOf(copy))
+  store(partition: PartitionName, { offset, copy, isReadable, isReplay }: StoredCopy, storedMillis: number): void {
+    if (isReplay) this.marked.add(partition)
+    if (!isReadable) return
+    const group = isReplay ? copy.headers.get("replay-group") : Copies.ownerOf(copy)
+    const owner = this.foreignGroup(group)
     if (owner !== undefined) {
       const owners = this.foreign.get(partition) ?? new Map<bigint, string>()
       this.foreign.set(partition, owners.set(offset, owner))
@@ -65,16 +72,22 @@ export class RecordLogs {
     }
     const [first] = this.copiesById.get(copy.id) ?? []
     const plan = first && planOf(this.scenario, first.binding)
-    if (first === undefined || plan === undefined || copy.topic === deadLetterTopic(plan)) return
-    const tier = Copies.numberOf(copy, "retry-tier")
+    if (first === undefined || plan === undefined) return
+    if (copy.topic === deadLetterTopic(plan)) {
+      this.letters.store(copy)
+      return
+    }
+    if (isReplay) this.letters.replay(plan.name, copy)
+    const tier = copy.topic === plan.topic ? 0 : Copies.numberOf(copy, "retry-tier")
     const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
     this.add({
       ...{ plan: first.plan, binding: first.binding, partition, offset },
-      tierAttempt: { tier, attempt: Copies.numberOf(copy, "retry-attempt") },
-      totalAttempts: Copies.numberOf(copy, "total-attempts"),
+      tierAttempt: { tier, attempt: tier === 0 ? 1 : Copies.numberOf(copy, "retry-attempt") },
+      replays: Copies.replaysOf(copy),
+      totalAttempts: tier === 0 ? 0 : Copies.numberOf(copy, "total-attempts"),
       firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,
       storedMillis,
-      dueMillis: Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
+      dueMillis: tier === 0 ? 0 : Copies.numberOf(copy, "retry-timestamp") - beginMillis + delayMillis,
       ...{ state: "open", removed: "no", reportedGone: false }
     })
     const end = this.ends.get(partition) ?? 0n
@@ -96,7 +109,7 @@ export class RecordLogs {
 
   /** Whether transactions may write to the partition: their markers take offsets. Another group's transactions are not known. */
   hasMarkers(partition: PartitionName): boolean {
-    if (this.foreign.has(partition)) return true
+    if (this.foreign.has(partition) || this.marked.has(partition)) return true
     const [record] = this.byPartition.get(partition)?.values() ?? []
     return (
       record !== undefined &&

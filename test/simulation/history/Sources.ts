@@ -83,6 +83,7 @@ const isTold = (source: Source, copy: Copy): boolean => {
   return (
     (record.firstFailureMillis ?? firstMillis) === firstMillis &&
     callsOf(source) === Copies.numberOf(copy, "total-attempts") &&
+    record.replays === Copies.replaysOf(copy) &&
     givenUpAt(source) <= Copies.publishedMillis(copy)
   )
 }

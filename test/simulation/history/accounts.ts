@@ -15,6 +15,8 @@ export interface LedgerRecord {
   readonly offset: bigint
   /** Tier and attempt of the delivery. The headers of a record in the main topic are not believed. */
   readonly tierAttempt: TierAttempt
+  /** How often the record had been replayed when this copy was made. */
+  readonly replays: number
   readonly totalAttempts: number
   readonly firstFailureMillis: number | undefined
   /** Time at which it was stored; 0 for a record of the main topic. */

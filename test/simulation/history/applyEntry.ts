@@ -52,9 +52,10 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
       ledger.sources.failed(entry.process, entry.number)
       return
     case "Stored":
-      for (const { offset, copy, isReadable } of entry.copies) {
-        if (isReadable) ledger.logs.store(entry.partition, offset, copy, entry.atMillis)
-      }
+      for (const copy of entry.copies) ledger.logs.store(entry.partition, copy, entry.atMillis)
+      return
+    case "ReplayEnded":
+      ledger.logs.letters.report(entry.binding, entry.replayed ?? 0)
       return
     case "Observed":
       ledger.observed.set(entry.binding, entry.outputs)

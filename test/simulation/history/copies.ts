@@ -49,6 +49,16 @@ export const numberOf = ({ headers }: Copy, name: string): number => Number(head
 export const publishedMillis = (copy: Copy): number =>
   numberOf(copy, copy.headers.has("retry-timestamp") ? "retry-timestamp" : "dlt-timestamp") - beginMillis
 
+/** How often the record had been replayed when the copy was made. */
+export const replaysOf = ({ headers }: Copy): number => Number(headers.get("replay-count") ?? 0)
+
+/** Whether a replay published the record of a main topic: its bond is that of the record itself (ruling 70). */
+export const isBound = (
+  { headers }: Copy,
+  { topic, partition, timestamp }: ConsumerRecord.ConsumerRecord,
+  clusterId: string
+): boolean => headers.get("replay-bond") === `${clusterId}/${topic}/${partition}/${timestamp}`
+
 /** The group that the mark of a copy names; undefined without a mark, or with one for another topic. */
 export const ownerOf = ({ topic, headers }: Copy): string | undefined => {
   const mark = headers.get("copy-owner")

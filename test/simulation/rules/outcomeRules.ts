@@ -53,7 +53,7 @@ const mayBeDeadLettered = ({ behaviour }: RecordPlan, binding: string, { binding
  * never committed there: see `accountedFor`).
  */
 const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
-  const deadLetters = new Set(ownLetters(remains, ledger).map(({ value }) => valueOf(value)))
+  const deadLetters = new Set(ownLetters(remains, ledger).map(({ value, replays }) => `${valueOf(value)} ${replays}`))
   for (const log of ledger.logs.byPartition.values()) {
     for (const record of log.values()) {
       const { id } = record.plan
@@ -64,14 +64,16 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
       if (record.state === "open" && record.removed === "retention" && !record.reportedGone) {
         return `${at} was deleted before it was read, and nobody said so`
       }
-      const isFurther = ledger.logs.copiesById.get(id)!.some(({ tierAttempt: { tier, attempt } }) => {
+      const isFurther = ledger.logs.copiesById.get(id)!.some(({ tierAttempt: { tier, attempt }, replays }) => {
         const { tierAttempt } = record
+        if (replays !== record.replays) return false
         return tier > tierAttempt.tier || (tier === tierAttempt.tier && attempt > tierAttempt.attempt)
       })
-      if (record.state === "routed" && !isFurther && !deadLetters.has(id)) {
+      const isDeadLettered = deadLetters.has(`${id} ${record.replays}`)
+      if (record.state === "routed" && !isFurther && !isDeadLettered) {
         return `${at} counts as routed, and there is no copy`
       }
-      if (record.state === "dead-lettered" && !deadLetters.has(id)) {
+      if (record.state === "dead-lettered" && !isDeadLettered) {
         return `${at} counts as dead-lettered, and there is no copy`
       }
     }

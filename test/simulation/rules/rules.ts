@@ -7,6 +7,7 @@ import { groupRules } from "./groupRules.ts"
 import { outcomeRules } from "./outcomeRules.ts"
 import { foreignRules, markRules } from "./ownerRules.ts"
 import type { Rule } from "./Rule.ts"
+import { replayRules } from "./replayRules.ts"
 import { retryRules } from "./retryRules.ts"
 import { transactionRules } from "./transactionRules.ts"
 
@@ -17,6 +18,7 @@ export const rules: ReadonlyArray<Rule> = [
   ...outcomeRules,
   ...retryRules,
   ...transactionRules,
+  ...replayRules,
   ...breakerRules,
   ...markRules
 ]

@@ -1,14 +1,16 @@
 /**
  * A machine that runs the application: one process at a time, each with its own connector. Processes start, stop gracefully, or are killed.
  */
-import { type Binding, Broker, EventBusConnector, type EventBusEvent } from "@eventbus/core"
+import { type Binding, Broker, EventBusConnector, type EventBusEvent, IdempotencyStore } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import type { History } from "../history/History.ts"
-import type { BindingPlan } from "../scenario/Scenario.ts"
+import type { History, LetterState } from "../history/History.ts"
+import type { BindingPlan, ReplayOrder } from "../scenario/Scenario.ts"
 import { makeBinding } from "./bindings.ts"
 import type { HandlerContext } from "./handlers.ts"
+import * as Idempotency from "./idempotency.ts"
 import * as Port from "./port.ts"
+import * as Replaying from "./replaying.ts"
 import type { Sabotage } from "./sabotagedPort.ts"
 
 export interface MachineOptions {
@@ -18,6 +20,7 @@ export interface MachineOptions {
   readonly plans: ReadonlyArray<BindingPlan>
   readonly memory: MemoryBroker.MemoryBroker["Service"]
   readonly history: History
+  readonly store: IdempotencyStore.IdempotencyStore["Service"]
   readonly handlerContext: HandlerContext
   readonly defect: Defect | undefined
 }
@@ -28,6 +31,8 @@ export interface Defect {
   /** Changes the plan that the connector runs, but not the plan that the rules know. */
   readonly changePlan?: (plan: BindingPlan) => BindingPlan
   readonly wrapBinding?: <R>(binding: Binding.Binding<R>) => Binding.Binding<R>
+  /** Changes the keys that the connector asks the idempotency store about. */
+  readonly changeKey?: (key: string) => string
   /** Rewrites the events of the connector. */
   readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
   readonly pause?: "forgotten"
@@ -90,10 +95,15 @@ export class Machine {
       })
       yield* Scope.provide(listen, listening)
       const port = Port.ofProcess(memory.broker, history, process, defect?.sabotage)
+      const keys = Idempotency.ofProcess(this.options.store, history, process, defect?.changeKey)
       for (const plan of plans) {
         const binding = makeBinding(defect?.changePlan?.(plan) ?? plan, concurrency, process, handlerContext)
         const register = connector.register(defect?.wrapBinding?.(binding) ?? binding)
-        yield* Effect.orDie(Effect.provideService(register, Broker.Broker, port))
+        yield* register.pipe(
+          Effect.provideService(Broker.Broker, port),
+          Effect.provideService(IdempotencyStore.IdempotencyStore, keys),
+          Effect.orDie
+        )
       }
     })
   }
@@ -144,6 +154,28 @@ export class Machine {
       this.resumes++
       this.options.history.add({ _tag: "Resumed", process, binding })
       return Effect.ignore(connector.resume(binding))
+    })
+  }
+
+  /** An operator replays dead letters in this process. */
+  replay(binding: string, order: ReplayOrder): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      const { partitions } = this.options.plans.find(({ name }) => name === binding)!
+      return Effect.map(Replaying.replay(connector, binding, partitions, order), (replayed) =>
+        this.options.history.add({ _tag: "ReplayEnded", process, binding, order: order._tag, replayed })
+      )
+    })
+  }
+
+  /** The dead letters of a binding as an operator of this process sees them; undefined when they cannot be seen. */
+  letters(binding: string): Effect.Effect<ReadonlyArray<LetterState> | undefined> {
+    return Effect.suspend(() => {
+      const { partitions } = this.options.plans.find(({ name }) => name === binding)!
+      return this.running === undefined
+        ? Effect.succeed(undefined)
+        : Replaying.look(this.running.connector, binding, partitions)
     })
   }
 

@@ -4,8 +4,8 @@
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Effect, Exit, Schedule } from "effect"
 import type { History } from "../history/History.ts"
-import { encode, headersOf } from "../scenario/plannedRecords.ts"
-import type { Action, RecordPlan, Scenario } from "../scenario/Scenario.ts"
+import { claimedHeaders, encode, headersOf } from "../scenario/plannedRecords.ts"
+import { type Action, beginMillis, type RecordPlan, type Scenario } from "../scenario/Scenario.ts"
 import * as Cluster from "./cluster.ts"
 import { type HandlerContext, planKey } from "./handlers.ts"
 import type { Machine } from "./Machine.ts"
@@ -15,12 +15,14 @@ export interface World {
   readonly scenario: Scenario
   readonly history: History
   readonly memory: Cluster.Memory
+  readonly clusterId: string
+  readonly stored: Cluster.StoredCopies
   readonly machines: ReadonlyArray<Machine>
   readonly handlerContext: HandlerContext
   /** Failures of the simulation itself. */
   readonly failures: Array<string>
-  /** Number of actions that have not ended: a broker that is down delays publishing and growing. */
-  acting: number
+  /** Actions that have not ended: a broker that is down delays publishing and growing. */
+  readonly acting: Set<Action>
 }
 
 export const act = (world: World, action: Action): Effect.Effect<void, BrokerError.BrokerError> => {
@@ -44,6 +46,10 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
     }
     case "Publish":
       return publish(world, action)
+    case "Remake":
+      return remake(world, action)
+    case "Replay":
+      return machines[action.process]!.replay(scenario.bindings[action.binding]!.name, action.order)
     case "Observe":
       return Cluster.observe(memory, history, scenario.bindings[action.binding]!)
     default: {
@@ -53,15 +59,37 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
   }
 }
 
+/** Deletes a topic and makes it again. A failing broker may delete it without saying so. */
+const remake = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Remake" }>) {
+  const { memory, history, scenario, stored } = world
+  const { topic, partitions, gapMillis } = action
+  const isMain = scenario.bindings.some((plan) => plan.topic === topic)
+  // A retry topic that nobody has needed yet.
+  if ((yield* memory.partitionCount(topic)) === 0) return
+  const remove = Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.deleteTopics([topic])))
+  yield* Effect.ignore(remove).pipe(
+    Effect.andThen(memory.partitionCount(topic)),
+    Effect.repeat({ until: (count) => count === 0, schedule: Schedule.spaced("1 second") })
+  )
+  history.add({ _tag: "Removed", topic, isMain })
+  stored.forget(topic)
+  yield* Effect.sleep(gapMillis)
+  if ((yield* memory.partitionCount(topic)) > 0) return
+  yield* memory.createTopic(topic, { partitions })
+  history.add({ _tag: "Made", topic })
+})
+
 const isAway = ({ _tag }: BrokerError.BrokerError): boolean =>
   _tag === "BrokerUnavailable" || _tag === "RequestTimedOut"
 
 const publish = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Publish" }>) {
   const { scenario, memory, history, handlerContext } = world
   const { name, topic } = scenario.bindings[action.binding]!
+  const { clusterId } = world
   for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
     yield* awaitPartition(memory, topic, partition)
     const { logEnd } = yield* memory.offsets(topic, partition)
+    const nowMillis = beginMillis + history.nowMillis()
     // Recorded before the broker wakes its readers.
     const note = (binding: string, read: ReadonlyArray<RecordPlan>) => {
       for (const plan of read) handlerContext.plans.set(planKey(binding, plan.id), plan)
@@ -79,7 +107,10 @@ const publish = Effect.fnUntraced(function* (world: World, action: Extract<Actio
       records.map((plan) => ({
         key: plan.key === null ? null : new TextEncoder().encode(plan.key),
         value: encode(plan),
-        headers: headersOf(plan)
+        headers: [
+          ...headersOf(plan),
+          ...(plan.claim === undefined ? [] : claimedHeaders(plan.claim, { clusterId, topic, partition, nowMillis }))
+        ]
       }))
     )
   }
@@ -102,6 +133,7 @@ const change = Effect.fnUntraced(function* (
   const { partition } = action
   const name = `${topic}/${partition}`
   const { logEnd } = yield* memory.offsets(topic, partition)
+  if (action._tag !== "Hole") Cluster.noteReadable(history.entries, name, yield* memory.log(topic, partition))
   if (action._tag === "Hole") {
     const takes = action.kind === "control" ? 1n : 3n
     history.add({ _tag: "LogEnd", partition: name, logEnd: logEnd + takes, why: `${action.kind} records` })

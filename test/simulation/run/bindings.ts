@@ -1,9 +1,10 @@
 /**
  * Bindings from their plans.
  */
-import { Binding, type CircuitBreaker, CurrentTransaction, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, type CircuitBreaker, CurrentTransaction, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { Effect } from "effect"
 import { encoder, type Record, recordId } from "../scenario/plannedRecords.ts"
+import { defaultMaxReplays } from "../scenario/replays.ts"
 import { outputPartition, outputTopic } from "../scenario/retries.ts"
 import type * as Plan from "../scenario/Scenario.ts"
 import {
@@ -35,6 +36,10 @@ export const makeBinding = (
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
     retry: retryPolicy(plan),
+    ...(plan.maxReplays === defaultMaxReplays
+      ? {}
+      : // Nothing becomes due in a run.
+        { deadLetter: DeadLetter.scheduledReplay({ cooldown: "30 days", maxReplays: plan.maxReplays }) }),
     ...(plan.breaker === undefined ? {} : { circuitBreaker: circuitBreaker(plan, plan.breaker, handlerContext) }),
     sessionTimeout: sessionTimeoutMillis,
     heartbeatInterval: sessionTimeoutMillis / 4,
@@ -68,6 +73,7 @@ export const makeBinding = (
     ...settings,
     listenerType: plan.listener === "batch" ? "BATCH" : "SINGLE",
     batchFailureStrategy: plan.batchFailureStrategy,
+    ...(plan.isIdempotent ? { idempotency: {} } : {}),
     handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery)
   })
 }

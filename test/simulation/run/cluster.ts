@@ -42,7 +42,8 @@ export const deadLetters = Effect.fnUntraced(function* (memory: Memory, plans: R
   for (const topic of new Set(plans.map(deadLetterTopic))) {
     for (const record of yield* everything(memory, topic)) {
       const copy = Copies.read(record)
-      found.push({ value: textOf(record), owner: copy && Copies.ownerOf(copy) })
+      const replays = copy === undefined ? 0 : Copies.replaysOf(copy)
+      found.push({ value: textOf(record), replays, owner: copy && Copies.ownerOf(copy) })
     }
   }
   return found
@@ -82,21 +83,50 @@ export const describeGroup = ({
   return `${groupId} in generation ${generation} was ${state}: ${held.join(", ") || "nobody"}`
 }
 
-/** Finds the copies behind an append: the broker may have written a batch twice, or deduplicated it. */
-export const storedCopies = () => {
+export interface StoredCopies {
+  /** Finds the copies behind an append: the broker may have written a batch twice, or deduplicated it. */
+  readonly read: (memory: Memory, clusterId: string, at: ConsumerRecord.TopicPartition) => Fact | undefined
+  /** The topic was deleted: its offsets begin anew. */
+  readonly forget: (topic: string) => void
+}
+
+export const storedCopies = (plans: ReadonlyArray<BindingPlan>): StoredCopies => {
+  const mainTopics = new Set(plans.map(({ topic }) => topic))
   const seen = new Map<string, bigint>()
-  return (memory: Memory, { topic, partition }: ConsumerRecord.TopicPartition): Fact | undefined => {
+  const read: StoredCopies["read"] = (memory, clusterId, { topic, partition }) => {
     const name = `${topic}/${partition}`
     const from = seen.get(name) ?? 0n
     const log = Effect.runSync(memory.log(topic, partition, "read_uncommitted"))
     const copies = log.flatMap((record): ReadonlyArray<StoredCopy> => {
       const copy = record.offset < from ? undefined : Copies.read(record)
-      return copy === undefined ? [] : [{ offset: record.offset, copy, isReadable: true }]
+      if (copy === undefined) return []
+      const isMain = mainTopics.has(topic)
+      // Every producer may write any headers to a main topic.
+      if (isMain && !Copies.isBound(copy, record, clusterId)) return []
+      const isReplay = isMain || copy.headers.has("replay-group")
+      return [{ offset: record.offset, copy, isReadable: true, wasReadable: false, isReplay }]
     })
     const last = copies.at(-1)
     if (last === undefined) return undefined
     seen.set(name, last.offset + 1n)
     return { _tag: "Stored", partition: name, copies }
+  }
+  const forget = (topic: string): void => {
+    for (const name of seen.keys()) if (name.startsWith(`${topic}/`)) seen.delete(name)
+  }
+  return { read, forget }
+}
+
+/** Notes which copies of a partition are readable, before records of it are deleted. */
+export const noteReadable = (
+  entries: ReadonlyArray<Entry>,
+  partition: string,
+  log: ReadonlyArray<ConsumerRecord.ConsumerRecord>
+): void => {
+  const offsets = new Set(log.map(({ offset }) => offset))
+  for (const entry of entries) {
+    if (entry._tag !== "Stored" || entry.partition !== partition) continue
+    for (const copy of entry.copies) copy.wasReadable ||= offsets.has(copy.offset)
   }
 }
 
@@ -110,6 +140,6 @@ export const markAborted = (memory: Memory, entries: ReadonlyArray<Entry>): void
     const offsets =
       readable.get(entry.partition) ?? new Set(Effect.runSync(memory.log(topic, partition)).map(({ offset }) => offset))
     readable.set(entry.partition, offsets)
-    for (const copy of entry.copies) copy.isReadable = offsets.has(copy.offset)
+    for (const copy of entry.copies) copy.isReadable = copy.wasReadable || offsets.has(copy.offset)
   }
 }

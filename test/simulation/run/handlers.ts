@@ -101,7 +101,8 @@ const observed = <E, R>(
       consumer: consumerOf(first),
       call,
       partition: `${first.record.topic}/${first.record.partition}`,
-      offsets: deliveries.map(({ record }) => record.offset)
+      offsets: deliveries.map(({ record }) => record.offset),
+      ids: deliveries.map(({ value }) => value)
     })
     return Effect.onExit(run, (exit) =>
       Effect.sync(() => {

@@ -5,6 +5,8 @@
 import { Effect } from "effect"
 import { ownerBugs } from "./bugs/ownerBugs.ts"
 import type { PlantedBug } from "./bugs/PlantedBug.ts"
+import { remakeBugs } from "./bugs/remakeBugs.ts"
+import { replayBugs } from "./bugs/replayBugs.ts"
 import { transactionBugs } from "./bugs/transactionBugs.ts"
 import { changed, chunks, some, withBreaker, withHeader, withoutWaiting } from "./sabotage.ts"
 
@@ -255,4 +257,10 @@ const bugs: ReadonlyArray<PlantedBug> = [
   }
 ]
 
-export const plantedBugs: ReadonlyArray<PlantedBug> = [...bugs, ...ownerBugs, ...transactionBugs]
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  ...bugs,
+  ...ownerBugs,
+  ...transactionBugs,
+  ...replayBugs,
+  ...remakeBugs
+]

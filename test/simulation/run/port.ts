@@ -18,9 +18,10 @@ export const ofProcess = (
     Effect.suspend(
       (): Effect.Effect<A, E | BrokerError.BrokerError, R> => (history.isKilled(process) ? Effect.fail(killed) : effect)
     )
-  const publisher = (producer: Publisher): Publisher => {
-    const noting = watched(producer, history, process)
-    return sabotage?.copies === undefined ? noting : sabotagedPublisher(noting, sabotage.copies)
+  const publisher = (producer: Publisher, kind: "Sent" | "Replayed"): Publisher => {
+    const noting = watched(producer, history, process, kind)
+    const change = kind === "Sent" ? sabotage?.copies : sabotage?.replays
+    return change === undefined ? noting : sabotagedPublisher(noting, change)
   }
   return {
     consumer: (options) =>
@@ -33,22 +34,31 @@ export const ofProcess = (
         })
       ).pipe(
         Effect.map((session) => noted(session, history, process, options.groupId)),
-        Effect.flatMap((session) => (sabotage === undefined ? Effect.succeed(session) : sabotaged(session, sabotage)))
+        Effect.flatMap((session) =>
+          // The groups of dead letter topics read what the bindings do not.
+          sabotage === undefined || options.groupId.includes(".dlt")
+            ? Effect.succeed(session)
+            : sabotaged(broker, session, sabotage)
+        )
       ),
     producer: (options) =>
       Effect.map(whileAlive(broker.producer({ ...options, clientId: process })), (producer) => ({
         ...producer,
-        ...publisher(producer)
+        ...publisher(producer, "Sent")
       })),
     transactionalProducer: (options) =>
       whileAlive(broker.transactionalProducer({ ...options, clientId: process })).pipe(
         Effect.flatMap((producer) =>
-          sabotage === undefined ? Effect.succeed(producer) : sabotagedTransactions(broker, producer, options, sabotage)
+          sabotage === undefined || isReplay(options)
+            ? Effect.succeed(producer)
+            : sabotagedTransactions(broker, producer, options, sabotage)
         ),
         Effect.map((producer) => ({
           ...producer,
           transaction: (use) =>
-            producer.transaction((transaction) => use({ ...transaction, ...publisher(transaction) }))
+            producer.transaction((transaction) =>
+              use({ ...transaction, ...publisher(transaction, isReplay(options) ? "Replayed" : "Sent") })
+            )
         }))
       ),
     admin: whileAlive(broker.admin)
@@ -57,13 +67,16 @@ export const ofProcess = (
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
 
+const isReplay = ({ transactionalId }: Broker.TransactionalProducerOptions): boolean =>
+  transactionalId.endsWith("/replay")
+
 /** Records the copies among the published records. */
-const watched = (producer: Publisher, history: History, process: string): Publisher => {
+const watched = (producer: Publisher, history: History, process: string, kind: "Sent" | "Replayed"): Publisher => {
   const note = (record: ConsumerRecord.ProducerRecord): number | undefined => {
     const copy = Copies.read(record)
     if (copy === undefined) return undefined
     const number = history.entries.length
-    history.add({ _tag: "Sent", process, number, copy })
+    history.add({ _tag: kind, process, number, copy })
     return number
   }
   const failed = (number: number | undefined) => {

@@ -12,14 +12,20 @@ export interface Sabotage {
   readonly commit?: (offsets: ReadonlyArray<Broker.OffsetCommit>) => ReadonlyArray<Broker.OffsetCommit>
   readonly seek?: (offset: bigint) => bigint
   readonly resume?: "ignored"
+  /** The session starts a partition where it committed last, whatever topic that was. */
+  readonly positions?: "kept"
   /** The record that is sent instead of a copy to a retry or dead letter topic; without one the copy only counts as sent. */
   readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
+  /** The same for the copies of a replay. */
+  readonly replays?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
   /** Offsets are committed in a transaction of their own, before or after the one that they belong to. */
   readonly offsets?: "before" | "after"
   /** Records that a handler publishes in a transaction are published outside it. */
   readonly outputs?: "outside"
   /** Rewrites the session's events, one by one. */
-  readonly events?: () => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>
+  readonly events?: (
+    clusterId: string
+  ) => (event: Broker.ConsumerEvent) => Effect.Effect<ReadonlyArray<Broker.ConsumerEvent>>
 }
 
 export const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabotage["copies"]>): Publisher => {
@@ -39,18 +45,35 @@ export const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabo
   }
 }
 
-export const sabotaged = Effect.fnUntraced(function* (session: Broker.ConsumerSession, sabotage: Sabotage) {
-  const { commit, seek, resume, events } = sabotage
+export const sabotaged = Effect.fnUntraced(function* (
+  broker: Broker.Broker["Service"],
+  session: Broker.ConsumerSession,
+  sabotage: Sabotage
+) {
+  const { commit, seek, resume, positions, events } = sabotage
+  const kept = new Map<string, bigint>()
+  const keeping: Pick<Broker.ConsumerSession, "commit" | "seek"> = {
+    commit: (offsets) => {
+      for (const { topic, partition, offset } of offsets) kept.set(`${topic}/${partition}`, offset)
+      return session.commit(offsets)
+    },
+    seek: (at, offset) => {
+      const before = kept.get(`${at.topic}/${at.partition}`)
+      return session.seek(at, before === undefined || before < offset ? offset : before)
+    }
+  }
   const changed: Broker.ConsumerSession = {
     ...session,
     ...(commit === undefined ? {} : { commit: (offsets) => session.commit(commit(offsets)) }),
     ...(seek === undefined ? {} : { seek: (partition, offset) => session.seek(partition, seek(offset)) }),
+    ...(positions === undefined ? {} : keeping),
     ...(resume === undefined ? {} : { resume: () => Effect.void })
   }
   if (events === undefined) return changed
   // Unbounded, since its reader takes every event at once.
   const queue = yield* Queue.unbounded<Broker.ConsumerEvent, BrokerError.BrokerError>()
-  const rewrite = events()
+  const { clusterId } = yield* Effect.scoped(broker.admin)
+  const rewrite = events(clusterId)
   yield* Queue.takeAll(session.events).pipe(
     Effect.flatMap((taken) => Effect.forEach(taken, rewrite)),
     Effect.flatMap((rewritten) => Queue.offerAll(queue, rewritten.flat())),

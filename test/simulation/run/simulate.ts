@@ -4,15 +4,19 @@
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit } from "effect"
 import { applyEntry } from "../history/applyEntry.ts"
-import { type Entry, History } from "../history/History.ts"
+import { type Entry, History, type LetterState } from "../history/History.ts"
+import { Incarnations } from "../history/Incarnations.ts"
 import { Ledger } from "../history/Ledger.ts"
 import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
+import { remakeRules } from "../rules/remakeRules.ts"
 import { rules } from "../rules/rules.ts"
+import { hasRemakes } from "../scenario/remakes.ts"
 import { outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
-import { beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
+import { type Action, beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
 import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
 import { makeHandlerContext } from "./handlers.ts"
+import * as Idempotency from "./idempotency.ts"
 import { type Defect, Machine } from "./Machine.ts"
 import { Stuck, Timeline } from "./Timeline.ts"
 
@@ -63,8 +67,21 @@ const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined =>
 
 /** The first entry that breaks a rule. */
 const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  if (hasRemakes(scenario)) return violationOfRemakes(entries)
   const found = servicesOf(scenario).flatMap((service) => violationOf(scenario, service, entries) ?? [])
   return found.sort((a, b) => a.at - b.at)[0]
+}
+
+const violationOfRemakes = (entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const incarnations = new Incarnations()
+  for (const [at, entry] of entries.entries()) {
+    for (const { name, check } of remakeRules) {
+      const message = check(entry, incarnations)
+      if (message !== undefined) return { rule: name, message, at }
+    }
+    incarnations.apply(entry)
+  }
+  return undefined
 }
 
 const violationOf = (scenario: Scenario, service: number, entries: ReadonlyArray<Entry>): Violation | undefined => {
@@ -81,7 +98,8 @@ const violationOf = (scenario: Scenario, service: number, entries: ReadonlyArray
   return undefined
 }
 
-const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
+/** Makes the cluster with its topics, and the machines. */
+const makeWorld = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
   const { bindings, assignment, latencyMillis, maxRecordsPerChunk, faults } = scenario
   const inTransaction = {
     sendOffsets: scenario.transactionLatencyMillis,
@@ -94,7 +112,8 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   const transactional = new Map(
     bindings.flatMap((plan) => (plan.listener === "transactional" ? [[plan.groupId, plan] as const] : []))
   )
-  const storedIn = Cluster.storedCopies()
+  let clusterId = ""
+  const stored = Cluster.storedCopies(bindings)
   const memory: Cluster.Memory = yield* MemoryBroker.make({
     assignment,
     maxRecordsPerChunk,
@@ -103,14 +122,16 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
     faults,
     onEvent: (entry) => {
       history.add({ _tag: "Broker", entry })
-      const stored = entry._tag === "Appended" ? storedIn(memory, entry) : undefined
-      if (stored !== undefined) history.add(stored)
+      const copies = entry._tag === "Appended" ? stored.read(memory, clusterId, entry) : undefined
+      if (copies !== undefined) history.add(copies)
       // The offsets of a transaction are the last part of it that becomes visible.
       const committed = entry._tag === "Committed" ? transactional.get(entry.groupId) : undefined
       if (committed !== undefined) Effect.runSync(Cluster.observe(memory, history, committed))
     }
   })
+  clusterId = (yield* Effect.orDie(Effect.scoped(memory.broker.admin))).clusterId
   const handlerContext = makeHandlerContext(history, (binding) => isDown(scenario, binding, history.nowMillis()))
+  const store = yield* Idempotency.make
   const machines = scenario.processes.map(
     ({ concurrency, service }, index) =>
       new Machine({
@@ -120,24 +141,41 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
         plans: bindings.filter((plan) => plan.service === service),
         memory,
         history,
+        store,
         handlerContext,
         defect: defect
       })
   )
-  const world: World = { scenario, history, memory, machines, handlerContext, failures: [], acting: 0 }
   for (const plan of bindings) {
     if (plan.service === 0) yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
     if (plan.listener === "transactional")
       yield* memory.createTopic(outputTopic(plan), { partitions: outputPartitions(plan) })
   }
+  const world: World = {
+    ...{ scenario, history, memory, clusterId, stored, machines, handlerContext },
+    ...{ failures: [], acting: new Set<Action>() }
+  }
+  return world
+})
+
+const program = Effect.fnUntraced(function* (scenario: Scenario, history: History, defect: Defect | undefined) {
+  const { bindings } = scenario
+  const world = yield* makeWorld(scenario, history, defect)
+  const { memory, machines } = world
   // Also when the run gets stuck.
-  yield* Effect.addFinalizer(() => Effect.sync(() => Cluster.markAborted(memory, history.entries)))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      // The logs of topics that were deleted are gone. No transaction writes to one.
+      if (!hasRemakes(scenario)) Cluster.markAborted(memory, history.entries)
+    })
+  )
   yield* faultPeriod(world)
   yield* settle(world)
   if (world.failures.length > 0) return yield* Effect.die(new Error(world.failures.join("\n")))
   const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
   const outputs = yield* Cluster.outputs(memory, bindings)
+  const letters = yield* lettersOf(world)
   const groups = yield* Effect.forEach(
     bindings.flatMap((plan) => [...new Set([plan.groupId, ...retryGroups(plan)])]),
     (groupId) => Effect.map(memory.group(groupId), Cluster.describeGroup)
@@ -146,7 +184,19 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   const leftovers = yield* awaitIdle(world)
   // Read last, since an isolated process may publish a dead letter until its end.
   const deadLetters = yield* Cluster.deadLetters(memory, bindings)
-  history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, outputs, leftovers } })
+  history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, letters, outputs, leftovers } })
+})
+
+/** The dead letters of bindings whose operators replay some, each as one of its processes sees them. */
+const lettersOf = Effect.fnUntraced(function* ({ scenario, machines }: World) {
+  const found = new Map<string, ReadonlyArray<LetterState>>()
+  if (!scenario.actions.some(({ _tag }) => _tag === "Replay")) return found
+  for (const { name, service } of scenario.bindings) {
+    const machine = machines.find((candidate) => candidate.service === service && candidate.isUp)
+    const letters = yield* machine?.letters(name) ?? Effect.void
+    if (letters !== undefined) found.set(name, letters)
+  }
+  return found
 })
 
 const faultPeriod = Effect.fnUntraced(function* (world: World) {
@@ -155,10 +205,10 @@ const faultPeriod = Effect.fnUntraced(function* (world: World) {
     if (action.atMillis > nowMillis) yield* Effect.sleep(action.atMillis - nowMillis)
     nowMillis = Math.max(nowMillis, action.atMillis)
     // The next action does not wait for a stop.
-    world.acting++
+    world.acting.add(action)
     const acted = Effect.onExit(act(world, action), (exit) =>
       Effect.sync(() => {
-        world.acting--
+        world.acting.delete(action)
         if (Exit.isFailure(exit)) world.failures.push(`${action._tag}: ${Cause.pretty(exit.cause)}`)
       })
     )
@@ -179,16 +229,18 @@ const settle = Effect.fnUntraced(function* (world: World) {
     }
     for (const machine of machines) for (const name of machine.bindings) yield* machine.resume(name)
     yield* Effect.sleep(pollMillis)
-    if (world.acting === 0 && (yield* Cluster.lag(memory, scenario.bindings)).length === 0) return
+    if (world.acting.size === 0 && (yield* Cluster.lag(memory, scenario.bindings)).length === 0) return
   }
 })
 
 /** Sentences that describe the leftovers when everything had time to end. */
-const awaitIdle = Effect.fnUntraced(function* ({ machines, memory, handlerContext }: World) {
+const awaitIdle = Effect.fnUntraced(function* ({ machines, memory, handlerContext, acting }: World) {
   const activity = Effect.gen(function* () {
     if (!machines.every((machine) => machine.isIdle)) return ["a process did not end"]
     // The duration of a stop is bounded, and a handler that resists its interruption ends later.
     if (handlerContext.running > 0) return [`${handlerContext.running} handlers run on`]
+    const [action] = acting
+    if (action !== undefined) return [`the action ${action._tag} of ${action.atMillis} ms did not end`]
     const usage = yield* memory.usage
     return (["consumers", "producers", "admins"] as const).flatMap((kind) =>
       usage[kind] === 0 ? [] : [`${usage[kind]} ${kind} are connected after everything was stopped`]

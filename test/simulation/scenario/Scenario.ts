@@ -38,7 +38,24 @@ export interface RecordPlan {
   readonly behaviour: Behaviour
   /** The producer set headers of the connector on it, all of them false. */
   readonly forged: boolean
+  /** Its headers claim that a replay published it. */
+  readonly claim: ReplayClaim | undefined
 }
+
+/** Marks of a replay on a record that no replay published: the bond is missing, or is that of another record (ruling 70). */
+export interface ReplayClaim {
+  readonly group: string
+  /** The part of the bond that is not the record's own. */
+  readonly bond: "none" | "time" | "partition" | "topic" | "cluster"
+}
+
+/** The dead letters that an operator replays. */
+export type ReplayOrder =
+  | { readonly _tag: "Next"; readonly count: number }
+  | { readonly _tag: "Window"; readonly fromMillis: number; readonly toMillis: number }
+  /** Those that wait, or every second or third of them. */
+  | { readonly _tag: "Chosen"; readonly every: number }
+  | { readonly _tag: "ToTier"; readonly tier: number; readonly count: number }
 
 /** One retry tier. Neighbours with equal delays share a topic. */
 export interface TierPlan {
@@ -84,6 +101,9 @@ export interface BindingPlan {
   readonly ackMode: "MANUAL_IMMEDIATE" | "MANUAL"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly onExhausted: "dead-letter" | "halt"
+  readonly maxReplays: number
+  /** The handler runs once for each key of the default kind. */
+  readonly isIdempotent: boolean
   readonly membership: "dynamic" | "static"
   readonly maxAttempts: number
   readonly tiers: ReadonlyArray<TierPlan>
@@ -115,6 +135,14 @@ export type Action = { readonly atMillis: number } & (
       readonly kind: "control" | "aborted"
     }
   | { readonly _tag: "Compact" | "Truncate"; readonly binding: number; readonly partition: number }
+  /** A topic is deleted, and made again after the gap unless somebody else has made it by then. */
+  | { readonly _tag: "Remake"; readonly topic: string; readonly partitions: number; readonly gapMillis: number }
+  | {
+      readonly _tag: "Replay"
+      readonly process: number
+      readonly binding: number
+      readonly order: ReplayOrder
+    }
   /** A reader of committed records looks at the output of a transactional binding. */
   | { readonly _tag: "Observe"; readonly binding: number }
   | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }

@@ -4,6 +4,7 @@
 import { FaultPlan } from "@eventbus/testkit"
 import { drawBehaviour } from "./behaviours.ts"
 import * as Random from "./random.ts"
+import { defaultMaxReplays } from "./replays.ts"
 import type {
   Action,
   BindingPlan,
@@ -110,6 +111,8 @@ export const drawBinding = (random: Random.Random, index: number): BindingPlan =
     ackMode: random.pick(["MANUAL_IMMEDIATE", "MANUAL"] as const),
     batchFailureStrategy: random.pick(["SEEK_TO_FAILED", "DLQ_AND_CONTINUE"] as const),
     onExhausted: halts ? "halt" : "dead-letter",
+    maxReplays: defaultMaxReplays,
+    isIdempotent: false,
     membership: random.happens(0.15) ? "static" : "dynamic",
     maxAttempts: random.between(1, 4),
     tiers,
@@ -184,7 +187,14 @@ const workload = (
       const key = random.happens(0.1) ? null : `k${random.between(1, keys)}`
       const partition = random.between(0, within - 1)
       const forged = random.happens(0.05)
-      return { id: `${plan.name}-${serial++}`, partition, key, behaviour: drawBehaviour(random, plan), forged }
+      return {
+        id: `${plan.name}-${serial++}`,
+        partition,
+        key,
+        behaviour: drawBehaviour(random, plan),
+        forged,
+        claim: undefined
+      }
     })
     actions.push({ _tag: "Publish", atMillis, binding: index, records, others: [] })
   }

@@ -3,6 +3,8 @@
  */
 import { drawBase } from "./base.ts"
 import * as Random from "./random.ts"
+import { withRemakes } from "./remakes.ts"
+import { withReplays } from "./replays.ts"
 import type { Scenario } from "./Scenario.ts"
 import { withSecondService } from "./secondService.ts"
 import { withObserver, withTransactions } from "./transactions.ts"
@@ -10,7 +12,9 @@ import { withObserver, withTransactions } from "./transactions.ts"
 export const generate = (seed: number): Scenario => {
   const random = Random.make(seed ^ 0x5f3759df)
   let scenario = drawBase(seed)
+  if (random.happens(0.08)) return withRemakes(scenario, random)
   if (random.happens(0.2)) scenario = withSecondService(scenario, random)
   if (random.happens(0.1)) scenario = withTransactions(scenario, random)
+  if (random.happens(0.15)) scenario = withReplays(scenario, random)
   return withObserver(scenario, random)
 }

@@ -2,7 +2,7 @@
  * The bytes and headers of a planned record.
  */
 import { type ConsumerRecord, type Delivery, Serde } from "@eventbus/core"
-import type { RecordPlan } from "./Scenario.ts"
+import type { RecordPlan, ReplayClaim } from "./Scenario.ts"
 
 export const encoder = new TextEncoder()
 export const decoder = new TextDecoder()
@@ -16,6 +16,38 @@ export const headersOf = ({ id, forged }: RecordPlan): ReadonlyArray<ConsumerRec
     key,
     value: encoder.encode(value)
   }))
+
+/** Where a record is published. */
+export interface Destination {
+  readonly clusterId: string
+  readonly topic: string
+  readonly partition: number
+  readonly nowMillis: number
+}
+
+/** The headers of a replay that never was. */
+export const claimedHeaders = (
+  { group, bond }: ReplayClaim,
+  { clusterId, topic, partition, nowMillis }: Destination
+): ReadonlyArray<ConsumerRecord.Header> => {
+  const bonds = {
+    none: undefined,
+    time: `${clusterId}/${topic}/${partition}/${nowMillis - 1}`,
+    partition: `${clusterId}/${topic}/${partition + 1}/${nowMillis}`,
+    topic: `${clusterId}/other-${topic}/${partition}/${nowMillis}`,
+    cluster: `other-${clusterId}/${topic}/${partition}/${nowMillis}`
+  }
+  const headers = {
+    "x-eventbus-original-topic": topic,
+    "x-eventbus-original-partition": "0",
+    "x-eventbus-original-offset": "0",
+    "x-eventbus-original-timestamp": String(nowMillis),
+    "x-eventbus-replay-count": "2",
+    "x-eventbus-replay-group": group,
+    ...(bonds[bond] === undefined ? {} : { "x-eventbus-replay-bond": bonds[bond] })
+  }
+  return Object.entries(headers).map(([key, value]) => ({ key, value: encoder.encode(value) }))
+}
 
 export const ownHeaders = (id: string) => ({ "trace-id": `trace of ${id}`, "content-type": "text/plain" })
 

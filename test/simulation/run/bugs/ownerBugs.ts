@@ -14,7 +14,8 @@ const sharesRetryTopic = ({ bindings }: Scenario): boolean =>
 export const ownerBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "handles the copies of every group in a shared retry topic",
-    seenBy: ["foreign-calls", "foreign-results"],
+    // A tier believes the replay count of a copy with a mark alone.
+    seenBy: ["foreign-calls", "foreign-results", "replay-counts"],
     needs: sharesRetryTopic,
     sabotage: {
       events: chunks((chunk) => [
