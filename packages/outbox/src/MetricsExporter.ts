@@ -14,16 +14,44 @@ export interface MetricsExporter {
   readonly incrementColdEnqueued: () => void
   /** A delivery succeeded. */
   readonly incrementDispatchSuccess: () => void
-  /** A delivery failed and will be retried. */
+  /** A delivery failed and will be retried, one that is postponed because its destination is down included. */
   readonly incrementDispatchFailure: () => void
-  /** An event was marked DEAD. */
+  /** The outbox marked an event DEAD, and the mark is in the database. */
   readonly incrementDispatchDead: () => void
   /** A long-lived fiber of the outbox died and was started again (ruling 86). Optional, since the seed's exporter lacks it. */
   readonly incrementFiberDeath?: () => void
-  /** The number of events in each queue. An ordered relay has no hot queue, and reports its events in memory as the cold one. */
+  /**
+   * The number of events in each queue, whenever one changes, and 0 at the end. An ordered relay has no hot queue, and reports its events in memory as the cold
+   * one. Not called on an exporter with `observeQueueDepths`.
+   */
   readonly recordQueueDepths: (hotDepth: number, coldDepth: number) => void
-  /** Age of the oldest event of the last read, in milliseconds; 0 when there was none. */
+  /**
+   * Age of the oldest event that is not delivered, in milliseconds by the database's clock; 0 when there is none. Every five seconds, whether anything happens or
+   * not, while the database answers. Not called on an exporter with `observeTable`.
+   */
   readonly recordOldestLagMs: (lagMillis: number) => void
+  /** Optional: gets a function that reads the queues at any moment, and answers the function that ends the gauges. For an exporter that reads when it is read. */
+  readonly observeQueueDepths?: (read: () => QueueDepths) => () => void
+  /** The same for the table, from the first answer of the database on. */
+  readonly observeTable?: (read: () => TableFigures) => () => void
+}
+
+/** Events in memory. */
+export interface QueueDepths {
+  /** Events in the hot queue; 0 for an ordered relay. */
+  readonly hot: number
+  /** Events in the cold queue; all events in memory for an ordered relay. */
+  readonly cold: number
+}
+
+/** The table as the database answered last, at most five seconds ago while it answers. */
+export interface TableFigures {
+  /** NEW and RETRY rows. */
+  readonly pending: number
+  /** DEAD rows. */
+  readonly dead: number
+  /** Age of the oldest NEW or RETRY row in milliseconds, due or not: as it was measured, and the time that has passed since. 0 when there is none. */
+  readonly oldestLagMs: number
 }
 
 const ignore = () => {}
@@ -57,7 +85,7 @@ const counters = {
 
 /**
  * An exporter to Effect's `Metric`, with names such as `{prefix}.enqueue.hot` (outbox seed §15). Default prefix `outbox`. Two outboxes in
- * one process need two prefixes.
+ * one process need two prefixes. Gauges are computed when they are read, and end with their outbox.
  */
 export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
   Effect.map(Effect.context<never>(), (context) => {
@@ -68,10 +96,17 @@ export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
     }
     const gauge = (name: string, description: string) => {
       const metric = Metric.gauge(`${prefix}.${name}`, { description })
-      return (value: number) => metric.updateUnsafe(value, context)
+      return {
+        record: (value: number) => metric.updateUnsafe(value, context),
+        observe: (read: () => number) =>
+          Metric.registerUnsafe(metric, context, { get: () => ({ value: read() }), update: ignore, modify: ignore })
+      }
     }
     const hotDepth = gauge("queue.hot.depth", "Events waiting in the hot queue")
     const coldDepth = gauge("queue.cold.depth", "Events waiting in the cold queue")
+    const oldestLag = gauge("lag.oldest.ms", "Age of the oldest event that is not delivered, in milliseconds")
+    const pending = gauge("pending", "Events that are not delivered: NEW and RETRY rows")
+    const dead = gauge("dead", "Events that were given up: DEAD rows")
     return {
       incrementHotEnqueued: count("incrementHotEnqueued"),
       incrementHotDropped: count("incrementHotDropped"),
@@ -81,12 +116,24 @@ export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
       incrementDispatchDead: count("incrementDispatchDead"),
       incrementFiberDeath: count("incrementFiberDeath"),
       recordQueueDepths: (hot, cold) => {
-        hotDepth(hot)
-        coldDepth(cold)
+        hotDepth.record(hot)
+        coldDepth.record(cold)
       },
-      recordOldestLagMs: gauge("lag.oldest.ms", "Age of the oldest event of the last poll in milliseconds")
+      recordOldestLagMs: oldestLag.record,
+      observeQueueDepths: (read) => ended([hotDepth.observe(() => read().hot), coldDepth.observe(() => read().cold)]),
+      observeTable: (read) =>
+        ended([
+          oldestLag.observe(() => read().oldestLagMs),
+          pending.observe(() => read().pending),
+          dead.observe(() => read().dead)
+        ])
     }
   })
+
+/** A function that ends all of these series. */
+const ended = (series: ReadonlyArray<Metric.Registration>) => () => {
+  for (const one of series) one.remove()
+}
 
 /** Makes the exporter of `make` current for the components that are built under this layer. */
 export const layer = (prefix?: string): Layer.Layer<never> => Layer.effect(Current, make(prefix))

@@ -18,6 +18,7 @@ import { logText } from "./internal/base/failureText.ts"
 import { checkOptions, text, within } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { type DeliveryTools, makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
+import { watchTable } from "./internal/delivery/tableWatch.ts"
 import {
   type BucketLease,
   type BucketLeases,
@@ -215,6 +216,8 @@ export const make: (
   const tools = yield* makeDeliveryTools(yield* OutboxStore)
   const halves = yield* makeHalves(settings, tools, currentLeases)
   const { delivery, reading } = halves
+  const endDepths = tools.metrics.observeQueueDepths(() => ({ hot: 0, cold: delivery.size }))
+  yield* watchTable(yield* OutboxStore, tools)
 
   const scope = yield* Scope.fork(yield* Effect.scope)
   yield* Effect.forkIn(tools.supervise("done marker", delivery.doneMarker.run), scope)
@@ -236,6 +239,7 @@ export const make: (
       yield* Effect.timeoutOption(Effect.interruptible(drained), settings.drainTimeout)
       yield* Fiber.interruptAll(workers)
       yield* Effect.timeoutOption(Effect.interruptible(delivery.doneMarker.flush), "1 second")
+      endDepths()
       if (delivery.size > 0)
         yield* Effect.logWarning(`outbox: closed with ${delivery.size} events unfinished; they stay pending`)
       if (keeper !== undefined) yield* Fiber.interrupt(keeper)

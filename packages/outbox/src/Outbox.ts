@@ -21,6 +21,8 @@ import type { EventInterceptor } from "./EventInterceptor.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkOptions, text } from "./internal/base/options.ts"
 import { ulid } from "./internal/base/ulid.ts"
+import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
+import { watchTable } from "./internal/delivery/tableWatch.ts"
 import { listenForWakeups, notifyHook } from "./internal/delivery/wakeup.ts"
 import type { ListenerRegistry } from "./ListenerRegistry.ts"
 import * as Ordered from "./OrderedRelay.ts"
@@ -283,6 +285,8 @@ export const orderedNodes = (
 export const writerOnly = (options: WriterOnlyOptions = {}): Layer.Layer<Provides, Failure, SqlClient.SqlClient> => {
   const parts = Effect.gen(function* () {
     const writer = yield* Writer.make({ hook: yield* notifyHook })
+    const store = yield* Store.OutboxStore
+    yield* watchTable(store, yield* makeDeliveryTools(store))
     yield* startPurge(options.purge, options.purge?.by === "age" ? Purge.byAge : Purge.terminal)
     return Context.make(Writer.OutboxWriter, writer)
   })

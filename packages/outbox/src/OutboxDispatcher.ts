@@ -115,6 +115,10 @@ export const make: (
     })
     const engine = new DispatchEngine({ store, tools, tracker: settings.inFlightTracker, callListener }, settings)
 
+    const endDepths = tools.metrics.observeQueueDepths(() => ({
+      hot: engine.queue.size("HOT"),
+      cold: engine.queue.size("COLD")
+    }))
     const scope = yield* Scope.fork(yield* Effect.scope)
     yield* Effect.forkIn(tools.supervise("done marker", engine.doneMarker.run), scope)
     yield* Effect.forkIn(tools.supervise("postponer", engine.postponer.run), scope)
@@ -139,6 +143,7 @@ export const make: (
         yield* Fiber.interruptAll(workers)
         // Events whose listeners have finished are marked even when other listeners were interrupted.
         yield* Effect.timeoutOption(Effect.interruptible(flush), "1 second")
+        endDepths()
         yield* releaseUnfinished(store, engine.inFlight, claim)
       })
     )

@@ -11,6 +11,7 @@ import { callEffect, isolate } from "./internal/base/guard.ts"
 import { checkOptions, within } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
+import { watchTable } from "./internal/delivery/tableWatch.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { makePollCycle, type PollerHandler } from "./internal/dispatch/pollCycle.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
@@ -72,6 +73,7 @@ export const make: (
     yield* check({ skipRecent, batchSize, maxBatchSize, interval }, claimLocking)
     const store = yield* OutboxStore
     const tools = yield* makeDeliveryTools(store)
+    yield* watchTable(store, tools)
     const cycle = makePollCycle({ store, tools, handler, claimLocking, skipRecent, batchSize, maxBatchSize })
     const oneAtATime = yield* Semaphore.make(1)
     const signal = makeSignal()

@@ -63,7 +63,7 @@ export const make: (
     ...makeClaims(context),
     ...makeDead(context),
     ...makePurging(context),
-    lag: makeLag(context)
+    ...makeLag(context)
   }
 })
 

@@ -51,17 +51,24 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<BindingMetrics, never, Scope.Scope> {
   const context = yield* Effect.context()
   const clock = yield* Clock.Clock
-  const deadLetterDepth = DeadLetterDepth.make(clock)
+  const labels = { cluster: definition.cluster, binding: definition.name }
+  const deadLetterDepth = DeadLetterDepth.make(clock, (read) => {
+    const series = MetricSeries.make(context)
+    series.gauge(Metrics.definitions.deadLetterDepth, labels, read)
+    return series.end
+  })
   if (!(yield* Metrics.Enabled)) return disabled(deadLetterDepth)
   const ofState = MetricSeries.make(context)
-  ofState.gauge(Metrics.definitions.containerState, { cluster: definition.cluster, binding: definition.name }, () =>
-    stateNumber(sources.state())
-  )
+  ofState.gauge(Metrics.definitions.containerState, labels, () => {
+    deadLetterDepth.metricsRead()
+    return stateNumber(sources.state())
+  })
   let run = RunMetrics.make(definition, context, clock)
   sources.breaker?.onChange(({ to }) => run.circuitChanged(1, to))
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       run.end()
+      deadLetterDepth.end()
       ofState.end()
     })
   )
@@ -92,9 +99,13 @@ export const make = Effect.fnUntraced(function* (
     begin: () => {
       run.end()
       run = RunMetrics.make(definition, context, clock)
-      run.registerGauges(sources, deadLetterDepth)
+      run.registerGauges(sources)
+      deadLetterDepth.begin()
     },
-    end: () => run.end()
+    end: () => {
+      run.end()
+      deadLetterDepth.end()
+    }
   }
 })
 

@@ -1,6 +1,7 @@
 /**
  * Counts the records that wait in the dead letter topic of a binding: the cluster's last answer plus the dead letters that this process has stored since. The
- * cluster is asked only while an exporter reads the metric.
+ * cluster is asked only while an exporter reads the metrics of the binding, and the gauge is there only while the cluster answers: it never shows a number that
+ * nobody has counted (ruling 75).
  */
 import { Clock, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
@@ -8,32 +9,68 @@ import type { BrokerError } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 
 export interface DeadLetterDepth {
-  readonly read: () => number
+  /** An exporter reads the metrics of the binding. */
+  readonly metricsRead: () => void
   /** This process stored a dead letter. */
   readonly stored: () => void
-  /** The cluster answered. */
-  readonly counted: (records: number) => void
-  readonly isRead: (nowMillis: number) => boolean
+  /** The binding starts: the gauge may be shown. */
+  readonly begin: () => void
+  /** The binding has stopped. */
+  readonly end: () => void
+  /** The request to the cluster begins. The answered function takes the answer. */
+  readonly asking: () => (records: number) => void
+  /** Whether to ask the cluster now. Ends a gauge without a fresh answer. */
+  readonly isWanted: (nowMillis: number) => boolean
 }
 
 /** An exporter that reads once a minute counts as reading. */
 const readMillis = 120_000
 
-export const make = (clock: Clock.Clock): DeadLetterDepth => {
-  let depth = 0
+/** An answer is fresh for so long: three rounds. */
+const freshMillis = 30_000
+
+/** `show` registers the gauge and answers the function that removes it. */
+export const make = (clock: Clock.Clock, show: (read: () => number) => () => void): DeadLetterDepth => {
+  let counted = 0
+  /** Dead letters that this process has stored in all, and when the request for `counted` began. */
+  let stored = 0
+  let storedBefore = 0
+  let answeredMillis = Number.NEGATIVE_INFINITY
   let lastReadMillis = Number.NEGATIVE_INFINITY
+  let running = false
+  let hide: (() => void) | undefined
+  const end = () => {
+    hide?.()
+    hide = undefined
+  }
   return {
-    read: () => {
+    metricsRead: () => {
       lastReadMillis = clock.currentTimeMillisUnsafe()
-      return depth
     },
     stored: () => {
-      depth++
+      stored++
     },
-    counted: (records) => {
-      depth = records
+    begin: () => {
+      running = true
     },
-    isRead: (nowMillis) => nowMillis - lastReadMillis < readMillis
+    end: () => {
+      running = false
+      end()
+    },
+    asking: () => {
+      const before = stored
+      return (records) => {
+        if (!running) return
+        counted = records
+        storedBefore = before
+        answeredMillis = clock.currentTimeMillisUnsafe()
+        hide ??= show(() => counted + stored - storedBefore)
+      }
+    },
+    isWanted: (nowMillis) => {
+      if (nowMillis - answeredMillis > freshMillis) end()
+      return running && nowMillis - lastReadMillis < readMillis
+    }
   }
 }
 
@@ -50,7 +87,7 @@ const roundMillis = 10_000
 export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effect<never> =>
   Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis
-    const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isRead(nowMillis))
+    const read = bindings().filter(({ deadLetterDepth }) => deadLetterDepth.isWanted(nowMillis))
     yield* Effect.forEach(
       Map.groupBy(read, ({ broker }) => broker),
       ([broker, measured]) => awaitAtMost(Effect.ignore(refresh(broker, measured)), roundMillis),
@@ -59,14 +96,17 @@ export const run = (bindings: () => ReadonlyArray<MeasuredBinding>): Effect.Effe
     yield* Effect.sleep(roundMillis)
   }).pipe(Effect.forever)
 
-/** A failed request leaves the last known depth. */
+/** After a failed request the last answer stays, for as long as it is fresh. */
 const refresh = (broker: Broker["Service"], measured: ReadonlyArray<MeasuredBinding>) =>
   Effect.scoped(
     Effect.flatMap(broker.admin, (admin) =>
       Effect.forEach(
         measured,
         ({ deadLetters, deadLetterDepth }) =>
-          Effect.ignore(Effect.map(deadLetters.countWaiting(admin), (records) => deadLetterDepth.counted(records))),
+          Effect.suspend(() => {
+            const answered = deadLetterDepth.asking()
+            return Effect.ignore(Effect.map(deadLetters.countWaiting(admin), answered))
+          }),
         { discard: true }
       )
     )

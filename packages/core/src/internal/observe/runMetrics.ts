@@ -11,7 +11,6 @@ import type { Status } from "../../Health.ts"
 import * as Metrics from "../../Metrics.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import type { DeadLetterDepth } from "./deadLetterDepth.ts"
 import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
@@ -91,8 +90,8 @@ export const make = (definition: BindingDefinition<unknown>, context: Context.Co
     publishFailed: counters.publishFailed,
     recordsGone: counters.recordsGone,
     circuitChanged: counters.circuitChanged,
-    registerGauges: (sources: Sources, depth: DeadLetterDepth) => {
-      registerGauges({ definition, series, labels, gauges }, sources, depth)
+    registerGauges: (sources: Sources) => {
+      registerGauges({ definition, series, labels, gauges }, sources)
       registerHistograms({ definition, series, labels }, duration, batches)
       startAtZero(definition, counters)
       const groupLabels = { cluster: labels.cluster, group: definition.groupId, binding: labels.binding }
@@ -208,10 +207,8 @@ interface Registration {
 
 const registerGauges = (
   { definition, series, labels, gauges }: Registration & { readonly gauges: PartitionGauges.PartitionGauges },
-  { breaker, consumersRunning, health }: Sources,
-  { read }: DeadLetterDepth
+  { breaker, consumersRunning, health }: Sources
 ): void => {
-  series.gauge(Metrics.definitions.deadLetterDepth, labels, read)
   for (const { topic } of definition.tiers.topics) {
     const tier = tierLabel(definition, topic)
     series.gauge(Metrics.definitions.retryTierDepth, { ...labels, tier }, () => gauges.depthOf(topic))

@@ -4,12 +4,12 @@ import * as MetricsExporter from "../../MetricsExporter.ts"
 import { Guard } from "../base/guard.ts"
 import { monitorOf } from "../base/monitor.ts"
 import { type Supervised, supervise } from "../base/supervisor.ts"
-import { guardedExporter } from "./guardedExporter.ts"
+import { type GuardedExporter, guardedExporter } from "./guardedExporter.ts"
 
 export interface DeliveryTools {
   readonly clock: Clock.Clock
   readonly guard: Guard
-  readonly metrics: Required<MetricsExporter.MetricsExporter>
+  readonly metrics: GuardedExporter
   /** Runs a long-lived fiber under the supervisor. */
   readonly supervise: (
     name: string,

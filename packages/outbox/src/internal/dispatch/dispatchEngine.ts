@@ -125,9 +125,13 @@ export class DispatchEngine {
     this.queue.offer(source, event)
     if (source === "HOT") metrics.incrementHotEnqueued()
     else metrics.incrementColdEnqueued()
-    metrics.recordQueueDepths(this.queue.size("HOT"), this.queue.size("COLD"))
+    this.#recordDepths()
     if (source === "HOT" || !this.inFlight.isPolling) this.queue.wake()
     return true
+  }
+
+  #recordDepths(): void {
+    this.#parts.tools.metrics.recordQueueDepths(this.queue.size("HOT"), this.queue.size("COLD"))
   }
 
   #finish(event: InFlightEvent): void {
@@ -196,11 +200,12 @@ export class DispatchEngine {
       const reported = reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, nowMillis)
       switch (outcome._tag) {
         case "Postpone":
+          metrics.incrementDispatchFailure()
           return Effect.andThen(reported, this.#postpone({ event, delayMillis, error: outcome.error }))
         case "Dead":
           return reported.pipe(
             Effect.andThen(this.#mark(event, store.markDead(envelope.eventId, outcome.error, this.#fence))),
-            Effect.andThen(Effect.sync(metrics.incrementDispatchDead))
+            Effect.flatMap((changed) => (changed > 0 ? Effect.sync(metrics.incrementDispatchDead) : Effect.void))
           )
         case "Retry": {
           return reported.pipe(
@@ -222,12 +227,13 @@ export class DispatchEngine {
     })
   }
 
-  #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<void> {
+  /** Returns rows changed; 0 when the database refused the mark. */
+  #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<number> {
     return retriedMark(event.envelope.eventId, mark).pipe(
       Effect.catchCause((cause) =>
-        Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`)
+        Effect.as(Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`), 0)
       ),
-      Effect.andThen(Effect.sync(() => this.#finish(event)))
+      Effect.tap(() => Effect.sync(() => this.#finish(event)))
     )
   }
 
@@ -238,7 +244,9 @@ export class DispatchEngine {
         while: () => !(this.#closing && this.queue.size("HOT") + this.queue.size("COLD") === 0),
         body: () => {
           const event = this.queue.take()
-          return event === undefined ? this.queue.awaitItem : this.#handle(event, current)
+          if (event === undefined) return this.queue.awaitItem
+          this.#recordDepths()
+          return this.#handle(event, current)
         },
         step: () => {}
       })

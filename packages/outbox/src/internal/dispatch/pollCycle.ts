@@ -56,7 +56,7 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
     const detail = envelope.message
     return Effect.logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
       Effect.andThen(store.markDead(eventId, detail, fence)),
-      Effect.tap(() => Effect.sync(metrics.incrementDispatchDead))
+      Effect.tap((changed) => (changed > 0 ? Effect.sync(metrics.incrementDispatchDead) : Effect.void))
     )
   }
 
@@ -89,8 +89,6 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
 
   const readAndHandOver = Effect.fnUntraced(function* (limit: number) {
     const polled = yield* read(limit)
-    if (polled.length > 0 && cursor === undefined) metrics.recordOldestLagMs(polled[0]!.ageMillis)
-    else if (polled.length === 0) metrics.recordOldestLagMs(0)
     const { handed, refused } = yield* handOver(polled)
     const full = polled.length === limit && !refused
     // While batches are full, the next read starts behind the last row, so that rows in flight are not read again. Otherwise it starts

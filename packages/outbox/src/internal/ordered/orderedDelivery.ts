@@ -146,6 +146,7 @@ export class OrderedDelivery {
     const item = { event, key, lease, started: false, handedOver: false }
     this.#inFlight.set(event.eventId, item)
     tools.metrics.incrementColdEnqueued()
+    tools.metrics.recordQueueDepths(0, this.#inFlight.size)
     // With one worker, all aggregates share a lane: the order is the insertion order over all of them.
     this.#lanes.push(this.#settings.workerCount === 1 ? "" : key, item)
   }
@@ -174,6 +175,7 @@ export class OrderedDelivery {
 
   #finish(item: InFlightEvent): void {
     this.#inFlight.delete(item.event.eventId)
+    this.#parts.tools.metrics.recordQueueDepths(0, this.#inFlight.size)
     this.#underEndedLeases.delete(item)
     if (this.#isReading) this.#finishedDuringRead.add(item.event.eventId)
     this.#parts.onChange("left")
@@ -223,9 +225,11 @@ export class OrderedDelivery {
 
   /** A failure behind another one of the same aggregate: the event is read again behind it. Otherwise as `failed`. */
   #failedBehind(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
-    return this.#parts.positions.isDelayed(item.key)
-      ? Effect.sync(() => this.#finish(item))
-      : this.#failed(lane, item, cause)
+    if (!this.#parts.positions.isDelayed(item.key)) return this.#failed(lane, item, cause)
+    return Effect.sync(() => {
+      this.#parts.tools.metrics.incrementDispatchFailure()
+      this.#finish(item)
+    })
   }
 
   /** Decides and marks what becomes of a failed event. */
@@ -237,21 +241,25 @@ export class OrderedDelivery {
       yield* reportFailure(envelope, cause, attempts, outcome, this.#settings, guard, clock.currentTimeMillisUnsafe())
       const delayMillis = this.#outages.failed(envelope, outcome)
       if (outcome._tag === "Postpone") {
+        metrics.incrementDispatchFailure()
         this.#holdBack(lane, item, delayMillis)
         if (item.handedOver) yield* this.#marks.releaseLock(item)
         return this.#finish(item)
       }
-      const marked = yield* this.#mark(item, outcome)
+      const changed = yield* this.#mark(item, outcome)
       if (outcome._tag === "Retry") this.#holdBack(lane, item, outcome.delayMillis)
-      else if (!marked) this.#holdBack(lane, item, recheckMillis)
-      if (outcome._tag === "Dead") metrics.incrementDispatchDead()
-      else metrics.incrementDispatchFailure()
+      else if (changed === undefined) this.#holdBack(lane, item, recheckMillis)
+      if (outcome._tag === "Retry") metrics.incrementDispatchFailure()
+      else if (changed !== undefined && changed > 0) metrics.incrementDispatchDead()
       this.#finish(item)
     })
   }
 
-  /** False when the database refused the mark. */
-  #mark(item: InFlightEvent, outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>): Effect.Effect<boolean> {
+  /** Returns rows changed; undefined when the database refused the mark. */
+  #mark(
+    item: InFlightEvent,
+    outcome: Exclude<FailureOutcome, { _tag: "Postpone" }>
+  ): Effect.Effect<number | undefined> {
     const { store } = this.#parts
     const { eventId, attempts } = item.event
     const mark = this.#marks.change(item, (fence) =>
@@ -260,9 +268,8 @@ export class OrderedDelivery {
         : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
     )
     return retriedMark(eventId, mark).pipe(
-      Effect.as(true),
       Effect.catchCause((cause) =>
-        Effect.as(Effect.logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), false)
+        Effect.as(Effect.logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), undefined)
       )
     )
   }

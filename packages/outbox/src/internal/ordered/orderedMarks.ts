@@ -47,11 +47,11 @@ export class OrderedMarks {
     })
   }
 
-  /** Changes the row of one event. */
+  /** Changes the row of one event. Returns rows changed. */
   change(
     item: InFlightEvent,
     mark: (fence: Fence) => Effect.Effect<number, OutboxStoreError>
-  ): Effect.Effect<unknown, OutboxStoreError> {
+  ): Effect.Effect<number, OutboxStoreError> {
     const underLock = Effect.suspend(() => (item.handedOver ? mark(this.#lockFence) : Effect.succeed(0)))
     return item.handedOver
       ? underLock

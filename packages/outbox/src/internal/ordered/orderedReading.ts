@@ -109,7 +109,7 @@ export class OrderedReading {
   readonly #readGroups = Effect.fnUntraced(
     { self: this as OrderedReading },
     function* (leases: ReadonlyArray<BucketLease>, stableSeq: number) {
-      const { delivery, positions, reads, tools } = this.#parts
+      const { positions, reads } = this.#parts
       const full = new Set<number>()
       let truncated = false
       for (const group of this.#plan(leases)) {
@@ -117,12 +117,10 @@ export class OrderedReading {
         const found = yield* reads.read(cursors, stableSeq, group.limit)
         for (const bucket of fullBuckets(found.rows, group.limit)) full.add(bucket)
         truncated ||= found.truncated
-        if (found.rows.length > 0) tools.metrics.recordOldestLagMs(Math.max(...found.rows.map((row) => row.ageMillis)))
         yield* this.#acceptRows(found.rows, group.limit, new Map(group.leases.map((lease) => [lease.bucket, lease])))
       }
       // With one order over all buckets, every read has to compare them all.
       this.#backlogged = this.#settings.order === "all" ? new Set() : full
-      tools.metrics.recordQueueDepths(0, delivery.size)
       return { full, truncated }
     }
   )
@@ -184,7 +182,11 @@ export class OrderedReading {
     return Effect.andThen(
       Effect.logFatal(`outbox: ${row.eventId} cannot be decoded and is DEAD: ${row.envelope.message}`),
       this.#parts.store.markDead(row.eventId, row.envelope.message)
-    ).pipe(Effect.andThen(Effect.sync(this.#parts.tools.metrics.incrementDispatchDead)))
+    ).pipe(
+      Effect.tap((changed) =>
+        changed > 0 ? Effect.sync(this.#parts.tools.metrics.incrementDispatchDead) : Effect.void
+      )
+    )
   }
 }
 

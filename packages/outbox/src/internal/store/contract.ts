@@ -78,6 +78,16 @@ export interface Lag {
   readonly oldestMillis: number
 }
 
+/** The rows of the table, for the metrics. */
+export interface Figures {
+  /** Number of NEW and RETRY rows. */
+  readonly pending: number
+  /** Number of DEAD rows. */
+  readonly dead: number
+  /** Age of the oldest NEW or RETRY row in milliseconds, due or not, by the database's clock. 0 when there is none. */
+  readonly oldestMillis: number
+}
+
 type Stored<A> = Effect.Effect<A, OutboxStoreError>
 
 /** The outbox table as operations (outbox seed §8). Every operation fails with `OutboxStoreError` when the database refuses or does not answer. */
@@ -161,6 +171,8 @@ export interface StoreShape {
   readonly purgeByAge: (retention: Duration.Input, limit: number) => Stored<number>
   /** Counts pending and dead rows, and measures the age of the oldest due one. */
   readonly lag: Stored<Lag>
+  /** Counts the rows for the metrics. Optional: `lag` stands in for it. */
+  readonly figures?: Stored<Figures>
   /** Milliseconds until the next pending row becomes due; undefined when no row waits for its time. */
   readonly nextDue: Stored<number | undefined>
 }

@@ -96,21 +96,27 @@ export const makePurging = ({ dialect, names, change, events }: StoreContext): P
 }
 
 /** Measures lag through the partial indexes, so that any number of finished rows costs nothing. */
-export const makeLag = ({ dialect, names, rows }: StoreContext): StoreShape["lag"] => {
+export const makeLag = ({ dialect, names, rows }: StoreContext): Required<Pick<StoreShape, "lag" | "figures">> => {
   const from = `FROM ${names.table} WHERE`
   const at = availableAt(dialect)
   const waiting = dialect.name === "mysql" ? `${pending} AND ${at} IS NOT NULL` : pending
-  return Effect.map(
-    rows(
-      "measure lag",
-      `SELECT (SELECT COUNT(*) ${from} ${waiting}) AS pending, (SELECT COUNT(*) ${from} ${isDead(dialect)}) AS dead,
-        ${dialect.micros(dialect.now)} - (SELECT MIN(${dialect.micros("created_at")}) ${from} ${pending} AND ${at} <= ${dialect.now}) AS age`,
-      []
-    ),
-    ([row]) => ({
-      pending: Number(row?.pending ?? 0),
-      dead: Number(row?.dead ?? 0),
-      oldestMillis: Math.max(0, Number(row?.age ?? 0) / 1000)
-    })
-  )
+  /** `oldest` is the condition of the rows whose greatest age counts. */
+  const measure = (operation: string, oldest: string) =>
+    Effect.map(
+      rows(
+        operation,
+        `SELECT (SELECT COUNT(*) ${from} ${waiting}) AS pending, (SELECT COUNT(*) ${from} ${isDead(dialect)}) AS dead,
+          ${dialect.micros(dialect.now)} - (SELECT MIN(${dialect.micros("created_at")}) ${from} ${oldest}) AS age`,
+        []
+      ),
+      ([row]) => ({
+        pending: Number(row?.pending ?? 0),
+        dead: Number(row?.dead ?? 0),
+        oldestMillis: Math.max(0, Number(row?.age ?? 0) / 1000)
+      })
+    )
+  return {
+    lag: measure("measure lag", `${pending} AND ${at} <= ${dialect.now}`),
+    figures: measure("measure figures", waiting)
+  }
 }
