@@ -1,5 +1,5 @@
 /**
- * Each of the nine metrics of outbox seed §15.2 moves by the right amount, on every database and in every shape, and its gauges are right when nothing happens, after a
+ * Each of the nine metrics of outbox seed §15 moves by the right amount, on every database and in every shape, and its gauges are right when nothing happens, after a
  * node died, after a purge and after a replay of dead events (ruling 75).
  */
 import { assert, it } from "@effect/vitest"
