@@ -62,7 +62,7 @@ const member = Effect.fnUntraced(function* (name: string, retry: RetryPolicy.Ret
 
 type Member = Effect.Success<ReturnType<typeof member>>
 
-/** Whatever was copied had been handed over before the breaker opened, and that is at most what opens it. */
+/** Copies are of records that were handed over before the breaker opened, and of no more of them than open it. */
 const assertPrice = ({ app, calls, copied, hadOpened }: Member) => {
   const afterwards = copied().filter((value) => hadOpened.get(value) !== false)
   assert.deepStrictEqual(afterwards, [], "copied although it came after the breaker had opened")
