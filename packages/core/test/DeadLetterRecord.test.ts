@@ -275,7 +275,7 @@ describe("headers of other systems", () => {
     const { tier, attempt } = RetryState.ofRetryTopic(
       copy,
       { topic: "orders.retry-2", delayMillis: 1, first: 1, last: 3 } as never,
-      () => 9
+      { topic: "orders", tiers: { deliveries: () => 9, ofTopic: () => undefined } }
     )
     expect([tier, attempt]).toEqual([2, 3])
     const letter = {

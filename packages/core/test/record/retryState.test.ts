@@ -15,6 +15,7 @@ import * as TopicName from "../../src/TopicName.ts"
 
 const encoder = new TextEncoder()
 const tiers = make({ topic: "orders", groupId: "billing" }, TopicName.standard, RetryPolicy.tiered().tiers)
+const reader = { topic: "orders", tiers }
 const record = (headers: ReadonlyArray<readonly [string, string | Uint8Array | null]>): ConsumerRecord => ({
   topic: "orders.retry-1",
   partition: 3,
@@ -25,7 +26,7 @@ const record = (headers: ReadonlyArray<readonly [string, string | Uint8Array | n
   headers: headers.map(([key, value]) => ({ key, value: typeof value === "string" ? encoder.encode(value) : value }))
 })
 const read = (headers: Parameters<typeof record>[0], tier = 1) =>
-  ofRetryTopic(record(headers), tiers.topicOf(tier), tiers.deliveries)
+  ofRetryTopic(record(headers), tiers.topicOf(tier), reader)
 
 describe("retry state in a record's headers", () => {
   it("RTY-13 RTY-14 RTY-15 written state is read again", () => {
@@ -43,7 +44,7 @@ describe("retry state in a record's headers", () => {
       replayCount: 0
     }
     const copy = { ...record([]), headers: headersFor(record([["mine", "1"]]), state) }
-    expect(ofRetryTopic(copy, tiers.topicOf(2), tiers.deliveries)).toEqual(state)
+    expect(ofRetryTopic(copy, tiers.topicOf(2), reader)).toEqual(state)
     expect(attemptsInTier(state)).toBe(3)
     const again = headersFor(copy, state)
     expect(again).toEqual(copy.headers)

@@ -22,7 +22,7 @@ export interface Options extends CopyOwner.Groups {
   /** The main topic of the binding. Records whose headers name no origin go there. */
   readonly sourceTopic: string
   readonly deadLetterTopic: string
-  readonly tiers: Pick<Tiers, "count" | "topicOf">
+  readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
   /** A record that was replayed this often is passed over. */
   readonly maxReplays: number
   /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
@@ -256,14 +256,25 @@ const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {
     const partition = yield* partitionIn(run, letter, topic, key === null ? letter.originalPartition : undefined)
     return copy(topic, headers, partition)
   }
-  // A dead letter that names the dead letter topic as its origin would be replayed in circles.
-  const isKnown = letter.originFrom !== "none" && letter.originalTopic !== options.deadLetterTopic
+  const isKnown = isOriginKnown(options, letter)
   const topic = isKnown ? letter.originalTopic : options.sourceTopic
   // To the original partition, whatever partitioner chose it. A record of unknown origin is partitioned by its key.
   const partition = yield* partitionIn(run, letter, topic, isKnown ? letter.originalPartition : undefined)
   const target = { clusterId: run.admin.clusterId, topic, partition, timestamp }
   return copy(topic, ReplayHeaders.forSource(letter, options.groupId, target), partition)
 })
+
+/**
+ * Whether a replay goes to the topic that the letter names. A topic that the binding derives is none: a record of the dead letter topic would come back to it in
+ * circles, and one of a retry topic would be there for every group. A letter that was marked for a topic of nobody here came by a mirror that renames topics: it names the
+ * topic of the other cluster, which this binding does not read.
+ */
+const isOriginKnown = ({ sourceTopic, deadLetterTopic, tiers }: Options, letter: Letter): boolean => {
+  const isDerived = (topic: string) => topic === deadLetterTopic || tiers.ofTopic(topic) !== undefined
+  if (letter.originFrom === "none" || isDerived(letter.originalTopic)) return false
+  const markedFor = CopyOwner.partsOf(letter.headers)?.topic
+  return letter.originalTopic === sourceTopic || markedFor === undefined || isDerived(markedFor)
+}
 
 /** The wanted partition if the topic has it, or else the one of the key. */
 const partitionIn = Effect.fnUntraced(function* (run: Run, { record, key }: Letter, topic: string, wanted?: number) {

@@ -39,7 +39,7 @@ export const retryStateOf = (
   partition: Partition,
   record: ConsumerRecord
 ): RetryState.RetryState => {
-  if (partition.tier !== undefined) return RetryState.ofRetryTopic(record, partition.tier, definition.tiers.deliveries)
+  if (partition.tier !== undefined) return RetryState.ofRetryTopic(record, partition.tier, definition)
   const replayed = ReplayHeaders.read(record, replayReader)
   if (replayed === undefined) return RetryState.ofMainTopic(record)
   return { ...RetryState.ofMainTopic(record), ...replayed }

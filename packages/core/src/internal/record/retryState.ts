@@ -4,7 +4,7 @@
  * The headers are untrusted input (ruling 14): a missing, malformed or out-of-range header gets a safe default. On the main topic none of them is read.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
-import type { TierTopic } from "../retry/tiers.ts"
+import type { Tiers, TierTopic } from "../retry/tiers.ts"
 import * as CompactMark from "./compactMark.ts"
 import * as CopyOwner from "./copyOwner.ts"
 import { addOrigin, addTierFailure, carriedOver, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
@@ -43,19 +43,21 @@ export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   replayCount: 0
 })
 
-/** Reads the state of a record of a retry topic. `deliveries` answers how many deliveries a tier allows. */
-export const ofRetryTopic = (
-  record: ConsumerRecord,
-  topic: TierTopic,
-  deliveries: (tier: number) => number
-): RetryState => {
+/** The binding that reads: its main topic, and its tiers. */
+interface Reader {
+  readonly topic: string
+  readonly tiers: Pick<Tiers, "deliveries" | "ofTopic">
+}
+
+/** Reads the state of a record of a retry topic. */
+export const ofRetryTopic = (record: ConsumerRecord, topic: TierTopic, reader: Reader): RetryState => {
   const headers = lastValues(record.headers)
   const told = deliveryOf(record, headers)
   const tier = wholeNumber(told.tier, topic.first, topic.last) ?? topic.first
   return {
-    origin: readOrigin(record, headers) ?? record,
+    origin: originOf(record, headers, reader),
     tier,
-    attempt: wholeNumber(told.attempt, 1, deliveries(tier)) ?? 1,
+    attempt: wholeNumber(told.attempt, 1, reader.tiers.deliveries(tier)) ?? 1,
     publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
@@ -67,6 +69,15 @@ export const ofRetryTopic = (
 /** Another producer may have taken the count over from a record that it read: only a copy of ours tells how often it was replayed. */
 const replayCountOf = (record: ConsumerRecord, told: HeaderValues.HeaderValue): number =>
   told === undefined || CopyOwner.of(record) === undefined ? 0 : (wholeNumber(told, 0, maxAttempts) ?? 0)
+
+/**
+ * The origin, if it is in a topic that the binding reads: a copy that a mirror put here under another topic name tells of a record that the binding never had, and a
+ * replay would go there. The copy itself is the origin otherwise, and so the first copy is that of the next ones.
+ */
+const originOf = (record: ConsumerRecord, headers: OwnHeaders, { topic, tiers }: Reader): Origin => {
+  const origin = readOrigin(record, headers)
+  return origin !== undefined && (origin.topic === topic || tiers.ofTopic(origin.topic) !== undefined) ? origin : record
+}
 
 /** Tier and delivery number as the headers have them, or as the compact mark has them. */
 const deliveryOf = (record: ConsumerRecord, headers: OwnHeaders) => {
