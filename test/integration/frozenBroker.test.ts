@@ -1,5 +1,6 @@
 /** A broker that accepts connections and answers nothing (SIGSTOP): a stop ends in time all the same, and nothing is lost. */
 import { assert } from "@effect/vitest"
+import { Binding, CurrentTransaction, DeadLetter, RetryPolicy, Serde } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
@@ -44,6 +45,41 @@ const stopped = Effect.fnUntraced(function* <E, R>(program: Program.Program, mea
   yield* Effect.timeout(program.exit, "60 seconds")
   return performance.now() - before
 })
+
+type Handle = (topic: string, value: string) => Effect.Effect<void>
+type Make = (topic: string, out: string, handle: Handle) => Binding.Binding<never>
+
+const settings = (topic: string) =>
+  ({
+    ...{ topic, groupId: topic, value: Serde.string, shutdownTimeout: shutdownMillis },
+    ...{ sessionTimeout: 6_000, heartbeatInterval: 1_000, retry: RetryPolicy.blocking() }
+  }) as const
+
+const kinds: Readonly<Record<string, Make>> = {
+  ordered: (topic, _, handle) =>
+    Binding.make(topic, { ...settings(topic), handler: ({ value }) => handle(topic, value) }),
+  unordered: (topic, _, handle) =>
+    Binding.make(topic, {
+      ...settings(topic),
+      ...{ processingOrder: "unordered", concurrency: 2, deadLetter: DeadLetter.custom(() => Effect.void) },
+      handler: ({ value }) => handle(topic, value)
+    }),
+  batch: (topic, _, handle) =>
+    Binding.makeBatch(topic, {
+      ...settings(topic),
+      handleBatch: ({ deliveries }) =>
+        Effect.forEach(deliveries, ({ value }) => handle(topic, value), { discard: true })
+    }),
+  transactional: (topic, out, handle) =>
+    Binding.makeTransactional(topic, {
+      ...settings(topic),
+      handler: ({ value }) =>
+        Effect.andThen(
+          Effect.orDie(CurrentTransaction.send({ topic: out, key: null, value: Bus.bytes(value) })),
+          handle(topic, value)
+        )
+    })
+}
 
 KafkaSuite.own("a stop in front of a frozen broker", {}, (it) => {
   it.effect(
@@ -90,6 +126,46 @@ KafkaSuite.own("a stop in front of a frozen broker", {}, (it) => {
           assert.deepStrictEqual(
             letters.map(({ value }) => Bus.text(value)),
             ["0"]
+          )
+        })
+        yield* Bus.on({ brokers: cluster.bootstrap }, story)
+      }),
+    240_000
+  )
+
+  it.effect(
+    "ruling 83 LIF-12 handlers of every kind that never end, open transactions and a dead letter strategy hold a stop up no longer",
+    () =>
+      Effect.gen(function* () {
+        const cluster = yield* RealKafka.RealKafka
+        const story = Effect.gen(function* () {
+          const name = Bus.fresh("kinds")
+          const topics = Object.keys(kinds).map((kind) => `${name}-${kind}`)
+          for (const topic of [...topics, `${name}-out`]) yield* Bus.createTopic(topic, 2)
+          for (const topic of topics) yield* Bus.publish(Bus.numbered(topic, 2, 20))
+          let isStuck = true
+          const started = new Set<string>()
+          const handled = new Map(topics.map((topic) => [topic, new Set<string>()]))
+          const handle = (topic: string, value: string) =>
+            Effect.suspend(() => {
+              started.add(topic)
+              if (isStuck) return Effect.never
+              handled.get(topic)!.add(value)
+              return Effect.void
+            })
+          const bindings = Object.entries(kinds).map(([kind, make]) => make(`${name}-${kind}`, `${name}-out`, handle))
+          const app = yield* Bus.start(...bindings)
+          yield* Bus.until("a handler of each kind is stuck", () => started.size === topics.length)
+          yield* cluster.freeze(1)
+          const before = performance.now()
+          yield* Effect.ensuring(app.close, cluster.thaw(1))
+          assert.isAtMost(performance.now() - before, shutdownMillis + 1_000)
+          isStuck = false
+          yield* Bus.start(...bindings)
+          for (const topic of topics) yield* Bus.lagIsZero(topic, topic, "90 seconds")
+          assert.deepStrictEqual(
+            topics.map((topic) => handled.get(topic)!.size),
+            topics.map(() => 20)
           )
         })
         yield* Bus.on({ brokers: cluster.bootstrap }, story)
