@@ -49,4 +49,21 @@ describe("an assigned partition", () => {
         assert.deepStrictEqual(seen, [0n, 1n, 2n, 3n])
       })
   )
+
+  it.effect(
+    "that ends is over for those that its end wakes: no waiting copy is published for it (rulings 17 and 83)",
+    () =>
+      Effect.gen(function* () {
+        const partition = yield* make
+        const found: Array<boolean> = []
+        const look = () => found.push(partition.mayPublish(), partition.owned())
+        partition.onStop(look)
+        const waiting = yield* Effect.forkChild(Effect.map(partition.until(Effect.never), look), {
+          startImmediately: true
+        })
+        partition.end()
+        yield* Fiber.join(waiting)
+        assert.deepStrictEqual(found, [false, false, false, false])
+      })
+  )
 })

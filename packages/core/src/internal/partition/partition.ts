@@ -236,9 +236,10 @@ export class Partition implements Committable, StartGate {
 
   /** The assignment is over: nothing is committed for it any more. */
   end(): void {
-    this.stop()
+    // First, since a stop wakes those that wait for it before it returns: a copy that waits to be published again must find the assignment over.
     this.#over = true
     this.endCopies()
+    this.stop()
   }
 
   begin(record: ConsumerRecord): number {
