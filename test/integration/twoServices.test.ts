@@ -1,6 +1,6 @@
 /**
  * Two services in processes of their own read one topic with default names, and one of them is killed (kill -9) every five seconds (ruling 71). A bare kafkajs
- * client publishes, and another one observes all topics. `SERVICES_SECONDS` is how long records are published and processes are killed; 15 unless it is set.
+ * client publishes, and another one observes all topics. `SERVICES_SECONDS` is how long records are published and processes are killed; 10 unless it is set.
  */
 import { assert } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
@@ -11,7 +11,7 @@ import * as Journal from "./journal.ts"
 import * as Program from "./program.ts"
 import { binding, type Call, failureClasses, fateOf, groupOf, type Service, services, tiers } from "./twoServices.ts"
 
-const seconds = Number(process.env["SERVICES_SECONDS"] ?? 15)
+const seconds = Number(process.env["SERVICES_SECONDS"] ?? 10)
 const partitions = 4
 /** Ten records each. */
 const sendsPerSecond = 4
@@ -86,10 +86,7 @@ const run = Effect.fnUntraced(function* (bootstrap: ReadonlyArray<string>, topic
   yield* Bus.until("the observer has seen all", () => seen.length >= stored, {
     otherwise: () => [seen.length, stored]
   })
-  for (const service of services) {
-    assert.strictEqual((yield* programs[service].end("SIGTERM")).signal, null, programs[service].output())
-  }
-  return { published, kills, calls: calls(), seen }
+  return { published, kills, calls: Array.from(calls()), callsSoFar: calls, seen, killOne, programs }
 })
 
 type Outcome = Effect.Success<ReturnType<typeof run>>
@@ -169,21 +166,54 @@ const assertCopies = ({ published, kills, seen }: Outcome, topic: string) => {
   return counts
 }
 
-/** Both services count their own dead letters, and the other's by its group. */
-const assertStats = Effect.fnUntraced(function* (topic: string, counts: Readonly<Record<string, number>>) {
-  for (const [service, other] of [services, services.toReversed()] as const) {
-    const app = yield* Bus.start(binding(service!, topic, () => {}))
-    const { stats } = yield* app.connector.deadLetters(service!)
-    const [own, theirs] = [counts[`${service} in DLT`] ?? 0, counts[`${other} in DLT`] ?? 0]
-    const foreign = new Map([[groupOf(other!, topic), theirs]])
-    assert.deepInclude(yield* stats, { count: own, stored: own, foreign })
+/** Both services count their own dead letters, and the other's by its group; and the commands on them. */
+const deadLettersOf = Effect.fnUntraced(function* (
+  service: Service,
+  topic: string,
+  counts: Readonly<Record<string, number>>
+) {
+  const other = service === "billing" ? "shipping" : "billing"
+  const app = yield* Bus.start(binding(service, topic, () => {}, false))
+  const commands = yield* app.connector.deadLetters(service)
+  const own = counts[`${service} in DLT`] ?? 0
+  const foreign = new Map([[groupOf(other, topic), counts[`${other} in DLT`] ?? 0]])
+  assert.deepInclude(yield* commands.stats, { count: own, stored: own, foreign })
+  return { commands, own, foreign }
+})
+
+/** Both services replay all of their dead letters at once, while a process of each is killed. Each gets its own back, and none of the other's. */
+const assertReplays = Effect.fnUntraced(function* (
+  { published, callsSoFar, killOne, programs }: Outcome,
+  topic: string,
+  counts: Readonly<Record<string, number>>
+) {
+  const replay = Effect.fnUntraced(function* (service: Service) {
+    const { commands, own, foreign } = yield* deadLettersOf(service, topic, counts)
+    assert.deepStrictEqual(yield* commands.replay(Number.POSITIVE_INFINITY), {
+      ...{ replayed: own, passedOver: 0, refused: 0, foreign }
+    })
+    assert.deepInclude(yield* commands.stats, { count: 0, stored: own })
+  })
+  yield* Effect.all([Effect.forEach(services, replay, { concurrency: 2 }), Effect.forEach(services, killOne)], {
+    concurrency: 2
+  })
+  const replayed = (service: Service) =>
+    sorted(callsSoFar().flatMap((call) => (call.replayed && call.service === service ? [call.n] : [])))
+  const expected = (service: Service) => numbersWhere(published, (n) => fateOf(service, n).deadLetter !== undefined)
+  yield* Bus.until("the services have handled their replays", () =>
+    services.every((service) => replayed(service).length >= expected(service).length)
+  )
+  for (const service of services) {
+    yield* Bus.lagIsZero(groupOf(service, topic), topic)
+    assert.deepStrictEqual(replayed(service), expected(service), `${service} gets its own replays`)
+    assert.strictEqual((yield* programs[service].end("SIGTERM")).signal, null, programs[service].output())
   }
 })
 
 KafkaSuite.shared("two services on one topic", (bootstrap) => {
   Bus.story(
     bootstrap,
-    "C34 ruling 71 default names, two processes, kill -9: each handles each record by its own policy, and no copy of the other",
+    "C34 ruling 70 ruling 71 default names, two processes, kill -9: each handles each record by its own policy, and no copy and no replay of the other",
     () =>
       Effect.gen(function* () {
         const topic = Bus.fresh("orders")
@@ -193,7 +223,7 @@ KafkaSuite.shared("two services on one topic", (bootstrap) => {
         assert.deepStrictEqual(foreignCopiesHandled(outcome), [])
         assertCalls(outcome)
         const counts = assertCopies(outcome, topic)
-        yield* assertStats(topic, counts)
+        yield* assertReplays(outcome, topic, counts)
         const repeated = calls.length - new Set(calls.map(({ service, n, tier }) => `${service}/${n}/${tier}`)).size
         console.log(
           `two services: ${published} records in ${seconds} s, kill -9 ${kills.billing} times billing and ${kills.shipping} times shipping; ${calls.length} calls, ` +

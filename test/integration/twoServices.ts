@@ -17,6 +17,8 @@ export interface Call {
   /** The class of the first failure, as the copy tells it: each service fails with classes of its own. */
   readonly failedFirstWith: string | undefined
   readonly handled: boolean
+  /** Whether a replay published the record. */
+  readonly replayed: boolean
 }
 
 /** The instructions of a process, as JSON in the variable TASK. */
@@ -69,9 +71,10 @@ const failureOf = (service: Service, n: number, tier: number): "Down" | "Refused
 
 const text = (value: Uint8Array | null | undefined) => (value ? new TextDecoder().decode(value) : undefined)
 
-/** The binding of a service. It reports each call before it succeeds or fails. Process deaths show soon, and each service comes back in another way: as a new member, or under its former name. */
-export const binding = (service: Service, topic: string, report: (call: Call) => void) => {
+/** The binding of a service. It reports each call before it succeeds or fails, and handles every record that it gets replayed. Process deaths show soon, and each service comes back in another way: as a new member, or under its former name. */
+export const binding = (service: Service, topic: string, report: (call: Call) => void, autoStartup = true) => {
   const settings = {
+    autoStartup,
     ...{ topic, groupId: groupOf(service, topic), value: Serde.string },
     ...{ sessionTimeout: 3_000, heartbeatInterval: 500, staticMembership: service === "shipping" },
     retry: RetryPolicy.tiered({
@@ -80,9 +83,10 @@ export const binding = (service: Service, topic: string, report: (call: Call) =>
     })
   }
   const call = ({ value, tier, record }: Delivery.Delivery<unknown, string>) => {
-    const failure = failureOf(service, Number(value), tier)
+    const replayed = tier === 0 && record.headers.some(({ key }) => key === "x-eventbus-replay-group")
+    const failure = replayed ? undefined : failureOf(service, Number(value), tier)
     const failedFirstWith = text(record.headers.find(({ key }) => key === "x-eventbus-tier0-exception")?.value)
-    report({ service, n: Number(value), tier, failedFirstWith, handled: failure === undefined })
+    report({ service, n: Number(value), tier, failedFirstWith, handled: failure === undefined, replayed })
     return failure
   }
   if (service === "billing") {
