@@ -24,7 +24,7 @@ describe("example programs", () => {
       Effect.gen(function* () {
         const { lines, output } = yield* runUntil("handler.ts", "charged o-3")
         assert.deepStrictEqual(lines(), ["charging o-1", "charged o-1", "charging o-3", "charged o-3"])
-        assert.include(output(), "dead-lettered to orders.DLT after 0 attempts: DecodeFailure")
+        assert.match(output(), /dead-lettered to orders\.DLT without an attempt .*: DecodeFailure/)
       }),
     timeout
   )
@@ -39,8 +39,8 @@ describe("example programs", () => {
           "charged hiccup with call 3",
           "charged last with call 1"
         ])
-        assert.include(output(), "dead-lettered to orders.DLT after 1 attempt: CardDeclined")
-        assert.include(output(), "skipped after 1 attempt: AlreadyCharged")
+        assert.match(output(), /dead-lettered to orders\.DLT after attempt 1 of \d+ .*: CardDeclined/)
+        assert.match(output(), /skipped after attempt 1 of \d+, .*: AlreadyCharged/)
         assert.include(output(), "PAUSED (operator)")
       }),
     timeout
@@ -148,8 +148,8 @@ describe("example programs", () => {
       Effect.gen(function* () {
         const program = yield* start("resilient/program.ts", {}, ["embedded"])
         yield* program.writes("charged 2000 cents")
-        yield* program.writes("routed to orders.retry.1 after 1 attempt: RetryableResult bank south")
-        yield* program.writes("dead-lettered to orders.error after 1 attempt: ErrorResult an order of 0 cents")
+        yield* program.writes("routed to orders.retry.1 after attempt 1 of")
+        yield* program.writes("dead-lettered to orders.error after attempt 1 of")
         yield* program.signal("SIGTERM")
         assert.strictEqual(yield* program.exit, interrupted)
       }),

@@ -124,14 +124,16 @@ describe("log lines", () => {
             })
             const deadLettered = parsed.find(({ message }) => String(message).startsWith("Record dead-lettered"))
             assert.deepStrictEqual(
-              { ...deadLettered, message: "" },
+              { ...deadLettered, message: "", cause: "" },
               {
                 ...place,
                 timestamp: "1970-01-01T00:00:00.000Z",
                 level: "WARN",
-                message: ""
+                message: "",
+                cause: ""
               }
             )
+            assert.match(String(deadLettered?.["cause"]), /^Declined: /)
             assert.isFalse(lines.some((line) => line.includes("secret")))
           }),
         LogFormat.json

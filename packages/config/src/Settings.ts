@@ -235,6 +235,9 @@ const common = {
     "`create` makes missing retry and dead letter topics, `wait` keeps the record, `require` reads nothing before they are there.",
     ["create", "wait", "require"]
   ).pipe(withDefault(binding.missingTopics)),
+  logKeys: flag(
+    "Log lines about a record that was not handled name its key. Leave it off where keys are personal data."
+  ).pipe(withDefault(binding.logKeys)),
   shutdownTimeoutMs: duration("How long a stop may take as a whole.", range.shutdownTimeout).pipe(
     withDefault(binding.shutdownTimeoutMillis)
   ),

@@ -125,6 +125,11 @@ export interface Settings<K, V> {
    * interrupted, and their records stay unfinished. The rest is for the last commit, leaving the group and closing the connections, which get half a second at least.
    */
   readonly shutdownTimeout?: Duration.Input
+  /**
+   * Whether log lines about a record that was not handled name its key, in the annotation `key`: as text, or in hexadecimal digits where it is no text, cut after 128
+   * bytes. Keys may be personal data, so leave it off where they are. Values are never logged. Default false.
+   */
+  readonly logKeys?: boolean
   /** Whether building the layer, or registering, starts the binding. Default true. */
   readonly autoStartup?: boolean
 }

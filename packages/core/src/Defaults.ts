@@ -30,6 +30,7 @@ export const binding = {
   orderingMode: "RELAXED_IN_RETRY",
   onExhausted: "dead-letter",
   missingTopics: "create",
+  logKeys: false,
   shutdownTimeoutMillis: 30_000,
   autoStartup: true
 } as const

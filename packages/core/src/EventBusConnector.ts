@@ -17,6 +17,8 @@ import type {
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
 import { keepRunning } from "./internal/base/keepRunning.ts"
+import * as Failures from "./internal/failure/failure.ts"
+import { failureText } from "./internal/failure/failureText.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
 import * as HealthReport from "./internal/lifecycle/health.ts"
@@ -28,6 +30,7 @@ import * as DeadLetterDepth from "./internal/observe/deadLetterDepth.ts"
 import * as EventHub from "./internal/observe/eventHub.ts"
 import * as EventStreams from "./internal/observe/eventStreams.ts"
 import * as RetryTopics from "./internal/publish/retryTopics.ts"
+import * as BindingAnnotations from "./internal/settings/bindingAnnotations.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
@@ -109,14 +112,17 @@ export class EventBusConnector extends Context.Service<
 
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
-  const hub = EventHub.make((event, error) => fork(Effect.logError(`A listener threw at event ${event._tag}`, error)))
+  const hub = EventHub.make(({ _tag, cluster, binding }, error) => {
+    const why = failureText(Failures.fromUnknown(error))
+    const line = Effect.logError(`A listener threw at event ${_tag}: ${why}`)
+    fork(Effect.annotateLogs(line, BindingAnnotations.ofKey({ cluster, name: binding })))
+  })
   const registry = Registry.make()
   const background = yield* Scope.make()
   const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(background))
-  yield* EventLog.attach(
-    hub,
-    ({ cluster, binding }) => registry.get(BindingKey.of({ cluster, name: binding }))?.container
-  )
+  const containerOf = ({ cluster, binding }: Pick<EventBusEvent, "cluster" | "binding">) =>
+    registry.get(BindingKey.of({ cluster, name: binding }))?.container
+  yield* EventLog.attach(hub, containerOf)
 
   const containers = () => registry.list().map(({ container }) => container)
 
@@ -152,7 +158,10 @@ const make = Effect.gen(function* () {
     }
     return HealthReport.fromSnapshots(yield* listBindings, now)
   })
-  yield* runInBackground("health log", HealthLog.run(health))
+  yield* runInBackground(
+    "health log",
+    HealthLog.run(health, (of) => containerOf(of)?.definition.groupId)
+  )
 
   return EventBusConnector.of({
     register: registrations.register,

@@ -32,6 +32,8 @@ export interface Target {
   readonly tier?: number
   /** Set for a retry topic: which delivery in the tier comes next, from 1. */
   readonly attempt?: number
+  /** Set for a retry topic: when that delivery is due, epoch milliseconds. */
+  readonly dueMillis?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
 }
@@ -69,13 +71,7 @@ export interface SharedTopic {
 /** The outcome of a strategy for dead letters. No event of it changes the fate of a record that is stored. */
 export type StrategyEvent =
   /** The alert handler failed or died, or it was interrupted after its timeout. */
-  | {
-      readonly _tag: "AlertFailed"
-      /** The stored dead letter that the alert was about. */
-      readonly letter: DeadLetterRecord
-      /** The failure of the handler. */
-      readonly failure: Failure
-    }
+  | { readonly _tag: "AlertFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
   /** The queue of alerts is full, and this alert was dropped. */
   | { readonly _tag: "AlertDropped" }
   /** The custom handler failed or died. The record stays in the topic, and the next one follows. */
@@ -242,6 +238,10 @@ export type EventBusEvent =
       readonly failure: Failure | undefined
       /** Where the copy went. Set when the record was routed or dead-lettered. */
       readonly target: Target | undefined
+      /** Where the record was read first. Set when the record was routed or dead-lettered, or halted its partition. */
+      readonly origin?: RecordPosition
+      /** Handler calls over all tiers, those of this delivery included. Set with `origin`. */
+      readonly totalAttempts?: number
     })
   /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)

@@ -2,7 +2,7 @@
  * Log lines for people and for machines. Every line that is written while a record is handled says which one, whatever format it has: the annotations
  * `cluster`, `bindingName`, `topic`, `partition`, `offset`, `consumerGroup`, `consumerInstance` and `retryTier` (connector seed §4.13).
  *
- * Keys and values of records are in no line that the connector writes.
+ * Values of records are in no line that the connector writes, and keys only where the binding has `logKeys`.
  */
 import { Cause, Context, type Layer, Logger, Tracer } from "effect"
 import { CurrentLogAnnotations } from "effect/References"
@@ -10,10 +10,14 @@ import { CurrentLogAnnotations } from "effect/References"
 /** In the order in which they stand between the brackets. */
 const coordinates = ["bindingName", "topic", "partition", "offset", "consumerGroup", "consumerInstance"] as const
 
+/** Where a copy was read first. The messages of the connector say it, too. */
+const originals = ["originalTopic", "originalPartition", "originalOffset"] as const
+
 /** Annotations that the line shows elsewhere, or that are left out because they are the usual case. */
 const isSaid = (key: string, value: unknown): boolean =>
   coordinates.some((name) => name === key) ||
   value === undefined ||
+  originals.some((name) => name === key) ||
   (key === "retryTier" && value === 0) ||
   (key === "cluster" && value === "default")
 
@@ -28,7 +32,7 @@ export const text: Logger.Logger<unknown, string> = Logger.make((line) => {
   const more = Array.from(annotations).flatMap(([key, value]) =>
     isSaid(key, value) ? [] : [` ${oneLine(key)}=${printed(value)}`]
   )
-  const cause = line.cause.reasons.length === 0 ? "" : `\n${Cause.pretty(line.cause)}`
+  const cause = line.cause.reasons.length === 0 ? "" : `\n${prettyCause(line.cause)}`
   return `${line.logLevel.toUpperCase()}${place} ${messages(line.message).map(printed).join(" ")}${more.join("")}${cause}`
 })
 
@@ -43,7 +47,7 @@ export const json: Logger.Logger<unknown, string> = Logger.make((line) => {
     timestamp: line.date.toISOString(),
     level: line.logLevel.toUpperCase(),
     message: all.length === 1 ? all[0] : all,
-    ...(line.cause.reasons.length === 0 ? {} : { cause: Cause.pretty(line.cause) }),
+    ...(line.cause.reasons.length === 0 ? {} : { cause: prettyCause(line.cause) }),
     ...(span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId })
   }
   return (
@@ -57,6 +61,15 @@ export const layerText: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog
 
 /** Writes the program's log as `json`, to standard output. */
 export const layerJson: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(json)])
+
+/** A log line never throws, whatever the error in it does when somebody reads it. */
+const prettyCause = (cause: Cause.Cause<unknown>): string => {
+  try {
+    return Cause.pretty(cause)
+  } catch {
+    return "a cause that cannot be written"
+  }
+}
 
 const annotationsOf = ({ fiber }: Logger.Options<unknown>): ReadonlyMap<string, unknown> =>
   new Map(Object.entries(fiber.getRef(CurrentLogAnnotations)))

@@ -65,8 +65,8 @@ describe("a binding of a name, a topic, a group and a handler", () => {
       yield* connector.destroy("orders")
       for (const line of [
         "Binding is RUNNING, was CREATED",
-        "Record routed to orders.retry-1 after 3 attempts: Error down",
-        "Record dead-lettered to orders.DLT after 3 attempts: Error down",
+        "Record routed to orders.retry-1 after attempt 3 of 30, next attempt at ",
+        "Record dead-lettered to orders.DLT after attempt 30 of 30 (RETRIES_EXHAUSTED), original orders-0@",
         "Binding is STOPPED, was RUNNING",
         "Binding is DESTROYED"
       ]) {

@@ -104,6 +104,7 @@ const plainOptions = (settings: BindingSettings) => ({
   adopts: settings.adopts,
   naming: namingOf(settings),
   missingTopics: settings.missingTopics,
+  logKeys: settings.logKeys,
   shutdownTimeout: settings.shutdownTimeoutMs,
   autoStartup: settings.autoStartup
 })

@@ -83,9 +83,9 @@ export const reportSettled = (
   context: ConsumerContext<unknown>,
   partition: Partition,
   record: ConsumerRecord,
-  result: Pick<DeliveryResult, "settlement" | "attempts" | "failure" | "target" | "wasHeld">
+  result: Omit<DeliveryResult, "copy">
 ): void => {
-  const { settlement, attempts, failure, target } = result
+  const { settlement, attempts, failure, target, origin, totalAttempts } = result
   if (settlement === "Halted" && result.wasHeld) return
   context.metrics.settled(partition, { settlement, attempts, target })
   // The delivery that a decision of an operator ends was counted when its record halted.
@@ -94,7 +94,8 @@ export const reportSettled = (
   }
   if (settlement === "Handled" && !context.hub.active) return
   const at = ofPartition(context, partition)
-  context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target })
+  const event = { ...at, _tag: "Settled", record, settlement, attempts, failure, target } as const
+  context.hub.emit(origin === undefined || totalAttempts === undefined ? event : { ...event, origin, totalAttempts })
 }
 
 /** Reports a record that was handled at the first attempt. Builds nothing while nobody listens. */

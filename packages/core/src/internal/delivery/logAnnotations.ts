@@ -6,6 +6,7 @@ import { Effect, References } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
 import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
@@ -24,7 +25,7 @@ export const annotated = <A, E, R>(
     (outer): Annotations =>
       printable({
         ...outer,
-        ...ofBinding(context.definition.cluster, context.definition.name),
+        ...BindingAnnotations.ofKey(context.definition),
         topic: partition.topic,
         partition: partition.partition,
         get offset() {
@@ -51,13 +52,12 @@ export interface Source {
 
 /** The annotations of a line about an event. */
 export const ofEvent = (event: EventBusEvent, source: Source | undefined): Annotations => ({
-  ...ofBinding(event.cluster, event.binding),
+  ...BindingAnnotations.ofKey({ cluster: event.cluster, name: event.binding }),
   ...("topic" in event && "partition" in event ? { topic: event.topic, partition: event.partition } : {}),
   ...("record" in event ? { offset: event.record.offset } : {}),
+  ...("at" in event ? event.at : {}),
   ...(source === undefined ? {} : ofSource(event, source))
 })
-
-const ofBinding = (cluster: string, bindingName: string): Annotations => ({ cluster, bindingName })
 
 const ofSource = (event: EventBusEvent, { definition, hostname }: Source): Annotations => ({
   ...("topic" in event && "partition" in event

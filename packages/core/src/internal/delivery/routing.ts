@@ -99,13 +99,14 @@ const toNextTier = <R>(
   }
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = next
-  const { topic } = definition.tiers.topicOf(tier)
+  const { topic, delayMillis } = definition.tiers.topicOf(tier)
+  const totalAttempts = state.totalAttempts + failed.attempts
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
     tier,
     attempt,
     publishedMillis: nowMillis,
-    totalAttempts: state.totalAttempts + failed.attempts,
+    totalAttempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)],
     replayCount: state.replayCount
@@ -114,6 +115,7 @@ const toNextTier = <R>(
     settlement: "Routed",
     attempts: failed.attempts,
     failure: failed.failure,
+    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis },
     target: { topic, tier, attempt },
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
@@ -131,7 +133,11 @@ const hold = <R>(
   pause: Effect.Effect<void>
 ): Effect.Effect<DeliveryResult> =>
   Effect.gen(function* () {
-    const halted: DeliveryResult = { settlement: "Halted", attempts: failed.attempts, failure: failed.failure }
+    const { origin, totalAttempts } = retryStateOf(context, partition, record)
+    const halted: DeliveryResult = {
+      ...{ settlement: "Halted", attempts: failed.attempts, failure: failed.failure },
+      progress: { origin, totalAttempts: totalAttempts + failed.attempts }
+    }
     yield* pause
     reportSettled(context, partition, record, halted)
     const decision = yield* context.held.hold(partition, record, failed.failure)
@@ -177,6 +183,7 @@ export const deadLetter = <R>(
     settlement: "DeadLettered",
     attempts: failed.attempts,
     failure: failed.failure,
+    progress: { origin: state.origin, totalAttempts: letter.totalAttempts },
     target: { topic, reason },
     copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter }, true)
   }

@@ -8,6 +8,8 @@ import type { ErrorSummary, Failure } from "../../Failure.ts"
 
 const maxCauses = 10
 const maxClassNameLength = 256
+/** Characters of one message or one stack trace in a log line. */
+const maxTraceLength = 4_096
 
 /** The failure in a cause: its first typed error, or else its first defect. Undefined when the cause holds interruptions only. */
 export const fromCause = <E>(cause: Cause.Cause<E>): Failure | undefined => {
@@ -106,6 +108,36 @@ const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
   }
   return causes
 }
+
+/**
+ * The stack traces of a failure and of its causes as a plain error, which a logger can print however hostile the original is. Undefined where nothing of them has a
+ * stack trace.
+ */
+export const printable = ({ error }: Failure): Error | undefined => {
+  const chain: Array<unknown> = []
+  for (
+    let each = error;
+    isObject(each) && !chain.includes(each) && chain.length <= maxCauses;
+    each = property(each, "cause")
+  ) {
+    chain.push(each)
+  }
+  if (!chain.some((each) => textProperty(each, "stack") !== undefined)) return undefined
+  return chain.reduceRight<Error | undefined>((cause, each) => plainError(each, cause), undefined)
+}
+
+const plainError = (error: unknown, cause: Error | undefined): Error => {
+  const { className, message: given } = summarize(error)
+  // On one line: a message that looks like further lines of the log forges none.
+  const message = given.slice(0, maxTraceLength).replace(controls, " ")
+  const plain = new Error(message, cause === undefined ? {} : { cause })
+  const frames = (textProperty(error, "stack") ?? "").split("\n").filter((line) => /^\s+at /.test(line))
+  plain.name = className.replace(controls, " ")
+  plain.stack = [`${plain.name}: ${message}`, ...frames].join("\n").slice(0, maxTraceLength)
+  return plain
+}
+
+const controls = /[\p{Cc}\u2028\u2029]+/gu
 
 const isObject = (value: unknown): value is object =>
   (typeof value === "object" && value !== null) || typeof value === "function"

@@ -2,19 +2,23 @@
  * The log line of each event that an operator must know. Events without a line are for listeners only.
  */
 import { Effect } from "effect"
-import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
+import type { EventBusEvent } from "../../EventBusEvent.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
+import { failureText } from "../failure/failureText.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { type Topics, topicsText } from "../settings/topicsText.ts"
+import * as RecordLines from "./recordLines.ts"
 
 /** An effect that logs the line of the event; undefined when it has none. The line of a start names the topics of the binding. */
-export const of = (event: EventBusEvent, binding: Topics | undefined): Effect.Effect<void> | undefined =>
-  ofConsumer(event, binding) ?? ofPartition(event) ?? ofDeadLetters(event)
-
-/** Most records end as `Handled`; another consumer continues with an abandoned one. Neither is worth a line. */
-export const isQuiet = (settlement: Settlement): settlement is "Handled" | "Abandoned" =>
-  settlement === "Handled" || settlement === "Abandoned"
+export const of = (
+  event: EventBusEvent,
+  binding: BindingDefinition<unknown> | undefined
+): Effect.Effect<void> | undefined =>
+  event._tag === "Settled"
+    ? RecordLines.of(event, binding)
+    : (ofConsumer(event, binding) ?? ofPartition(event) ?? ofDeadLetters(event))
 
 const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.Effect<void> | undefined => {
   switch (event._tag) {
@@ -94,14 +98,6 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`
       )
     }
-    case "Settled": {
-      const { settlement, target, attempts, failure } = event
-      if (isQuiet(settlement)) return undefined
-      const to = target === undefined ? "" : ` ${target.topic}`
-      return Effect.logWarning(
-        `Record ${settlements[settlement]}${to} after ${pluralize(attempts, "attempt")}: ${failure?.className ?? ""} ${failure?.message ?? ""}`
-      )
-    }
     case "PublishFailed":
       return Effect.logError(
         `Cannot publish to '${event.topic}'; retrying while the record waits: ${event.error.message}`
@@ -119,22 +115,14 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
   }
 }
 
-const settlements = {
-  Routed: "routed to",
-  DeadLettered: "dead-lettered to",
-  Skipped: "skipped",
-  Halted: "halted its partition",
-  HeldByBreaker: "waits for the circuit breaker"
-} as const
-
 const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined => {
   switch (event._tag) {
     case "AlertFailed":
-      return Effect.logWarning(`Alert handler failed: ${event.failure.className} ${event.failure.message}`)
+      return Effect.logWarning(`Alert handler failed: ${failureText(event.failure)}`)
     case "AlertDropped":
       return Effect.logWarning("Alert queue is full; dropped the alert about a stored dead letter")
     case "LetterHandlerFailed":
-      return Effect.logWarning(`Dead letter handler failed: ${event.failure.className} ${event.failure.message}`)
+      return Effect.logWarning(`Dead letter handler failed: ${failureText(event.failure)}`)
     case "ScheduledReplay": {
       const { replayed, passedOver, refused, foreign } = event.report
       const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")

@@ -8,14 +8,16 @@ import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import type { EventHub } from "../observe/eventHub.ts"
+import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as EventLines from "./eventLines.ts"
 import * as LogRateLimit from "./logRateLimit.ts"
+import * as RecordLines from "./recordLines.ts"
 
 /** Logs the events of the hub with the loggers of the calling fiber, until the scope closes. */
 export const attach = (
   hub: EventHub,
-  bindingOf: (event: EventBusEvent) => LogAnnotations.Source | undefined
+  bindingOf: (event: Pick<EventBusEvent, "cluster" | "binding">) => LogAnnotations.Source | undefined
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
@@ -27,16 +29,20 @@ export const attach = (
       transactions: new Map()
     }
     const clock = yield* Clock.Clock
-    const rateLimit = LogRateLimit.make(({ cluster, binding }, count) => {
+    const rateLimit = LogRateLimit.make((of, count) => {
       const more = `${count} more records were routed, dead-lettered or skipped within a second`
-      run(Effect.annotateLogs(Effect.logWarning(more), { cluster, bindingName: binding }))
+      const definition = bindingOf(of)?.definition
+      const { cluster, binding: name } = of
+      const annotations =
+        definition === undefined ? BindingAnnotations.ofKey({ cluster, name }) : BindingAnnotations.of(definition)
+      run(Effect.annotateLogs(Effect.logWarning(more), annotations))
     }, clock)
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled") {
         if (event.target !== undefined && event.settlement !== "Abandoned" && reported.refusals.size > 0) {
           reported.refusals.delete(topicKey(event, event.target.topic))
         }
-        if (EventLines.isQuiet(event.settlement) || event.failure === undefined) return
+        if (RecordLines.isQuiet(event.settlement) || event.failure === undefined) return
         if (!rateLimit.allows(event)) return
       }
       if (!isNews(event, reported, clock.currentTimeMillisUnsafe())) return

@@ -32,8 +32,10 @@ interface Shown {
 }
 
 /** Looks at health until it is interrupted. */
-export const run = (health: Effect.Effect<Health>): Effect.Effect<never> => {
+export const run = (health: Effect.Effect<Health>, groupOf: GroupOf): Effect.Effect<never> => {
   const shown = new Map<string, Shown>()
+  const annotated = (reason: Reason, line: Effect.Effect<void>) =>
+    Effect.annotateLogs(line, annotations(reason, groupOf))
   const look = Effect.gen(function* () {
     const { reasons } = yield* health
     const nowMillis = yield* Clock.currentTimeMillis
@@ -65,14 +67,19 @@ const keyOf = (reason: Reason): string => {
 
 const nowhere = { cluster: "", binding: "", topic: "", partition: -1, consumer: -1, tier: 0 }
 
-const annotated = (reason: Reason, line: Effect.Effect<void>): Effect.Effect<void> => {
+/** The group of a binding; undefined when nobody knows the binding any more. */
+export type GroupOf = (binding: { readonly cluster: string; readonly binding: string }) => string | undefined
+
+const annotations = (reason: Reason, groupOf: GroupOf) => {
   const { cluster, binding, topic, partition } = { ...nowhere, ...reason }
-  return Effect.annotateLogs(line, {
+  const consumerGroup = binding === "" ? undefined : groupOf({ cluster, binding })
+  return {
     cluster,
     ...(binding === "" ? {} : { bindingName: binding }),
     ...(topic === "" ? {} : { topic }),
-    ...(partition < 0 ? {} : { partition })
-  })
+    ...(partition < 0 ? {} : { partition }),
+    ...(consumerGroup === undefined ? {} : { consumerGroup })
+  }
 }
 
 /** That something works again. */

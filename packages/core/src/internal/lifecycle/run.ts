@@ -9,6 +9,7 @@ import type { OnEvent } from "../deadLetters/strategyEvents.ts"
 import { type ConsumerOptions, subscriptions } from "../group/consumer.ts"
 import type { StopLimits } from "../group/stopLimits.ts"
 import * as Supervisor from "../group/supervisor.ts"
+import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 
 export interface Run {
@@ -30,12 +31,20 @@ export const make: Effect.Effect<Run> = Effect.map(Scope.make(), (scope) => ({ s
 /** Starts the dead letter strategy and one supervised consumer per subscription, in the scope of the run. */
 export const start = Effect.fnUntraced(function* <R>(run: Run, options: RunOptions<R>): Effect.fn.Return<void> {
   const { consumer, services, onStatus } = options
-  const onDeadLetter = yield* runStrategy(options).pipe(Scope.provide(run.scope), Effect.provideContext(services))
+  const onDeadLetter = yield* runStrategy(options).pipe(
+    Scope.provide(run.scope),
+    Effect.provideContext(services),
+    Effect.annotateLogs(BindingAnnotations.of(consumer.definition))
+  )
   for (const [index, subscription] of subscriptions(consumer.definition).entries()) {
     const supervised = Supervisor.supervise({ ...consumer, index, subscription, onDeadLetter }, (status) =>
       onStatus(index, status)
     )
-    yield* Effect.forkIn(Effect.provideContext(supervised, services), run.scope)
+    const annotated = Effect.annotateLogs(Effect.provideContext(supervised, services), {
+      ...BindingAnnotations.of(consumer.definition),
+      consumerInstance: `${consumer.hostname}-${index}`
+    })
+    yield* Effect.forkIn(annotated, run.scope)
   }
 })
 

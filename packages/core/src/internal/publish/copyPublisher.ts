@@ -9,6 +9,7 @@ import type { RecordMetadata } from "../../ConsumerRecord.ts"
 import type { Unpublished } from "../../Snapshot.ts"
 import * as SingleFlight from "../base/singleFlight.ts"
 import type { Copy } from "../record/copy.ts"
+import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as CopyAddress from "./copyAddress.ts"
 import * as RefusedCopies from "./refusedCopies.ts"
@@ -62,7 +63,10 @@ export const make = Effect.fnUntraced(function* (
   let producer: Producer | undefined
 
   const acquire = SingleFlight.make(
-    broker.producer({ acks: "all", idempotent: true, closeTimeout: closeMillis }).pipe(
+    BindingAnnotations.only(
+      broker.producer({ acks: "all", idempotent: true, closeTimeout: closeMillis }),
+      definition
+    ).pipe(
       Scope.provide(scope),
       Effect.tap((made) => Effect.sync(() => (producer = made)))
     ),

@@ -6,7 +6,7 @@ import { Cause } from "effect"
 
 /** A failure in text. */
 export interface FailureText {
-  /** `ClassName: message`, or the thrown text itself. Never empty. */
+  /** `ClassName: message`, or the thrown text itself, and then `, caused by …` for each cause. Never empty. */
   readonly summary: string
   /** The `_tag` of a tagged error, or undefined. */
   readonly tag: string | undefined
@@ -27,7 +27,25 @@ export const failureOf = (cause: Cause.Cause<unknown>): FailureText => {
 /** The text of any thrown value. */
 export const failureOfValue = (error: unknown): FailureText => {
   const tag = textProperty(error, "_tag")
-  return { summary: summaryOf(error, tag), tag, stack: textProperty(error, "stack") ?? "" }
+  return { summary: withCauses(summaryOf(error, tag), error), tag, stack: textProperty(error, "stack") ?? "" }
+}
+
+const mostCauses = 10
+const longestCause = 1_024
+
+/** `Effect.tryPromise` fails with an error that says nothing: what happened is in its cause. */
+const withCauses = (summary: string, error: unknown): string => {
+  const seen = new Set<unknown>([error])
+  let text = summary
+  for (
+    let cause = property(error, "cause");
+    cause !== undefined && cause !== null && !seen.has(cause) && seen.size <= mostCauses;
+    cause = property(cause, "cause")
+  ) {
+    seen.add(cause)
+    text += `, caused by ${summaryOf(cause, textProperty(cause, "_tag")).slice(0, longestCause)}`
+  }
+  return text
 }
 
 /** A line for the log: the summary, and the stack trace below it where there is one. */

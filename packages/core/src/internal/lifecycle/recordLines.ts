@@ -1,0 +1,109 @@
+/**
+ * The log line of a record that was not handled: where it was read first, which attempt of how many in total failed, when the next one is due, and why. The stack trace of the
+ * last error is in the line that ends the record's way, and in no other.
+ */
+import { Cause, Effect, LogLevel } from "effect"
+import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
+import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
+import * as Failures from "../failure/failure.ts"
+import { failureText } from "../failure/failureText.ts"
+import * as RetryState from "../record/retryState.ts"
+import { type BindingDefinition, mostAttempts } from "../settings/bindingDefinition.ts"
+
+type SettledEvent = Extract<EventBusEvent, { readonly _tag: "Settled" }>
+type Definition = BindingDefinition<unknown>
+
+/** Most records end as `Handled`; another consumer continues with an abandoned one. Neither is worth a line. */
+export const isQuiet = (settlement: Settlement): settlement is "Handled" | "Abandoned" =>
+  settlement === "Handled" || settlement === "Abandoned"
+
+/** An effect that logs the line. The text is made only when warnings are logged. */
+export const of = (event: SettledEvent, definition: Definition | undefined): Effect.Effect<void> | undefined => {
+  const { settlement, failure } = event
+  if (isQuiet(settlement) || failure === undefined || isDecidedSkip(event)) return undefined
+  return Effect.flatMap(LogLevel.isEnabled("Warn"), (isEnabled) => {
+    if (!isEnabled) return Effect.void
+    const path = pathOf(event, definition)
+    const line = `Record ${ends[settlement]}${details(event, path, definition)}: ${failureText(failure)}`
+    const trace = endsItsWay(event) ? Failures.printable(failure) : undefined
+    const log = trace === undefined ? Effect.logWarning(line) : Effect.logWarning(line, Cause.die(trace))
+    return Effect.annotateLogs(log, annotations(event, path, definition))
+  })
+}
+
+const ends = {
+  Routed: "routed to",
+  DeadLettered: "dead-lettered to",
+  Skipped: "skipped",
+  Halted: "halted its partition",
+  HeldByBreaker: "waits for the circuit breaker"
+} as const
+
+/** An operator's decision to skip has a line of its own, with the reason. */
+const isDecidedSkip = ({ settlement, attempts }: SettledEvent): boolean => settlement === "Skipped" && attempts === 0
+
+/** Whether no attempt of the program follows. The line of the halt before an operator's decision has the stack trace already. */
+const endsItsWay = ({ settlement, target, attempts }: SettledEvent): boolean =>
+  settlement === "Halted" || (settlement === "DeadLettered" && !(target?.reason === "MANUAL" && attempts === 0))
+
+/** Where the record was read first, and its attempts so far. */
+interface Path {
+  readonly origin: RecordPosition
+  readonly totalAttempts: number
+}
+
+/** The event knows it where the record has left. Otherwise the headers of a copy are read here, for the few records that get a line. */
+const pathOf = (
+  { origin, totalAttempts, attempts, record, topic }: SettledEvent,
+  definition: Definition | undefined
+): Path => {
+  if (origin !== undefined && totalAttempts !== undefined) return { origin, totalAttempts }
+  const tier = definition?.tiers.ofTopic(topic)
+  if (definition === undefined || tier === undefined) return { origin: record, totalAttempts: attempts }
+  const state = RetryState.ofRetryTopic(record, tier, definition.tiers.deliveries)
+  return { origin: state.origin, totalAttempts: state.totalAttempts + attempts }
+}
+
+const details = (
+  { settlement, target }: SettledEvent,
+  { origin, totalAttempts }: Path,
+  definition: Definition | undefined
+): string => {
+  const to = target === undefined ? "" : ` ${target.topic}`
+  const reason = target?.reason === undefined ? "" : ` (${target.reason})`
+  const next = target?.dueMillis === undefined ? "" : `, next attempt at ${new Date(target.dueMillis).toISOString()}`
+  const after = settlement === "HeldByBreaker" ? "" : attemptsText(totalAttempts, definition)
+  return `${to}${after}${reason}${next}, original ${origin.topic}-${origin.partition}@${origin.offset}`
+}
+
+/** A record may have more attempts than its binding has by now, after its policy has changed. */
+const attemptsText = (attempts: number, definition: Definition | undefined): string => {
+  if (attempts === 0) return " without an attempt"
+  const most = definition === undefined ? 0 : mostAttempts(definition)
+  return attempts <= most && Number.isFinite(most)
+    ? ` after attempt ${attempts} of ${most}`
+    : ` after attempt ${attempts}`
+}
+
+const annotations = ({ record }: SettledEvent, { origin }: Path, definition: Definition | undefined) => {
+  const { topic, partition, offset } = origin
+  const isHere = topic === record.topic && partition === record.partition && offset === record.offset
+  return {
+    ...(isHere ? {} : { originalTopic: topic, originalPartition: partition, originalOffset: offset }),
+    ...(definition?.logKeys === true ? { key: keyText(record) } : {})
+  }
+}
+
+const longestKey = 128
+
+/** Text where the bytes are UTF-8, otherwise hexadecimal digits. A long key is cut. */
+const keyText = ({ key }: ConsumerRecord): string => {
+  if (key === null) return "null"
+  const bytes = key.subarray(0, longestKey)
+  const cut = key.length > longestKey ? "…" : ""
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }) + cut
+  } catch {
+    return `0x${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}${cut}`
+  }
+}
