@@ -26,6 +26,16 @@ export interface RecordPosition extends TopicPartition {
   readonly offset: bigint
 }
 
+/** How far a record has come over all its tiers. Known when it was routed or dead-lettered, or when it halted its partition. */
+export interface RetryProgress {
+  /** Where the record was read first. */
+  readonly origin: RecordPosition
+  /** Handler calls over all tiers, those of the last delivery included. */
+  readonly totalAttempts: number
+  /** When its next attempt is due, epoch milliseconds. Absent when none follows by itself. */
+  readonly nextAttemptMillis?: number
+}
+
 /** A record fetched from a partition. */
 export interface ConsumerRecord extends RecordPosition {
   /** Epoch milliseconds; meaning (create or append time) as the topic is configured. */

@@ -1,12 +1,11 @@
 /**
- * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these events.
- *
- * The connector builds events only while somebody listens, so they cost nothing otherwise. They are plain data, except for the source record.
+ * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these events. They are plain data, except for the source record. The
+ * connector builds them only while somebody listens, so they cost nothing otherwise.
  */
 import type { RequiredAcl } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ConsumerRecord, RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition, RetryProgress, TopicPartition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
@@ -32,8 +31,6 @@ export interface Target {
   readonly tier?: number
   /** Set for a retry topic: which delivery in the tier comes next, from 1. */
   readonly attempt?: number
-  /** Set for a retry topic: when that delivery is due, epoch milliseconds. */
-  readonly dueMillis?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
 }
@@ -71,7 +68,13 @@ export interface SharedTopic {
 /** The outcome of a strategy for dead letters. No event of it changes the fate of a record that is stored. */
 export type StrategyEvent =
   /** The alert handler failed or died, or it was interrupted after its timeout. */
-  | { readonly _tag: "AlertFailed"; readonly letter: DeadLetterRecord; readonly failure: Failure }
+  | {
+      readonly _tag: "AlertFailed"
+      /** The stored dead letter that the alert was about. */
+      readonly letter: DeadLetterRecord
+      /** The failure of the handler. */
+      readonly failure: Failure
+    }
   /** The queue of alerts is full, and this alert was dropped. */
   | { readonly _tag: "AlertDropped" }
   /** The custom handler failed or died. The record stays in the topic, and the next one follows. */
@@ -228,21 +231,18 @@ export type EventBusEvent =
       readonly retryInMillis: number | undefined
     })
   /** The delivery of a record ended. */
-  | (OfRecord & {
-      readonly _tag: "Settled"
-      /** How it ended. */
-      readonly settlement: Settlement
-      /** Handler calls of this delivery. */
-      readonly attempts: number
-      /** The last failure; undefined when the handler succeeded or was not called. */
-      readonly failure: Failure | undefined
-      /** Where the copy went. Set when the record was routed or dead-lettered. */
-      readonly target: Target | undefined
-      /** Where the record was read first. Set when the record was routed or dead-lettered, or halted its partition. */
-      readonly origin?: RecordPosition
-      /** Handler calls over all tiers, those of this delivery included. Set with `origin`. */
-      readonly totalAttempts?: number
-    })
+  | (OfRecord &
+      Partial<RetryProgress> & {
+        readonly _tag: "Settled"
+        /** How it ended. */
+        readonly settlement: Settlement
+        /** Handler calls of this delivery. */
+        readonly attempts: number
+        /** The last failure; undefined when the handler succeeded or was not called. */
+        readonly failure: Failure | undefined
+        /** Where the copy went. Set when the record was routed or dead-lettered. */
+        readonly target: Target | undefined
+      })
   /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
   /** An operator decided about a record that held its partition. */

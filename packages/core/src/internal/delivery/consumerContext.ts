@@ -85,7 +85,7 @@ export const reportSettled = (
   record: ConsumerRecord,
   result: Omit<DeliveryResult, "copy">
 ): void => {
-  const { settlement, attempts, failure, target, origin, totalAttempts } = result
+  const { settlement, attempts, failure, target, progress } = result
   if (settlement === "Halted" && result.wasHeld) return
   context.metrics.settled(partition, { settlement, attempts, target })
   // The delivery that a decision of an operator ends was counted when its record halted.
@@ -94,8 +94,7 @@ export const reportSettled = (
   }
   if (settlement === "Handled" && !context.hub.active) return
   const at = ofPartition(context, partition)
-  const event = { ...at, _tag: "Settled", record, settlement, attempts, failure, target } as const
-  context.hub.emit(origin === undefined || totalAttempts === undefined ? event : { ...event, origin, totalAttempts })
+  context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target, ...progress })
 }
 
 /** Reports a record that was handled at the first attempt. Builds nothing while nobody listens. */

@@ -65,16 +65,21 @@ const pathOf = (
 }
 
 const details = (
-  { settlement, target }: SettledEvent,
+  { settlement, target, nextAttemptMillis }: SettledEvent,
   { origin, totalAttempts }: Path,
   definition: Definition | undefined
 ): string => {
   const to = target === undefined ? "" : ` ${target.topic}`
   const reason = target?.reason === undefined ? "" : ` (${target.reason})`
-  const next = target?.dueMillis === undefined ? "" : `, next attempt at ${new Date(target.dueMillis).toISOString()}`
+  const next = nextAttemptMillis === undefined ? "" : `, next attempt at ${timeText(nextAttemptMillis)}`
   const after = settlement === "HeldByBreaker" ? "" : attemptsText(totalAttempts, definition)
   return `${to}${after}${reason}${next}, original ${origin.topic}-${origin.partition}@${origin.offset}`
 }
+
+/** The last time that a date can hold. */
+const lastMillis = 8.64e15
+
+const timeText = (millis: number): string => new Date(Math.min(millis, lastMillis)).toISOString()
 
 /** A record may have more attempts than its binding has by now, after its policy has changed. */
 const attemptsText = (attempts: number, definition: Definition | undefined): string => {

@@ -1,7 +1,7 @@
 /**
  * How one delivery of a record ended.
  */
-import type { RecordPosition } from "../../ConsumerRecord.ts"
+import type { RetryProgress } from "../../ConsumerRecord.ts"
 import type { Settlement, Target } from "../../EventBusEvent.ts"
 import type { Failure } from "../../Failure.ts"
 import type { Copy } from "./copy.ts"
@@ -11,10 +11,8 @@ export interface DeliveryResult {
   /** Handler calls in this delivery. */
   readonly attempts: number
   readonly failure: Failure | undefined
-  /** Where the record was read first, if that is known without reading its headers for it. */
-  readonly origin?: RecordPosition
-  /** Handler calls over all tiers. Set with `origin`. */
-  readonly totalAttempts?: number
+  /** Set where it is known without reading the record's headers for it. */
+  readonly progress?: RetryProgress
   /** Where a copy of the record goes. */
   readonly target?: Target
   /** Set when the record held its partition before this result: that it halted is reported already. */
