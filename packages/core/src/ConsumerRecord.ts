@@ -26,7 +26,7 @@ export interface RecordPosition extends TopicPartition {
   readonly offset: bigint
 }
 
-/** How far a record has come over all its tiers. Known when it was routed or dead-lettered, or when it halted its partition. */
+/** How far a record has come over all its tiers. Known when it was routed, dead-lettered or skipped by a rule, and when it halted its partition. */
 export interface RetryProgress {
   /** Where the record was read first. */
   readonly origin: RecordPosition

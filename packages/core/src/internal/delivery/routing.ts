@@ -3,7 +3,7 @@
  */
 
 import { Effect } from "effect"
-import type { ConsumerRecord, Header, RecordPosition } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, Header, RecordPosition, RetryProgress } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
@@ -51,6 +51,11 @@ export const originOf = (context: ConsumerContext<unknown>, at: Partition, recor
   return read ?? record
 }
 
+const progressOf = ({ state, attempts }: FailedDelivery): RetryProgress => ({
+  origin: state.origin,
+  totalAttempts: state.totalAttempts + attempts
+})
+
 /** Takes the record where the decision says. The answer is an effect only where a pause begins. A copy in the result is still to be published. */
 export const takeRoute = <R>(
   context: ConsumerContext<R>,
@@ -67,7 +72,10 @@ export const takeRoute = <R>(
     case "Pause":
       return hold(context, partition, record, failed, context.pauseBinding)
     case "Skip":
-      return { settlement: "Skipped", attempts: failed.attempts, failure: failed.failure }
+      return {
+        ...{ settlement: "Skipped", attempts: failed.attempts, failure: failed.failure },
+        progress: progressOf(failed)
+      }
     case "NextTier":
     case "Tier":
     case "After":
@@ -100,13 +108,12 @@ const toNextTier = <R>(
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = next
   const { topic, delayMillis } = definition.tiers.topicOf(tier)
-  const totalAttempts = state.totalAttempts + failed.attempts
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
     tier,
     attempt,
     publishedMillis: nowMillis,
-    totalAttempts,
+    totalAttempts: state.totalAttempts + failed.attempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)],
     replayCount: state.replayCount
@@ -115,7 +122,7 @@ const toNextTier = <R>(
     settlement: "Routed",
     attempts: failed.attempts,
     failure: failed.failure,
-    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis },
+    progress: { ...progressOf(failed), nextAttemptMillis: nowMillis + delayMillis },
     target: { topic, tier, attempt },
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
@@ -133,10 +140,9 @@ const hold = <R>(
   pause: Effect.Effect<void>
 ): Effect.Effect<DeliveryResult> =>
   Effect.gen(function* () {
-    const { origin, totalAttempts } = retryStateOf(context, partition, record)
     const halted: DeliveryResult = {
       ...{ settlement: "Halted", attempts: failed.attempts, failure: failed.failure },
-      progress: { origin, totalAttempts: totalAttempts + failed.attempts }
+      progress: progressOf(failed)
     }
     yield* pause
     reportSettled(context, partition, record, halted)
@@ -183,7 +189,7 @@ export const deadLetter = <R>(
     settlement: "DeadLettered",
     attempts: failed.attempts,
     failure: failed.failure,
-    progress: { origin: state.origin, totalAttempts: letter.totalAttempts },
+    progress: progressOf(failed),
     target: { topic, reason },
     copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter }, true)
   }
