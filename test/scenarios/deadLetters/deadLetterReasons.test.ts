@@ -165,11 +165,10 @@ describe("why a record is a dead letter", () => {
             [reason, detail],
             each
           )
-          const failed = last.get(each)
-          // The broker of this test takes no time. A record that nobody can read is a dead letter as soon as it is there.
-          const expectedMillis = failed === undefined ? 3_600_000 : deadAt.get(each)!
-          assert.strictEqual(headers.get("x-eventbus-dlt-timestamp"), String(expectedMillis), each)
-          if (failed !== undefined) assert.isAtLeast(expectedMillis, failed)
+          const deadMillis = Number(headers.get("x-eventbus-dlt-timestamp"))
+          // The broker of this test takes no time, apart from the first copies, which wait until their topics are known.
+          assert.isAtMost(Math.abs(deadAt.get(each)! - deadMillis), last.has(each) ? 0 : 1_000, each)
+          assert.isAtLeast(deadMillis, last.get(each) ?? 3_600_000, each)
         }
         assert.sameMembers(
           dead().map(({ target }) => target?.reason),
