@@ -5,7 +5,6 @@ import {
   Broker,
   BrokerError,
   DeadLetter,
-  EventBusError,
   Hostname,
   LogFormat,
   Outcome,
@@ -260,7 +259,7 @@ describe("OPS-23 the log line of a record that was not handled", () => {
             onError: { GatewayDown: (error: GatewayDown) => (error.message === "skip" ? Route.skip : Route.nextTier) },
             handler: ({ value, tier }) => {
               if (value === '"given away"') return Effect.succeed(Outcome.deadLetter("above the limit"))
-              if (value === "no json") return Effect.die(new EventBusError.BindingNotFound({ binding: "none" }))
+              if (value === "no json") return Effect.die(new RangeError("no json"))
               const isSkipped = value === '"skipped"' || tier > 0
               return Effect.fail(new GatewayDown({ message: isSkipped ? "skip" : "later" }))
             }
