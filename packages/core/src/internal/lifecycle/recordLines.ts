@@ -60,7 +60,7 @@ const pathOf = (
   if (origin !== undefined && totalAttempts !== undefined) return { origin, totalAttempts }
   const tier = definition?.tiers.ofTopic(topic)
   if (definition === undefined || tier === undefined) return { origin: record, totalAttempts: attempts }
-  const state = RetryState.ofRetryTopic(record, tier, definition.tiers.deliveries)
+  const state = RetryState.ofRetryTopic(record, tier, definition)
   return { origin: state.origin, totalAttempts: state.totalAttempts + attempts }
 }
 
