@@ -16,6 +16,7 @@ import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import type { UnknownCluster } from "./EventBusError.ts"
+import * as Acls from "./internal/checks/acls.ts"
 import { inspect } from "./internal/checks/planInspection.ts"
 import { retryTimes } from "./internal/checks/planTimes.ts"
 import type {
@@ -45,6 +46,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     adopts: definition.adopts,
     topics: plannedTopics(definition),
     consumers,
+    groups: Acls.groupsOf(definition),
     clients: members + 1 + extraClients(definition),
     retries: retryTimes(definition.topic, definition.retry.blocking, definition.tiers, budgetMillis(definition)),
     onExhausted: definition.onExhausted,
@@ -62,27 +64,27 @@ export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerE
 const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {
   const { topic, tiers, retry, deadLetter, deadLetterTopic } = definition
   const createIfMissing = definition.missingTopics === "create"
-  const asSource = { delayMillis: undefined, partitions: undefined, replicationFactor: undefined }
+  const planned = (role: PlannedTopic["role"], of: Partial<PlannedTopic> & Pick<PlannedTopic, "topic">) => ({
+    ...{ role, operations: Acls.operationsOn(role, definition), createIfMissing },
+    ...{ delayMillis: undefined, partitions: undefined, replicationFactor: undefined },
+    ...of
+  })
   return [
-    { topic, role: "source", ...asSource, createIfMissing: false },
-    ...tiers.topics.map((tier) => ({
-      topic: tier.topic,
-      role: "retry" as const,
-      delayMillis: tier.delayMillis,
-      partitions: retry.partitions,
-      replicationFactor: retry.replicationFactor,
-      createIfMissing
-    })),
-    { topic: deadLetterTopic, role: "dead-letter", ...asSource, createIfMissing },
+    planned("source", { topic, createIfMissing: false }),
+    ...tiers.topics.map(({ topic: name, delayMillis }) =>
+      planned("retry", {
+        ...{ topic: name, delayMillis },
+        ...{ partitions: retry.partitions, replicationFactor: retry.replicationFactor }
+      })
+    ),
+    planned("dead-letter", { topic: deadLetterTopic }),
     ...(deadLetter._tag === "ScheduledReplay" || deadLetter._tag === "Custom"
       ? [
-          {
+          planned("replay-journal", {
             topic: ReplayJournal.topicOf(deadLetterTopic),
-            role: "replay-journal" as const,
-            ...asSource,
             partitions: 1,
             createIfMissing: true
-          }
+          })
         ]
       : [])
   ]

@@ -1,6 +1,6 @@
 /** The ACLs that a binding requires, compared with those that the cluster reports. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type Broker, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, type Broker, DeadLetter, Plan, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Data, Effect } from "effect"
 import * as Acls from "../../src/internal/checks/acls.ts"
 
@@ -44,7 +44,32 @@ const missing = (
 
 const all: Grants = { orders: ["Read"], "orders.retry-1": ["Read", "Write"], "orders.DLT": ["Write"] }
 
+const strategies = {
+  "store only": DeadLetter.storeOnly,
+  alert: DeadLetter.alertAndStore(() => Effect.void),
+  "scheduled replay": DeadLetter.scheduledReplay(),
+  custom: DeadLetter.custom(() => Effect.void)
+} as const
+
 describe("ACLs", () => {
+  for (const [name, deadLetter] of Object.entries(strategies)) {
+    for (const consumer of ["shared", "separate"] as const) {
+      it(`${name}, ${consumer} retries: the plan requires what the start checks, on topics and groups`, () => {
+        const definition = definitionOf({ deadLetter, consumer })
+        const plan = Plan.make({ name: "orders", definition })
+        assert.deepStrictEqual(
+          plan.topics.map(({ topic, operations, createIfMissing }) => ({ topic, operations, createIfMissing })),
+          Acls.topicsOf(definition)
+        )
+        assert.deepStrictEqual(plan.groups, Acls.groupsOf(definition))
+        const reads = name === "scheduled replay" || name === "custom"
+        const deadLetters = plan.topics.find(({ role }) => role === "dead-letter")
+        assert.deepStrictEqual(deadLetters?.operations, reads ? ["Read", "Write"] : ["Write"])
+        assert.strictEqual(plan.groups.includes("billing.dlt"), reads)
+      })
+    }
+  }
+
   it("no ACL is missing when the binding may read and write its topics", () => {
     assert.deepStrictEqual(missing({}, all, { billing: ["Read"] }), [])
   })

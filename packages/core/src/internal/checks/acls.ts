@@ -14,18 +14,21 @@ export interface TopicAccess {
   readonly createIfMissing: boolean
 }
 
-const byRole: Readonly<Record<PlannedTopic["role"], ReadonlyArray<AclOperation>>> = {
-  source: ["Read"],
-  retry: ["Read", "Write"],
-  "dead-letter": ["Write"],
-  "replay-journal": ["Read", "Write"]
+/** A binding needs these rights on a topic in a role. The plan and the start both ask here. Some dead letter strategies also read the dead letter topic. */
+export const operationsOn = (
+  role: PlannedTopic["role"],
+  definition: Pick<BindingDefinition<unknown>, "deadLetter">
+): ReadonlyArray<AclOperation> => {
+  switch (role) {
+    case "source":
+      return ["Read"]
+    case "retry":
+    case "replay-journal":
+      return ["Read", "Write"]
+    case "dead-letter":
+      return readsDeadLetters(definition) ? ["Read", "Write"] : ["Write"]
+  }
 }
-
-export const ofPlanned = ({ topic, role, createIfMissing }: PlannedTopic): TopicAccess => ({
-  topic,
-  operations: byRole[role],
-  createIfMissing
-})
 
 /** The ACLs that are missing, in the order of topics and groups. An ACL that the cluster does not report counts as granted. */
 export const missing = (
@@ -76,14 +79,16 @@ export const findMissing = (
 export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
   const { topic, tiers, deadLetterTopic } = definition
   const createIfMissing = definition.missingTopics === "create"
-  const ofDeadLetters = readsDeadLetters(definition) ? (["Read", "Write"] as const) : byRole["dead-letter"]
+  const access = (name: string, role: PlannedTopic["role"], created: boolean): TopicAccess => ({
+    topic: name,
+    operations: operationsOn(role, definition),
+    createIfMissing: created
+  })
   return [
-    { topic, operations: byRole.source, createIfMissing: false },
-    ...tiers.topics.map((tier) => ({ topic: tier.topic, operations: byRole.retry, createIfMissing })),
-    { topic: deadLetterTopic, operations: ofDeadLetters, createIfMissing },
-    ...(readsDeadLetters(definition)
-      ? [{ topic: ReplayJournal.topicOf(deadLetterTopic), operations: byRole["replay-journal"], createIfMissing: true }]
-      : [])
+    access(topic, "source", false),
+    ...tiers.topics.map((tier) => access(tier.topic, "retry", createIfMissing)),
+    access(deadLetterTopic, "dead-letter", createIfMissing),
+    ...(readsDeadLetters(definition) ? [access(ReplayJournal.topicOf(deadLetterTopic), "replay-journal", true)] : [])
   ]
 }
 
@@ -97,5 +102,5 @@ export const groupsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ]
 }
 
-const readsDeadLetters = ({ deadLetter }: BindingDefinition<unknown>): boolean =>
+const readsDeadLetters = ({ deadLetter }: Pick<BindingDefinition<unknown>, "deadLetter">): boolean =>
   deadLetter._tag === "ScheduledReplay" || deadLetter._tag === "Custom"

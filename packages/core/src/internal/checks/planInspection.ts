@@ -63,19 +63,13 @@ const sharedTopics = (
 }
 
 const missingAcls = (plan: Plan, admin: Admin): Effect.Effect<ReadonlyArray<Finding>> =>
-  Effect.map(
-    Acls.findMissing(
-      admin,
-      plan.topics.map(Acls.ofPlanned),
-      plan.consumers.map(({ groupId }) => groupId)
-    ),
-    (missing) =>
-      missing.map((acl) => ({
-        severity: acl.operation === "Create" ? "warning" : "error",
-        code: "acl-missing",
-        subject: acl.name,
-        message: `An ACL is missing: ${Acls.describe(acl)}.`
-      }))
+  Effect.map(Acls.findMissing(admin, plan.topics, plan.groups), (missing) =>
+    missing.map((acl) => ({
+      severity: acl.operation === "Create" ? "warning" : "error",
+      code: "acl-missing",
+      subject: acl.name,
+      message: `An ACL is missing: ${Acls.describe(acl)}.`
+    }))
   )
 
 const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArray<Finding> => {

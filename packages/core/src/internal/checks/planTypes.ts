@@ -1,6 +1,8 @@
 /**
  * The types of a plan.
  */
+import type { AclOperation } from "../../Broker.ts"
+
 export interface Plan {
   readonly binding: string
   readonly cluster: string
@@ -9,6 +11,8 @@ export interface Plan {
   readonly adopts: ReadonlyArray<string>
   readonly topics: ReadonlyArray<PlannedTopic>
   readonly consumers: ReadonlyArray<PlannedConsumers>
+  /** All groups that the binding joins, that of a reader of the dead letter topic included. */
+  readonly groups: ReadonlyArray<string>
   /** Kafka clients of one process: its consumers and its permanent producers. Each keeps one connection to every broker that it talks to. */
   readonly clients: number
   readonly retries: RetryTimes
@@ -21,6 +25,8 @@ export interface Plan {
 export interface PlannedTopic {
   readonly topic: string
   readonly role: "source" | "retry" | "dead-letter" | "replay-journal"
+  /** The ACLs that the binding requires on the topic. The strategies that read dead letters (scheduled replay, custom) require `Read` on the dead letter topic. */
+  readonly operations: ReadonlyArray<AclOperation>
   /** How long a record waits in a retry topic, milliseconds; undefined for other topics. */
   readonly delayMillis: number | undefined
   /** Partitions of the topic when the connector creates it; undefined: as many as the source has. */
