@@ -17,6 +17,7 @@ import type {
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
 import { keepRunning } from "./internal/base/keepRunning.ts"
+import * as Arguments from "./internal/deadLetters/arguments.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
@@ -34,7 +35,7 @@ import * as BindingAnnotations from "./internal/settings/bindingAnnotations.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
-import type { DeadLetters } from "./Replay.ts"
+import type { DeadLetters, InvalidArgument } from "./Replay.ts"
 import { type BindingSnapshot, type Decision, LagPollInterval } from "./Snapshot.ts"
 
 /** An event that says what a binding shows now, and why. */
@@ -56,14 +57,15 @@ export type TierCommand = (
 ) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
 /**
- * A decision about a record that holds its partition, and why. A partition that an operator has paused stays paused. Fails with
- * `RecordNotHeld` when this process holds no such record: another member of the group may.
+ * A decision about a record that holds its partition, or about the only candidate of a half-open circuit breaker, and why. A partition that an operator has paused stays
+ * paused. Fails with `InvalidArgument` without a reason, and with `RecordNotHeld` when this process holds no such record: another member of the group may. A trial
+ * call of the record that runs is waited for, 5 seconds at most.
  */
 export type DecisionCommand = (
   name: string,
   record: RecordPosition,
   reason: string
-) => Effect.Effect<void, BindingLookupError | RecordNotHeld>
+) => Effect.Effect<void, BindingLookupError | RecordNotHeld | InvalidArgument>
 
 /** The bindings of one program, by name, and their commands. */
 export class EventBusConnector extends Context.Service<
@@ -83,9 +85,9 @@ export class EventBusConnector extends Context.Service<
     readonly pause: TierCommand
     /** Lifts reason `operator`, and no other. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
     readonly resume: TierCommand
-    /** Drops a record that holds its partition (`BindingSnapshot.held`). The reason stands in the log, and the partition goes on. */
+    /** Drops a record that holds its partition (`BindingSnapshot.held`), or that is the only one for the breaker to try (`trials.only`). The reason stands in the log, and the partition goes on. */
     readonly skip: DecisionCommand
-    /** Sends a record that holds its partition to the dead letter topic, with dlt reason `MANUAL` and the given reason. The partition goes on. */
+    /** Sends such a record to the dead letter topic, with dlt reason `MANUAL` and the given reason. The partition goes on. */
     readonly deadLetter: DecisionCommand
     /** Stops the binding, from any state, and removes it. */
     readonly destroy: Command
@@ -134,7 +136,10 @@ const make = Effect.gen(function* () {
   const decide =
     (kind: Decision["kind"]): DecisionCommand =>
     (name, record, reason) =>
-      Effect.flatMap(registry.find(name), ({ container }) => container.decide(record, { kind, reason }))
+      Arguments.reason(kind === "skip" ? "skip" : "deadLetter", reason).pipe(
+        Effect.andThen(registry.find(name)),
+        Effect.flatMap(({ container }) => container.decide(record, { kind, reason }))
+      )
 
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own. A broker that does not answer holds up the end of a background loop, and must
   // not hold the bindings up with it (ruling 83).

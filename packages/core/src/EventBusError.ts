@@ -27,7 +27,10 @@ export class InvalidContainerState extends Schema.TaggedError<InvalidContainerSt
   }
 }
 
-/** No record at this position holds its partition in this process. Nothing was done. */
+/**
+ * No record at this position waits for an operator in this process. Nothing was done. After a rebalance a record is held again when the new owner of its partition has
+ * tried it.
+ */
 export class RecordNotHeld extends Schema.TaggedError<RecordNotHeld>()("RecordNotHeld", {
   /** The name of the binding. */
   binding: Schema.String,
@@ -37,12 +40,12 @@ export class RecordNotHeld extends Schema.TaggedError<RecordNotHeld>()("RecordNo
   partition: Schema.Number,
   /** The offset that was named, in decimal digits. */
   offset: Schema.String,
-  /** The records of the binding that hold their partitions in this process, as `topic-partition@offset`. */
+  /** The records that an operator can decide about in this process, as `topic-partition@offset`. */
   held: Schema.Array(Schema.String)
 }) {
   override get message(): string {
-    const held = this.held.length === 0 ? "no record does" : `held: ${this.held.join(", ")}`
-    return `Record ${this.topic}-${this.partition}@${this.offset} of binding '${this.binding}' does not hold its partition in this process; ${held}.`
+    const held = this.held.length === 0 ? "no record is" : `held: ${this.held.join(", ")}`
+    return `Record ${this.topic}-${this.partition}@${this.offset} of binding '${this.binding}' is not held in this process; ${held}. While its handler runs, and after a rebalance until the new owner of its partition has tried it, a record is not held: give the command again, in the process that owns the partition, once the snapshot ('held') or health ('onlyCandidate') names the record.`
   }
 }
 

@@ -245,7 +245,7 @@ export type EventBusEvent =
       })
   /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
-  /** An operator decided about a record that held its partition. */
+  /** An operator decided about a record that held its partition, or that was all that a half-open circuit breaker had to try. */
   | (OfBinding & {
       readonly _tag: "RecordDecided"
       /** Where the record lies. */

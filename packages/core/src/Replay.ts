@@ -23,11 +23,11 @@ export interface DeadLetters {
   ) => Effect.Effect<Report, BrokerError | UnknownTier | InvalidArgument>
   /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
   readonly replayRecords: (records: ReadonlyArray<Omit<RecordPosition, "topic">>) => Effect.Effect<Report, BrokerError>
-  /** Gives these records up: no replay takes them any more, and the journal keeps why. They stay in the topic. The answer is how many. */
+  /** Gives these records up: no replay takes them any more, and the journal keeps why, so the reason is not empty. They stay in the topic. The answer is how many. */
   readonly discard: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
     reason: string
-  ) => Effect.Effect<number, BrokerError>
+  ) => Effect.Effect<number, BrokerError | InvalidArgument>
   /** The records that were given up, with the reasons. */
   readonly discarded: Effect.Effect<ReadonlyArray<Discarded>, BrokerError>
   /** Reads the whole topic. */
@@ -110,7 +110,7 @@ export interface Stats {
   readonly byExceptionClass: ReadonlyMap<string, number>
 }
 
-/** A count or a time that no command takes, such as -1, 1.5 or NaN. Nothing was done. */
+/** A count, a time or a reason that no command takes, such as -1, 1.5, NaN or an empty reason. Nothing was done. */
 export class InvalidArgument extends Schema.TaggedError<InvalidArgument>()("InvalidArgument", {
   /** The command. */
   command: Schema.String,

@@ -84,7 +84,7 @@ export interface Trials {
   readonly only: OnlyCandidate | undefined
 }
 
-/** The only record that a half-open circuit breaker could try. Its trials fail, and the record stays where it is (ruling 72). */
+/** The only record that a half-open circuit breaker could try. Its trials fail, and the record stays where it is (ruling 72) until an operator decides about it (`skip`, `deadLetter`). */
 export interface OnlyCandidate extends TopicPartition {
   /** Its offset. */
   readonly offset: bigint
@@ -100,7 +100,7 @@ export interface HeldRecord extends RecordPosition {
   readonly sinceMillis: number
 }
 
-/** The decision of an operator about a held record. */
+/** The decision of an operator about a held record, or about the only candidate of a half-open circuit breaker. */
 export interface Decision {
   /** `skip`: the record is dropped. `dead-letter`: it goes to the dead letter topic. */
   readonly kind: "skip" | "dead-letter"

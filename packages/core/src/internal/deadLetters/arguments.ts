@@ -1,5 +1,5 @@
 /**
- * Checks the counts and times that operators give to commands, before anything is asked of the cluster.
+ * Checks the counts, times and reasons that operators give to commands, before anything is asked of the cluster.
  */
 import { Effect } from "effect"
 import { InvalidArgument } from "../../Replay.ts"
@@ -15,6 +15,12 @@ export const time = (command: string, argument: string, given: number): Effect.E
   typeof given === "number" && !Number.isNaN(given)
     ? Effect.void
     : refuse(command, argument, given, "epoch milliseconds")
+
+/** Why somebody decides about records: the reason is kept, so there has to be one. */
+export const reason = (command: string, given: string): Effect.Effect<void, InvalidArgument> =>
+  typeof given === "string" && given.trim() !== ""
+    ? Effect.void
+    : refuse(command, "reason", given === "" ? "empty" : given, "a text that says why")
 
 const refuse = (command: string, argument: string, given: unknown, expected: string) =>
   Effect.fail(new InvalidArgument({ command, argument, given: String(given), expected }))

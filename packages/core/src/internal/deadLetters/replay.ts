@@ -79,7 +79,10 @@ export const make = (options: Options): Replays => {
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
     replayRecords: (records) => run(these(records)),
     discard: (records, reason) =>
-      Effect.map(run({ ...these(records), discardedBecause: reason }), ({ replayed }) => replayed),
+      Effect.andThen(
+        Arguments.reason("discard", reason),
+        Effect.map(run({ ...these(records), discardedBecause: reason }), ({ replayed }) => replayed)
+      ),
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis
       let nextDueMillis: number | undefined

@@ -17,7 +17,7 @@ import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { Receiver } from "../record/decoding.ts"
-import type { DeliveryResult } from "../record/deliveryResult.ts"
+import { type DeliveryResult, staysInPlace } from "../record/deliveryResult.ts"
 import type * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -86,7 +86,7 @@ export const reportSettled = (
   result: Omit<DeliveryResult, "copy">
 ): void => {
   const { settlement, attempts, failure, target, progress } = result
-  if (settlement === "Halted" && result.wasHeld) return
+  if (result.wasHeld && staysInPlace(result)) return
   context.metrics.settled(partition, { settlement, attempts, target })
   // The delivery that a decision of an operator ends was counted when its record halted.
   if (failure !== undefined && !result.wasHeld && settlement !== "HeldByBreaker" && settlement !== "Abandoned") {

@@ -52,7 +52,7 @@ import { isAlreadyHandled } from "../settings/idempotent.ts"
 import { reportAttemptFailed, reportCall } from "./consumerContext.ts"
 import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { originOf, retryStateOf, takeRoute } from "./routing.ts"
+import { holdTrial, originOf, retryStateOf, takeRoute } from "./routing.ts"
 import * as Unreadable from "./unreadable.ts"
 
 /** A result, or the effect that leads to it. */
@@ -167,15 +167,18 @@ export const replaceFailure = <R>({ context, partition, record, delivery }: Reco
 
 /** From GivingUp: the breaker counts the delivery, and the record takes its route. */
 const giveUp = <R>(
-  { context, partition, record, delivery }: RecordInWork<R>,
+  { context, partition, record, delivery, gate }: RecordInWork<R>,
   { failure, decision, state }: Judged,
   attempts: number,
   firstFailureMillis: number
 ): Settling<R> => {
   reportAttemptFailed(context, partition, record, attempts, failure, undefined)
   if (delivery.counts && !decision.permanent) delivery.countFor(state.origin)
-  if (delivery.close(decision.permanent ? "ignored" : "failure")) return heldByBreaker(attempts, failure)
-  return takeRoute(context, partition, record, decision.destination, { attempts, failure, firstFailureMillis, state })
+  const failed = { attempts, failure, firstFailureMillis, state }
+  if (delivery.close(decision.permanent ? "ignored" : "failure")) {
+    return delivery.isTrial ? holdTrial(context, partition, gate, record, failed) : heldByBreaker(attempts, failure)
+  }
+  return takeRoute(context, partition, record, decision.destination, failed)
 }
 
 /** From Failed, through Backoff and Running, until there is no further attempt in place. */

@@ -13,12 +13,13 @@ import type { Copy } from "../record/copy.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
-import type { DeliveryResult, ResultWithCopy } from "../record/deliveryResult.ts"
+import { type DeliveryResult, heldByBreaker, type ResultWithCopy } from "../record/deliveryResult.ts"
 import * as HeaderSets from "../record/headerSets.ts"
 import { readOriginOf } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportPublishFailed, reportSettled } from "./consumerContext.ts"
 
 /** A delivery that failed. */
@@ -128,10 +129,7 @@ const toNextTier = <R>(
   }
 }
 
-/**
- * Pauses, reports that the record halted its partition, and waits for an operator: a decision settles the record, a resume delivers it again (ruling 88). The
- * delivery holds nothing meanwhile.
- */
+/** Pauses, reports that the record halted its partition, and waits for an operator: a decision settles the record, a resume delivers it again (ruling 88). */
 const hold = <R>(
   context: ConsumerContext<R>,
   partition: Partition,
@@ -145,8 +143,31 @@ const hold = <R>(
       progress: progressOf(failed)
     }
     yield* pause
+    return yield* untilDecided(context, partition, record, failed, {
+      halted,
+      until: partition.runnable,
+      isTrial: false
+    })
+  })
+
+/** How a record waits for an operator, and what it has come to where nobody decides. */
+interface Wait {
+  readonly halted: DeliveryResult
+  readonly until: Effect.Effect<void>
+  readonly isTrial: boolean
+}
+
+/** Reports that the record stays in its place, and waits there. The delivery holds nothing meanwhile. */
+const untilDecided = <R>(
+  context: ConsumerContext<R>,
+  partition: Partition,
+  record: ConsumerRecord,
+  failed: FailedDelivery,
+  { halted, until, isTrial }: Wait
+): Effect.Effect<DeliveryResult> =>
+  Effect.gen(function* () {
     reportSettled(context, partition, record, halted)
-    const decision = yield* context.held.hold(partition, record, failed.failure)
+    const decision = yield* context.held.hold({ partition, record, failure: failed.failure, until, isTrial })
     if (decision === undefined) return { ...halted, wasHeld: true }
     // The calls of this delivery are counted with the halt.
     return decision.kind === "skip"
@@ -156,6 +177,25 @@ const hold = <R>(
           ...{ attempts: 0, wasHeld: true }
         }
   })
+
+/**
+ * Keeps a record whose trial call has failed until the breaker may try it again. An operator can decide about it meanwhile, where it is the only record that there is to
+ * try (rulings 72 and 88).
+ */
+export const holdTrial = <R>(
+  context: ConsumerContext<R>,
+  partition: Partition,
+  gate: StartGate,
+  record: ConsumerRecord,
+  failed: FailedDelivery
+): Effect.Effect<DeliveryResult> => {
+  const nextWindow = context.limits.breaker?.waitForNextWindow(gate, record) ?? Effect.void
+  return untilDecided(context, partition, record, failed, {
+    halted: heldByBreaker(failed.attempts, failed.failure),
+    until: Effect.andThen(nextWindow, gate.runnable),
+    isTrial: true
+  })
+}
 
 /** The result of a record that goes to the dead letter topic. */
 export const deadLetter = <R>(

@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const breaker = yield* makeBreaker(definition)
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
-  const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe())
+  const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe(), permits)
   const clusterStatus: LagPoller.ClusterStatus = { unreachable: undefined }
   const failures = OngoingFailures.ofBinding(clock)
   const statuses = new Map<number, Supervisor.ConsumerStatus>()

@@ -3,7 +3,7 @@
  * circuit breaker pauses the binding. Each resumes only its own pause (rulings 9 and 62).
  */
 
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import { type ContainerState, InvalidContainerState, RecordNotHeld } from "../../EventBusError.ts"
@@ -52,7 +52,7 @@ export interface Pausing {
   readonly reasonsFor: (partition: Partition) => PauseReasons.PauseReasons
   /** Halts a partition because of its record. The halt survives rebalances. */
   readonly halt: (partition: Partition) => Effect.Effect<void>
-  /** Settles a held record as an operator decides, and lets its partition go on. */
+  /** Settles a held record as an operator decides, and lets its partition go on. Waits some seconds for a trial call of the record to end. */
   readonly decide: (at: RecordPosition, decision: Decision) => Effect.Effect<void, RecordNotHeld>
   /** A record pauses the whole binding, with reason `operator`. */
   readonly pauseByOperator: Effect.Effect<void>
@@ -73,6 +73,9 @@ interface BindingReasons {
 
 /** Longest time that a pause waits for its commit: a broker that is down must not hold up the command. */
 const flushMillis = 5_000
+
+/** A decision looks so often whether the trial call of its record has ended, for as long as a pause waits for its commit. */
+const trialPollMillis = 100
 
 export const make = (options: PausingOptions): Pausing => {
   const { definition, breaker, onConsumers, announce } = options
@@ -179,22 +182,29 @@ const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resum
       return Effect.andThen(partition.syncFetch, announce)
     })
 
-  return (at, decision) =>
+  const notHeld = ({ topic, partition, offset }: RecordPosition) =>
+    new RecordNotHeld({
+      ...{ binding: BindingKey.label(definition), topic, partition, offset: String(offset) },
+      held: options.held.decidable().map((held) => `${held.topic}-${held.partition}@${held.offset}`)
+    })
+
+  const decide = (at: RecordPosition, decision: Decision): Effect.Effect<void, RecordNotHeld> =>
     Effect.suspend(() => {
-      const partition = options.held.decide(at, decision)
-      if (partition === undefined) {
-        const { topic, partition: number, offset } = at
-        return Effect.fail(
-          new RecordNotHeld({
-            ...{ binding: BindingKey.label(definition), topic, partition: number, offset: String(offset) },
-            held: options.held.list().map((held) => `${held.topic}-${held.partition}@${held.offset}`)
-          })
-        )
-      }
-      const { topic, partition: number, offset } = at
-      const where = { topic, partition: number, offset }
+      const held = options.held.decide(at, decision)
+      if (held === undefined) return Effect.fail(notHeld(at))
+      const { topic, partition, offset } = at
+      const where = { topic, partition, offset }
       options.hub.emit({ _tag: "RecordDecided", ...BindingKey.onEvent(definition), at: where, decision })
-      return release(partition)
+      // The breaker alone keeps the partition of a record that it tries.
+      return held.isTrial ? Effect.void : release(held.partition)
+    })
+
+  // A record that makes its trial call at this moment is held again when the call has failed.
+  return (at, decision) =>
+    Effect.retry(decide(at, decision), {
+      schedule: Schedule.spaced(trialPollMillis),
+      while: () => options.held.isBeingTried(at),
+      times: flushMillis / trialPollMillis
     })
 }
 

@@ -15,7 +15,7 @@ export interface DeliveryResult {
   readonly progress?: RetryProgress
   /** Where a copy of the record goes. */
   readonly target?: Target
-  /** Set when the record held its partition before this result: that it halted is reported already. */
+  /** Set when the record waited for an operator before this result: that it stayed in its place is reported already. */
   readonly wasHeld?: true
   /** Set when the result holds only once this copy is published and acknowledged. */
   readonly copy?: Copy
@@ -27,7 +27,7 @@ export type ResultWithCopy = DeliveryResult & Required<Pick<DeliveryResult, "tar
 export const awaitsPublish = (result: DeliveryResult): result is ResultWithCopy => result.copy !== undefined
 
 /** Whether the record is to be delivered again in this partition, once records may start. */
-export const staysInPlace = ({ settlement }: DeliveryResult): boolean =>
+export const staysInPlace = ({ settlement }: Pick<DeliveryResult, "settlement">): boolean =>
   settlement === "Halted" || settlement === "HeldByBreaker"
 
 export const handled = (attempts: number): DeliveryResult => ({ settlement: "Handled", attempts, failure: undefined })

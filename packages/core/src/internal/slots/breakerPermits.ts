@@ -42,6 +42,10 @@ export interface BreakerPermits {
   readonly admits: (record: ConsumerRecord | undefined) => boolean
   /** Called where the breaker does not admit the gate's record. The effect returns when it may, or when the gate stops. */
   readonly waitForChoice: (gate: StartGate) => Effect.Effect<void>
+  /** Returns when the gate's record, whose trial has failed, may be tried again or handled, or when the gate stops. */
+  readonly waitForNextWindow: (gate: StartGate, record: ConsumerRecord) => Effect.Effect<void>
+  /** An operator has decided about a record: it is not tried again. */
+  readonly forget: (record: ConsumerRecord) => void
   /** The record cannot be tried now: another one may. */
   readonly pass: (record: ConsumerRecord | undefined) => void
   /** Whether deliveries that have a slot may be waiting for the breaker instead of running their handlers. */
@@ -87,6 +91,13 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, options: TrialOptio
       })
     })
 
+  const waitForNextWindow = (gate: StartGate, record: ConsumerRecord): Effect.Effect<void> =>
+    Effect.suspend(() =>
+      gate.ending || !trials.awaitsNextWindow(record)
+        ? Effect.void
+        : Effect.andThen(waitForChoice(gate), waitForNextWindow(gate, record))
+    )
+
   return {
     tryAcquire: (nowMillis, record) => {
       if (breaker.stateUnsafe() !== "HALF_OPEN") return breaker.tryAcquireUnsafe(nowMillis)
@@ -112,6 +123,8 @@ export const make = (breaker: CircuitBreaker.CircuitBreaker, options: TrialOptio
     isCurrent: breaker.isCurrentUnsafe,
     admits,
     waitForChoice,
+    waitForNextWindow,
+    forget: (record) => trials.forget(record),
     pass: (record) => trials.pass(record),
     holdsUp,
     onHeldUp: (listener) => breaker.onChange(() => (holdsUp() ? listener() : undefined)),

@@ -6,7 +6,7 @@
  * keep the others from their trial. A failed trial leaves its record where it is. The breaker judges the outcomes that it has when no candidate is left.
  */
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { OnlyCandidate, Trials as Snapshot } from "../../Snapshot.ts"
 
 /** A record that waits for the breaker. */
@@ -141,6 +141,20 @@ export class Trials {
     return this.#chosen.size === 0
   }
 
+  /** Whether the record has made its trial, and no other state of the breaker has begun since in which it may be tried again, or be handled. */
+  awaitsNextWindow(record: ConsumerRecord): boolean {
+    const state = this.#breaker.stateUnsafe()
+    if (state === "HALF_OPEN") return this.#tried.get(record)?.lastWindow === this.#window
+    return state === "OPEN" || state === "FORCED_OPEN"
+  }
+
+  /** An operator has decided about the record: it is not tried again. */
+  forget(record: ConsumerRecord): void {
+    this.#tried.delete(record)
+    this.#failed.delete(record)
+    if (this.#only !== undefined && isSame(this.#only, record)) this.#only = undefined
+  }
+
   add(candidate: Candidate): void {
     this.#waiting.add(candidate)
     if (candidate.record !== undefined) this.#chosen.delete(candidate.record)
@@ -207,3 +221,6 @@ export class Trials {
     return { candidates: this.#waiting.size + this.#chosen.size + this.#running, only: this.#only }
   }
 }
+
+const isSame = (a: RecordPosition, b: RecordPosition): boolean =>
+  a.topic === b.topic && a.partition === b.partition && a.offset === b.offset
