@@ -14,6 +14,7 @@ import type { BindingSettings } from "./BindingSettings.ts"
 import type { Options } from "./HandlerOptions.ts"
 import {
   idempotent as idempotentOnce,
+  idempotentBatch as idempotentPerBatch,
   perBatch,
   perRecord,
   transactional as perTransaction
@@ -57,6 +58,17 @@ export const batch = <V, E = never, R = never, K = Uint8Array | null, P = never>
     readonly handleBatch: (batch: Delivery.Batch<K, V>) => Effect.Effect<unknown, E, R>
   }
 ): Handler<R | P> => ({ ...summaryOf("batch", options), bind: (settings) => perBatch(settings, options) })
+
+/** A handler that receives batches, and each record once; for `listenerType: BATCH`. `idempotency: {}` has the store's defaults. */
+export const idempotentBatch = <V, E = never, R = never, K = Uint8Array | null, P = never>(
+  options: Options<K, V, Exclude<E, EventBusError.BatchProcessing>, P> & {
+    readonly handleBatch: (batch: Delivery.Batch<K, V>) => Effect.Effect<unknown, E, R>
+    readonly idempotency: IdempotencyStore.Options<K, V>
+  }
+): Handler<R | P | IdempotencyStore.IdempotencyStore> => ({
+  ...summaryOf("batch", options),
+  bind: (settings) => idempotentPerBatch(settings, options)
+})
 
 /** A handler in a Kafka transaction: records that it publishes through `CurrentTransaction`, and the offset of its record, commit together. */
 export const transactional = <V, E = never, R = never, K = Uint8Array | null, P = never>(

@@ -51,20 +51,31 @@ export function make<K, V, E, R, P, D>(
 
 interface IdempotencyOption<I> {
   /**
-   * Remembers which records were handled, in an `IdempotencyStore`, and skips those that are delivered again: `{}` takes its defaults. Default:
-   * nothing is remembered.
+   * Remembers which records were handled, in an `IdempotencyStore`, and skips those that are delivered again: `{}` takes its defaults. A handler of batches gets those
+   * records of a batch that were not handled yet. Default: nothing is remembered.
    */
   readonly idempotency?: I & object
 }
 
 /** Describes a binding whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
-export const makeBatch = <V = Uint8Array | null, E = never, R = never, K = Uint8Array | null, P = never, D = never>(
+export function makeBatch<
+  V = Uint8Array | null,
+  E = never,
+  R = never,
+  K = Uint8Array | null,
+  P = never,
+  D = never,
+  I extends IdempotencyOptions<K, V> | undefined = IdempotencyOptions<K, V> | undefined
+>(
   name: string,
-  options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
-): Binding<R | P | D> => ({
-  name,
-  definition: definePerBatch(name, options)
-})
+  options: BatchOptions<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<I>
+): Binding<R | P | D | (undefined extends I ? never : IdempotencyStore)>
+export function makeBatch<K, V, E, R, P, D>(
+  name: string,
+  options: BatchOptions<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<IdempotencyOptions<K, V> | undefined>
+): Binding<R | P | D | IdempotencyStore> {
+  return { name, definition: definePerBatch(name, options) }
+}
 
 /**
  * Describes a binding that consumes, transforms and produces exactly once: what its handler publishes through `CurrentTransaction` becomes visible to

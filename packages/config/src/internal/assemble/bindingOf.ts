@@ -44,6 +44,15 @@ export const perBatch = <K, V, E, R, P>(
 ): Binding.Binding<R | P> =>
   Binding.makeBatch(settings.name, { ...optionsOf(settings, code), handleBatch: withoutErrorType(code.handleBatch) })
 
+export const idempotentBatch = <K, V, E, R, P>(
+  settings: BindingSettings,
+  code: PerBatch<K, V, E, R, P> & { readonly idempotency: IdempotencyStore.Options<K, V> }
+): Binding.Binding<R | P | IdempotencyStore.IdempotencyStore> =>
+  Binding.makeBatch(settings.name, {
+    ...{ ...optionsOf(settings, code), handleBatch: withoutErrorType(code.handleBatch) },
+    idempotency: code.idempotency
+  })
+
 export const transactional = <K, V, E, R, P>(
   settings: BindingSettings,
   code: PerRecord<K, V, E, R, P>

@@ -8,13 +8,14 @@
 import { Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
+import * as BatchVerdict from "../failure/batchVerdict.ts"
 import * as Failures from "../failure/failure.ts"
 import type { Partition } from "../partition/partition.ts"
-import { awaitsPublish, type DeliveryResult, handled } from "../record/deliveryResult.ts"
+import { awaitsPublish, type DeliveryResult, handled, skipped } from "../record/deliveryResult.ts"
 import type { Handler, OpenBatch } from "../settings/bindingDefinition.ts"
+import { alreadyHandled } from "../settings/idempotent.ts"
 import { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
-import * as BatchVerdict from "./batchVerdict.ts"
 import { type ConsumerContext, reportCall, reportStarted } from "./consumerContext.ts"
 import * as InPlaceRetries from "./inPlaceRetries.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
@@ -106,16 +107,16 @@ const callUntilDone = Effect.fnUntraced(function* <R>(
       delivery.begin(clock.currentTimeMillisUnsafe())
       continue
     }
-    if (Exit.isSuccess(exit)) {
-      succeedForEach(batch, pending, delivery)
-      return true
-    }
-    const verdict = BatchVerdict.of(exit.cause, pending)
+    const verdict = BatchVerdict.ofExit(exit, pending)
     if (verdict !== undefined) {
       if (!(yield* follow(batch, verdict, delivery))) return false
       pending = verdict.rest
       delivery.begin(clock.currentTimeMillisUnsafe())
       continue
+    }
+    if (Exit.isSuccess(exit)) {
+      succeedForEach(batch, pending, delivery)
+      return true
     }
     let delay: number | undefined = InPlaceRetries.selfInterruptedMillis
     // A call that interrupted itself, or that never began because its partition stops, is neither success nor failure (ruling 16).
@@ -143,11 +144,12 @@ const cutShort = { inPlace: false, permanent: false }
 /** Finishes and settles records as the handler says. False when the partition stops first. */
 const follow = Effect.fnUntraced(function* <R>(
   batch: Batch<R>,
-  { done, failed }: BatchVerdict.Verdict,
+  { done, failed, already }: BatchVerdict.Verdict,
   delivery: DeliveryContext
 ) {
   const spentMillis = delivery.clock.spentMillis()
   succeedForEach(batch, done, delivery)
+  for (const index of already) finish(batch, index, skipped)
   for (const [index, error] of failed) {
     // A record is not charged with the time of those before it, nor with a pause of the binding.
     if (!(yield* deliver(alone(batch, index, begin(batch, spentMillis)), Cause.fail(error)))) return false
@@ -172,7 +174,9 @@ const call = <R>({ partition, records, open }: Batch<R>, indices: ReadonlyArray<
 
 /** A verdict about a batch of one is the failure of its record, and is routed as such. */
 const ofOne = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
-  const failed = BatchVerdict.of(cause, [0])?.failed[0]
+  const verdict = BatchVerdict.of(cause, [0])
+  if (verdict?.already.length === 1) return Cause.fail(alreadyHandled)
+  const failed = verdict?.failed[0]
   return failed === undefined ? cause : Cause.fail(failed[1])
 }
 

@@ -26,6 +26,7 @@ import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
 import { idempotent } from "./idempotent.ts"
+import { idempotentBatch } from "./idempotentBatch.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
@@ -183,10 +184,12 @@ export const defineTransactional = <K, V, E, R, P, D>(
 
 export const definePerBatch = <K, V, E, R, P, D>(
   name: string,
-  options: BatchOptions<K, V, E, R> & FailureOptions<P, D>
-): BindingDefinition<R | P | D> => {
+  options: BatchOptions<K, V, E, R> &
+    FailureOptions<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
+  const handler = onceBatchHandler(options)
   return {
     ...plainSettings(name, options, "BATCH"),
     ...protection(options),
@@ -194,6 +197,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
     classify: classificationOf(options),
+    idempotency: options.idempotency,
     handler: {
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
@@ -207,17 +211,32 @@ export const definePerBatch = <K, V, E, R, P, D>(
         return {
           undecodable,
           run: (indices) =>
-            checked(
-              options.handleBatch({
-                topic: options.topic,
-                partition: records[0]?.partition ?? 0,
-                deliveries: indices.flatMap((index) => deliveries.get(index) ?? [])
-              })
+            handler(
+              records[0]?.partition ?? 0,
+              indices.flatMap((index) => deliveries.get(index) ?? [])
             )
         }
       }
     }
   }
+}
+
+/** The handler of batches, behind the store when there is one. */
+const onceBatchHandler = <K, V, E, R>(
+  options: BatchOptions<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+) => {
+  const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
+  type Deliveries = ReadonlyArray<Delivery<K, V>>
+  type Handled = Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>
+  const handle =
+    (partition: number) =>
+    (deliveries: Deliveries): Handled =>
+      checked(options.handleBatch({ topic, partition, deliveries }))
+  if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
+  return (partition: number, deliveries: Deliveries): Handled =>
+    IdempotencyStore.IdempotencyStore.use((store) =>
+      idempotentBatch({ ...idempotency, groupId, cluster }, store, handle(partition))(deliveries)
+    )
 }
 
 /** A fiber that meets what is no Effect ends without its finalizers. */

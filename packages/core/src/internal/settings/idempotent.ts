@@ -24,13 +24,13 @@ export class AlreadyHandled {
   readonly _tag = "AlreadyHandled"
 }
 
-const alreadyHandled = new AlreadyHandled()
+export const alreadyHandled = new AlreadyHandled()
 
 /** Whether a handler ended because its work was done already. */
 export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)
 
-type Store = IdempotencyStore["Service"]
+export type Store = IdempotencyStore["Service"]
 
 /** The longest time of one call of the store, with its repetitions. */
 const storeBound = Duration.seconds(5)
@@ -42,18 +42,23 @@ const longestPauseMillis = 1_000
 const completeAgain = Schedule.upTo(Schedule.exponential("100 millis"), { times: 4 })
 
 /** The keys of a delivery's work. The first version knew it by another key, which is looked up and never claimed (ruling 77). */
-interface Keys {
+export interface Keys {
   readonly key: string
   readonly formerKey: string | undefined
 }
 
 /** `groupId` keeps groups apart that share a store. A cluster's alias is a part of the default key, and of the group before other keys. */
-interface Settings<in K, in V> extends Options<K, V> {
+export interface Settings<in K, in V> extends Options<K, V> {
   readonly groupId: string
   readonly cluster?: string
 }
 
-const keysFor = <K, V>({ groupId, cluster = defaultCluster, key }: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
+/** How the keys of a delivery are found. */
+export const keysFor = <K, V>({
+  groupId,
+  cluster = defaultCluster,
+  key
+}: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
   // The same topic on another cluster holds other records under the same offsets.
   const former = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
   // A key may have any characters, so the group in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81). The first version's key for
@@ -91,7 +96,7 @@ export const idempotent = <K, V, A, E, R>(
 }
 
 /** Claims the key, waiting for as long as it is in progress elsewhere. Only the waiting is interruptible: an answer that nobody takes would leave a claim. */
-const claimed = Effect.fnUntraced(function* (
+export const claimed = Effect.fnUntraced(function* (
   store: Store,
   { key, formerKey }: Keys,
   lease: Duration.Duration,
@@ -109,7 +114,7 @@ const claimed = Effect.fnUntraced(function* (
 })
 
 /** Claims the key. Where the first version has done the same work under its own key, or is at it, the claim is given up again. */
-const begin = Effect.fnUntraced(function* (
+export const begin = Effect.fnUntraced(function* (
   store: Store,
   key: string,
   formerKey: string | undefined,
@@ -137,7 +142,7 @@ const lookUp = (
 const free: KeyState = { _tag: "Free" }
 
 /** Renews while the handler runs. A lost claim does not stop the handler: half of its work would not be better than all of it. */
-const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Duration.Duration) {
+export const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Duration.Duration) {
   const interval = Duration.millis(Duration.toMillis(lease) / 3)
   while (true) {
     yield* Effect.sleep(interval)
@@ -148,7 +153,8 @@ const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Du
   }
 })
 
-const complete = (store: Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
+/** The work is done. Never fails: what cannot be completed may be handled again. */
+export const complete = (store: Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
   store.complete(token, { retention }).pipe(
     Effect.retry({ schedule: completeAgain, while: (error) => error.retryable }),
     (completing) => withinBound(store, "complete", completing),
@@ -162,7 +168,8 @@ const complete = (store: Store, token: Token, retention: Duration.Duration): Eff
     )
   )
 
-const abandon = (store: Store, token: Token): Effect.Effect<void> =>
+/** The work is not done: the key is free. Never fails: the lease of what cannot be given up runs out. */
+export const abandon = (store: Store, token: Token): Effect.Effect<void> =>
   withinBound(store, "abandon", store.abandon(token)).pipe(
     Effect.catchCause((cause) =>
       Effect.logWarning(`${claimOf(token)} could not be given up: it is free when its lease runs out`, cause)
