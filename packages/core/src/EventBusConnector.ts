@@ -112,6 +112,15 @@ export class EventBusConnector extends Context.Service<
   }
 >()("@eventbus/core/EventBusConnector") {}
 
+const decisionBy =
+  ({ find }: Pick<Registry.Registry, "find">) =>
+  (kind: Decision["kind"]): DecisionCommand =>
+  (name, record, reason) =>
+    Arguments.reason(kind === "skip" ? "skip" : "deadLetter", reason).pipe(
+      Effect.andThen(find(name)),
+      Effect.flatMap(({ container }) => container.decide(record, { kind, reason }))
+    )
+
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make(({ _tag, cluster, binding }, error) => {
@@ -132,14 +141,6 @@ const make = Effect.gen(function* () {
     (pick: (container: Container.Container) => Effect.Effect<void, InvalidContainerState>): Command =>
     (name) =>
       Effect.flatMap(registry.find(name), ({ container }) => pick(container))
-
-  const decide =
-    (kind: Decision["kind"]): DecisionCommand =>
-    (name, record, reason) =>
-      Arguments.reason(kind === "skip" ? "skip" : "deadLetter", reason).pipe(
-        Effect.andThen(registry.find(name)),
-        Effect.flatMap(({ container }) => container.decide(record, { kind, reason }))
-      )
 
   // Phase 1 of the shutdown: no new registrations. Phases 2 to 5 are each container's own. A broker that does not answer holds up the end of a background loop, and must
   // not hold the bindings up with it (ruling 83).
@@ -163,10 +164,8 @@ const make = Effect.gen(function* () {
     }
     return HealthReport.fromSnapshots(yield* listBindings, now)
   })
-  yield* runInBackground(
-    "health log",
-    HealthLog.run(health, (of) => containerOf(of)?.definition.groupId)
-  )
+  const groupOf = (of: Parameters<typeof containerOf>[0]) => containerOf(of)?.definition.groupId
+  yield* runInBackground("health log", HealthLog.run(health, groupOf))
 
   return EventBusConnector.of({
     register: registrations.register,
@@ -178,8 +177,8 @@ const make = Effect.gen(function* () {
       command((container) => (tier === undefined ? container.pause : container.pauseTier(tier)))(name),
     resume: (name, { tier } = {}) =>
       command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
-    skip: decide("skip"),
-    deadLetter: decide("dead-letter"),
+    skip: decisionBy(registry)("skip"),
+    deadLetter: decisionBy(registry)("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
     deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),

@@ -14,7 +14,7 @@ export interface TopicAccess {
   readonly createIfMissing: boolean
 }
 
-/** A binding needs these rights on a topic in a role. The plan and the start both ask here. Some dead letter strategies also read the dead letter topic. */
+/** A binding needs these operations on a topic in a role. The plan and the start both ask here. Some dead letter strategies also read the dead letter topic. */
 export const operationsOn = (
   role: PlannedTopic["role"],
   definition: Pick<BindingDefinition<unknown>, "deadLetter">
