@@ -12,9 +12,14 @@ import { Members } from "./Members.ts"
 import { RecordLogs } from "./RecordLogs.ts"
 import { Sources } from "./Sources.ts"
 
+/** The commits of one process for one group. */
 interface CommitTraffic {
   inFlight: number
   lastFailureMillis: number
+  /** Times at which the requests were sent that have no answer yet, by their fibers. */
+  readonly sentMillis: Map<number | undefined, number>
+  /** The requests that were answered while the process was stopping. */
+  readonly answeredInStop: Array<{ readonly sentMillis: number; readonly answeredMillis: number }>
 }
 
 export class Ledger {
@@ -54,7 +59,7 @@ export class Ledger {
     const key = `${process} ${binding}`
     const known = this.traffic.get(key)
     if (known) return known
-    const fresh = { inFlight: 0, lastFailureMillis: -1 }
+    const fresh: CommitTraffic = { inFlight: 0, lastFailureMillis: -1, sentMillis: new Map(), answeredInStop: [] }
     this.traffic.set(key, fresh)
     return fresh
   }

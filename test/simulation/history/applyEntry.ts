@@ -36,15 +36,10 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
       ledger.returned(entry)
       return
     case "CommitSent":
-      ledger.trafficOf(entry.process, entry.groupId).inFlight++
-      return
     case "CommitAccepted":
-    case "CommitFailed": {
-      const traffic = ledger.trafficOf(entry.process, entry.groupId)
-      traffic.inFlight--
-      if (entry._tag === "CommitFailed") traffic.lastFailureMillis = entry.atMillis
+    case "CommitFailed":
+      applyCommit(ledger, entry)
       return
-    }
     case "Sent":
       ledger.sources.sent(entry.process, entry.copy, entry.number)
       return
@@ -67,6 +62,24 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
       applyConnectorEvent(ledger, entry)
       return
   }
+}
+
+type Commit = Extract<Entry, { readonly _tag: "CommitSent" | "CommitAccepted" | "CommitFailed" }>
+
+/** Counts a request of a committer. A committer has one fiber, and one request on its way. */
+const applyCommit = (ledger: Ledger, { _tag, process, groupId, atMillis, fiber }: Commit): void => {
+  const traffic = ledger.trafficOf(process, groupId)
+  if (_tag === "CommitSent") {
+    traffic.inFlight++
+    traffic.sentMillis.set(fiber, atMillis)
+    return
+  }
+  traffic.inFlight--
+  if (_tag === "CommitFailed") traffic.lastFailureMillis = atMillis
+  const sentMillis = traffic.sentMillis.get(fiber)
+  traffic.sentMillis.delete(fiber)
+  if (sentMillis !== undefined && ledger.stopping.has(process))
+    traffic.answeredInStop.push({ sentMillis, answeredMillis: atMillis })
 }
 
 type Operation = Extract<

@@ -6,7 +6,7 @@ import type { Assignment } from "../history/accounts.ts"
 import type { PartitionName } from "../history/History.ts"
 import type { Ledger } from "../history/Ledger.ts"
 import { groupOf, topicOf } from "../scenario/retries.ts"
-import { rebalanceTimeoutMillis } from "../scenario/Scenario.ts"
+import { type BindingPlan, rebalanceTimeoutMillis } from "../scenario/Scenario.ts"
 import { on, type Rule } from "./Rule.ts"
 
 /** Rulings 9 and 11: no handler is called after an operator's pause. */
@@ -36,8 +36,8 @@ const startPositions: Rule["check"] = on("Connector", ({ event }, ledger) => {
 
 /**
  * The owner that gives a partition up waits for its handlers and commits their records, so that the next owner repeats nothing. Exceptions: the
- * drain ran out of time, commits failed while it lasted, a record before it failed and was left for the next owner, or a pause or the
- * circuit breaker kept a record from starting. A copy that was on its way before is no exception: it goes on, also after a refusal (ruling 83).
+ * drain ran out of time, commits failed while it lasted, a commit had no answer when the time for commits ended, a record before it failed and was left for the next owner,
+ * or a pause or the circuit breaker kept a record from starting. A copy that was on its way before is no exception: it goes on, also after a refusal (ruling 83).
  */
 const handovers: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Released" && entry._tag !== "Left") return undefined
@@ -63,9 +63,15 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const committed = ledger.committed.get(partition) ?? assignment.position
   const repeated = [...assignment.finished].find((offset) => offset >= committed)
   if (repeated === undefined) return undefined
-  const { inFlight, lastFailureMillis } = ledger.trafficOf(process, groupOf(ledger.planOf(binding), topicOf(partition)))
+  const plan = ledger.planOf(binding)
+  const traffic = ledger.trafficOf(process, groupOf(plan, topicOf(partition)))
+  const { inFlight, lastFailureMillis, answeredInStop } = traffic
   const since = assignment.endingSinceMillis
   if (inFlight > 0 || (since !== undefined && lastFailureMillis >= since)) return undefined
+  // One request is on its way at a time, so the last commit waits for the answer to the one before it (ruling 7).
+  const commitsEndMillis = (ledger.stopping.get(process) ?? Number.POSITIVE_INFINITY) + commitMillis(plan)
+  if (answeredInStop.some((of) => of.sentMillis < commitsEndMillis && of.answeredMillis >= commitsEndMillis))
+    return undefined
   const isLeft = (offset: bigint) => offset < repeated && !assignment.abandonedCopies.has(offset)
   if ([...assignment.failed].some(isLeft)) return undefined
   const pausedUntilMillis = ledger.pausedUntilMillis.get(`${process} ${binding}`) ?? -1
@@ -73,6 +79,13 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   if (Math.max(pausedUntilMillis, notClosedUntilMillis) >= (since ?? Number.POSITIVE_INFINITY)) return undefined
   return `with ${repeated} finished and only ${committed} committed: it will be handled again`
 }
+
+/**
+ * Time from the beginning of a stop until no commit is sent any more. A fifth of the stop, or half a second at least, is for the steps behind the drain, and two fifths of it
+ * are for the commits.
+ */
+const commitMillis = ({ shutdownTimeoutMillis }: BindingPlan): number =>
+  shutdownTimeoutMillis * 0.8 + Math.max(500, shutdownTimeoutMillis * 0.2) * 0.4
 
 /**
  * A member that is asked for a partition releases it before the group takes it away, at the rebalance timeout. Only a release that cannot be delivered explains an

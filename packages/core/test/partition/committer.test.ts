@@ -120,4 +120,28 @@ describe("committer", () => {
       assert.strictEqual(one.committed, 3n)
     })
   )
+
+  it.effect(
+    "ruling 83 LIF-12 a last commit does not wait out the refusals before it, and its own waits begin anew",
+    () =>
+      Effect.gen(function* () {
+        let isDown = true
+        const { commitLast, mark, sent } = yield* committer(() =>
+          isDown ? Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 })) : Effect.void
+        )
+        const stopped = partition(0)
+        stopped.finished = 4n
+        mark(stopped)
+        yield* TestClock.adjust("10 seconds")
+        const before = sent.length
+        yield* Effect.forkChild(commitLast(stopped), { startImmediately: true })
+        yield* TestClock.adjust("0 millis")
+        assert.strictEqual(sent.length, before + 1)
+        yield* TestClock.adjust("300 millis")
+        assert.strictEqual(sent.length, before + 3)
+        isDown = false
+        yield* TestClock.adjust("60 millis")
+        assert.strictEqual(stopped.committed, 4n)
+      })
+  )
 })

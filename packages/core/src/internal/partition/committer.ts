@@ -4,7 +4,7 @@
  * A partition reports that its position moved (`mark`), or waits until its finished records are committed (`commit`). One fiber sends for all partitions. Records that
  * finish while a request is out join the next one.
  */
-import { Effect, Latch, Schedule, type Scope } from "effect"
+import { Clock, Effect, Latch, Result, Schedule, type Scope } from "effect"
 import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
@@ -34,7 +34,10 @@ export interface Committer {
   readonly commit: (partition: Committable) => Effect.Effect<void>
   /** Answers fibers that wait for a commit of a partition that is being given up by now. */
   readonly release: () => void
-  /** The last commit of a partition that is being given up: returns when everything is committed, or the assignment is over. */
+  /**
+   * The last commit of a partition that is being given up: returns when everything is committed, or the assignment is over. After a refusal it does not wait: the time
+   * for it is short (ruling 83).
+   */
   readonly commitLast: (partition: Committable) => Effect.Effect<void>
 }
 
@@ -44,23 +47,75 @@ export interface CommitterOptions {
   readonly onFailed: (error: BrokerError, attempt: number) => void
 }
 
-/** Waits between attempts of a commit that was refused: 50 ms doubling up to 2 s, for as long as it takes. */
+/** Waits between attempts of a commit that was refused: 50 ms doubling up to 2 s, for as long as it takes. A last commit begins them anew. */
 const refused = Schedule.min([Schedule.exponential("50 millis", 2), Schedule.spaced("2 seconds")])
 
 export const make = Effect.fnUntraced(function* (
   session: Pick<ConsumerSession, "commit">,
   options: CommitterOptions
 ): Effect.fn.Return<Committer, never, Scope.Scope> {
-  const dirty = new Set<Committable>()
-  /** Partitions that the broker no longer takes for ours, while the session has not said so yet: they must not delay the others. */
-  const stale = new Set<Committable>()
   const waiters = CommitWaiters.make()
   const work = Latch.makeUnsafe(false)
   const urgent = Latch.makeUnsafe(false)
+  const { dirty, stale, lastAsked, send } = makeRequests(session, options, waiters.answer)
 
+  const mark = (partition: Committable) => {
+    dirty.add(partition)
+    work.openUnsafe()
+  }
+
+  yield* Effect.forever(
+    Effect.gen(function* () {
+      yield* work.await
+      if (!Latch.isOpen(urgent)) yield* Effect.raceFirst(urgent.await, Effect.sleep(options.commitIntervalMillis))
+      work.closeUnsafe()
+      urgent.closeUnsafe()
+      yield* untilAccepted(send, lastAsked)
+      waiters.answer()
+      for (const partition of stale) mark(partition)
+      stale.clear()
+    })
+  ).pipe(Effect.forkScoped)
+
+  const hasten = (partition: Committable) => {
+    mark(partition)
+    urgent.openUnsafe()
+  }
+
+  const askLast = (partition: Committable) => {
+    hasten(partition)
+    lastAsked.openUnsafe()
+  }
+
+  const wait = (partition: Committable, givenUp: () => boolean, ask = hasten) =>
+    Effect.suspend(() => {
+      const offset = partition.position()
+      if (givenUp() || offset <= partition.committed) return Effect.void
+      const answered = waiters.add(partition, offset, givenUp)
+      ask(partition)
+      return answered
+    })
+
+  return {
+    mark,
+    hasten,
+    commit: (partition) => wait(partition, () => partition.stopping || !partition.owned()),
+    release: waiters.answer,
+    commitLast: (partition) => wait(partition, () => !partition.owned(), askLast)
+  }
+})
+
+/** Makes the request of a committer, and the set of partitions that the next one commits. */
+const makeRequests = (session: Pick<ConsumerSession, "commit">, options: CommitterOptions, onRefused: () => void) => {
+  const dirty = new Set<Committable>()
+  /** Partitions that the broker no longer takes for ours, while the session has not said so yet: they must not delay the others. */
+  const stale = new Set<Committable>()
+  /** Open from the moment at which a partition asks for its last commit until the next request. */
+  const lastAsked = Latch.makeUnsafe(false)
   let attempt = 0
-  /** One request. Partitions that could not be committed stay dirty, and the request fails, so that the schedule decides when to try again. */
+  /** One request. Partitions that could not be committed stay dirty, and the request fails, so that it is tried again. */
   const send = Effect.suspend(() => {
+    lastAsked.closeUnsafe()
     const batch = batchOf(dirty)
     dirty.clear()
     if (batch.size === 0) return Effect.void
@@ -78,50 +133,21 @@ export const make = Effect.fnUntraced(function* (
         Effect.sync(() => {
           options.onFailed(error, ++attempt)
           for (const partition of batch.keys()) (isStale(error, partition) ? stale : dirty).add(partition)
-          waiters.answer()
+          onRefused()
         })
       )
     )
   })
+  return { dirty, stale, lastAsked, send }
+}
 
-  const mark = (partition: Committable) => {
-    dirty.add(partition)
-    work.openUnsafe()
-  }
-
-  yield* Effect.forever(
-    Effect.gen(function* () {
-      yield* work.await
-      if (!Latch.isOpen(urgent)) yield* Effect.raceFirst(urgent.await, Effect.sleep(options.commitIntervalMillis))
-      work.closeUnsafe()
-      urgent.closeUnsafe()
-      yield* Effect.retry(send, refused)
-      waiters.answer()
-      for (const partition of stale) mark(partition)
-      stale.clear()
-    })
-  ).pipe(Effect.forkScoped)
-
-  const hasten = (partition: Committable) => {
-    mark(partition)
-    urgent.openUnsafe()
-  }
-
-  const wait = (partition: Committable, givenUp: () => boolean) =>
-    Effect.suspend(() => {
-      const offset = partition.position()
-      if (givenUp() || offset <= partition.committed) return Effect.void
-      const answered = waiters.add(partition, offset, givenUp)
-      hasten(partition)
-      return answered
-    })
-
-  return {
-    mark,
-    hasten,
-    commit: (partition) => wait(partition, () => partition.stopping || !partition.owned()),
-    release: waiters.answer,
-    commitLast: (partition) => wait(partition, () => !partition.owned())
+/** Repeats a request until it is accepted. A last commit that is asked for meanwhile ends the wait. */
+const untilAccepted = Effect.fnUntraced(function* (send: Effect.Effect<void, BrokerError>, lastAsked: Latch.Latch) {
+  let nextWait = yield* Schedule.toStep(refused)
+  while (Result.isFailure(yield* Effect.result(send))) {
+    const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+    yield* Effect.raceFirst(lastAsked.await, Effect.sleep(wait))
+    if (Latch.isOpen(lastAsked)) nextWait = yield* Schedule.toStep(refused)
   }
 })
 
