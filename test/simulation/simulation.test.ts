@@ -88,7 +88,7 @@ describe("simulation", () => {
 /** Seeds that once showed a bug of the core or of a rule, all of them in the base of their scenarios. */
 const onceBroken = [
   866_396_029, 866_493_586, 866_493_600, 700_000_072, 700_000_580, 700_002_034, 910_000_657, 911_002_567, 912_000_123,
-  912_000_705, 920_003_391, 10_001_562, 810_001_154, 810_000_682, 810_002_052, 1_131
+  912_000_705, 920_003_391, 10_001_562, 810_001_154, 810_000_682, 810_002_052, 1_131, 415_927_394
 ]
 
 it("seeds that once broke a rule no longer do", () => {

@@ -51,6 +51,7 @@ export class Assignments {
       endingSinceMillis,
       drainTimedOut: false,
       publishFailed: false,
+      abandonedMillis: undefined,
       highest: event.position - 1n,
       finished: new Set(),
       failed: new Set(),

@@ -80,6 +80,8 @@ export interface Assignment {
   readonly failedDeliveries: Map<bigint, FailedDelivery>
   /** Records whose copy was on its way before the assignment began to end, and was given up all the same. */
   readonly abandonedCopies: Set<bigint>
+  /** Time at which the latest record was left for the next owner; undefined before the first one. */
+  abandonedMillis: number | undefined
   /** Copies whose publish has begun and was not refused, with the number of the publish. */
   readonly sent: Map<bigint, number>
   /** Offsets that are done in a transaction that is not committed yet. */

@@ -87,6 +87,7 @@ const applyToAssignment = (
       }
       return
     case "Settled":
+      if (event.settlement === "Abandoned") assignment.abandonedMillis = atMillis
       settle(ledger, event, assignment)
   }
 }

@@ -68,7 +68,7 @@ const trials: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
 })
 
 /** Ruling 35: a drain waits for handlers and for copies in flight, and for nothing else. */
-const drains: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
+const drains: Rule["check"] = on("Connector", ({ process, event, atMillis }, ledger) => {
   if (event._tag !== "DrainTimedOut") return undefined
   const plan = ledger.planOf(event.binding)
   // The broker may delay a transaction.
@@ -76,6 +76,8 @@ const drains: Rule["check"] = on("Connector", ({ process, event }, ledger) => {
   const isBusy = [...ledger.calls.values()].some((call) => call.process === process && call.binding === event.binding)
   const assignment = ledger.assignments.current(process, event.consumer, `${event.topic}/${event.partition}`)
   if (isBusy || assignment === undefined || assignment.failedDeliveries.size > 0) return undefined
+  // The end of a drain gives up the copies that it waited for (ruling 83), and their records say so first.
+  if (assignment.abandonedMillis === atMillis) return undefined
   const { inFlight } = ledger.trafficOf(process, plan.groupId)
   return inFlight > 0
     ? undefined

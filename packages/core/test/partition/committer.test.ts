@@ -121,6 +121,22 @@ describe("committer", () => {
     })
   )
 
+  it.effect("LIF-12 a last commit that is refused is not repeated without a wait", () =>
+    Effect.gen(function* () {
+      const { commitLast, sent } = yield* committer(() =>
+        Effect.fail(new RequestTimedOut({ operation: "commit", millis: 1 }))
+      )
+      const stopped = partition(0)
+      stopped.finished = 4n
+      yield* TestClock.adjust("0 millis")
+      yield* Effect.forkChild(commitLast(stopped), { startImmediately: true })
+      yield* TestClock.adjust("49 millis")
+      assert.strictEqual(sent.length, 1)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(sent.length, 2)
+    })
+  )
+
   it.effect(
     "ruling 83 LIF-12 a last commit does not wait out the refusals before it, and its own waits begin anew",
     () =>

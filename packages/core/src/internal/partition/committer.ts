@@ -83,8 +83,10 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const askLast = (partition: Committable) => {
-    hasten(partition)
+    // Opening a latch may run the committer at once. It must find the partition, and a request that is new anyway must not be repeated without a wait.
+    dirty.add(partition)
     lastAsked.openUnsafe()
+    hasten(partition)
   }
 
   const wait = (partition: Committable, givenUp: () => boolean, ask = hasten) =>
