@@ -5,7 +5,7 @@
  * transaction is aborted. Those before it run again in a transaction of their own. The failed record goes on alone: each of its attempts, and at the end its copy,
  * is in a transaction together with its offset.
  */
-import { Effect, Exit, Schedule, type Scope } from "effect"
+import { Clock, Effect, Exit, Result, Schedule, type Scope } from "effect"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
@@ -29,7 +29,7 @@ import { undecodableOf } from "./unreadable.ts"
 const transactionTimeoutMillis = (budget: number): number =>
   Math.min(900_000, Math.max(60_000, budget + 2 * longestMillis))
 
-/** Waits between attempts to get a producer: 100 ms doubling up to 10 s. */
+/** Waits between attempts to get a producer, or its offset: 100 ms doubling up to 10 s. */
 const refused = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("10 seconds")])
 
 /** Nothing is known of the transactions of a partition that this process has given up. */
@@ -50,6 +50,21 @@ const reported =
       Effect.tap(() => Effect.sync(() => failures.worked(about)))
     )
 
+/** Repeats a request until it works, with growing waits. Undefined when the partition stops first: a stop ends the wait (ruling 35). */
+const untilItWorks = Effect.fnUntraced(function* <A, R>(
+  partition: Partition,
+  request: Effect.Effect<A, BrokerError, R>
+): Effect.fn.Return<A | undefined, never, R> {
+  const nextWait = yield* Schedule.toStep(refused)
+  while (true) {
+    const result = yield* Effect.result(request)
+    if (Result.isSuccess(result)) return result.success
+    const [, wait] = yield* Effect.orDie(nextWait(yield* Clock.currentTimeMillis, undefined))
+    yield* partition.until(Effect.sleep(wait))
+    if (partition.stopping) return undefined
+  }
+})
+
 /** A producer that has fenced the partition's previous owner. It lives as long as the scope. Undefined when the partition stops first. */
 export const acquire = Effect.fnUntraced(function* (
   broker: Broker["Service"],
@@ -61,11 +76,7 @@ export const acquire = Effect.fnUntraced(function* (
     fences: [DerivedNames.formerTransactionalId(groupId, partition.topic, partition.partition)],
     transactionTimeout: transactionTimeoutMillis(budgetMillis(definition))
   })
-  return yield* attempt.pipe(
-    reported(failures.transactions, producerOf(partition.key)),
-    Effect.retry({ schedule: refused, while: () => !partition.stopping }),
-    Effect.catch(() => Effect.succeed(undefined))
-  )
+  return yield* untilItWorks(partition, reported(failures.transactions, producerOf(partition.key))(attempt))
 })
 
 /**
@@ -79,9 +90,8 @@ export const committedOffset = (
 ) =>
   Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(groupId, [partition.topic]))).pipe(
     reported(failures.transactions, offsetOf(partition.key)),
-    Effect.retry({ schedule: refused, while: () => !partition.stopping }),
-    Effect.map((offsets) => offsets.find((entry) => entry.partition === partition.partition)?.offset),
-    Effect.catch(() => Effect.succeed(undefined))
+    (request) => untilItWorks(partition, request),
+    Effect.map((offsets) => offsets?.find((entry) => entry.partition === partition.partition)?.offset)
   )
 
 /** Handles a chunk in transactions of up to `maxPollRecords` records. */
