@@ -120,8 +120,8 @@ describe("example programs", () => {
         assert.strictEqual(yield* program.exit, 0)
         assert.deepStrictEqual(program.lines(), [
           "orders-0@0: Handled after 1 attempts",
-          "orders-0@2: Handled after 1 attempts",
-          "orders-0@1: DeadLettered after 2 attempts"
+          "orders-0@1: DeadLettered after 2 attempts",
+          "orders-0@2: Handled after 1 attempts"
         ])
       }),
     timeout

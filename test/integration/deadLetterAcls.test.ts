@@ -17,6 +17,8 @@ const binding = (name: string) => {
     topic: name,
     groupId: name,
     value: Serde.string,
+    // Records behind a copy that is refused are handled meanwhile.
+    ackMode: "MANUAL",
     retry: RetryPolicy.tiered({
       blocking: { maxAttempts: 1 },
       tiers: [{ delay: 200, maxAttempts: 1, concurrency: 16 }]

@@ -21,6 +21,8 @@ const binding = (name: string) => {
     topic: name,
     groupId: name,
     value: Serde.string,
+    // Records behind a copy that is refused are handled meanwhile.
+    ackMode: "MANUAL",
     retry: RetryPolicy.none,
     handler: ({ value }) => (fine(value) ? Effect.sync(() => handled.push(value)) : Effect.fail(new Refused({}))),
     onError: { Refused: Route.retry }

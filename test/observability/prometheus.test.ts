@@ -66,6 +66,9 @@ const eventful = Effect.gen(function* () {
   yield* advance("20 minutes")
   isDown = false
   yield* advance("40 minutes")
+  // The dead letters are counted once somebody has read the metrics: the next scrape shows them.
+  yield* Prometheus.exposition
+  yield* advance("10 seconds")
 })
 
 describe("a Prometheus scrape", () => {

@@ -19,8 +19,8 @@ export const text = (value: Uint8Array | null | undefined): string | null =>
 export const scenario = <E>(
   title: string,
   body: () => Effect.Effect<void, E, MemoryBroker.MemoryBroker | Broker.Broker | Scope.Scope>,
-  options?: MemoryBroker.Options
-): void => it.effect(title, () => Effect.provide(body(), layer(options)))
+  { timeoutMillis, ...options }: MemoryBroker.Options & { readonly timeoutMillis?: number } = {}
+): void => it.effect(title, () => Effect.provide(body(), layer(options)), timeoutMillis)
 
 /** The same outside of a test function, for properties and seeds: many runs in one test, without log lines. */
 export const runScenario = <E>(

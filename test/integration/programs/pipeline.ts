@@ -30,7 +30,12 @@ const mortal = (broker: Broker.Broker["Service"]): Broker.Broker["Service"] => (
   producer: (options) =>
     Effect.map(broker.producer(options), (producer) => ({
       ...producer,
-      // Copies are published by it, and by nothing else.
+      // Copies that the next record waits for are published alone, others together.
+      send: (record) =>
+        passing("publish", record.topic).pipe(
+          Effect.andThen(producer.send(record)),
+          Effect.tap(passing("acknowledged", record.topic))
+        ),
       sendEach: (records, onAnswer) =>
         Effect.andThen(
           Effect.forEach(records, ({ topic }) => passing("publish", topic), { discard: true }),

@@ -57,34 +57,37 @@ describe("attempts in place", () => {
     })
   )
 
-  scenario("RTY-02 a wait beyond 2^31-1 ms lasts its full time", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      yield* append("orders", 0, ["bad"])
-      let calls = 0
-      yield* start(
-        Binding.make("orders", {
-          ...orders,
-          maxPollInterval: "10000 days",
-          sessionTimeout: "24 days",
-          heartbeatInterval: "8 days",
-          retry: RetryPolicy.blocking({
-            maxAttempts: 2,
-            initialBackoff: "30 days",
-            maxBackoff: "30 days",
-            jitter: 0
-          }),
-          handler: () => Effect.suspend(() => (++calls === 1 ? Effect.fail(new Boom({})) : Effect.void)),
-          onError: { Boom: Route.retry }
-        })
-      )
-      yield* advance("29 days")
-      assert.strictEqual(calls, 1)
-      yield* advance("1 day")
-      assert.strictEqual(calls, 2)
-      // A month of looking every 10 seconds would take half a minute.
-    }).pipe(Effect.provideService(Snapshot.LagPollInterval, "1 day"))
+  scenario(
+    "RTY-02 a wait beyond 2^31-1 ms lasts its full time",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["bad"])
+        let calls = 0
+        yield* start(
+          Binding.make("orders", {
+            ...orders,
+            maxPollInterval: "10000 days",
+            sessionTimeout: "24 days",
+            heartbeatInterval: "8 days",
+            retry: RetryPolicy.blocking({
+              maxAttempts: 2,
+              initialBackoff: "30 days",
+              maxBackoff: "30 days",
+              jitter: 0
+            }),
+            handler: () => Effect.suspend(() => (++calls === 1 ? Effect.fail(new Boom({})) : Effect.void)),
+            onError: { Boom: Route.retry }
+          })
+        )
+        yield* advance("29 days")
+        assert.strictEqual(calls, 1)
+        yield* advance("1 day")
+        assert.strictEqual(calls, 2)
+        // A month of looking every 10 seconds would take half a minute. The look at health goes on.
+      }).pipe(Effect.provideService(Snapshot.LagPollInterval, "1 day")),
+    { timeoutMillis: 180_000 }
   )
 
   scenario("RTY-03 each delivery starts with all its attempts", () =>
