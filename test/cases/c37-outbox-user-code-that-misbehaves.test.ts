@@ -192,7 +192,7 @@ const write = (types: ReadonlyArray<string>, prefix = "") =>
 
 const until = (condition: Effect.Effect<boolean, unknown, SqlClient.SqlClient>) =>
   Effect.orDie(Effect.repeat(Effect.delay(condition, "20 millis"), { until: (done) => done })).pipe(
-    Effect.timeout("25 seconds")
+    Effect.timeout("50 seconds")
   )
 
 const noneLeft = Effect.map(rows, (all) => all.every(({ status }) => status === 1 || status === 3))
