@@ -17,7 +17,7 @@ describe("the mark of one event", () => {
     return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(retriedMark("e1", mark), { startImmediately: true })
       assert.deepStrictEqual(lines, [
-        "outbox: marking e1 failed; trying again: OutboxStoreError: Outbox store: mark retry failed: no answer"
+        "outbox: marking e1 failed; trying again: OutboxStoreError: Outbox store: mark retry failed: no answer, caused by Error: no answer"
       ])
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(yield* Fiber.join(fiber), 1)

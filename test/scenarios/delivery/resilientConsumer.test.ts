@@ -124,11 +124,11 @@ describe("a result-based consumer", () => {
               level,
               offset,
               retryTier,
-              /\d+ attempts?/.exec(message)?.[0]
+              /attempt \d+ of \d+/.exec(message)?.[0]
             ]),
             [
-              ["WARN", 1, 0, "1 attempt"],
-              ["WARN", 0, 1, "1 attempt"]
+              ["WARN", 1, 0, "attempt 1 of 2"],
+              ["WARN", 0, 1, "attempt 2 of 2"]
             ]
           )
         })
