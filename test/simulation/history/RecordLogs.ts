@@ -61,7 +61,8 @@ export class RecordLogs {
 
   /** The rules checked its headers when it was sent. */
   store(partition: PartitionName, { offset, copy, isReadable, isReplay }: StoredCopy, storedMillis: number): void {
-    if (isReplay) this.marked.add(partition)
+    // What an aborted transaction wrote takes offsets, too, whichever group it was.
+    if (isReplay || !isReadable) this.marked.add(partition)
     if (!isReadable) return
     const group = isReplay ? copy.headers.get("replay-group") : Copies.ownerOf(copy)
     const owner = this.foreignGroup(group)
