@@ -61,7 +61,7 @@ export class RecordLogs {
 
   /** The rules checked its headers when it was sent. */
   store(partition: PartitionName, { offset, copy, isReadable, isReplay }: StoredCopy, storedMillis: number): void {
-    // What an aborted transaction wrote takes offsets, too, whichever group it was.
+    // The records of an aborted transaction take offsets, too, whichever group wrote them.
     if (isReplay || !isReadable) this.marked.add(partition)
     if (!isReadable) return
     const group = isReplay ? copy.headers.get("replay-group") : Copies.ownerOf(copy)
