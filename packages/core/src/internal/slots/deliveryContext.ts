@@ -84,6 +84,8 @@ export class DeliveryContext {
       if (breaker === undefined || this.#permit !== undefined || gate.ending) return Effect.void
       if (gate.open && breaker.admits(gate.current)) return Effect.void
       this.#chosenAs = gate.current
+      // Never hold the choice during a pause: others can use it.
+      if (!gate.open) breaker.pass(gate.current)
       const change = gate.open ? breaker.waitForChoice(gate) : gate.runnable
       return Effect.andThen(this.clock.whilePaused(change), this.waitForBreaker(gate))
     })
@@ -152,7 +154,8 @@ export class DeliveryContext {
   runEnded(exit: Exit.Exit<unknown, unknown>): void {
     this.#isRunning = false
     this.callEnded(exit)
-    if (this.#isAbandoned) this.releasePermit()
+    // A run that waited for the breaker may have been chosen for a trial.
+    if (this.#isAbandoned) this.close("released")
   }
 
   /**
