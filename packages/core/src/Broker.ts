@@ -12,12 +12,13 @@
 import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
-import type { Admin } from "./internal/port/admin.ts"
+import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
 
 export type {
   AclOperation,
   Admin,
   AuthorizedOperations,
+  CommittedOffset,
   GroupDescription,
   NewTopic,
   PartitionOffsets,
@@ -61,20 +62,14 @@ export interface ConsumerOptions {
 
 /** A partition that this session now owns, with what the cluster knows of it at that moment. */
 export interface AssignedPartition extends TopicPartition {
+  /** The id that the cluster gave the topic when it was made: a topic that is made again has another one. Undefined when the cluster gives none (Kafka before 2.8). */
+  readonly topicId: string | undefined
   /** The group's committed offset exactly as the broker keeps it: undefined when there is none; may be negative or outside the log. */
   readonly committed: bigint | undefined
   /** First offset that is still there. */
   readonly logStart: bigint
   /** One past the last offset (the last stable offset under `read_committed`). */
   readonly logEnd: bigint
-}
-
-/** A committed offset of a group, exactly as the broker keeps it. */
-export interface CommittedOffset extends TopicPartition {
-  /** May be negative or outside the log. */
-  readonly offset: bigint
-  /** The text that was committed beside it; empty when there is none. */
-  readonly metadata: string
 }
 
 /** Records of one partition, in offset order, as fetched. */
@@ -100,7 +95,8 @@ export interface RecordChunk extends TopicPartition {
  * - `Revoked`: partitions to give up. Nothing more arrives for them. They still belong to this session (commits are accepted)
  *   until `release` has run or the rebalance timeout has passed, whichever comes first; only then may another member get them.
  *   When the timeout passes first, `Lost` follows for the same partitions.
- * - `Lost`: partitions that another member may own already (session expired, fenced). Commits for them are refused.
+ * - `Lost`: partitions that another member may own already (session expired, fenced), or whose topic was deleted. Commits for them are refused.
+ *   After a topic was deleted and made again, at once or later, its partitions are `Lost` or `Revoked`, and `Assigned` anew with another `topicId`.
  * - `Fetched`: a chunk.
  * - `OutOfRange`: the position does not exist (retention or `deleteRecords` overtook it). Nothing is fetched from the partition until `seek`.
  */

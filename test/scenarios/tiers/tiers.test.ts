@@ -424,7 +424,9 @@ const ends = (topic: string) =>
 
 const committed = (groupId: string, topic: string) =>
   withAdmin((admin) =>
-    Effect.map(admin.committedOffsets(groupId, [topic]), (offsets) => offsets.filter(({ offset }) => offset > 0n))
+    Effect.map(admin.committedOffsets(groupId, [topic]), (offsets) =>
+      offsets.flatMap(({ topic, partition, offset }) => (offset > 0n ? { topic, partition, offset } : []))
+    )
   )
 
 const topicNames = withAdmin((admin) => admin.listTopics)

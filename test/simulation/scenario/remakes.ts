@@ -7,11 +7,8 @@ import type * as Random from "./random.ts"
 import { retryTopics } from "./retries.ts"
 import type { Action, BindingPlan, RecordPlan, Scenario } from "./Scenario.ts"
 
-/**
- * Longer than the group waits for a member that does not give a partition up: nobody owns a partition of the former topic any more when the new one is made. A member
- * that commits for the former one within that time is told by the topic's id, which the port does not have yet (CLN-13).
- */
-const gapsMillis = [22_000, 30_000, 45_000] as const
+/** At once, while members still give up the former topic, and after the group has stopped waiting for them. */
+const gapsMillis = [0, 200, 1_000, 5_000, 22_000, 45_000] as const
 
 export const withRemakes = (scenario: Scenario, random: Random.Random): Scenario => {
   const [first] = scenario.bindings

@@ -69,7 +69,7 @@ describe("the wait of a fetch", () => {
     assert.strictEqual(
       waitAfter((ownership) => {
         ownership.pause([at(0)], 970)
-        ownership.resume([at(0)])
+        ownership.resume([at(0)], 0)
       }),
       500
     )

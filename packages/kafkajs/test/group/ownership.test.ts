@@ -21,7 +21,7 @@ describe("ownership", () => {
     assert.deepStrictEqual(fetching(ownership), [1])
     ownership.assign(2, [at(0)])
     assert.deepStrictEqual(fetching(ownership), [])
-    ownership.resume([at(0)])
+    ownership.resume([at(0)], 0)
     assert.deepStrictEqual(fetching(ownership), [0])
   })
 
@@ -33,6 +33,15 @@ describe("ownership", () => {
     assert.deepStrictEqual([added.map(({ partition }) => partition), revoked], [[2], []])
     const owned = ownership.get(at(0))
     assert.deepStrictEqual([owned?.generation, owned?.position, owned?.pausedMillis], [1, 5n, 7])
+  })
+
+  it("a resume tells whether a partition was paused since before a moment", () => {
+    const ownership = announced(0, 1)
+    ownership.pause([at(0)], 7)
+    ownership.pause([at(1)], 9)
+    assert.isFalse(ownership.resume([at(0)], 7))
+    assert.isTrue(ownership.resume([at(0), at(1)], 10))
+    assert.isFalse(ownership.resume([at(0), at(1)], 10))
   })
 
   it("OFF-09: a revoked partition is owned until it is removed, once", () => {

@@ -80,6 +80,7 @@ const broker = (fates: ReadonlyArray<Fate>) => {
     return answer
   }
   const node: KafkaBroker = {
+    versions: null,
     isConnected: () => true,
     disconnect: async () => {},
     lookupRequest: () => () => ({

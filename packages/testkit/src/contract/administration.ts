@@ -273,7 +273,7 @@ export const administration: ReadonlyArray<Outcome> = [
       yield* failure(administrator.deleteGroups([groupId]))
       yield* quietTime
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition: 0, offset: 3n }
+        { topic: name, partition: 0, offset: 3n, metadata: "" }
       ])
       assert.strictEqual(probe.of("Lost").length + probe.of("Revoked").length, 0)
     })
@@ -286,7 +286,7 @@ export const administration: ReadonlyArray<Outcome> = [
       const administrator = yield* admin
       yield* eventually(administrator.setCommittedOffsets(groupId, [{ topic: name, partition: 0, offset: 2n }]))
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition: 0, offset: 2n }
+        { topic: name, partition: 0, offset: 2n, metadata: "" }
       ])
       yield* eventually(administrator.deleteGroups([groupId]))
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [])

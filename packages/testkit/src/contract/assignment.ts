@@ -16,6 +16,41 @@ import {
 } from "./harness.ts"
 import { join } from "./probe.ts"
 
+/** The new topic has more records than the former one, so that its position is one of the new log too. */
+const remadeTopic = (state: "fetching" | "paused") =>
+  Effect.gen(function* () {
+    const name = yield* topic()
+    yield* publish(name, texts("former", 3))
+    const administrator = yield* admin
+    // A commit behind the deletion could belong to either topic.
+    const probe = yield* join({ groupId: unique("group"), topics: [name], onRevoked: "release" })
+    yield* probe.collects(3)
+    const former = probe.own(name)
+    yield* probe.commit(name, 0, 3n)
+    const partitions = [{ topic: name, partition: 0 }]
+    if (state === "paused") yield* probe.session.pause(partitions)
+    yield* quietTime
+    yield* administrator.deleteTopics([name])
+    yield* eventually(administrator.createTopics([{ topic: name, partitions: 1 }]))
+    yield* usable(administrator, name, 1)
+    yield* eventually(publish(name, texts("new", 5)))
+    yield* quietTime
+    if (state === "paused") yield* probe.session.resume(partitions)
+    yield* eventuallyTrue(() => assert.notStrictEqual(probe.own(name).topicId, former.topicId))
+    const own = probe.own(name)
+    assert.isDefined(own.topicId)
+    assert.isDefined(former.topicId)
+    assert.isAbove(own.generation, former.generation)
+    assert.strictEqual(own.committed, undefined)
+    const ended = [...probe.of("Lost"), ...probe.of("Revoked")]
+    assert.deepStrictEqual(
+      ended.map(({ generation }) => generation),
+      [former.generation]
+    )
+    yield* eventuallyTrue(() => assert.includeMembers([...probe.values], [...texts("new", 5)]))
+    assert.strictEqual(probe.values.filter((value) => value === "new-0").length, 1)
+  })
+
 export const assignment: ReadonlyArray<Outcome> = [
   {
     title: "a lone member is assigned every partition, with the ends of its log and no committed offset",
@@ -118,6 +153,15 @@ export const assignment: ReadonlyArray<Outcome> = [
       yield* quietTime
       assert.deepStrictEqual([...probe.values].sort(), [...texts("old", 5), "more", "new"].sort())
     })
+  },
+  {
+    title:
+      "CLN-13: a topic that is deleted and made again is assigned anew, with another id and without the former offsets",
+    run: remadeTopic("fetching")
+  },
+  {
+    title: "CLN-13: a topic is deleted and made again while its partition is paused",
+    run: remadeTopic("paused")
   },
   {
     title: "closing the scope of a session leaves the group and commits nothing",

@@ -71,8 +71,8 @@ export const offsets: ReadonlyArray<Outcome> = [
       )
       const administrator = yield* admin
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition: 0, offset: 7n },
-        { topic: name, partition: 1, offset: 8n }
+        { topic: name, partition: 0, offset: 7n, metadata: "" },
+        { topic: name, partition: 1, offset: 8n, metadata: "" }
       ])
     })
   },
@@ -91,7 +91,7 @@ export const offsets: ReadonlyArray<Outcome> = [
       )
       const administrator = yield* admin
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition: 0, offset }
+        { topic: name, partition: 0, offset, metadata: "" }
       ])
       const second = yield* join({ groupId, topics: [name], onAssigned: "wait" })
       yield* second.owns(1)
@@ -112,7 +112,7 @@ export const offsets: ReadonlyArray<Outcome> = [
       )
       const administrator = yield* admin
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition: 0, offset: 0n }
+        { topic: name, partition: 0, offset: 0n, metadata: "" }
       ])
       const second = yield* join({ groupId, topics: [name] })
       yield* second.owns(1)
@@ -166,7 +166,7 @@ export const offsets: ReadonlyArray<Outcome> = [
       yield* probe.commit(name, 0, 2n)
       const administrator = yield* admin
       const committed = yield* administrator.committedOffsets(groupId, [name])
-      assert.deepStrictEqual(committed, [{ topic: name, partition: 0, offset: 2n }])
+      assert.deepStrictEqual(committed, [{ topic: name, partition: 0, offset: 2n, metadata: "" }])
     })
   },
   {

@@ -93,7 +93,7 @@ export const rebalance: ReadonlyArray<Outcome> = [
       assert.strictEqual(first.of("Fetched").at(-1)?.chunk.generation, first.own(name, partition).generation)
       const administrator = yield* admin
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [
-        { topic: name, partition, offset: 3n }
+        { topic: name, partition, offset: 3n, metadata: "" }
       ])
     })
   },

@@ -193,7 +193,7 @@ export const transactions: ReadonlyArray<Outcome> = [
       )
       yield* eventually(
         Effect.map(administrator.committedOffsets(groupId, [name]), (offsets) =>
-          assert.deepStrictEqual(offsets, [{ topic: name, partition: 0, offset: 7n }])
+          assert.deepStrictEqual(offsets, [{ topic: name, partition: 0, offset: 7n, metadata: "" }])
         )
       )
     })

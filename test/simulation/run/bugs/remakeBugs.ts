@@ -1,12 +1,16 @@
 /**
  * Planted bugs about topics that are deleted and made again (rulings 77 and 85).
  */
+import type { Broker } from "@eventbus/core"
+import { Effect } from "effect"
 import { hasRemakes } from "../../scenario/remakes.ts"
 import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
 const remakesMainTopic = ({ actions, bindings }: Scenario): boolean =>
   actions.some((action) => action._tag === "Remake" && action.topic === bindings[0]!.topic)
+
+const withoutMetadata = (commit: Broker.CommittedOffset): Broker.CommittedOffset => ({ ...commit, metadata: "" })
 
 export const remakeBugs: ReadonlyArray<PlantedBug> = [
   {
@@ -20,5 +24,14 @@ export const remakeBugs: ReadonlyArray<PlantedBug> = [
     seenBy: ["ignored", "settling", "leftovers", "progress"],
     needs: (scenario) => hasRemakes(scenario) && remakesMainTopic(scenario),
     sabotage: { positions: "kept" }
+  },
+  {
+    title: "takes an offset that was committed for a former topic",
+    seenBy: ["ignored"],
+    needs: hasRemakes,
+    sabotage: {
+      events: () => (event) =>
+        Effect.succeed([event._tag === "Assigned" ? { ...event, commits: event.commits.map(withoutMetadata) } : event])
+    }
   }
 ]

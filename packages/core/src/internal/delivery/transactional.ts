@@ -11,6 +11,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
+import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import { awaitsPublish, type DeliveryResult, handled, staysInPlace } from "../record/deliveryResult.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
@@ -91,7 +92,11 @@ export const committedOffset = (
   Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.committedOffsets(groupId, [partition.topic]))).pipe(
     reported(failures.transactions, offsetOf(partition.key)),
     (request) => untilItWorks(partition, request),
-    Effect.map((offsets) => offsets?.find((entry) => entry.partition === partition.partition)?.offset)
+    Effect.map((offsets) => {
+      const { topic } = CommitMetadata.parse(partition.metadata ?? "")
+      const commit = offsets?.find((entry) => entry.partition === partition.partition)
+      return commit === undefined || CommitMetadata.isOfFormerTopic(commit, topic) ? undefined : commit.offset
+    })
   )
 
 /** Handles a chunk in transactions of up to `maxPollRecords` records. */

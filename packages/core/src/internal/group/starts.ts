@@ -5,6 +5,7 @@
 import { Effect, Schedule, type Scope } from "effect"
 import type { AssignedPartition, ConsumerEvent } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as CommitMetadata from "../partition/commitMetadata.ts"
 import * as FirstRead from "../partition/firstRead.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -24,7 +25,7 @@ export interface Starts {
 const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
 
 export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.Scope): Starts => {
-  const { context } = partitions.options
+  const { context, session } = partitions.options
   const { definition } = context
   // Before the session joined: a partition that is added while it joins has nothing that is older.
   const sinceMillis = context.clock.currentTimeMillisUnsafe()
@@ -35,9 +36,13 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     { generation }: Assigned,
     assigned: AssignedPartition,
     { position, anchored, gap }: StartPosition.StartPosition,
-    metadata: string | undefined
+    firstReadMillis?: number
   ) => {
-    const { topic, partition, logEnd, committed = -1n } = assigned
+    const { topic, topicId, partition, logEnd, committed = -1n } = assigned
+    const metadata = CommitMetadata.format({
+      firstReadMillis,
+      topic: CommitMetadata.topicOf(session.clusterId, topicId)
+    })
     return Effect.andThen(
       Running.open(partitions, { topic, partition, generation, position, anchored, committed, metadata, logEnd }),
       reportGap(context, { topic, partition, generation }, gap)
@@ -50,31 +55,45 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     const opening = Effect.flatMap(offsetAt(partitions, assigned, millis), (position) => {
       if (waiting.get(key) !== assigned) return Effect.void
       waiting.delete(key)
-      return open(event, assigned, { position, anchored: false, gap: undefined }, FirstRead.format(millis))
+      return open(event, assigned, { position, anchored: false, gap: undefined }, millis)
     })
     return Effect.asVoid(Effect.forkIn(opening, scope))
   }
 
   return {
-    assign: (event, assigned) => {
+    assign: (event, found) => {
+      const { assigned, commits, isFormer } = withoutFormer(event, found, session.clusterId)
+      const openAt = (start: StartPosition.StartPosition, firstReadMillis?: number) =>
+        // The offset of the former topic is overwritten, also when reading starts at the earliest record.
+        open(event, assigned, { ...start, anchored: start.anchored && !isFormer }, firstReadMillis)
       // A retry topic always starts at its earliest record: a copy may be published before the group reads the topic.
       const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
       if (isRetry || definition.autoOffsetReset === "earliest") {
-        return open(event, assigned, StartPosition.afterAssignment(assigned, "earliest"), undefined)
+        return openAt(StartPosition.afterAssignment(assigned, "earliest"))
       }
-      const read = FirstRead.ofTopic(event.commits, assigned.topic)
+      const read = FirstRead.ofTopic(commits, assigned.topic)
       const millis = read._tag === "since" ? read.millis : sinceMillis
       if (assigned.committed === undefined && read._tag === "since") return openAtTime(event, assigned, millis)
       // A group that has read the topic never jumps to the end of a partition that is new to it.
       const start = StartPosition.afterAssignment(assigned, read._tag === "unknown" ? "earliest" : "latest")
       const anchored = start.anchored && assigned.committed !== undefined
-      return open(event, assigned, { ...start, anchored }, FirstRead.format(millis))
+      return openAt({ ...start, anchored }, millis)
     },
     forget: (given) => {
       for (const { topic, partition } of given) waiting.delete(partitionKey(topic, partition))
     },
     forgetAll: () => waiting.clear()
   }
+}
+
+/** An assignment without what the group has committed in a former topic of the same name. */
+const withoutFormer = ({ commits }: Assigned, assigned: AssignedPartition, clusterId: string) => {
+  const { topic, partition, topicId } = assigned
+  const current = CommitMetadata.topicOf(clusterId, topicId)
+  const own = commits.filter((commit) => commit.topic !== topic || !CommitMetadata.isOfFormerTopic(commit, current))
+  const isFormer =
+    assigned.committed !== undefined && !own.some((commit) => commit.topic === topic && commit.partition === partition)
+  return { commits: own, isFormer, assigned: isFormer ? { ...assigned, committed: undefined } : assigned }
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */

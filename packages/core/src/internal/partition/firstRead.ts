@@ -1,10 +1,10 @@
 /**
  * When a group first read a topic. `autoOffsetReset: "latest"` means "from then on", for each partition that the group has no committed offset of (ruling 85).
  *
- * The time stands in the metadata of the group's commits, so every member finds it, and a topic that is made again, whose commits the broker has deleted, counts as
- * never read. The first version writes no metadata, and ignores it.
+ * The time stands in the metadata of the group's commits, so every member finds it. A topic that is made again counts as never read.
  */
 import type { CommittedOffset } from "../../Broker.ts"
+import * as CommitMetadata from "./commitMetadata.ts"
 
 /**
  * - `never`: the group has committed nothing in the topic.
@@ -20,18 +20,6 @@ export type FirstRead =
 export const ofTopic = (commits: ReadonlyArray<CommittedOffset>, topic: string): FirstRead => {
   const own = commits.filter((commit) => commit.topic === topic)
   if (own.length === 0) return { _tag: "never" }
-  const times = own.flatMap(({ metadata }) => parse(metadata) ?? [])
+  const times = own.flatMap(({ metadata }) => CommitMetadata.parse(metadata).firstReadMillis ?? [])
   return times.length === 0 ? { _tag: "unknown" } : { _tag: "since", millis: Math.min(...times) }
-}
-
-const prefix = "eventbus:first-read="
-
-/** The metadata of a commit. Readers ignore whatever stands behind a semicolon, for versions to come. */
-export const format = (millis: number): string => `${prefix}${Math.trunc(millis)}`
-
-const written = /^eventbus:first-read=(\d{1,15})(;|$)/
-
-const parse = (metadata: string): number | undefined => {
-  const millis = written.exec(metadata)?.[1]
-  return millis === undefined ? undefined : Number(millis)
 }

@@ -37,6 +37,14 @@ export interface PartitionOffsets {
   readonly logEnd: bigint
 }
 
+/** A committed offset of a group, exactly as the broker keeps it. */
+export interface CommittedOffset extends TopicPartition {
+  /** May be negative or outside the log. */
+  readonly offset: bigint
+  /** The text that was committed beside it; empty when there is none. */
+  readonly metadata: string
+}
+
 /** A consumer group as its coordinator describes it. */
 export interface GroupDescription {
   /** Kafka: `group.id`. */
@@ -121,7 +129,7 @@ export interface Admin {
   readonly committedOffsets: (
     groupId: string,
     topics: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<TopicPartition & { readonly offset: bigint }>, BrokerError>
+  ) => Effect.Effect<ReadonlyArray<CommittedOffset>, BrokerError>
   /** Sets committed offsets of a group that has no members. */
   readonly setCommittedOffsets: (
     groupId: string,

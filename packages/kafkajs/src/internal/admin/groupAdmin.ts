@@ -15,10 +15,9 @@ const committedOffsets =
         const metadata = yield* cluster.metadata(topics)
         const partitions = topics.flatMap((topic) => partitionsOf(metadata, topic))
         const committed = yield* fetchCommitted(yield* cluster.coordinator("group", groupId), groupId, partitions)
-        return partitions.flatMap((target) => {
-          const commit = committed.get(ConsumerRecord.partitionKey(target.topic, target.partition))
-          return commit === undefined ? [] : [{ ...target, offset: commit.offset }]
-        })
+        return partitions.flatMap(
+          ({ topic, partition }) => committed.get(ConsumerRecord.partitionKey(topic, partition)) ?? []
+        )
       }),
       { operation: "describe", groupId, topic: topics.join(", ") }
     )

@@ -16,6 +16,8 @@ export interface FetchListener {
   readonly failSession: (failed: ClientFailure, topic: string) => Effect.Effect<void>
   /** A topic was deleted. Positions in it mean nothing in a new topic of the same name. */
   readonly topicDeleted: (topic: string) => void
+  /** A topic is not as it was: another node leads it, or its log does not have a position. It may have been made again. */
+  readonly topicChanged: () => void
 }
 
 /** The parts of a fetcher that handling an answer needs. */
@@ -98,6 +100,7 @@ export const handleAnswer = Effect.fnUntraced(function* (
     return undefined
   }
   if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && owned.answered) context.listener.topicDeleted(owned.topic)
+  else context.listener.topicChanged()
   if (failed.type === "OFFSET_OUT_OF_RANGE") yield* reportOutOfRange(context, requested)
   else if (isFatal(failed)) return yield* Effect.fail(failed)
   return failed

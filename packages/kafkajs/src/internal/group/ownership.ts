@@ -141,8 +141,12 @@ export class Ownership {
     for (const owned of this.#owned(targets)) owned.pausedMillis ??= nowMillis
   }
 
-  resume(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): void {
-    for (const owned of this.#owned(targets)) owned.pausedMillis = undefined
+  /** Returns whether one of them was paused before `sinceMillis`, in milliseconds of the same clock. */
+  resume(targets: ReadonlyArray<ConsumerRecord.TopicPartition>, sinceMillis: number): boolean {
+    const owned = this.#owned(targets)
+    const isLong = owned.some(({ pausedMillis }) => pausedMillis !== undefined && pausedMillis < sinceMillis)
+    for (const one of owned) one.pausedMillis = undefined
+    return isLong
   }
 
   #owned(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): ReadonlyArray<OwnedPartition> {

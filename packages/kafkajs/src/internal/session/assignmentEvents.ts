@@ -8,6 +8,7 @@ import { fetchCommitted } from "../offsets/committedOffsets.ts"
 import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
+import { fetchTopicIds } from "./topicIds.ts"
 
 /** The log bounds of new partitions, and what the group has committed in their topics. */
 const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added: ReadonlyArray<OwnedPartition>) {
@@ -20,10 +21,13 @@ const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added:
   const [offsets, starts, ends] = yield* Effect.all([committed, offsetsAt(earliest), offsetsAt(latest)], {
     concurrency: "unbounded"
   })
+  // Last: if the topic is made again meanwhile, what was read before is of another topic than this id.
+  const ids = yield* lookUpTopicIds(session)
   const partitions = added.map(({ topic, partition }): Broker.AssignedPartition => {
     const key = ConsumerRecord.partitionKey(topic, partition)
     return {
       topic,
+      topicId: ids.get(topic),
       partition,
       committed: offsets.get(key)?.offset,
       logStart: starts.get(key) ?? 0n,
@@ -31,6 +35,17 @@ const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added:
     }
   })
   return { partitions, commits: Array.from(offsets.values()) }
+})
+
+/** The ids of the session's topics. One that is not what it was says that the topic was made again: what the session owns of the former one is void. */
+export const lookUpTopicIds = Effect.fnUntraced(function* (session: SessionState) {
+  const found = yield* fetchTopicIds(session.cluster, session.settings.topics)
+  for (const [topic, id] of found) {
+    const before = session.topicIds.get(topic)
+    if (before !== undefined && before !== id) onTopicDeleted(session, topic)
+    session.topicIds.set(topic, id)
+  }
+  return found
 })
 
 /** The given partitions, and all others of their topics. */
@@ -121,10 +136,11 @@ export const loseAll = (session: Pick<SessionState, "events" | "ownership">): vo
 
 /** A topic was deleted: its assignment is void, and the broker has deleted its committed offsets with it. */
 export const onTopicDeleted = (session: SessionState, topic: string): void => {
-  const { ownership, membership, partitionCounts, pollNow } = session
+  const { ownership, membership, partitionCounts, pollNow, topicIds } = session
   const held = ownership.all().filter((owned) => owned.topic === topic && owned.phase !== "preparing")
   for (const group of byGeneration(ownership.remove(held))) emitLost(session, group)
   partitionCounts.delete(topic)
+  topicIds.delete(topic)
   pollNow.openUnsafe()
   membership.requestRejoin()
 }

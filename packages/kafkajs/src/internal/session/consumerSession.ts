@@ -25,6 +25,9 @@ const leave = ({ cluster, membership, settings }: SessionState, abandoned: Aband
       : leaveOrRemember(cluster, abandoned, settings.groupId, memberId)
   })
 
+/** A pause that is longer than this may have hidden that a topic was deleted. Shorter ones are frequent: a full buffer makes them. */
+const unfetchedMillis = 2_000
+
 /** The commands of the port. */
 const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerSession => {
   const { cluster, events, fetcher, membership, ownership, settings } = session
@@ -37,7 +40,10 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
     pause: (partitions) => Effect.sync(() => ownership.pause(partitions, performance.now())),
     resume: (partitions) =>
       Effect.sync(() => {
-        ownership.resume(partitions)
+        const nowMillis = performance.now()
+        const pausedLong = ownership.resume(partitions, nowMillis - unfetchedMillis)
+        // Nothing was fetched that could have told that the topic was deleted, and made again.
+        if (pausedLong) session.pollNow.openUnsafe()
         fetcher.wake()
       }),
     seek: (partition, offset) =>
@@ -94,13 +100,15 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     fetcher: makeFetcher(cluster, settings, ownership, scope, {
       emit: (event) => emit({ events }, event),
       failSession,
-      topicDeleted: (topic) => onTopicDeleted(session, topic)
+      topicDeleted: (topic) => onTopicDeleted(session, topic),
+      topicChanged: () => session.pollNow.openUnsafe()
     }),
     membership: makeMembership(memberCluster, settings, ownership, knownMemberId(statics, settings), {
       assigned: (generation, partitions) => onAssigned(session, generation, partitions),
       lost: () => loseAll(session)
     }),
     partitionCounts: new Map(),
+    topicIds: new Map(),
     pollNow: Latch.makeUnsafe(false)
   }
 

@@ -26,6 +26,8 @@ export interface SessionState {
   readonly failSession: (failed: ClientFailure, topic?: string) => Effect.Effect<void>
   /** Number of partitions of each topic, as the group knows it. */
   partitionCounts: Map<string, number>
+  /** The id of each topic, as the session knows it. */
+  readonly topicIds: Map<string, string>
   /** Opens to request the topics' metadata now. */
   readonly pollNow: Latch.Latch
 }

@@ -1,17 +1,23 @@
-/** Polls the metadata of the topics that a session reads: in the classic protocol the members notice new topics and partitions themselves. */
+/** Polls the metadata of the topics that a session reads: in the classic protocol the members notice new topics and partitions, and topics that were made again, themselves. */
 import { Duration, Effect } from "effect"
 import { failureOfCode } from "../wire/clientFailure.ts"
+import { lookUpTopicIds } from "./assignmentEvents.ts"
 import type { SessionState } from "./sessionState.ts"
 
 /** Poll interval while a topic does not exist. */
 const missingTopicInterval = Duration.seconds(1)
 
+/** Least time between two polls. */
+const shortestInterval = Duration.millis(200)
+
 /** Errors of a topic that waiting for it does not cure. */
 const fatalTopicErrors = new Set(["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])
 
 /** The number of partitions of each topic. Ends the session when waiting cannot help. */
-const countPartitions = Effect.fnUntraced(function* ({ fetcher, failSession }: SessionState) {
+const countPartitions = Effect.fnUntraced(function* (session: SessionState) {
+  const { fetcher, failSession } = session
   const metadata = yield* fetcher.refresh
+  yield* lookUpTopicIds(session)
   for (const { topic, topicErrorCode } of metadata.values()) {
     const failed = failureOfCode(topicErrorCode)
     if (failed !== undefined && fatalTopicErrors.has(failed.type)) yield* failSession(failed, topic)
@@ -29,6 +35,7 @@ export const pollTopics = (session: SessionState, interval: Duration.Input): Eff
       const missing = settings.topics.some((topic) => !session.partitionCounts.get(topic))
       yield* Effect.raceFirst(Effect.sleep(missing ? missingTopicInterval : interval), pollNow.await)
       pollNow.closeUnsafe()
+      yield* Effect.sleep(shortestInterval)
       const counts = yield* poll
       const changed = settings.topics.some((topic) => counts.get(topic) !== session.partitionCounts.get(topic))
       if (changed) membership.requestRejoin()

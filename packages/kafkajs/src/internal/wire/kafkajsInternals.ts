@@ -32,6 +32,8 @@ import type { Apis } from "./apis.ts"
 
 /** kafkajs's connection pool to one node. Fetches have a connection of their own. */
 export interface KafkaBroker {
+  /** The newest version of each API that the node speaks; null until it is connected. */
+  readonly versions: Readonly<Record<number, { readonly maxVersion: number } | undefined>> | null
   readonly isConnected: () => boolean
   readonly disconnect: () => Promise<void>
   readonly lookupRequest: (apiKey: number, definition: RequestDefinition) => (payload: unknown) => ProtocolRequest

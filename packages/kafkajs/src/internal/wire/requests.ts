@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { Apis } from "./apis.ts"
 import { type ClientFailure, clientFailure } from "./clientFailure.ts"
+import { FlexibleReader, type FlexibleWriter } from "./flexible.ts"
 import {
   apiKeys,
   Decoder,
@@ -44,18 +45,46 @@ export const call = <K extends keyof Apis>(
     catch: clientFailure
   })
 
+/** An API in the version that is sent, whatever kafkajs knows of it. */
+interface RawApi {
+  readonly key: number
+  readonly version: number
+  readonly name: string
+}
+
 /** Sends a request that kafkajs does not encode, or not in the version that is needed. */
 export const callRaw = <A>(
   broker: KafkaBroker,
-  api: { readonly key: number; readonly version: number; readonly name: string },
+  api: RawApi,
   body: () => Encoded,
   decode: (reader: Reader) => A
+): Effect.Effect<A, ClientFailure> => callBytes(broker, api, body, (bytes) => decode(new Decoder(bytes)))
+
+/** As `callRaw`, for a flexible version of an API. */
+export const callFlexible = <A>(
+  broker: KafkaBroker,
+  api: RawApi,
+  body: () => FlexibleWriter,
+  decode: (reader: FlexibleReader) => A
+): Effect.Effect<A, ClientFailure> =>
+  callBytes(
+    broker,
+    api,
+    () => body().encoded,
+    (bytes) => decode(new FlexibleReader(bytes))
+  )
+
+const callBytes = <A>(
+  broker: KafkaBroker,
+  api: RawApi,
+  body: () => Encoded,
+  decode: (answer: Buffer) => A
 ): Effect.Effect<A, ClientFailure> =>
   Effect.tryPromise({
     try: () =>
       send<A>(broker, {
         request: { apiKey: api.key, apiVersion: api.version, apiName: api.name, encode: async () => body() },
-        response: { decode: async (bytes) => decode(new Decoder(bytes)), parse: async (data) => data }
+        response: { decode: async (bytes) => decode(bytes), parse: async (data) => data }
       }),
     catch: clientFailure
   })

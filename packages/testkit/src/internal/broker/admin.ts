@@ -114,10 +114,9 @@ const committedOffsets = (
   cluster: Cluster,
   groupId: string,
   topics: ReadonlyArray<string>
-): ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }> =>
+): ReadonlyArray<Broker.CommittedOffset> =>
   [...(cluster.groups.get(groupId)?.offsets.entries.values() ?? [])]
     .filter(({ topic, offset }) => topics.includes(topic) && offset !== -1n)
-    .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
     .sort((a, b) => (a.topic === b.topic ? a.partition - b.partition : a.topic < b.topic ? -1 : 1))
 
 const setCommittedOffsets = (

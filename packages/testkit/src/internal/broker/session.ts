@@ -222,6 +222,7 @@ export class Session {
     const log = this.log(cursor)
     return {
       topic,
+      topicId: this.parts.kernel.topics.get(topic)?.id,
       partition,
       committed: this.parts.group.offsets.committed(keyOf(cursor)),
       logStart: log?.logStart ?? 0n,

@@ -6,6 +6,8 @@ import { PartitionLog } from "./partitionLog.ts"
 
 export interface Topic {
   readonly name: string
+  /** Unique in the cluster: a topic that is made again has another one. */
+  readonly id: string
   readonly partitions: Array<PartitionLog>
   readonly replicationFactor: number
   /** Only what was set; `topicDefaults` holds the rest. */
@@ -33,6 +35,7 @@ export class TopicRegistry {
   /** Called with a topic when its partitions appear, grow or disappear. */
   readonly listeners = new Set<(topic: string) => void>()
   private readonly defaults: ReadonlyMap<string, string>
+  private made = 0
 
   constructor(defaults: ReadonlyMap<string, string>) {
     this.defaults = defaults
@@ -60,6 +63,7 @@ export class TopicRegistry {
     if (this.topics.has(name)) return new BrokerError.TopicExists({ topic: name })
     const topic: Topic = {
       name,
+      id: `topic-${++this.made}`,
       partitions: [],
       replicationFactor: settings.replicationFactor,
       config: new Map(settings.config)

@@ -1,0 +1,66 @@
+/**
+ * The text that a group keeps beside each committed offset: `eventbus:` and fields, with a semicolon between two of them.
+ *
+ * - `first-read`: when the group first read the topic, epoch milliseconds (ruling 85).
+ * - `topic`: the ids of the cluster and of the topic that the offset belongs to. Kafka takes a commit for a topic that was deleted and made again: the member that sends it
+ *   may not know yet. With the id, such an offset moves nobody in the new topic. A bridge copies the metadata beside the offsets that it translates: the id of another
+ *   cluster says nothing.
+ *
+ * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
+ */
+
+/** What is known of a committed offset beside its number. A field that is not there is undefined. */
+export interface CommitMetadata {
+  readonly firstReadMillis: number | undefined
+  readonly topic: string | undefined
+}
+
+/** Undefined when the cluster does not give both ids. */
+export const topicOf = (clusterId: string, topicId: string | undefined): string | undefined =>
+  clusterId === "" || topicId === undefined ? undefined : `${clusterId}/${topicId}`
+
+const prefix = "eventbus:"
+
+const nothing: CommitMetadata = { firstReadMillis: undefined, topic: undefined }
+
+/** Undefined when there is nothing to say. `first-read` stands first, since older readers look for it there. */
+export const format = ({ firstReadMillis, topic }: CommitMetadata): string | undefined => {
+  const fields = [
+    firstReadMillis === undefined ? [] : `first-read=${Math.trunc(firstReadMillis)}`,
+    topic === undefined ? [] : `topic=${topic}`
+  ].flat()
+  return fields.length === 0 ? undefined : prefix + fields.join(";")
+}
+
+const millis = /^\d{1,15}$/
+
+/** Text of another client says nothing. */
+export const parse = (metadata: string): CommitMetadata => {
+  if (!metadata.startsWith(prefix)) return nothing
+  const fields = new Map(
+    metadata
+      .slice(prefix.length)
+      .split(";")
+      .map((field) => {
+        const end = field.indexOf("=")
+        return [field.slice(0, end), field.slice(end + 1)] as const
+      })
+  )
+  const firstRead = fields.get("first-read")
+  return {
+    firstReadMillis: firstRead !== undefined && millis.test(firstRead) ? Number(firstRead) : undefined,
+    topic: fields.get("topic")
+  }
+}
+
+/**
+ * Whether the offset belongs to a former topic of this name. One without an id, or with that of another cluster, is taken for the current topic's: the first version,
+ * other clients and operators write none.
+ */
+export const isOfFormerTopic = (commit: { readonly metadata: string }, topic: string | undefined): boolean => {
+  const committedFor = parse(commit.metadata).topic
+  if (topic === undefined || committedFor === undefined) return false
+  return committedFor !== topic && clusterOf(committedFor) === clusterOf(topic)
+}
+
+const clusterOf = (topic: string): string => topic.slice(0, topic.indexOf("/"))
