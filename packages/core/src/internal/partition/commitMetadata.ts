@@ -9,7 +9,7 @@
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
 
-/** What is known of a committed offset beside its number. A field that is not there is undefined. */
+/** The fields that a committed offset has beside its number. A field that is not there is undefined. */
 export interface CommitMetadata {
   readonly firstReadMillis: number | undefined
   readonly topic: string | undefined

@@ -1,6 +1,6 @@
 /** The port's consumer session: starts the parts of a session, ends them with it, and carries out the consumer's commands. */
 import type { Broker, BrokerError } from "@eventbus/core"
-import { Cause, Deferred, Effect, Latch, Queue } from "effect"
+import { Cause, Deferred, Effect, Queue } from "effect"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
 import { defaults } from "../connection/options.ts"
@@ -12,7 +12,7 @@ import { Ownership } from "../group/ownership.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
-import { discardChunks, emit, type SessionState } from "./sessionState.ts"
+import { discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
 import { pollTopics } from "./topicPoller.ts"
 
@@ -107,9 +107,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       assigned: (generation, partitions) => onAssigned(session, generation, partitions),
       lost: () => loseAll(session)
     }),
-    partitionCounts: new Map(),
-    topicIds: new Map(),
-    pollNow: Latch.makeUnsafe(false)
+    ...noTopicsKnown()
   }
 
   let isFailed = false

@@ -1,6 +1,6 @@
 /** The parts of one consumer session, and its queue of events. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { type Effect, Exit, type Latch, Queue } from "effect"
+import { type Effect, Exit, Latch, Queue } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Fetcher } from "../fetch/fetcher.ts"
 import type { Membership } from "../group/membership.ts"
@@ -31,6 +31,13 @@ export interface SessionState {
   /** Opens to request the topics' metadata now. */
   readonly pollNow: Latch.Latch
 }
+
+/** The state of a session that has not polled its topics yet. */
+export const noTopicsKnown = (): Pick<SessionState, "partitionCounts" | "topicIds" | "pollNow"> => ({
+  partitionCounts: new Map(),
+  topicIds: new Map(),
+  pollNow: Latch.makeUnsafe(false)
+})
 
 export const emit = ({ events }: Pick<SessionState, "events">, event: Broker.ConsumerEvent): void =>
   void Queue.offerUnsafe(events, event)

@@ -12,7 +12,7 @@ const noId = Buffer.alloc(16)
 const request = (topics: ReadonlyArray<string>) => {
   const writer = new FlexibleWriter().size(topics.length)
   for (const topic of topics) writer.bytes(noId).string(topic).noTags()
-  // No topic is created, and no rights are asked for.
+  // No topic is created, and no authorized operations are included.
   return writer.boolean(false).boolean(false).noTags()
 }
 
