@@ -8,7 +8,7 @@ import type { DeadLetterReason } from "./Failure.ts"
 import * as CopyOwner from "./internal/record/copyOwner.ts"
 import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
-import { lastValues, type OwnHeaders, readOrigin } from "./internal/record/origin.ts"
+import { lastValues, readOrigin } from "./internal/record/origin.ts"
 import * as Spring from "./internal/record/springHeaders.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
@@ -105,7 +105,7 @@ const reasonOf = (value: string | undefined): DeadLetterReason | undefined =>
 const exceptionOfTier = /^x-eventbus-tier(\d{1,4})-exception$/
 
 /** A tier without an exception is none. */
-const tierHistory = (headers: OwnHeaders): ReadonlyArray<TierFailureRecord> => {
+const tierHistory = (headers: ReturnType<typeof lastValues>): ReadonlyArray<TierFailureRecord> => {
   const history = new Map<number, TierFailureRecord>()
   for (const [key, value] of headers) {
     const found = exceptionOfTier.exec(key)

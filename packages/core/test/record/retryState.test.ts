@@ -1,12 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord } from "../../src/ConsumerRecord.ts"
+import * as CompactMark from "../../src/internal/record/compactMark.ts"
 import * as Names from "../../src/internal/record/headerNames.ts"
 import {
   attemptsInTier,
   headersFor,
   ofMainTopic,
   ofRetryTopic,
+  positionOf,
   publishedMillis
 } from "../../src/internal/record/retryState.ts"
 import { make } from "../../src/internal/retry/tiers.ts"
@@ -27,6 +29,26 @@ const record = (headers: ReadonlyArray<readonly [string, string | Uint8Array | n
 })
 const read = (headers: Parameters<typeof record>[0], tier = 1) =>
   ofRetryTopic(record(headers), tiers.topicOf(tier), reader)
+
+const names = [
+  ...[Names.retryTier, Names.retryAttempt, Names.retryTimestamp, Names.totalAttempts, Names.firstFailureTimestamp],
+  ...[
+    Names.originalTopic,
+    Names.originalPartition,
+    Names.originalOffset,
+    Names.originalTimestamp,
+    Names.compactMark,
+    Names.tierException(0),
+    "constructor",
+    "__proto__"
+  ]
+]
+const value = fc.oneof(
+  fc.constant(null),
+  fc.uint8Array({ maxLength: 40 }),
+  fc.oneof(fc.string(), fc.bigInt().map(String), fc.double().map(String)).map((text) => encoder.encode(text))
+)
+const hostileHeaders = fc.array(fc.tuple(fc.constantFrom(...names), value))
 
 describe("retry state in a record's headers", () => {
   it("RTY-13 RTY-14 RTY-15 written state is read again", () => {
@@ -103,36 +125,57 @@ describe("retry state in a record's headers", () => {
   })
 
   it("hostile headers never throw, and their values stay within range", () => {
-    const names = [
-      ...[Names.retryTier, Names.retryAttempt, Names.retryTimestamp, Names.totalAttempts, Names.firstFailureTimestamp],
-      ...[
-        Names.originalTopic,
-        Names.originalPartition,
-        Names.originalOffset,
-        Names.tierException(0),
-        "constructor",
-        "__proto__"
-      ]
-    ]
-    const value = fc.oneof(
-      fc.constant(null),
-      fc.uint8Array({ maxLength: 40 }),
-      fc.oneof(fc.string(), fc.bigInt().map(String), fc.double().map(String)).map((text) => encoder.encode(text))
-    )
     fc.assert(
-      fc.property(
-        fc.array(fc.tuple(fc.constantFrom(...names), value)),
-        fc.integer({ min: 1, max: 3 }),
-        (headers, tier) => {
-          const state = read(headers, tier)
-          expect(state.tier).toBe(tier)
-          expect(state.attempt >= 1 && state.attempt <= 3).toBe(true)
-          expect(Number.isSafeInteger(state.totalAttempts) && state.totalAttempts >= 0).toBe(true)
-          expect(state.publishedMillis >= 0 && state.publishedMillis <= 8_640_000_000_000_000).toBe(true)
-          expect(TopicName.illegal(state.origin.topic)).toBeUndefined()
-          headersFor(record(headers), state)
-        }
-      )
+      fc.property(hostileHeaders, fc.integer({ min: 1, max: 3 }), (headers, tier) => {
+        const state = read(headers, tier)
+        expect(state.tier).toBe(tier)
+        expect(state.attempt >= 1 && state.attempt <= 3).toBe(true)
+        expect(Number.isSafeInteger(state.totalAttempts) && state.totalAttempts >= 0).toBe(true)
+        expect(state.publishedMillis >= 0 && state.publishedMillis <= 8_640_000_000_000_000).toBe(true)
+        expect(TopicName.illegal(state.origin.topic)).toBeUndefined()
+        headersFor(record(headers), state)
+      })
     )
+  })
+
+  it("RTY-16 ruling 14 a handler sees origin, tier and delivery of the retry state, whatever the headers are", () => {
+    const compact = CompactMark.header("orders.retry-2", "billing", {
+      tier: encoder.encode("3"),
+      attempt: encoder.encode("2")
+    })
+    // Tier 3 shares the topic of tier 2.
+    const topicOf = (tier: number) => ({ ...tiers.topicOf(tier), last: Math.max(tier, 3) })
+    const seen = (from: ConsumerRecord, tier: number) => {
+      const { origin, tier: at, attempt } = positionOf(from, topicOf(tier), reader)
+      return { origin, tier: at, attempt }
+    }
+    const known = (from: ConsumerRecord, tier: number) => {
+      const { origin, tier: at, attempt } = ofRetryTopic(from, topicOf(tier), reader)
+      return { origin, tier: at, attempt }
+    }
+    const copied = record([
+      [Names.originalTopic, "orders"],
+      [Names.originalPartition, "5"],
+      [Names.originalOffset, "9"]
+    ])
+    const marked = { ...copied, topic: "orders.retry-2", headers: [...copied.headers, compact] }
+    const origin = { topic: "orders", partition: 5, offset: 9n, timestamp: 1_000 }
+    expect(seen(marked, 2)).toEqual({ origin, tier: 3, attempt: 2 })
+    fc.assert(
+      fc.property(hostileHeaders, fc.integer({ min: 1, max: 3 }), (headers, tier) => {
+        expect(seen(record(headers), tier)).toEqual(known(record(headers), tier))
+      })
+    )
+  })
+
+  it("headers are not read for a handler that does not ask for its position", () => {
+    const unread = {
+      ...record([]),
+      get headers(): never {
+        throw new Error("read")
+      }
+    }
+    const position = positionOf(unread, tiers.topicOf(1), reader)
+    expect(() => position.tier).toThrow("read")
   })
 })

@@ -75,6 +75,6 @@ export class FailedRecords {
 
   #chainOf(partition: number, offset: bigint): number {
     // A large odd factor spreads the partitions, which often have the same offsets.
-    return (Number(BigInt.asUintN(30, offset)) + Math.imul(partition, 0x9e3779b1)) & (this.#first.length - 1)
+    return (Number(offset) + Math.imul(partition, 0x9e3779b1)) & (this.#first.length - 1)
   }
 }

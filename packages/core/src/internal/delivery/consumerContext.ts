@@ -87,14 +87,29 @@ export const reportSettled = (
 ): void => {
   const { settlement, attempts, failure, target, progress } = result
   if (result.wasHeld && staysInPlace(result)) return
-  context.metrics.settled(partition, { settlement, attempts, target })
+  context.metrics.settled(partition, result)
   // The delivery that a decision of an operator ends was counted when its record halted.
   if (failure !== undefined && !result.wasHeld && settlement !== "HeldByBreaker" && settlement !== "Abandoned") {
     context.metrics.deliveryFailed(partition.topic, failure)
   }
   if (settlement === "Handled" && !context.hub.active) return
-  const at = ofPartition(context, partition)
-  context.hub.emit({ ...at, _tag: "Settled", record, settlement, attempts, failure, target, ...progress })
+  const { definition, consumer, hub } = context
+  // Written out, unlike the other events: every record that fails has one, and a copied object that grows is allocated several times.
+  hub.emit({
+    _tag: "Settled",
+    cluster: definition.cluster,
+    binding: definition.name,
+    consumer,
+    topic: partition.topic,
+    partition: partition.partition,
+    generation: partition.generation,
+    record,
+    settlement,
+    attempts,
+    failure,
+    target,
+    ...progress
+  })
 }
 
 /** Reports a record that was handled at the first attempt. Builds nothing while nobody listens. */

@@ -33,6 +33,8 @@ export class InOrderRun<R> implements RecordInWork<R> {
   readonly partition: Partition
   readonly pendingCopies: PendingCopies
   readonly delivery: DeliveryContext
+  /** Handles record after record. Fails with the cause of the record that ended it. */
+  readonly loop: Effect.Effect<void, unknown, R>
   /** Whether the records are acknowledged together. */
   readonly isBatch: boolean
   /** Whether each record waits for its commit. */
@@ -66,22 +68,21 @@ export class InOrderRun<R> implements RecordInWork<R> {
     this.#records = records
     this.#receivedMillis = receivedMillis
     this.#deadlineMillis = this.isBatch ? nowMillis + budgetMillis(definition) : Number.POSITIVE_INFINITY
+    const untilFailure = this.#makeLoop()
+    this.loop =
+      this.isBatch || pendingCopies.waitsForEach ? untilFailure : Effect.catchCause(untilFailure, this.#goPast)
   }
 
   // The hot path
 
-  /** Handles record after record. Fails with the cause of the record that ended it. */
-  get loop(): Effect.Effect<void, unknown, R> {
-    return this.isBatch || this.pendingCopies.waitsForEach ? this.#untilFailure : this.#pastCopies
-  }
-
-  readonly #untilFailure: Effect.Effect<void, unknown, R> = Effect.suspend(() =>
-    Effect.whileLoop<unknown, unknown, R>(
+  /** Made once: the loop begins anew behind each record that failed. */
+  #makeLoop(): Effect.Effect<void, unknown, R> {
+    return Effect.whileLoop<unknown, unknown, R>(
       this.#commitsEach
         ? { while: this.#goesOn, body: () => Effect.andThen(this.#begin(), this.#finishAndCommit), step: () => {} }
         : { while: this.#goesOn, body: this.#begin, step: this.#finishAndMark }
     )
-  )
+  }
 
   readonly #goesOn = (): boolean => this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead()
 
@@ -150,19 +151,16 @@ export class InOrderRun<R> implements RecordInWork<R> {
   // A record that failed
 
   /** Goes on behind a record whose copy is all that is left to do, and stops at every other record that failed. */
-  readonly #pastCopies: Effect.Effect<void, unknown, R> = Effect.suspend(() =>
-    Effect.catchCause(this.#untilFailure, (cause) => {
-      this.delivery.releaseSlots()
-      const settling = this.#decide(cause)
-      if (Effect.isEffect(settling) || !awaitsPublish(settling)) {
-        this.#settling = settling
-        return Effect.failCause(cause)
-      }
-      const added = this.pendingCopies.add(this.record, this.#sequence, settling)
-      this.next()
-      return Effect.andThen(added, this.#pastCopies)
-    })
-  )
+  readonly #goPast = (cause: Cause.Cause<unknown>): Effect.Effect<void, unknown, R> => {
+    const settling = this.#decide(cause)
+    if (Effect.isEffect(settling) || !awaitsPublish(settling)) {
+      this.#settling = settling
+      return Effect.failCause(cause)
+    }
+    const added = this.pendingCopies.add(this.record, this.#sequence, settling)
+    this.next()
+    return Effect.andThen(added, this.loop)
+  }
 
   /** Settles the record that ended the loop. */
   settlingOf(cause: Cause.Cause<unknown>): Settling<R> {

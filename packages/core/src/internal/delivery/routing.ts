@@ -15,7 +15,7 @@ import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import type { Undecodable } from "../record/decoding.ts"
 import { type DeliveryResult, heldByBreaker, type ResultWithCopy } from "../record/deliveryResult.ts"
 import * as HeaderSets from "../record/headerSets.ts"
-import { readOriginOf } from "../record/origin.ts"
+import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -48,7 +48,8 @@ export const retryStateOf = (
 
 /** Where a record was read first: the same in the main topic, in each tier, and after a replay. Nothing else of its headers is read. */
 export const originOf = (context: ConsumerContext<unknown>, at: Partition, record: ConsumerRecord): RecordPosition => {
-  const read = at.tier !== undefined ? readOriginOf(record) : ReplayHeaders.read(record, context.replayReader)?.origin
+  const read =
+    at.tier !== undefined ? readPosition(inHeadersOf(record)) : ReplayHeaders.read(record, context.replayReader)?.origin
   return read ?? record
 }
 
@@ -109,12 +110,13 @@ const toNextTier = <R>(
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = next
   const { topic, delayMillis } = definition.tiers.topicOf(tier)
+  const totalAttempts = state.totalAttempts + failed.attempts
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
     tier,
     attempt,
     publishedMillis: nowMillis,
-    totalAttempts: state.totalAttempts + failed.attempts,
+    totalAttempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)],
     replayCount: state.replayCount
@@ -123,7 +125,7 @@ const toNextTier = <R>(
     settlement: "Routed",
     attempts: failed.attempts,
     failure: failed.failure,
-    progress: { ...progressOf(failed), nextAttemptMillis: nowMillis + delayMillis },
+    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis },
     target: { topic, tier, attempt },
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
@@ -272,24 +274,24 @@ const tierFailure = (
   attempts: RetryState.attemptsInTier(state) + attempts
 })
 
+/** A copy of which only its source is missing. Its headers were made for it. */
+type Draft = Pick<Copy, "record" | "topic" | "onStored"> & { readonly headers: Array<Header> }
+
 const copy = <R>(
   context: ConsumerContext<R>,
   partition: Partition,
-  { record, topic, headers, onStored }: Omit<Copy, "partition" | "onRefused">,
+  { record, topic, headers, onStored }: Draft,
   isDeadLetter: boolean
 ): Copy => ({
   partition,
   record,
   topic,
-  headers: owned(context, topic, context.tracing?.withTraceHeaders(record, headers) ?? headers),
+  headers: CopyOwner.marked(
+    context.tracing?.withTraceHeaders(record, headers) ?? headers,
+    topic,
+    context.definition.groupId
+  ),
   onStored,
   onRefused: (error, attempt) =>
     reportPublishFailed(context, partition, record, { topic, isDeadLetter }, error, attempt)
 })
-
-/** With the mark of the group that the copy belongs to. */
-const owned = (
-  { definition }: ConsumerContext<unknown>,
-  topic: string,
-  headers: ReadonlyArray<Header>
-): ReadonlyArray<Header> => [...headers, CopyOwner.mark(topic, definition.groupId)]

@@ -2,7 +2,7 @@
  * A record that cannot be read goes to the dead letter topic without an attempt (connector seed §4.10). An open circuit breaker holds its dead letter like an attempt,
  * and so does a limit on concurrency (ruling 28).
  */
-import { Cause, Effect, Exit, Option } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import * as Failures from "../failure/failure.ts"
 import { Undecodable } from "../record/decoding.ts"
 import { type DeliveryResult, heldByBreaker } from "../record/deliveryResult.ts"
@@ -13,8 +13,8 @@ import { deadLetter, retryStateOf } from "./routing.ts"
 
 /** Why a call found its record unreadable; undefined when the handler was called. */
 export const undecodableOf = (cause: Cause.Cause<unknown>): Undecodable | undefined => {
-  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return error instanceof Undecodable ? error : undefined
+  const failed = cause.reasons.find(Cause.isFailReason)
+  return failed?.error instanceof Undecodable ? failed.error : undefined
 }
 
 /** Settles a record that turned out to be unreadable when it had its slot. The record waits for another slot when the breaker has opened meanwhile. */

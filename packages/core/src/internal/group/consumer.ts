@@ -238,7 +238,7 @@ const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) 
   return (tier: TierTopic): ConsumerContext<R> => {
     const known = made.get(tier)
     if (known !== undefined) return known
-    const retryPosition = (record: ConsumerRecord) => RetryState.ofRetryTopic(record, tier, main.definition)
+    const retryPosition = (record: ConsumerRecord) => RetryState.positionOf(record, tier, main.definition)
     const context = { ...main, limits: options.limits.ofTier(tier), receiver: { ...main.receiver, retryPosition } }
     made.set(tier, context)
     return context

@@ -32,9 +32,7 @@ export interface Sources {
   readonly health: () => Status
 }
 
-export type Outcome = Pick<DeliveryResult, "settlement" | "attempts"> & {
-  readonly target: DeliveryResult["target"] | undefined
-}
+export type Outcome = Pick<DeliveryResult, "settlement" | "attempts" | "target">
 
 const deadLetterReasons: ReadonlyArray<DeadLetterReason> = ["NON_RETRYABLE", "RETRIES_EXHAUSTED", "MANUAL"]
 const durationMillis = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000]

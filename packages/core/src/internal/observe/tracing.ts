@@ -32,7 +32,7 @@ export interface BindingTracing {
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
   /** Makes the headers of a copy name the span of the call that failed. */
-  readonly withTraceHeaders: (record: ConsumerRecord, headers: ReadonlyArray<Header>) => ReadonlyArray<Header>
+  readonly withTraceHeaders: (record: ConsumerRecord, headers: Array<Header>) => Array<Header>
 }
 
 /** Links of one span; OpenTelemetry's SDKs keep no more by default. */

@@ -33,6 +33,12 @@ export const mark = (topic: string, groupId: string): Header => {
   return last.header
 }
 
+/** Adds the mark to the headers that were made for a copy. */
+export const marked = (headers: Array<Header>, topic: string, groupId: string): ReadonlyArray<Header> => {
+  headers.push(mark(topic, groupId))
+  return headers
+}
+
 /**
  * The group that an intact mark names; `#` and a hash where the copy had no room for the name. Undefined when there is no mark, or one for another topic.
  */

@@ -47,7 +47,7 @@ const maxTextBytes = 1024
 const maxStackBytes = 2048
 
 /** Builds the headers of the dead letter, in order. */
-export const make = (letter: DeadLetter): ReadonlyArray<Header> => {
+export const make = (letter: DeadLetter): Array<Header> => {
   const { record, origin, failure, detail, trail, undecodable } = letter
   const headers = [...carriedOver(record.headers)]
   addOrigin(headers, origin)

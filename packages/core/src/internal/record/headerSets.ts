@@ -25,11 +25,7 @@ const brokers = {
 const brokersNames: ReadonlySet<string> = new Set(Object.values(brokers))
 
 /** Builds all headers of a dead letter: the user's, the connector's, then the optional sets. A written set replaces its headers of an earlier dead-lettering. */
-export const make = (
-  letter: DeadLetterHeaders.DeadLetter,
-  groupId: string,
-  sets: HeaderSets
-): ReadonlyArray<Header> => {
+export const make = (letter: DeadLetterHeaders.DeadLetter, groupId: string, sets: HeaderSets): Array<Header> => {
   const own = DeadLetterHeaders.make(letter)
   if (sets.spring === undefined && !sets.brokers && !sets.trailJson) return own
   const kept = own.filter(

@@ -9,7 +9,7 @@ import { addOrigin, carriedOver, number, type Origin } from "./deadLetterHeaders
 import * as Names from "./headerNames.ts"
 import { withoutOtherFormats } from "./headerSets.ts"
 import * as HeaderValues from "./headerValues.ts"
-import { readOriginOf } from "./origin.ts"
+import { inHeadersOf, readOrigin } from "./origin.ts"
 import * as ReplayBond from "./replayBond.ts"
 
 /** The history of a replayed record. `replayCount` includes this replay. */
@@ -65,7 +65,7 @@ export const forTier = (
 export const read = (record: ConsumerRecord, reader: Reader): Replayed | undefined => {
   const group = boundGroup(record, reader.clusterId)
   if (group === undefined || !CopyOwner.isOurs(reader, group)) return undefined
-  const origin = readOriginOf(record)
+  const origin = readOrigin(record, inHeadersOf(record))
   if (origin?.topic !== record.topic) return undefined
   const firstFailure = HeaderValues.timestamp(HeaderValues.last(record.headers, Names.firstFailureTimestamp))
   return { origin, firstFailureMillis: firstFailure ?? record.timestamp, replayCount: countOf(record) ?? 1 }

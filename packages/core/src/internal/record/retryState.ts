@@ -8,10 +8,11 @@ import type { Tiers, TierTopic } from "../retry/tiers.ts"
 import * as CompactMark from "./compactMark.ts"
 import * as CopyOwner from "./copyOwner.ts"
 import { addOrigin, addTierFailure, carriedOver, number, type Origin, type TierFailure } from "./deadLetterHeaders.ts"
+import type { RetryPosition } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
-import { lastValues, type OwnHeaders, readOrigin } from "./origin.ts"
+import { inHeadersOf, lastValues, type OwnHeaders, readOrigin } from "./origin.ts"
 
 export interface RetryState {
   readonly origin: Origin
@@ -31,6 +32,8 @@ export interface RetryState {
   readonly replayCount: number
 }
 
+const noFailures: ReadonlyArray<TierFailure> = []
+
 /** The state of a record of the main topic: tier 0, whatever its headers claim. */
 export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   origin: record,
@@ -39,7 +42,7 @@ export const ofMainTopic = (record: ConsumerRecord): RetryState => ({
   publishedMillis: record.timestamp,
   totalAttempts: 0,
   firstFailureMillis: undefined,
-  trail: [],
+  trail: noFailures,
   replayCount: 0
 })
 
@@ -53,16 +56,48 @@ interface Reader {
 export const ofRetryTopic = (record: ConsumerRecord, topic: TierTopic, reader: Reader): RetryState => {
   const headers = lastValues(record.headers)
   const told = deliveryOf(record, headers)
-  const tier = wholeNumber(told.tier, topic.first, topic.last) ?? topic.first
+  const tier = tierOf(told, topic)
   return {
     origin: originOf(record, headers, reader),
     tier,
-    attempt: wholeNumber(told.attempt, 1, reader.tiers.deliveries(tier)) ?? 1,
+    attempt: attemptOf(told, tier, reader),
     publishedMillis: plausible(headers.get(Names.retryTimestamp), record),
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
     trail: trailOf(headers, tier),
     replayCount: replayCountOf(record, headers.get(Names.replayCount))
+  }
+}
+
+/** Where a record of a retry topic is on its way, for its handler. Each part is read when the handler asks for it: most handlers never do. */
+export const positionOf = (record: ConsumerRecord, topic: TierTopic, reader: Reader): RetryPosition =>
+  new PositionInTier(record, topic, reader)
+
+class PositionInTier implements RetryPosition {
+  readonly #record: ConsumerRecord
+  readonly #topic: TierTopic
+  readonly #reader: Reader
+  #origin: Origin | undefined = undefined
+  #tier: number | undefined = undefined
+
+  constructor(record: ConsumerRecord, topic: TierTopic, reader: Reader) {
+    this.#record = record
+    this.#topic = topic
+    this.#reader = reader
+  }
+
+  get origin(): Origin {
+    this.#origin ??= originOf(this.#record, inHeadersOf(this.#record), this.#reader)
+    return this.#origin
+  }
+
+  get tier(): number {
+    this.#tier ??= tierOf(deliveryOf(this.#record, inHeadersOf(this.#record)), this.#topic)
+    return this.#tier
+  }
+
+  get attempt(): number {
+    return attemptOf(deliveryOf(this.#record, inHeadersOf(this.#record)), this.tier, this.#reader)
   }
 }
 
@@ -79,21 +114,33 @@ const originOf = (record: ConsumerRecord, headers: OwnHeaders, { topic, tiers }:
   return origin !== undefined && (origin.topic === topic || tiers.ofTopic(origin.topic) !== undefined) ? origin : record
 }
 
-/** Tier and delivery number as the headers have them, or as the compact mark has them. */
-const deliveryOf = (record: ConsumerRecord, headers: OwnHeaders) => {
-  if (!headers.has(Names.retryTier) && headers.has(Names.compactMark)) {
+/** Tier and delivery number as the headers have them. */
+interface ToldDelivery {
+  readonly tier: HeaderValues.HeaderValue
+  readonly attempt: HeaderValues.HeaderValue
+}
+
+/** The compact mark has both where the copy had no room for their headers. */
+const deliveryOf = (record: ConsumerRecord, headers: OwnHeaders): ToldDelivery => {
+  const tier = headers.get(Names.retryTier)
+  if (tier === undefined && headers.get(Names.compactMark) !== undefined) {
     const delivery = CompactMark.read(record.topic, record.headers)?.delivery
     if (delivery !== undefined) return delivery
   }
-  return { tier: headers.get(Names.retryTier), attempt: headers.get(Names.retryAttempt) }
+  return { tier, attempt: headers.get(Names.retryAttempt) }
 }
+
+const tierOf = (told: ToldDelivery, { first, last }: TierTopic): number => wholeNumber(told.tier, first, last) ?? first
+
+const attemptOf = (told: ToldDelivery, tier: number, { tiers }: Reader): number =>
+  wholeNumber(told.attempt, 1, tiers.deliveries(tier)) ?? 1
 
 /** When a record was published to its retry topic, epoch milliseconds. The delay needs nothing else, so nothing else is read. */
 export const publishedMillis = (record: ConsumerRecord): number =>
   plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
 /** Builds the headers of a copy in a retry topic: the user's own, then origin, failures, tier and delivery. */
-export const headersFor = (record: ConsumerRecord, state: RetryState): ReadonlyArray<Header> => {
+export const headersFor = (record: ConsumerRecord, state: RetryState): Array<Header> => {
   const headers = [...carriedOver(record.headers)]
   addOrigin(headers, state.origin)
   headers.push(number(Names.totalAttempts, state.totalAttempts))

@@ -63,7 +63,7 @@ const stateOf = (span: Tracer.AnySpan): string | undefined => {
 }
 
 /** Replaces the trace headers by ones that name `span`. */
-export const write = (headers: ReadonlyArray<Header>, span: Tracer.AnySpan): ReadonlyArray<Header> => {
+export const write = (headers: ReadonlyArray<Header>, span: Tracer.AnySpan): Array<Header> => {
   const { traceId, spanId, sampled } = span
   const state = stateOf(span)
   return [

@@ -101,7 +101,7 @@ export class DeliveryContext {
   }
 
   releaseSlots(): void {
-    for (const lease of this.#leases) lease.release()
+    this.#releaseSlotsFrom(0)
   }
 
   /** Gives the permit back although the delivery goes on: it asks for another permit before its next attempt. */
@@ -199,8 +199,10 @@ export class DeliveryContext {
     this.releaseSlots()
     const breaker = this.#breaker
     if (breaker === undefined) return false
-    breaker.pass(this.#chosenAs)
-    this.#chosenAs = undefined
+    if (this.#chosenAs !== undefined) {
+      breaker.pass(this.#chosenAs)
+      this.#chosenAs = undefined
+    }
     const counts = outcome === "failure" || outcome === "ignored"
     const permit = this.#permit ?? (counts ? breaker.tryAcquire(this.clock.nowMillis(), undefined) : undefined)
     if (permit === undefined) return counts
