@@ -1,6 +1,6 @@
 /** `eventbus.dlt.depth` after any sequence of what records and operators do, compared with the broker's log (ruling 75). */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect, Exit, Metric } from "effect"
 import * as fc from "fast-check"
@@ -24,7 +24,7 @@ const partitions = [0, 1]
 
 type Step =
   | { readonly _tag: "write"; readonly partition: number; readonly records: number }
-  | { readonly _tag: "replay"; readonly count: number; readonly isDown: boolean }
+  | { readonly _tag: "replay"; readonly count: number; readonly isDown: boolean; readonly ignoreMaxReplays: boolean }
   | { readonly _tag: "replayToTier"; readonly count: number; readonly isDown: boolean }
   | { readonly _tag: "replayWindow"; readonly fromMinute: number; readonly minutes: number }
   | { readonly _tag: "discard"; readonly partition: number; readonly offset: number }
@@ -36,7 +36,15 @@ const small = fc.integer({ min: 0, max: 6 })
 const partition = fc.constantFrom(...partitions)
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("write" as const), partition, records: small }) },
-  { weight: 3, arbitrary: fc.record({ _tag: fc.constant("replay" as const), count: small, isDown: fc.boolean() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      _tag: fc.constant("replay" as const),
+      count: small,
+      isDown: fc.boolean(),
+      ignoreMaxReplays: fc.boolean()
+    })
+  },
   fc.record({ _tag: fc.constant("replayToTier" as const), count: small, isDown: fc.boolean() }),
   fc.record({ _tag: fc.constant("replayWindow" as const), fromMinute: small, minutes: small }),
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("discard" as const), partition, offset: small }) },
@@ -61,7 +69,7 @@ const nameOf = (
 const replaysOf = (record: Parameters<typeof headersOf>[0]): number =>
   Number(headersOf(record).get("x-eventbus-replay-count") ?? 0)
 
-/** The logs tell which of the group's own dead letters are there, were not replayed, and were not discarded. */
+/** The logs tell which of the group's own dead letters are there, were not replayed, and were not discarded, whether a replay has left them because of `maxReplays` or not. */
 const waiting = Effect.fnUntraced(function* (discarded: ReadonlySet<string>) {
   const copies = [...(yield* logOf("orders")), ...(yield* logOf("orders.retry-1"))]
   const replayed = new Set(copies.map((copy) => nameOf(copy, replaysOf(copy))))
@@ -99,6 +107,8 @@ const sequence = (steps: ReadonlyArray<Step>) =>
       ...orders,
       retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 second"] }),
       onError: { Down: Route.deadLetter() },
+      // So that most sequences come to it.
+      deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, { maxReplays: 1 }),
       handler: () => Effect.suspend(() => (isDown ? Effect.fail(new Down()) : Effect.void))
     })
     let app: App = yield* start(binding)
@@ -111,7 +121,7 @@ const sequence = (steps: ReadonlyArray<Step>) =>
           return
         case "replay":
           isDown = each.isDown
-          return yield* inTime(letters.replay(each.count))
+          return yield* inTime(letters.replay(each.count, { ignoreMaxReplays: each.ignoreMaxReplays }))
         case "replayToTier":
           isDown = each.isDown
           return yield* inTime(letters.replayToTier(1, each.count))

@@ -118,10 +118,11 @@ export const DeadLetter = section("What becomes of dead letters.", {
   alertTimeoutMs: duration("How long an alert may take.", deadLetterRange.alertTimeout).pipe(
     withDefault(deadLetter.alertTimeoutMillis)
   ),
-  replay: section("Of SCHEDULED_REPLAY, and of replays by command.", {
-    maxReplays: whole("A record that was replayed so often stays.", deadLetterRange.maxReplays).pipe(
-      withDefault(deadLetter.maxReplays)
-    ),
+  replay: section("Replays: maxReplays of every strategy and command, the others of SCHEDULED_REPLAY.", {
+    maxReplays: whole(
+      "A record that was replayed so often stays, whatever the strategy, and whoever replays.",
+      deadLetterRange.maxReplays
+    ).pipe(withDefault(deadLetter.maxReplays)),
     cooldownMs: duration("Records younger than this wait.", deadLetterRange.cooldown).pipe(
       withDefault(deadLetter.cooldownMillis)
     ),

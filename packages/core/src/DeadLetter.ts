@@ -58,14 +58,17 @@ export interface Settings {
   readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
   /** Headers of other systems to write beside the connector's. Default: none. */
   readonly headers?: HeaderSets | undefined
+  /**
+   * A record that was replayed so often stays in the dead letter topic: scheduled replays and all commands that replay pass it over, whatever the strategy is. A command
+   * replays it all the same with `ignoreMaxReplays`. Default 3; 0 or more, and 0 means no replay at all.
+   */
+  readonly maxReplays?: number | undefined
 }
 
 /** The settings of a scheduled replay. */
 export interface ReplaySettings {
   /** Records younger than this, since they were dead-lettered, wait. */
   readonly cooldownMillis: number
-  /** A record that was replayed so often stays in the dead letter topic. */
-  readonly maxReplays: number
   /** Most records of one run; there is one run a minute at most. */
   readonly batchSize: number
 }
@@ -129,20 +132,17 @@ export const alertAndStore = <E, R>(
 
 /**
  * Publishes dead letters to their source topic again, once they are `cooldown` old (default 1 hour): at most `batchSize` (default 100) in one run, one run
- * a minute at most, and each record at most `maxReplays` times (default 3; 0 or more).
+ * a minute at most, and each record at most `maxReplays` times (default 3; 0 or more), which is the setting of that name.
  */
 export const scheduledReplay = (
   options: { readonly cooldown?: Duration.Input; readonly maxReplays?: number; readonly batchSize?: number } = {}
 ): DeadLetter => {
-  const {
-    cooldown = Defaults.deadLetter.cooldownMillis,
-    maxReplays = Defaults.deadLetter.maxReplays,
-    batchSize = Defaults.deadLetter.batchSize
-  } = options
+  const { cooldown = Defaults.deadLetter.cooldownMillis, batchSize = Defaults.deadLetter.batchSize } = options
   const cooldownMillis = toMillis(cooldown)
   const { alertTimeout: _, ...ranges } = Ranges.deadLetter
   refuse(Ranges.problemsOfAll(options, ranges))
-  return { _tag: "ScheduledReplay", cooldownMillis, maxReplays, batchSize, settings: {} }
+  const settings = options.maxReplays === undefined ? {} : { maxReplays: options.maxReplays }
+  return { _tag: "ScheduledReplay", cooldownMillis, batchSize, settings }
 }
 
 /**
@@ -155,15 +155,22 @@ export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effec
   settings: {}
 })
 
-/** The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have. */
+/**
+ * The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have, and for a `maxReplays` that is no
+ * whole number of 0 or more.
+ */
 export const withSettings: {
   (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
   <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R>
 } = Function.dual(2, <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R> => {
   const { topicSuffix } = settings
   const reason = topicSuffix === undefined ? undefined : TopicName.illegal(topicSuffix)
-  refuse(issue("topicSuffix", topicSuffix, reason === undefined, `the end of a topic name: ${reason}`))
-  return { ...deadLetter, settings: { ...deadLetter.settings, ...settings } }
+  const { maxReplays = deadLetter.settings.maxReplays } = settings
+  refuse([
+    ...issue("topicSuffix", topicSuffix, reason === undefined, `the end of a topic name: ${reason}`),
+    ...Ranges.problems("maxReplays", maxReplays, Ranges.deadLetter.maxReplays)
+  ])
+  return { ...deadLetter, settings: { ...deadLetter.settings, ...settings, maxReplays } }
 })
 
 const refuse = (issues: InvalidDeadLetter["issues"]): void => {

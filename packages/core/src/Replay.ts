@@ -13,16 +13,24 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
  */
 export interface DeadLetters {
   /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
-  readonly replay: (count: number) => Effect.Effect<Report, BrokerError | InvalidArgument>
+  readonly replay: (count: number, options?: ReplayOptions) => Effect.Effect<Report, BrokerError | InvalidArgument>
   /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
-  readonly replayWindow: (fromMillis: number, toMillis: number) => Effect.Effect<Report, BrokerError | InvalidArgument>
+  readonly replayWindow: (
+    fromMillis: number,
+    toMillis: number,
+    options?: ReplayOptions
+  ) => Effect.Effect<Report, BrokerError | InvalidArgument>
   /** The next `count` records, to the retry topic of a tier, from 1. */
   readonly replayToTier: (
     tier: number,
-    count: number
+    count: number,
+    options?: ReplayOptions
   ) => Effect.Effect<Report, BrokerError | UnknownTier | InvalidArgument>
   /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
-  readonly replayRecords: (records: ReadonlyArray<Omit<RecordPosition, "topic">>) => Effect.Effect<Report, BrokerError>
+  readonly replayRecords: (
+    records: ReadonlyArray<Omit<RecordPosition, "topic">>,
+    options?: ReplayOptions
+  ) => Effect.Effect<Report, BrokerError>
   /** Gives these records up: no replay takes them any more, and the journal keeps why, so the reason is not empty. They stay in the topic. The answer is how many. */
   readonly discard: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
@@ -43,16 +51,25 @@ export interface DeadLetters {
   ) => Effect.Effect<number, BrokerError | NotPurgeable | ForeignDeadLetters | InvalidArgument>
 }
 
+/** How a command replays. */
+export interface ReplayOptions {
+  /**
+   * True also replays the records that were replayed `maxReplays` times already, once more by this command; their replay count goes on rising. Default false: they stay, and
+   * the report counts them as `passedOver`.
+   */
+  readonly ignoreMaxReplays?: boolean
+}
+
 /** A dead letter, and what was done about it. */
 export interface ListedDeadLetter {
   /** The dead letter. */
   readonly letter: DeadLetterRecord
   /**
-   * `waiting`: a replay would take it, if it was not replayed too often. `failed`: the custom handler of the strategy failed for it and is not called again; a
-   * replay would take it likewise. `dealt-with`: replayed, passed over, given up, or handled by the custom handler. `foreign`: it belongs to the group that
-   * `letter.owner` names.
+   * `waiting`: a replay takes it. `exhausted`: it was replayed `maxReplays` times, so a replay takes it only with `ignoreMaxReplays`. `failed`: the custom handler of the
+   * strategy failed for it and is not called again; a replay takes it, unless it was replayed `maxReplays` times. `dealt-with`: replayed, given up, or handled by the custom
+   * handler. `foreign`: it belongs to the group that `letter.owner` names.
    */
-  readonly state: "waiting" | "failed" | "dealt-with" | "foreign"
+  readonly state: "waiting" | "exhausted" | "failed" | "dealt-with" | "foreign"
 }
 
 /** A part of a dead letter topic. */
@@ -84,7 +101,7 @@ export type Discarded = typeof Discarded.Type
 export interface Report {
   /** Copies that are acknowledged. */
   readonly replayed: number
-  /** Records that were replayed `maxReplays` times already: they stay. */
+  /** Records that the replay came to and left, because they were replayed `maxReplays` times already: they stay, and count on in `Stats` and in the depth. */
   readonly passedOver: number
   /** Records that cannot be published where they came from, because they are too large for it or it does not exist: they stay. */
   readonly refused: number
@@ -94,8 +111,10 @@ export interface Report {
 
 /** A dead letter topic by what is not dealt with yet. Times are those of dead-lettering. */
 export interface Stats {
-  /** Records that are not dealt with, those that a custom handler failed for included. A replay would take them, or pass them over because of `maxReplays`. */
+  /** Records that are not dealt with, those that were replayed `maxReplays` times and those that a custom handler failed for included. */
   readonly count: number
+  /** Of the counted ones, those in state `exhausted`: replayed `maxReplays` times, so that replays leave them. */
+  readonly exhausted: number
   /** Of the counted ones, those that the custom handler of the strategy failed for: it is not called again for them. */
   readonly failed: number
   /** All records of the group that lie in the topic. */

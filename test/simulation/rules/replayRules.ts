@@ -62,10 +62,10 @@ const counts: Rule["check"] = on("Sent", ({ process, copy }, ledger) => {
 
 /** At the end each dead letter waits, or its copy is there. */
 const dealtWith: Rule["check"] = on("Ended", ({ remains }, ledger) => {
-  for (const { name, maxReplays } of ledger.scenario.bindings) {
+  for (const { name } of ledger.scenario.bindings) {
     const { reported, replayed } = ledger.logs.letters.sums(name)
     if (reported > replayed) return `replays of ${name} reported ${reported} copies, and there are ${replayed}`
-    const problem = accounted(remains.letters.get(name) ?? [], maxReplays, ledger)
+    const problem = accounted(remains.letters.get(name) ?? [], ledger)
     if (problem !== undefined) return problem
   }
   return undefined
@@ -73,11 +73,10 @@ const dealtWith: Rule["check"] = on("Ended", ({ remains }, ledger) => {
 
 const accounted = (
   letters: ReadonlyArray<{ readonly id: string; readonly replays: number; readonly state: string }>,
-  maxReplays: number,
   ledger: Ledger
 ): string | undefined => {
   const dealt = Map.groupBy(
-    letters.filter(({ state, replays }) => state === "dealt-with" && replays < maxReplays),
+    letters.filter(({ state }) => state === "dealt-with"),
     ({ id, replays }) => `${id} ${replays}`
   )
   for (const same of dealt.values()) {

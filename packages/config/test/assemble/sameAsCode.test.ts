@@ -30,7 +30,8 @@ describe("a binding in a file and the same one in code", () => {
         ...plain(inCode),
         deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, {
           topicSuffix: undefined,
-          headers: { brokers: false, trailJson: false }
+          headers: { brokers: false, trailJson: false },
+          maxReplays: 3
         })
       })
       const { tiers, ...others } = Binding.make("orders", options).definition.retry

@@ -30,9 +30,9 @@ const setUp = Effect.fnUntraced(function* (ownsPosition = true) {
     0,
     [..."abcde"].map((value) => letter(value))
   )
-  const target = { broker: memory.broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT" }
+  const target = { broker: memory.broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", maxReplays: 3 }
   const replays = Replay.make({
-    ...{ ...target, sourceTopic: "orders", maxReplays: 3, ownsPosition },
+    ...{ ...target, sourceTopic: "orders", ownsPosition },
     tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, [])
   })
   const states = Effect.map(inTime(Listing.list(target, { partition: 0, count: 9 })), (all) =>

@@ -32,10 +32,10 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   yield* Bus.createTopic(name, 2)
   yield* Bus.createTopic(`${name}.DLT`, 2)
   yield* Bus.publish(Array.from({ length: count }, (_, index) => letter(name, index, BigInt(Math.floor(index / 2)))))
-  const target = { broker, groupId: name, adopts: [], deadLetterTopic: `${name}.DLT` }
+  const target = { broker, groupId: name, adopts: [], deadLetterTopic: `${name}.DLT`, maxReplays: 3 }
   const make = (ownsPosition = true) =>
     Replay.make({
-      ...{ ...target, sourceTopic: name, maxReplays: 3, ownsPosition },
+      ...{ ...target, sourceTopic: name, ownsPosition },
       tiers: Tiers.make({ topic: name, groupId: name }, TopicName.standard, [])
     })
   const replayed = Effect.map(Bus.readAll(name), (records) =>

@@ -5,6 +5,7 @@ import { advance, bytes, inTime, now, scenario, settle, text, until } from "../.
 import { RequestTimedOut } from "../../src/BrokerError.ts"
 import * as DeadLetter from "../../src/DeadLetter.ts"
 import type { DeadLetterRecord } from "../../src/DeadLetterRecord.ts"
+import * as Defaults from "../../src/Defaults.ts"
 import type { StrategyEvent } from "../../src/EventBusEvent.ts"
 import * as Replay from "../../src/internal/deadLetters/replay.ts"
 import * as Strategy from "../../src/internal/deadLetters/strategy.ts"
@@ -20,7 +21,7 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
   const replays = Replay.make({
     ...{ broker, groupId: "billing", adopts: [], sourceTopic: "orders", deadLetterTopic: "orders.DLT" },
     tiers: Tiers.make(source, TopicName.standard, []),
-    maxReplays: deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : 3,
+    maxReplays: deadLetter.settings.maxReplays ?? 3,
     ownsPosition: deadLetter._tag !== "Custom"
   })
   const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
@@ -70,7 +71,8 @@ const valueOf = (letter: DeadLetterRecord) => text(letter.value)
 
 describe("dead letter strategies", () => {
   it("CFG DLT-18 DLT-21 settings out of range are refused, all at once; defaults are those of connector seed §4.1", () => {
-    expect(DeadLetter.scheduledReplay()).toMatchObject({ cooldownMillis: 3_600_000, maxReplays: 3, batchSize: 100 })
+    expect(DeadLetter.scheduledReplay()).toMatchObject({ cooldownMillis: 3_600_000, batchSize: 100 })
+    expect(Defaults.deadLetter.maxReplays).toBe(3)
     expect(() => DeadLetter.scheduledReplay({ cooldown: Number.NaN, maxReplays: -1, batchSize: 1.5 })).toThrow(
       /cooldown[\s\S]*maxReplays[\s\S]*batchSize/
     )
@@ -81,6 +83,11 @@ describe("dead letter strategies", () => {
     )
     expect(() => DeadLetter.withSettings(DeadLetter.storeOnly, { topicSuffix: "no/name" })).toThrow(/topicSuffix/)
     expect(DeadLetter.withSettings({ topicSuffix: "dead" })(DeadLetter.storeOnly).settings.topicSuffix).toBe("dead")
+    for (const maxReplays of [-1, 1.5, Number.NaN])
+      expect(() => DeadLetter.withSettings(DeadLetter.storeOnly, { maxReplays })).toThrow(/^maxReplays is /)
+    const five = DeadLetter.scheduledReplay({ maxReplays: 5 })
+    expect(DeadLetter.withSettings(five, { maxReplays: undefined, topicSuffix: "dead" }).settings.maxReplays).toBe(5)
+    expect(DeadLetter.withSettings(five, { maxReplays: 2 }).settings.maxReplays).toBe(2)
   })
 
   scenario("DLT-17 STORE_ONLY: nothing consumes the topic", () =>

@@ -173,13 +173,14 @@ const deadLetterOf = <R>(
   const { strategy, replay, alertTimeoutMs, topic, topicSuffix, headers } = deadLetter
   const base = (): DeadLetter.DeadLetter<R> => {
     if (strategy === "SCHEDULED_REPLAY") {
-      const { cooldownMs, maxReplays, batchSize } = replay
-      return DeadLetter.scheduledReplay({ cooldown: cooldownMs, maxReplays, batchSize })
+      const { cooldownMs, batchSize } = replay
+      return DeadLetter.scheduledReplay({ cooldown: cooldownMs, batchSize })
     }
     if (onDeadLetter === undefined || strategy === "STORE_ONLY") return DeadLetter.storeOnly
     return strategy === "CUSTOM"
       ? DeadLetter.custom(onDeadLetter)
       : DeadLetter.alertAndStore(onDeadLetter, { alertTimeout: alertTimeoutMs })
   }
-  return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers })
+  const { maxReplays } = replay
+  return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers, maxReplays })
 }

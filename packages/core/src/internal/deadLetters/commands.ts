@@ -4,6 +4,7 @@
 import { Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import * as Defaults from "../../Defaults.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Arguments from "./arguments.ts"
@@ -18,16 +19,13 @@ export interface DeadLetterCommands extends DeadLetters {
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
 
-/** For a binding whose strategy sets none (connector seed §4.1, `dlt.replay.maxReplays`). */
-const maxReplaysByDefault = 3
-
 export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers } = definition
-  const target = { broker, groupId, adopts, deadLetterTopic }
+  const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
+  const target = { broker, groupId, adopts, deadLetterTopic, maxReplays }
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic },
-    maxReplays: deadLetter._tag === "ScheduledReplay" ? deadLetter.maxReplays : maxReplaysByDefault,
     ownsPosition: deadLetter._tag !== "Custom"
   })
   return {

@@ -10,7 +10,7 @@ import { Clock, Effect, type Scope, Semaphore } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
-import { type DeadLetters, type Report, UnknownTier } from "../../Replay.ts"
+import { type DeadLetters, type ReplayOptions, type Report, UnknownTier } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as Arguments from "./arguments.ts"
 import * as Journal from "./replayJournal.ts"
@@ -27,6 +27,9 @@ export interface Replays
   /** Replays the next records that are at least `cooldownMillis` old, `count` at most. */
   readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
 }
+
+/** The run takes a record however often it was replayed. */
+const noLimit = { maxReplays: Number.POSITIVE_INFINITY }
 
 /** Makes the replays of one dead letter topic. They run one at a time within a process. */
 export const make = (options: Options): Replays => {
@@ -56,32 +59,38 @@ export const make = (options: Options): Replays => {
     return mutex.withPermits(1)(Effect.map(attempt, report))
   }
 
+  const limitOf = ({ ignoreMaxReplays }: ReplayOptions = {}) => (ignoreMaxReplays === true ? noLimit : {})
+
   return {
-    replay: (count) =>
-      Effect.andThen(Arguments.count("replay", count), run({ count, inOrder: true, select: () => "take" })),
-    replayWindow: (fromMillis, toMillis) =>
+    replay: (count, given) =>
+      Effect.andThen(
+        Arguments.count("replay", count),
+        run({ count, inOrder: true, select: () => "take", ...limitOf(given) })
+      ),
+    replayWindow: (fromMillis, toMillis, given) =>
       Arguments.time("replayWindow", "fromMillis", fromMillis).pipe(
         Effect.andThen(Arguments.time("replayWindow", "toMillis", toMillis)),
         Effect.andThen(
           run({
             count: Number.POSITIVE_INFINITY,
             inOrder: false,
-            select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave")
+            select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave"),
+            ...limitOf(given)
           })
         )
       ),
-    replayToTier: (tier, count) =>
+    replayToTier: (tier, count, given) =>
       Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
         ? Effect.andThen(
             Arguments.count("replayToTier", count),
-            run({ count, tier, inOrder: true, select: () => "take" })
+            run({ count, tier, inOrder: true, select: () => "take", ...limitOf(given) })
           )
         : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
-    replayRecords: (records) => run(these(records)),
+    replayRecords: (records, given) => run({ ...these(records), ...limitOf(given) }),
     discard: (records, reason) =>
       Effect.andThen(
         Arguments.reason("discard", reason),
-        Effect.map(run({ ...these(records), discardedBecause: reason }), ({ replayed }) => replayed)
+        Effect.map(run({ ...these(records), ...noLimit, discardedBecause: reason }), ({ replayed }) => replayed)
       ),
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis
@@ -93,7 +102,7 @@ export const make = (options: Options): Replays => {
         return "stop"
       }
       // Each run begins with another partition, so that a long partition does not starve the others.
-      const report = yield* run({ count, inOrder: true, select, first: dueRuns++ })
+      const report = yield* run({ count, inOrder: true, select, first: dueRuns++, passesOverOnce: true })
       return { ...report, nextDueMillis }
     })
   }

@@ -1,6 +1,6 @@
 /**
- * Counts the dead letters of a group that are not dealt with, for the gauge: those that no replay has taken, that nobody has discarded, that no custom handler has
- * handled, and that are the group's own (ruling 75).
+ * Counts the dead letters of a group that are not dealt with, for the gauge: those that no replay has taken, replayed `maxReplays` times or not, that nobody has
+ * discarded, that no custom handler has handled, and that are the group's own (ruling 75).
  */
 import { Effect, Stream } from "effect"
 import type { Admin } from "../../Broker.ts"
@@ -11,14 +11,14 @@ import * as ReplayProgress from "./replayProgress.ts"
 /** Offsets from the positions on that a count reads at most. Beyond, the gauge shows how many offsets wait, an upper bound of the records. */
 const mostRead = 10_000n
 
-/** Records below the positions that a count looks up at most, because a custom handler failed for them. Beyond, they count without a look. */
-const mostFailed = 1000
+/** Records below the positions that a count looks up at most, because the journal says that they are not dealt with. Beyond, they count without a look. */
+const mostNoted = 1000
 
 /** One fetch brings about as many records, so reading them costs less than another request. */
 const closeOffsets = 100n
 
 /** Answers the count. Reads records only when a log or a position has changed since the last answer. */
-export const make = (target: ReplayProgress.Target): ((admin: Admin) => Effect.Effect<number, BrokerError>) => {
+export const make = (target: ReplayProgress.LimitedTarget): ((admin: Admin) => Effect.Effect<number, BrokerError>) => {
   const { groupId, adopts, deadLetterTopic } = target
   let last: { readonly seen: string; readonly records: number } | undefined
   return Effect.fnUntraced(function* (admin: Admin) {
@@ -40,13 +40,13 @@ export const make = (target: ReplayProgress.Target): ((admin: Admin) => Effect.E
   })
 }
 
-const countRecords = (target: ReplayProgress.Target, admin: Admin): Effect.Effect<number, BrokerError> =>
+const countRecords = (target: ReplayProgress.LimitedTarget, admin: Admin): Effect.Effect<number, BrokerError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { partitions, scan } = yield* ReplayProgress.load(target, admin)
       const offsets = partitions.reduce((sum, partition) => sum + partition.logEnd - beginOf(target, partition), 0n)
-      const failed = partitions.reduce((sum, partition) => sum + failedBelow(target, partition).length, 0)
-      if (offsets > mostRead || failed > mostFailed) return Number(offsets) + failed
+      const noted = partitions.reduce((sum, partition) => sum + notedBelow(target, partition).length, 0)
+      if (offsets > mostRead || noted > mostNoted) return Number(offsets) + noted
       let records = 0
       for (const progress of partitions) {
         for (const { from, to } of rangesOf(target, progress)) {
@@ -54,7 +54,7 @@ const countRecords = (target: ReplayProgress.Target, admin: Admin): Effect.Effec
           yield* Stream.runForEach(scan.read(range), (record) =>
             Effect.sync(() => {
               const state = ReplayProgress.stateOf(target, progress, record)
-              if (state === "waiting" || state === "failed") records++
+              if (state !== "dealt-with" && state !== "foreign") records++
             })
           )
         }
@@ -63,23 +63,23 @@ const countRecords = (target: ReplayProgress.Target, admin: Admin): Effect.Effec
     })
   )
 
-/** All records below it are dealt with, but for those that a custom handler failed for. */
+/** All records below it are dealt with, but for those in the journal that a custom handler failed for, or that were replayed too often. */
 const beginOf = (
-  { adopts }: ReplayProgress.Target,
+  { adopts }: ReplayProgress.LimitedTarget,
   { position, logStart }: ReplayProgress.PartitionProgress
 ): bigint =>
   // A record of an adopted group may be dealt with behind the position of this one, and the other way round.
   adopts.length > 0 ? logStart : position
 
-const failedBelow = (target: ReplayProgress.Target, progress: ReplayProgress.PartitionProgress) => {
+const notedBelow = (target: ReplayProgress.LimitedTarget, progress: ReplayProgress.PartitionProgress) => {
   const begin = beginOf(target, progress)
-  return Array.from(progress.failed.keys())
+  return Array.from(new Set([...progress.failed.keys(), ...progress.exhausted.keys()]))
     .filter((offset) => offset >= progress.logStart && offset < begin)
     .sort((a, b) => (a < b ? -1 : 1))
 }
 
-/** The ranges to read: around the records below the position that a handler failed for, and from the position on. Close ones are read as one. */
-const rangesOf = (target: ReplayProgress.Target, progress: ReplayProgress.PartitionProgress) => {
+/** The ranges to read: around the records below the position that are not dealt with, and from the position on. Close ones are read as one. */
+const rangesOf = (target: ReplayProgress.LimitedTarget, progress: ReplayProgress.PartitionProgress) => {
   const begin = beginOf(target, progress)
   const ranges: Array<{ from: bigint; to: bigint }> = []
   const add = (from: bigint, to: bigint) => {
@@ -87,7 +87,7 @@ const rangesOf = (target: ReplayProgress.Target, progress: ReplayProgress.Partit
     if (before !== undefined && from - before.to < closeOffsets) before.to = to
     else ranges.push({ from, to })
   }
-  for (const offset of failedBelow(target, progress)) add(offset, offset + 1n)
+  for (const offset of notedBelow(target, progress)) add(offset, offset + 1n)
   if (begin < progress.logEnd) add(begin, progress.logEnd)
   return ranges
 }

@@ -1,14 +1,16 @@
 /**
  * The journal of replays of a dead letter topic: the compacted topic `{dead letter topic}.replays`.
  *
- * A replay writes three of the four kinds of entries, in the transaction that publishes its copies:
+ * A replay writes four of the five kinds of entries, in the transaction that publishes its copies:
  * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: all records below `position` are dealt with. Offset and timestamp identify the last record
  *   below it, which tells whether the topic was recreated since. The committed offset of group `{group}.dlt` takes precedence. Kafka deletes that offset seven days
  *   after the last commit of a group without members; this entry stays.
  * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record at or above the position is dealt with. Deleted once the position has passed it.
+ * - `exhausted/{partition}/{offset}/{group}` → `{timestamp} {replays}`: a replay moved the position past this record and left it, because it was replayed `maxReplays`
+ *   times, `replays` by now. So it is not dealt with. Deleted once somebody replays it all the same, or discards it, or it is gone from the topic.
  * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
  *
- * A custom handler's consumer writes the fourth kind before it commits past the record:
+ * A custom handler's consumer writes the fifth kind before it commits past the record:
  * - `failed/{partition}/{offset}/{group}` → `{timestamp}`: the handler failed for this record, so it is not dealt with although the position has passed it (ruling 75).
  *   Deleted once a replay takes it, somebody discards it, or the handler succeeds for it after a restart.
  */
@@ -35,6 +37,17 @@ interface Position {
   readonly anchor: Anchor | undefined
 }
 
+/** A record that was replayed as often as it may be. */
+export interface Exhausted {
+  /** The timestamp of the record. */
+  readonly timestamp: number
+  /** How often it was replayed. */
+  readonly replays: number
+}
+
+/** The kinds of entries that are about one record. */
+export type RecordEntry = "taken" | "failed" | "exhausted"
+
 /** The entries of one group at the time of reading. */
 export interface Journal {
   /** By partition. */
@@ -43,10 +56,12 @@ export interface Journal {
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
   /** The records that the custom handler failed for, in the same form. */
   readonly failed: ReadonlyMap<number, ReadonlyMap<bigint, number>>
+  /** The records that a replay left behind the position, by partition, then by offset. */
+  readonly exhausted: ReadonlyMap<number, ReadonlyMap<bigint, Exhausted>>
 }
 
 /** A journal without entries. */
-export const empty: Journal = { positions: new Map(), taken: new Map(), failed: new Map() }
+export const empty: Journal = { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
 
 /** Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. */
 export const load = (
@@ -56,7 +71,10 @@ export const load = (
   groupIds: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
   const journals = new Map(
-    groupIds.map((groupId) => [groupId, { positions: new Map(), taken: new Map(), failed: new Map() }])
+    groupIds.map((groupId): [string, MutableJournal] => [
+      groupId,
+      { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
+    ])
   )
   return entries(scan, topic, logOffsets).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
@@ -93,6 +111,16 @@ export const failedEntry = (topic: string, groupId: string, record: ConsumerReco
   key: recordKey("failed", record.partition, record.offset, groupId),
   value: encoder.encode(String(record.timestamp))
 })
+
+/** The position leaves the record behind, and nobody has dealt with it. */
+export const exhaustedEntry = (topic: string, groupId: string, letter: DeadLetterRecord): ProducerRecord => {
+  const { record, replayCount } = letter
+  return {
+    topic,
+    key: recordKey("exhausted", record.partition, record.offset, groupId),
+    value: encoder.encode(`${record.timestamp} ${replayCount}`)
+  }
+}
 
 /** The audit entry of a discarded record. */
 export const discardedEntry = (
@@ -135,9 +163,9 @@ const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
 const readAudit = (value: Uint8Array | null): Discarded | undefined =>
   value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
-/** The tombstone of a `taken` entry that the position has passed, or of a `failed` entry of a record that is dealt with now. */
+/** The tombstone of a `taken` entry that the position has passed, or of another one whose record is dealt with now. */
 export const tombstone = (
-  kind: "taken" | "failed",
+  kind: RecordEntry,
   topic: string,
   groupId: string,
   partition: number,
@@ -159,17 +187,19 @@ export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<voi
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-const recordKey = (kind: "taken" | "failed", partition: number, offset: bigint, groupId: string): Uint8Array =>
+const recordKey = (kind: RecordEntry, partition: number, offset: bigint, groupId: string): Uint8Array =>
   encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
-const key = /^(?:position\/(\d{1,10})|(taken|failed)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
+const key = /^(?:position\/(\d{1,10})|(taken|failed|exhausted)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
 const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
 const recordValue = /^-?\d{1,16}$/
+const exhaustedValue = /^(-?\d{1,16}) (\d{1,10})$/
 
 interface MutableJournal {
   readonly positions: Map<number, Position>
   readonly taken: Map<number, Map<bigint, number>>
   readonly failed: Map<number, Map<bigint, number>>
+  readonly exhausted: Map<number, Map<bigint, Exhausted>>
 }
 
 /** Applies one entry. A malformed entry is ignored. */
@@ -186,10 +216,24 @@ const apply = (record: ConsumerRecord, journals: ReadonlyMap<string, MutableJour
     journal.positions.set(Number(found[1]), { position: BigInt(position!), anchor })
     return
   }
-  const records = found[2] === "taken" ? journal.taken : journal.failed
-  const partition = Number(found[3])
-  const offsets = records.get(partition) ?? new Map<bigint, number>()
+  const at = { partition: Number(found[3]), offset: BigInt(found[4]!) }
+  if (found[2] === "exhausted") {
+    const parts = exhaustedValue.exec(value)
+    const entry = parts === null ? undefined : { timestamp: Number(parts[1]), replays: Number(parts[2]) }
+    put(journal.exhausted, at, entry)
+    return
+  }
+  put(found[2] === "taken" ? journal.taken : journal.failed, at, recordValue.test(value) ? Number(value) : undefined)
+}
+
+/** Keeps the entry of a record; undefined ends it. */
+const put = <A>(
+  records: Map<number, Map<bigint, A>>,
+  { partition, offset }: { readonly partition: number; readonly offset: bigint },
+  entry: A | undefined
+): void => {
+  const offsets = records.get(partition) ?? new Map<bigint, A>()
   records.set(partition, offsets)
-  if (recordValue.test(value)) offsets.set(BigInt(found[4]!), Number(value))
-  else offsets.delete(BigInt(found[4]!))
+  if (entry === undefined) offsets.delete(offset)
+  else offsets.set(offset, entry)
 }

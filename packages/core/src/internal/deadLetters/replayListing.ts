@@ -10,7 +10,7 @@ import * as ReplayProgress from "./replayProgress.ts"
 
 /** Lists records of one partition, in order. Empty when the partition does not exist. */
 export const list = (
-  target: ReplayProgress.Target,
+  target: ReplayProgress.LimitedTarget,
   page: Page
 ): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
   Effect.gen(function* () {

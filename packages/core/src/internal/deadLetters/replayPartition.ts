@@ -23,7 +23,7 @@ export interface Options extends CopyOwner.Groups {
   readonly sourceTopic: string
   readonly deadLetterTopic: string
   readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
-  /** A record that was replayed this often is passed over. */
+  /** A record that was replayed this often is passed over, unless the run sets another limit. */
   readonly maxReplays: number
   /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
   readonly ownsPosition: boolean
@@ -43,6 +43,10 @@ export interface Selection {
   readonly discardedBecause?: string
   /** The index of the partition that is read first. Default 0. */
   readonly first?: number
+  /** The limit of this run instead of the binding's. */
+  readonly maxReplays?: number
+  /** True when the run does not come back to records that an earlier run passed over. Default: it reports them again. */
+  readonly passesOverOnce?: boolean
 }
 
 /** The progress of a run. */
@@ -90,6 +94,8 @@ const batchRecords = 100
 /** The records of the next transaction. */
 interface Batch {
   readonly letters: ReadonlyArray<Letter>
+  /** Records that the run passes over for the first time. Once the position is behind them, the journal alone tells that they are not dealt with. */
+  readonly exhausted: ReadonlyArray<Letter>
   readonly passedOver: number
   /** The owners of the dead letters of other groups. */
   readonly foreign: ReadonlyArray<string>
@@ -107,11 +113,11 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   const range = {
     topic: options.deadLetterTopic,
     partition: partition.partition,
-    from: options.ownsPosition ? beginOf(partition) : logStart,
+    from: options.ownsPosition ? beginOf(run, partition) : logStart,
     to: logEnd
   }
   const counted = state.countedTo.get(partition.partition) ?? 0n
-  const nothing = { letters: [], passedOver: 0, foreign: [] }
+  const nothing = { letters: [], exhausted: [], passedOver: 0, foreign: [] }
   let batch: Batch = { ...nothing, from: 0n, position: range.from, last: undefined }
   const publish = Effect.suspend(() => {
     const ready = batch
@@ -128,16 +134,18 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
         const verdict = verdictOn(run, partition, letter)
         if (verdict === "stop") return false
         const isNew = record.offset >= counted
+        const isNoted = verdict !== "exhausted" || ReplayProgress.isExhausted(partition, record)
         batch = {
           ...batch,
           letters: verdict === "take" ? [...batch.letters, letter] : batch.letters,
+          exhausted: isNoted ? batch.exhausted : [...batch.exhausted, letter],
           passedOver: batch.passedOver + (verdict === "exhausted" && isNew ? 1 : 0),
           foreign: verdict === "foreign" && isNew ? [...batch.foreign, letter.owner!] : batch.foreign,
           position: record.offset + 1n,
           last: record
         }
         const isEnough = !(state.replayed + batch.letters.length < selection.count)
-        if (isEnough || batch.letters.length >= batchRecords) yield* publish
+        if (isEnough || batch.letters.length + batch.exhausted.length >= batchRecords) yield* publish
         if (isEnough) return false
       }
       batch = { ...batch, position: nextOffset }
@@ -147,10 +155,19 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
-/** The position, or the first record below it that a custom handler failed for. */
-const beginOf = ({ position, logStart, failed }: ReplayProgress.PartitionProgress): bigint => {
+/** The position, or the first record below it that is not dealt with and that the run takes or reports. */
+const beginOf = (
+  { options, selection }: Run,
+  { position, logStart, failed, exhausted }: ReplayProgress.PartitionProgress
+): bigint => {
   let begin = position
-  for (const offset of failed.keys()) if (offset < begin && offset >= logStart) begin = offset
+  const include = (offset: bigint) => {
+    if (offset < begin && offset >= logStart) begin = offset
+  }
+  for (const offset of failed.keys()) include(offset)
+  // Somebody may have raised the limit since the record was passed over.
+  for (const [offset, { replays }] of exhausted)
+    if (selection.passesOverOnce !== true || replays < options.maxReplays) include(offset)
   return begin
 }
 
@@ -162,7 +179,8 @@ const verdictOn = (
 ): "take" | "leave" | "stop" | "exhausted" | "foreign" => {
   const { record } = letter
   const isPassed = options.ownsPosition && record.offset < partition.position
-  if (isPassed && !ReplayProgress.isFailed(partition, record)) return "leave"
+  if (isPassed && !ReplayProgress.isFailed(partition, record) && !ReplayProgress.isExhausted(partition, record))
+    return "leave"
   if (CopyOwner.foreign(record, options) !== undefined) {
     // A run in order passes all of them over, so that a young one never stops it.
     return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
@@ -170,7 +188,7 @@ const verdictOn = (
   if (ReplayProgress.isTaken(partition, record)) return "leave"
   const verdict = selection.select(letter)
   if (verdict !== "take") return verdict
-  if (selection.discardedBecause === undefined && letter.replayCount >= options.maxReplays) return "exhausted"
+  if (letter.replayCount >= (selection.maxReplays ?? options.maxReplays)) return "exhausted"
   return state.refused.has(keyOf(record)) ? "leave" : "take"
 }
 
@@ -198,18 +216,12 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
   const copies =
     discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
   const position = max(batch.position, partition.position)
-  const entries = movesPosition
-    ? [
-        Journal.positionEntry(journal, groupId, partition.partition, position, batch.last),
-        ...tombstones(run, partition, "taken", (offset) => offset >= batch.from && offset < batch.position),
-        ...tombstones(run, partition, "failed", (offset) => offset >= batch.from && offset < batch.position)
-      ]
-    : [
-        ...batch.letters.map(({ record }) => Journal.takenEntry(journal, groupId, record)),
-        ...tombstones(run, partition, "failed", (offset) =>
-          batch.letters.some(({ record }) => record.offset === offset)
-        )
-      ]
+  const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
+  if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
+    return count(run, partition.partition, batch)
+  const positions = movesPosition
+    ? [Journal.positionEntry(journal, groupId, partition.partition, position, batch.last)]
+    : []
   yield* run.ensureJournal
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
@@ -218,7 +230,7 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
         ({ record, copy }) => Effect.mapError(transaction.send(copy), (error) => new CopyRefused(record, error)),
         { concurrency: "unbounded", discard: true }
       )
-      yield* transaction.sendAll([...entries, ...discards])
+      yield* transaction.sendAll([...positions, ...notes, ...discards])
       if (!movesPosition) return
       const offset = { topic: deadLetterTopic, partition: partition.partition, offset: position }
       yield* transaction.sendOffsets(TopicName.deadLetterGroup(groupId), [offset])
@@ -228,16 +240,44 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
   count(run, partition.partition, batch)
 })
 
-/** Ends the entries of one kind for records that the batch deals with. */
+/** The journal entries of records that the position leaves behind: only those that are not dealt with keep one. */
+const notesBehind = (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) => {
+  const { deadLetterTopic, groupId } = run.options
+  const isBehind = (offset: bigint) => offset >= batch.from && offset < batch.position
+  const isOver = (offset: bigint) => offset < partition.logStart || isIn(batch)(offset)
+  return [
+    ...batch.exhausted.map((letter) => Journal.exhaustedEntry(Journal.topicOf(deadLetterTopic), groupId, letter)),
+    ...tombstones(run, partition, "taken", isBehind),
+    ...tombstones(run, partition, "failed", isBehind),
+    ...tombstones(run, partition, "exhausted", isOver)
+  ]
+}
+
+/** The journal entries of records that are dealt with, wherever the position is. */
+const notesOf = (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) => {
+  const { deadLetterTopic, groupId } = run.options
+  return [
+    ...batch.letters.map(({ record }) => Journal.takenEntry(Journal.topicOf(deadLetterTopic), groupId, record)),
+    ...tombstones(run, partition, "failed", isIn(batch)),
+    ...tombstones(run, partition, "exhausted", isIn(batch))
+  ]
+}
+
+const isIn = ({ letters }: Batch) => {
+  const offsets = new Set(letters.map(({ record }) => record.offset))
+  return (offset: bigint): boolean => offsets.has(offset)
+}
+
+/** Ends the entries of one kind. */
 const tombstones = (
   { options }: Run,
   progress: ReplayProgress.PartitionProgress,
-  kind: "taken" | "failed",
-  isDealtWith: (offset: bigint) => boolean
+  kind: Journal.RecordEntry,
+  isOver: (offset: bigint) => boolean
 ) => {
   const { deadLetterTopic, groupId } = options
   return Array.from(progress[kind].keys())
-    .filter(isDealtWith)
+    .filter(isOver)
     .map((offset) => Journal.tombstone(kind, Journal.topicOf(deadLetterTopic), groupId, progress.partition, offset))
 }
 

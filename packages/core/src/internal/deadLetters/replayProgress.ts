@@ -5,6 +5,7 @@ import { Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { ListedDeadLetter } from "../../Replay.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
@@ -17,6 +18,11 @@ export interface Target extends CopyOwner.Groups {
   readonly deadLetterTopic: string
 }
 
+/** With the limit that decides about the state of a dead letter. */
+export interface LimitedTarget extends Target {
+  readonly maxReplays: number
+}
+
 /** How far a group has come in a partition. */
 interface GroupProgress {
   /** All records below this offset are dealt with. Always within the log. */
@@ -25,6 +31,8 @@ interface GroupProgress {
   readonly taken: ReadonlyMap<bigint, number>
   /** Records that the custom handler failed for, below the position or not: timestamp by offset. */
   readonly failed: ReadonlyMap<bigint, number>
+  /** Records below the position that a replay left, because they were replayed too often. */
+  readonly exhausted: ReadonlyMap<bigint, Journal.Exhausted>
 }
 
 export interface PartitionProgress extends PartitionOffsets, GroupProgress {
@@ -97,7 +105,8 @@ const ofGroup = (
         committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))
       const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
       const failed = journal.failed.get(partition.partition) ?? new Map<bigint, number>()
-      return { position: within(partition, position), taken, failed }
+      const exhausted = journal.exhausted.get(partition.partition) ?? new Map<bigint, Journal.Exhausted>()
+      return { position: within(partition, position), taken, failed, exhausted }
     })
   )
 
@@ -107,19 +116,24 @@ export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">
 
 /** The state of a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
 export const stateOf = (
-  groups: CopyOwner.Groups,
+  target: Pick<LimitedTarget, "groupId" | "adopts" | "maxReplays">,
   progress: PartitionProgress,
   record: ConsumerRecord
 ): ListedDeadLetter["state"] => {
-  if (CopyOwner.foreign(record, groups) !== undefined) return "foreign"
+  if (CopyOwner.foreign(record, target) !== undefined) return "foreign"
   if (isTaken(progress, record)) return "dealt-with"
   if (isFailed(progress, record)) return "failed"
-  return record.offset < progress.position ? "dealt-with" : "waiting"
+  if (record.offset < progress.position && !isExhausted(progress, record)) return "dealt-with"
+  return DeadLetterRecord.read(record).replayCount >= target.maxReplays ? "exhausted" : "waiting"
 }
 
 /** Whether the group's custom handler failed for the record. The timestamp must match, because the topic may have been recreated. */
 export const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: ConsumerRecord): boolean =>
   failed.get(record.offset) === record.timestamp
+
+/** Whether a replay of the group moved the position past the record without dealing with it. The timestamp must match, as above. */
+export const isExhausted = ({ exhausted }: Pick<GroupProgress, "exhausted">, record: ConsumerRecord): boolean =>
+  exhausted.get(record.offset)?.timestamp === record.timestamp
 
 /** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */
 export const isTaken = ({ taken, adopted }: PartitionProgress, record: ConsumerRecord): boolean => {
@@ -128,7 +142,7 @@ export const isTaken = ({ taken, adopted }: PartitionProgress, record: ConsumerR
   const former = adopted.get(CopyOwner.of(record) ?? "")
   if (former === undefined) return false
   if (former.taken.get(record.offset) === record.timestamp) return true
-  return record.offset < former.position && !isFailed(former, record)
+  return record.offset < former.position && !isFailed(former, record) && !isExhausted(former, record)
 }
 
 /** The log offsets of a topic; empty when it does not exist. */

@@ -13,7 +13,9 @@ import type * as TopicScan from "./topicScan.ts"
 const maxNames = 200
 
 /** Counts the records of the group that are not dealt with, and those of other groups. Reads the whole topic. */
-export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target): Effect.fn.Return<Stats, BrokerError> {
+export const stats = Effect.fnUntraced(function* (
+  target: ReplayProgress.LimitedTarget
+): Effect.fn.Return<Stats, BrokerError> {
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* target.broker.admin
@@ -36,6 +38,7 @@ export const stats = Effect.fnUntraced(function* (target: ReplayProgress.Target)
 class Tally implements Stats {
   count = 0
   failed = 0
+  exhausted = 0
   stored = 0
   oldestMillis: number | undefined
   newestMillis: number | undefined
@@ -47,6 +50,7 @@ class Tally implements Stats {
     else this.stored++
     if (state === "foreign" || state === "dealt-with") return
     if (state === "failed") this.failed++
+    if (state === "exhausted") this.exhausted++
     const { dltTimestamp, lastExceptionClass } = DeadLetterRecord.read(record)
     this.count++
     this.oldestMillis = Math.min(this.oldestMillis ?? dltTimestamp, dltTimestamp)
