@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, DeadLetterRecord, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect, Logger } from "effect"
-import { advance, append, headersOf, inTime, orders, scenario, start, text } from "../scenarios/bus.ts"
+import { type App, advance, append, headersOf, inTime, orders, scenario, start, text } from "../scenarios/bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -68,33 +68,44 @@ const held = Effect.fnUntraced(function* (name: keyof typeof bindings, values = 
   return { app, memory, handled, state, settlements, committed }
 })
 
+/** The log lines of an effect. */
+const logged = Effect.fnUntraced(function* <E, R>(body: Effect.Effect<void, E, R>) {
+  const lines: Array<string> = []
+  const capture = Logger.make(({ message }) => void lines.push(String(message)))
+  yield* Effect.provide(body, Logger.layer([capture]))
+  return lines
+})
+
+const decisionsOf = (app: App) => app.of("RecordDecided").map(({ at: where, decision }) => ({ ...where, ...decision }))
+
 describe("C61 OPS-11 an operator decides about a record that holds its partition", () => {
   for (const name of Object.keys(bindings) as ReadonlyArray<keyof typeof bindings>) {
     scenario(`C61 ruling 88 ${name}: skip drops the record, and the partition goes on`, () =>
       Effect.gen(function* () {
-        const lines: Array<string> = []
-        const capture = Logger.make(({ message }) => void lines.push(String(message)))
-        yield* Effect.gen(function* () {
-          const { app, handled, state, settlements, committed } = yield* held(name)
-          assert.strictEqual(yield* app.connector.getState("orders"), "PAUSED")
-          const { held: list } = yield* app.connector.snapshot("orders")
-          assert.deepInclude(list[0]!, at(1n))
-          assert.strictEqual(list[0]?.failure.className, "Down")
-          // Long: a batch that waits for an operator uses up none of its time.
-          yield* advance("1 hour")
-          const { calls } = state
-          yield* app.connector.skip("orders", at(1n), "test data")
-          assert.strictEqual(yield* committed, 3n)
-          assert.strictEqual(state.calls, calls + 1)
-          assert.deepStrictEqual([...new Set(handled)], ["o-0", "o-2"])
-          assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
-          assert.deepStrictEqual(
-            settlements().filter((line) => line.startsWith("bad")),
-            ["bad-1 Halted", "bad-1 Skipped"]
-          )
-          assert.deepStrictEqual((yield* app.connector.snapshot("orders")).held, [])
-          assert.lengthOf(app.of("ProcessingBudgetReached"), 0)
-        }).pipe(Effect.provide(Logger.layer([capture])))
+        const lines = yield* logged(
+          Effect.gen(function* () {
+            const { app, handled, state, settlements, committed } = yield* held(name)
+            assert.strictEqual(yield* app.connector.getState("orders"), "PAUSED")
+            const { held: list } = yield* app.connector.snapshot("orders")
+            assert.deepInclude(list[0]!, at(1n))
+            assert.strictEqual(list[0]?.failure.className, "Down")
+            // Long: a batch that waits for an operator uses up none of its time.
+            yield* advance("1 hour")
+            const { calls } = state
+            yield* app.connector.skip("orders", at(1n), "test data")
+            assert.strictEqual(yield* committed, 3n)
+            assert.strictEqual(state.calls, calls + 1)
+            assert.deepStrictEqual([...new Set(handled)], ["o-0", "o-2"])
+            assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+            assert.deepStrictEqual(
+              settlements().filter((line) => line.startsWith("bad")),
+              ["bad-1 Halted", "bad-1 Skipped"]
+            )
+            assert.deepStrictEqual((yield* app.connector.snapshot("orders")).held, [])
+            assert.lengthOf(app.of("ProcessingBudgetReached"), 0)
+            assert.deepStrictEqual(decisionsOf(app), [{ ...at(1n), kind: "skip", reason: "test data" }])
+          })
+        )
         assert.include(lines, "An operator skipped held record orders-0@1: test data")
       })
     )
@@ -103,19 +114,26 @@ describe("C61 OPS-11 an operator decides about a record that holds its partition
       `C61 ruling 88 ${name}: deadLetter keeps the record with reason MANUAL and why, and the partition goes on`,
       () =>
         Effect.gen(function* () {
-          const { app, memory, handled, committed } = yield* held(name)
-          yield* app.connector.deadLetter("orders", at(1n), "customer is gone")
-          assert.strictEqual(yield* committed, 3n)
-          assert.deepStrictEqual([...new Set(handled)], ["o-0", "o-2"])
-          const [letter, ...more] = yield* memory.log("orders.DLT", 0)
-          assert.lengthOf(more, 0)
-          const headers = headersOf(letter)
-          assert.strictEqual(headers.get("x-eventbus-dlt-reason"), "MANUAL")
-          assert.strictEqual(headers.get("x-eventbus-dlt-detail"), "customer is gone")
-          assert.strictEqual(headers.get("x-eventbus-original-offset"), "1")
-          const attempts = name.startsWith("STRICT") ? "2" : "1"
-          assert.strictEqual(headers.get("x-eventbus-total-attempts"), attempts)
-          assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+          const lines = yield* logged(
+            Effect.gen(function* () {
+              const { app, memory, handled, committed } = yield* held(name)
+              yield* app.connector.deadLetter("orders", at(1n), "customer is gone")
+              assert.strictEqual(yield* committed, 3n)
+              assert.deepStrictEqual([...new Set(handled)], ["o-0", "o-2"])
+              const [letter, ...more] = yield* memory.log("orders.DLT", 0)
+              assert.lengthOf(more, 0)
+              const headers = headersOf(letter)
+              assert.strictEqual(headers.get("x-eventbus-dlt-reason"), "MANUAL")
+              assert.strictEqual(headers.get("x-eventbus-dlt-detail"), "customer is gone")
+              assert.strictEqual(DeadLetterRecord.read(letter!).dltDetail, "customer is gone")
+              assert.deepStrictEqual(decisionsOf(app), [{ ...at(1n), kind: "dead-letter", reason: "customer is gone" }])
+              assert.strictEqual(headers.get("x-eventbus-original-offset"), "1")
+              const attempts = name.startsWith("STRICT") ? "2" : "1"
+              assert.strictEqual(headers.get("x-eventbus-total-attempts"), attempts)
+              assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+            })
+          )
+          assert.include(lines, "An operator dead-lettered held record orders-0@1: customer is gone")
         })
     )
 

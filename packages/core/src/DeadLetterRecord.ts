@@ -43,6 +43,8 @@ export interface DeadLetterRecord {
   readonly headers: ReadonlyArray<Header>
   /** Undefined for a record that another system dead-lettered. */
   readonly dltReason: DeadLetterReason | undefined
+  /** The reason in words that a route, a result or an operator's command gave, at most 1 KiB of it; undefined when there was none, or no room for it. */
+  readonly dltDetail: string | undefined
   /** When it was dead-lettered, epoch milliseconds. Default: the timestamp of the record. */
   readonly dltTimestamp: number
   /** Handler calls over all tiers. Default 0. */
@@ -82,6 +84,7 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
     value: record.value,
     headers: record.headers,
     dltReason: reasonOf(HeaderValues.text(headers.get(Names.dltReason))),
+    dltDetail: HeaderValues.text(headers.get(Names.dltDetail)),
     dltTimestamp,
     totalAttempts: count(headers.get(Names.totalAttempts)),
     firstFailureTimestamp: HeaderValues.timestamp(headers.get(Names.firstFailureTimestamp)) ?? dltTimestamp,
