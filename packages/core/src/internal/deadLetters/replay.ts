@@ -14,8 +14,9 @@ import { type DeadLetters, type ReplayOptions, type Report, UnknownTier } from "
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as Arguments from "./arguments.ts"
 import * as Journal from "./replayJournal.ts"
-import { CopyRefused, keyOf, type Options, type RunState, replayPartition, type Selection } from "./replayPartition.ts"
+import { replayPartition } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
+import { CopyRefused, keyOf, type Options, type RunState, type Selection } from "./replayRun.ts"
 
 /** The report of a scheduled run. `nextDueMillis` is when the next record is due, epoch milliseconds; undefined when the run saw no waiting record. */
 export interface DueReport extends Report {

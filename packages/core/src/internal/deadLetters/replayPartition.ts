@@ -2,91 +2,16 @@
  * Replays one partition of a dead letter topic from its replay position on, one transaction per batch.
  */
 import { Clock, Effect, Stream } from "effect"
-import type { Admin, Broker, TransactionalProducer } from "../../Broker.ts"
-import type { BrokerError } from "../../BrokerError.ts"
-import { type ConsumerRecord, type Header, type ProducerRecord, partitionKey } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import * as Partitioner from "../../Partitioner.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-import * as ReplayHeaders from "../record/replayHeaders.ts"
-import type { Tiers } from "../retry/tiers.ts"
+import { copyOf } from "./replayCopies.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
+import { CopyRefused, keyOf, type Run } from "./replayRun.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
-
-/** The groups are the binding's own, and those that it adopts. */
-export interface Options extends CopyOwner.Groups {
-  readonly broker: Broker["Service"]
-  /** The main topic of the binding. Records whose headers name no origin go there. */
-  readonly sourceTopic: string
-  readonly deadLetterTopic: string
-  readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
-  /** A record that was replayed this often is passed over, unless the run sets another limit. */
-  readonly maxReplays: number
-  /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
-  readonly ownsPosition: boolean
-}
-
-/** The records that a run selects. */
-export interface Selection {
-  /** How many records the run selects at most. */
-  readonly count: number
-  /** Decides about each record: replay it, leave it, or stop with this partition. */
-  readonly select: (letter: Letter) => "take" | "leave" | "stop"
-  /** True when the run takes every record up to the last selected one, so that the position may move. */
-  readonly inOrder: boolean
-  /** The retry tier that copies go to. Default: the topic that the record came from. */
-  readonly tier?: number
-  /** Set when the records are discarded, with the reason. No copies are published then. */
-  readonly discardedBecause?: string
-  /** The index of the partition that is read first. Default 0. */
-  readonly first?: number
-  /** The limit of this run instead of the binding's. */
-  readonly maxReplays?: number
-  /** True when the run does not come back to records that an earlier run passed over. Default: it reports them again. */
-  readonly passesOverOnce?: boolean
-}
-
-/** The progress of a run. */
-export interface RunState {
-  replayed: number
-  passedOver: number
-  /** Dead letters of other groups, by group. */
-  readonly foreign: Map<string, number>
-  /** Records below these offsets have been counted, by partition: a run that starts again counts no record twice. */
-  readonly countedTo: Map<number, bigint>
-  /** Keys of records whose copies the broker refused. */
-  readonly refused: Set<string>
-}
-
-export interface Run {
-  readonly options: Options
-  readonly selection: Selection
-  readonly state: RunState
-  readonly progress: ReplayProgress.ReplayProgress
-  readonly producer: TransactionalProducer
-  readonly admin: Admin
-  /** Creates the journal topic when it is missing. */
-  readonly ensureJournal: Effect.Effect<void, BrokerError>
-  /** Partition counts of the target topics, by topic. */
-  readonly partitionCounts: Map<string, number>
-}
-
-/** The broker refused the copy of this record. */
-export class CopyRefused {
-  readonly record: ConsumerRecord
-  readonly error: BrokerError
-
-  constructor(record: ConsumerRecord, error: BrokerError) {
-    this.record = record
-    this.error = error
-  }
-}
-
-export const keyOf = ({ topic, partition, offset }: ConsumerRecord): string =>
-  `${partitionKey(topic, partition)}/${offset}`
 
 /** Records of one transaction. */
 const batchRecords = 100
@@ -280,56 +205,5 @@ const tombstones = (
     .filter(isOver)
     .map((offset) => Journal.tombstone(kind, Journal.topicOf(deadLetterTopic), groupId, progress.partition, offset))
 }
-
-const copyOf = Effect.fnUntraced(function* (run: Run, letter: Letter) {
-  const { options, selection } = run
-  const { record, key, value } = letter
-  // Time and partition are set here, because the bond in the headers names them.
-  const timestamp = yield* Clock.currentTimeMillis
-  const copy = (topic: string, headers: ReadonlyArray<Header>, partition: number) => ({
-    record,
-    copy: { topic, key, value, headers, partition, timestamp } satisfies ProducerRecord
-  })
-  if (selection.tier !== undefined) {
-    const { topic } = options.tiers.topicOf(selection.tier)
-    const headers = ReplayHeaders.forTier(letter, options.groupId, { topic, tier: selection.tier }, timestamp)
-    const partition = yield* partitionIn(run, letter, topic, key === null ? letter.originalPartition : undefined)
-    return copy(topic, headers, partition)
-  }
-  const isKnown = isOriginKnown(options, letter)
-  const topic = isKnown ? letter.originalTopic : options.sourceTopic
-  // To the original partition, whatever partitioner chose it. A record of unknown origin is partitioned by its key.
-  const partition = yield* partitionIn(run, letter, topic, isKnown ? letter.originalPartition : undefined)
-  const target = { clusterId: run.admin.clusterId, topic, partition, timestamp }
-  return copy(topic, ReplayHeaders.forSource(letter, options.groupId, target), partition)
-})
-
-/**
- * Whether a replay goes to the topic that the letter names. A topic that the binding derives is none: a record of the dead letter topic would come back to it in
- * circles, and one of a retry topic would be there for every group. A letter that was marked for a topic of nobody here came by a mirror that renames topics: it names the
- * topic of the other cluster, which this binding does not read.
- */
-const isOriginKnown = ({ sourceTopic, deadLetterTopic, tiers }: Options, letter: Letter): boolean => {
-  const isDerived = (topic: string) => topic === deadLetterTopic || tiers.ofTopic(topic) !== undefined
-  if (letter.originFrom === "none" || isDerived(letter.originalTopic)) return false
-  const markedFor = CopyOwner.partsOf(letter.headers)?.topic
-  return letter.originalTopic === sourceTopic || markedFor === undefined || isDerived(markedFor)
-}
-
-/** The wanted partition if the topic has it, or else the one of the key. */
-const partitionIn = Effect.fnUntraced(function* (run: Run, { record, key }: Letter, topic: string, wanted?: number) {
-  const partitions = run.partitionCounts.get(topic) ?? (yield* countPartitions(run, record, topic))
-  if (wanted !== undefined && wanted < partitions) return wanted
-  return key === null ? Number(record.offset % BigInt(partitions)) : Partitioner.partitionFor(key, partitions)
-})
-
-const countPartitions = Effect.fnUntraced(function* (run: Run, record: ConsumerRecord, topic: string) {
-  const { partitions } = yield* Effect.mapError(
-    run.admin.describeTopic(topic),
-    (error) => new CopyRefused(record, error)
-  )
-  run.partitionCounts.set(topic, partitions)
-  return partitions
-})
 
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)

@@ -1,0 +1,83 @@
+/**
+ * The state of a run of a replay, which its parts share: the settings, the selected records, and the progress.
+ */
+import type { Effect } from "effect"
+import type { Admin, Broker, TransactionalProducer } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import type * as CopyOwner from "../record/copyOwner.ts"
+import type { Tiers } from "../retry/tiers.ts"
+import type * as ReplayProgress from "./replayProgress.ts"
+
+/** The groups are the binding's own, and those that it adopts. */
+export interface Options extends CopyOwner.Groups {
+  readonly broker: Broker["Service"]
+  /** The main topic of the binding. Records whose headers name no origin go there. */
+  readonly sourceTopic: string
+  readonly deadLetterTopic: string
+  readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
+  /** A record that was replayed this often is passed over, unless the run sets another limit. */
+  readonly maxReplays: number
+  /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
+  readonly ownsPosition: boolean
+}
+
+/** The records that a run selects. */
+export interface Selection {
+  /** How many records the run selects at most. */
+  readonly count: number
+  /** Decides about each record: replay it, leave it, or stop with this partition. */
+  readonly select: (letter: DeadLetterRecord) => "take" | "leave" | "stop"
+  /** True when the run takes every record up to the last selected one, so that the position may move. */
+  readonly inOrder: boolean
+  /** The retry tier that copies go to. Default: the topic that the record came from. */
+  readonly tier?: number
+  /** Set when the records are discarded, with the reason. No copies are published then. */
+  readonly discardedBecause?: string
+  /** The index of the partition that is read first. Default 0. */
+  readonly first?: number
+  /** The limit of this run instead of the binding's. */
+  readonly maxReplays?: number
+  /** True when the run does not come back to records that an earlier run passed over. Default: it reports them again. */
+  readonly passesOverOnce?: boolean
+}
+
+/** The progress of a run. */
+export interface RunState {
+  replayed: number
+  passedOver: number
+  /** Dead letters of other groups, by group. */
+  readonly foreign: Map<string, number>
+  /** Records below these offsets have been counted, by partition: a run that starts again counts no record twice. */
+  readonly countedTo: Map<number, bigint>
+  /** Keys of records whose copies the broker refused. */
+  readonly refused: Set<string>
+}
+
+export interface Run {
+  readonly options: Options
+  readonly selection: Selection
+  readonly state: RunState
+  readonly progress: ReplayProgress.ReplayProgress
+  readonly producer: TransactionalProducer
+  readonly admin: Admin
+  /** Creates the journal topic when it is missing. */
+  readonly ensureJournal: Effect.Effect<void, BrokerError>
+  /** Partition counts of the target topics, by topic. */
+  readonly partitionCounts: Map<string, number>
+}
+
+/** The broker refused the copy of this record. */
+export class CopyRefused {
+  readonly record: ConsumerRecord
+  readonly error: BrokerError
+
+  constructor(record: ConsumerRecord, error: BrokerError) {
+    this.record = record
+    this.error = error
+  }
+}
+
+export const keyOf = ({ topic, partition, offset }: ConsumerRecord): string =>
+  `${partitionKey(topic, partition)}/${offset}`
