@@ -244,19 +244,21 @@ describe("idempotency of whole batches", () => {
     () =>
       Effect.gen(function* () {
         let refuses = true
+        let asked = 0
         const { calls, run, states } = yield* batches({
           around: (store) => ({
             ...store,
             begin: (key, options) =>
-              Effect.suspend(() =>
-                refuses && key === "billing:b"
+              Effect.suspend(() => {
+                if (key === "billing:b") asked++
+                return refuses && key === "billing:b"
                   ? Effect.fail(
                       new IdempotencyStore.IdempotencyStoreError({
                         ...{ store: "test", operation: "begin", retryable: true, cause: new Error("away") }
                       })
                     )
                   : store.begin(key, options)
-              )
+              })
           })
         })
         yield* append("orders", 0, ["a", "b", "c"])
@@ -264,6 +266,8 @@ describe("idempotency of whole batches", () => {
         yield* advance("100 millis")
         assert.deepStrictEqual(calls, [])
         assert.deepStrictEqual(yield* states("a b c"), ["Free", "Free", "Free"])
+        // The call has failed, so the next one comes after the backoff.
+        assert.strictEqual(asked, 1)
         refuses = false
         yield* until(() => app.of("Settled").length === 3, "1 second")
         assert.deepStrictEqual(calls, ["a b c"])

@@ -63,8 +63,15 @@ describe("ACLs", () => {
         )
         assert.deepStrictEqual(plan.groups, Acls.groupsOf(definition))
         const reads = name === "scheduled replay" || name === "custom"
-        const deadLetters = plan.topics.find(({ role }) => role === "dead-letter")
-        assert.deepStrictEqual(deadLetters?.operations, reads ? ["Read", "Write"] : ["Write"])
+        assert.deepStrictEqual(
+          plan.topics.map(({ topic, operations }) => `${operations.join(" and ")} on ${topic}`),
+          [
+            ...["Read on orders", "Read and Write on orders.retry-1"],
+            ...(reads
+              ? ["Read and Write on orders.DLT", "Read and Write on orders.DLT.replays"]
+              : ["Write on orders.DLT"])
+          ]
+        )
         assert.strictEqual(plan.groups.includes("billing.dlt"), reads)
       })
     }
