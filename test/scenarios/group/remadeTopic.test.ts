@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, type Broker, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, type Broker, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Latch, Queue } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, text, until } from "../bus.ts"
@@ -116,6 +116,29 @@ describe("a topic is deleted and made again at once, while a record of the forme
       yield* formerMayEnd.open
       yield* until(() => handled.length === 2, "5 seconds")
       assert.deepStrictEqual(handled, ["former", "new"])
+    })
+  )
+
+  scenario("CLN-13 a custom handler gets all dead letters of the new topic", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      for (const topic of ["orders", "orders.DLT"]) yield* memory.createTopic(topic)
+      const formerMayEnd = Latch.makeUnsafe(false)
+      const handled: Array<string | null> = []
+      const deadLetter = DeadLetter.custom(({ value }) =>
+        Effect.andThen(
+          text(value) === "former-1" ? formerMayEnd.await : Effect.void,
+          Effect.sync(() => handled.push(text(value)))
+        )
+      )
+      yield* start(Binding.make("orders", { ...orders, deadLetter, handler: () => Effect.die("no") }))
+      yield* append("orders", 0, ["former-0", "former-1"])
+      yield* until(() => handled.length === 1, "1 minute")
+      yield* remake("orders.DLT")
+      yield* append("orders.DLT", 0, ["new-0", "new-1", "new-2"])
+      yield* formerMayEnd.open
+      yield* advance("10 seconds")
+      assert.deepStrictEqual(handled, ["former-0", "former-1", "new-0", "new-1", "new-2"])
     })
   )
 })

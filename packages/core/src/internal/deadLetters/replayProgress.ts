@@ -101,8 +101,10 @@ const ofGroup = (
 ): Effect.Effect<ReadonlyArray<GroupProgress>, BrokerError> =>
   Effect.forEach(logOffsets, (partition) =>
     Effect.gen(function* () {
-      const position =
-        committed.get(partition.partition) ?? (yield* journaled(scan, deadLetterTopic, partition, journal))
+      const offset = committed.get(partition.partition)
+      // A replay that runs while the topic is deleted may commit for the new one: the journal tells, since one transaction writes both.
+      const inJournal = offset === undefined || journal.positions.get(partition.partition)?.position === offset
+      const position = inJournal ? yield* journaled(scan, deadLetterTopic, partition, journal) : offset
       const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
       const failed = journal.failed.get(partition.partition) ?? new Map<bigint, number>()
       const exhausted = journal.exhausted.get(partition.partition) ?? new Map<bigint, Journal.Exhausted>()

@@ -4,7 +4,14 @@
  * groups are passed over (ruling 71).
  */
 import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
-import type { AssignedPartition, Broker, ConsumerEvent, ConsumerSession, RecordChunk } from "../../Broker.ts"
+import type {
+  AssignedPartition,
+  Broker,
+  ConsumerEvent,
+  ConsumerSession,
+  OffsetCommit,
+  RecordChunk
+} from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
@@ -16,6 +23,8 @@ import * as Defect from "../failure/defect.ts"
 import * as Failures from "../failure/failure.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as PassedOver from "../observe/passedOver.ts"
+import * as CommitMetadata from "../partition/commitMetadata.ts"
+import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type { OnEvent } from "./strategyEvents.ts"
@@ -64,6 +73,8 @@ const runSessions = Effect.fnUntraced(function* <R>(
   }
 })
 
+type Assigned = Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
+
 /** With the counter of other groups' dead letters. */
 interface Counting<R> extends Options<R> {
   readonly onForeign: PassedOver.Count<"dead-letter">
@@ -83,11 +94,19 @@ const consume = Effect.fnUntraced(function* <R>(
     )
   )
 
-  const assign = Effect.fnUntraced(function* (generation: number, assigned: AssignedPartition) {
+  const assign = Effect.fnUntraced(function* (event: Assigned, found: AssignedPartition) {
+    const { assigned } = FormerTopic.withoutCommits(event, found, session.clusterId)
+    const { topic, topicId, partition } = assigned
     const { position } = StartPosition.afterAssignment(assigned, "earliest")
+    const metadata = CommitMetadata.format({
+      firstReadMillis: undefined,
+      topic: CommitMetadata.topicOf(session.clusterId, topicId)
+    })
+    const of = { topic, partition, generation: event.generation }
+    const at = metadata === undefined ? of : { ...of, metadata }
     const chunks = yield* Queue.make<RecordChunk, Cause.Done>()
     const notes = yield* Effect.cached(notesOf(assigned.partition))
-    const reader: Reader = { at: { ...assigned, generation }, chunks, notes, stopping: false, fiber: undefined }
+    const reader: Reader = { at, chunks, notes, stopping: false, fiber: undefined }
     readers.set(keyOf(assigned), reader)
     const work = Stream.runForEachWhile(Stream.fromQueue(chunks), (chunk) => handle(options, session, reader, chunk))
     reader.fiber = yield* Effect.forkIn(work, fibers)
@@ -104,7 +123,7 @@ const consume = Effect.fnUntraced(function* <R>(
     switch (event._tag) {
       case "Assigned":
         options.failures.worked(consuming)
-        return Effect.forEach(event.partitions, (partition) => assign(event.generation, partition), { discard: true })
+        return Effect.forEach(event.partitions, (partition) => assign(event, partition), { discard: true })
       case "Revoked":
         return Effect.asVoid(Effect.forkIn(Effect.andThen(remove(event.partitions, drain), event.release), fibers))
       case "Lost":
@@ -124,7 +143,8 @@ const consume = Effect.fnUntraced(function* <R>(
 
 /** An assigned partition and the fiber that reads it. */
 interface Reader {
-  readonly at: TopicPartition & { readonly generation: number }
+  /** A commit without its offset. */
+  readonly at: Omit<OffsetCommit, "offset">
   readonly chunks: Queue.Queue<RecordChunk, Cause.Done>
   /** Read with the first record. */
   readonly notes: Effect.Effect<FailedLetters.Notes>

@@ -6,7 +6,7 @@
  */
 import { Duration, Effect, Option, Queue, Random, Scope, Stream } from "effect"
 import type { Broker, ConsumerEvent, ConsumerSession } from "../../Broker.ts"
-import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
+import { type BrokerError, RequestTimedOut, UnknownTopic } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 
@@ -100,12 +100,14 @@ interface Reader {
   readonly session: ConsumerSession
   /** Starts or continues a range and answers the next position; undefined when nothing is left to read. */
   readonly begin: (range: Range, from: bigint) => Effect.Effect<bigint | undefined>
-  readonly react: (event: ConsumerEvent, range: Range, at: bigint) => Effect.Effect<Step>
+  readonly react: (event: ConsumerEvent, range: Range, at: bigint) => Effect.Effect<Step, UnknownTopic>
   readonly end: Effect.Effect<void>
 }
 
 const readerOf = (session: ConsumerSession): Reader => {
   const assigned = new Map<string, { readonly logStart: bigint; readonly logEnd: bigint }>()
+  /** The ids that the topics had first. */
+  const topicIds = new Map<string, string>()
   let current: { readonly range: Range; readonly position: bigint } | undefined
 
   /** The end of what can be read: an open transaction hides the records behind its first one. */
@@ -139,6 +141,12 @@ const readerOf = (session: ConsumerSession): Reader => {
     const moved = (position: bigint | undefined): Step => ({ page: undefined, position })
     switch (event._tag) {
       case "Assigned": {
+        for (const { topic, topicId } of event.partitions) {
+          if (topicId === undefined) continue
+          // The ranges are those of the topic that was deleted, and mean nothing in the new one.
+          if ((topicIds.get(topic) ?? topicId) !== topicId) return Effect.fail(new UnknownTopic({ topic }))
+          topicIds.set(topic, topicId)
+        }
         for (const partition of event.partitions) assigned.set(keyOf(partition), partition)
         const own = event.partitions.find((partition) => keyOf(partition) === keyOf(range))
         return own === undefined ? Effect.succeed(moved(at)) : Effect.map(seek(range, at, own.logStart), moved)

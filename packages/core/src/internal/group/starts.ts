@@ -7,6 +7,7 @@ import type { AssignedPartition, ConsumerEvent } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import * as FirstRead from "../partition/firstRead.ts"
+import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import { reportGap } from "./reportGap.ts"
@@ -62,7 +63,7 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
 
   return {
     assign: (event, found) => {
-      const { assigned, commits, isFormer } = withoutFormer(event, found, session.clusterId)
+      const { assigned, commits, isFormer } = FormerTopic.withoutCommits(event, found, session.clusterId)
       const openAt = (start: StartPosition.StartPosition, firstReadMillis?: number) =>
         // The offset of the former topic is overwritten, also when reading starts at the earliest record.
         open(event, assigned, { ...start, anchored: start.anchored && !isFormer }, firstReadMillis)
@@ -84,16 +85,6 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     },
     forgetAll: () => waiting.clear()
   }
-}
-
-/** An assignment without what the group has committed in a former topic of the same name. */
-const withoutFormer = ({ commits }: Assigned, assigned: AssignedPartition, clusterId: string) => {
-  const { topic, partition, topicId } = assigned
-  const current = CommitMetadata.topicOf(clusterId, topicId)
-  const own = commits.filter((commit) => commit.topic !== topic || !CommitMetadata.isOfFormerTopic(commit, current))
-  const isFormer =
-    assigned.committed !== undefined && !own.some((commit) => commit.topic === topic && commit.partition === partition)
-  return { commits: own, isFormer, assigned: isFormer ? { ...assigned, committed: undefined } : assigned }
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */
