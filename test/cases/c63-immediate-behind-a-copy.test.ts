@@ -152,4 +152,86 @@ describe("C63 MANUAL_IMMEDIATE behind a copy that is not acknowledged", () => {
       { latency: { produce: "2 seconds", commit: "1 second" } }
     )
   }
+
+  for (const kind of ["by key", "unordered"]) {
+    scenario(
+      `C63 ruling 73 OFF-03 ${kind}: where partitions share the slots and one record in ten fails, none starts far behind the committed offset`,
+      () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          const partitions = [0, 1, 2, 3]
+          const perPartition = 600
+          for (const topic of ["orders", "orders.DLT"]) yield* memory.createTopic(topic, { partitions: 4 })
+          for (const partition of partitions) {
+            const records = Array.from({ length: perPartition }, (_, n) => bytes(`${partition}/${n}`))
+            yield* memory.append(
+              "orders",
+              partition,
+              records.map((value) => ({ key: value, value }))
+            )
+          }
+          let calls = 0
+          let furthest = 0n
+          const handler = ({ record }: Delivery.Delivery<unknown, string>): Effect.Effect<void, Down> =>
+            Effect.gen(function* () {
+              calls++
+              const committed = (yield* memory.committed("billing", "orders", record.partition)) ?? 0n
+              if (record.offset - committed > furthest) furthest = record.offset - committed
+              yield* Effect.sleep(`${5 + (calls % 3)} millis`)
+              if (calls % 10 === 3) return yield* new Down()
+            })
+          const [, make] = kinds[kind]!
+          yield* start(make(handler))
+          yield* until(() => calls === partitions.length * perPartition, "100 millis")
+          assert.isAtMost(Number(furthest), 4 * maxInFlight)
+        }),
+      { latency: { produce: "3 millis", commit: "2 millis" } }
+    )
+  }
+
+  scenario(
+    "C63 ruling 73 OFF-03 by key in a tier: one record in ten fails again, and none starts far behind the committed offset",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        const partitions = [0, 1, 2, 3]
+        const perPartition = 150
+        for (const topic of ["orders", "orders.retry-1", "orders.DLT"]) {
+          yield* memory.createTopic(topic, { partitions: partitions.length })
+        }
+        for (const partition of partitions) {
+          const records = Array.from({ length: perPartition }, (_, n) => bytes(`${partition}/${n}`))
+          yield* memory.append(
+            "orders.retry-1",
+            partition,
+            records.map((value) => ({ key: value, value }))
+          )
+        }
+        let calls = 0
+        let furthest = 0n
+        const retry = RetryPolicy.tiered({
+          blocking: { maxAttempts: 1 },
+          tiers: [{ delay: "100 millis", maxAttempts: 1 }]
+        })
+        yield* start(
+          Binding.make("orders", {
+            ...common,
+            ...{ retry, processingOrder: "key" },
+            handler: ({ record }) =>
+              Effect.gen(function* () {
+                calls++
+                const { topic, partition, offset } = record
+                const committed = (yield* memory.committed("billing", topic, partition)) ?? 0n
+                if (offset - committed > furthest) furthest = offset - committed
+                yield* Effect.sleep(`${5 + (calls % 3)} millis`)
+                if (calls % 10 === 3) return yield* new Down()
+              })
+          })
+        )
+        yield* until(() => calls === partitions.length * perPartition, "100 millis")
+        // A tier handles one record at a time.
+        assert.isAtMost(Number(furthest), 4)
+      }),
+    { latency: { produce: "3 millis", commit: "2 millis" } }
+  )
 })

@@ -6,6 +6,9 @@
  * tracker is full: a stuck key becomes back-pressure. When the partition stops, a record still runs if a record behind it has started: the prefix then covers
  * everything that was handled, and the next owner repeats nothing. Behind an abandoned record no prefix can come about, and no record starts.
  *
+ * Few lanes wait for a slot at a time. One that gets a slot while it may not start queues again behind all others: in a long queue, records would start thousands of
+ * offsets behind the first unfinished one, and a crash would repeat them.
+ *
  * While a copy is pending, no record starts under `MANUAL_IMMEDIATE`: a crash repeats those that are in flight (ruling 73). In a drain no record starts either, until it is
  * known whether the prefix can cover it (ruling 83).
  */
@@ -43,6 +46,10 @@ interface Shared<R> {
   lastStarted: number
   /** The sequence of the first abandoned record. */
   firstAbandoned: number
+  /** Lanes whose record has not started. */
+  queued: number
+  /** Lets the next record begin if there is room for it. */
+  readonly makeRoom: () => void
 }
 
 /** A record in its lane. A stop holds it only when no record behind it has started. */
@@ -56,6 +63,7 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
   readonly #sequence: number
   readonly #receivedMillis: number
   #hasStarted = false
+  #isQueued = false
 
   constructor(
     shared: Shared<R>,
@@ -128,9 +136,24 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
     })
   }
 
+  /** It is the first of its lane. */
+  queue(): void {
+    this.#isQueued = true
+    this.#shared.queued++
+  }
+
+  /** It has started, or is settled without a start. */
+  leaveQueue(): void {
+    if (!this.#isQueued) return
+    this.#isQueued = false
+    this.#shared.queued--
+    this.#shared.makeRoom()
+  }
+
   #onStarted(): void {
     const shared = this.#shared
     this.#hasStarted = true
+    this.leaveQueue()
     shared.lastStarted = Math.max(shared.lastStarted, this.#sequence)
     reportStarted(shared.context, shared.partition, this.record)
   }
@@ -166,25 +189,32 @@ export const make = Effect.fnUntraced(function* <R>(
   const fibers = yield* FiberSet.make<void>()
   const lanes = new Map<string, Lane<R>>()
   const room = Latch.makeUnsafe(true)
-  const keyed = context.definition.processingOrder === "key"
+  const { maxInFlight, processingOrder, tiers } = context.definition
+  const keyed = processingOrder === "key"
+  const mostRunning = Math.min(maxInFlight, tiers.ofTopic(partition.topic)?.concurrency ?? maxInFlight)
+  const mostQueued = 2 * mostRunning
+  const makeRoom = () => {
+    // Half of the queue at once: the next chunk's records do not begin one by one.
+    if (!partition.tracker.isFull() && shared.queued <= mostRunning) room.openUnsafe()
+  }
   const pendingCopies = yield* PendingCopies.make(context, partition, {
-    onFinished: () => {
-      if (!partition.tracker.isFull()) room.openUnsafe()
-    },
+    onFinished: makeRoom,
     onAbandoned: (sequence) => {
       shared.firstAbandoned = Math.min(shared.firstAbandoned, sequence)
     }
   })
   const shared: Shared<R> = {
-    ...{ context, handler, partition, pendingCopies },
-    lastStarted: -1,
-    firstAbandoned: Number.POSITIVE_INFINITY
+    ...{ context, handler, partition, pendingCopies, makeRoom },
+    ...{ lastStarted: -1, firstAbandoned: Number.POSITIVE_INFINITY, queued: 0 }
   }
 
   const runLane = Effect.fnUntraced(function* ({ waiting }: Lane<R>, key: string | undefined) {
     for (let work = waiting[0]; work !== undefined; work = waiting[0]) {
-      if (!(yield* deliver(work))) return work.giveUp()
+      const isFinished = yield* deliver(work)
+      work.leaveQueue()
+      if (!isFinished) return work.giveUp()
       waiting.shift()
+      waiting[0]?.queue()
       if (partition.release(1, work.bytes)) yield* partition.syncFetch
     }
     if (key !== undefined) lanes.delete(key)
@@ -200,8 +230,11 @@ export const make = Effect.fnUntraced(function* <R>(
     const key = keyed ? laneKey(record) : undefined
     const busy = key === undefined ? undefined : lanes.get(key)
     const lane = busy ?? { delivery: new DeliveryContext(context.limits, receivedMillis), waiting: [] }
-    lane.waiting.push(new LaneRecord(shared, lane.delivery, record, bytes, receivedMillis))
-    return busy === undefined ? begin(lane, key) : Effect.void
+    const work = new LaneRecord(shared, lane.delivery, record, bytes, receivedMillis)
+    lane.waiting.push(work)
+    if (busy !== undefined) return Effect.void
+    work.queue()
+    return begin(lane, key)
   }
 
   return {
@@ -211,9 +244,11 @@ export const make = Effect.fnUntraced(function* <R>(
       context.metrics.batch(chunk.records.length)
       for (const record of chunk.records) {
         yield* partition.runnable
-        if (partition.tracker.isFull()) {
+        if (partition.tracker.isFull() || shared.queued >= mostQueued) {
           room.closeUnsafe()
           yield* partition.until(room.await)
+          // The record that made room starts first: a later one may fail at once, and would have to hold it back.
+          yield* Effect.yieldNow
         }
         if (partition.stopping) return
         yield* enqueue(record, bytes, receivedMillis)
