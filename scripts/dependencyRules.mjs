@@ -49,7 +49,7 @@ const rooms = {
     "base",
     "port"
   ],
-  kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire"],
+  kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"]

@@ -11,8 +11,9 @@
  */
 import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
-import type { ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
+import type { Compression, ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
+import type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
 export type {
   AclOperation,
@@ -25,6 +26,7 @@ export type {
   RequiredAcl,
   TopicDescription
 } from "./internal/port/admin.ts"
+export type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
 /** How to join a group and fetch. */
 export interface ConsumerOptions {
@@ -56,6 +58,11 @@ export interface ConsumerOptions {
   readonly maxPartitionFetchBytes?: number
   /** Smaller bounds than `maxPartitionFetchBytes`, by topic. Default: none. */
   readonly maxBytesByTopic?: ReadonlyMap<string, number>
+  /**
+   * The largest record of a compressed batch that is decompressed, in bytes, 1 or more. A batch with a larger one is `Unreadable`. Batches themselves may be of any
+   * size: they are decompressed in parts. Default 16 MiB.
+   */
+  readonly maxRecordBytes?: number
   /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */
   readonly isolationLevel?: "read_committed" | "read_uncommitted"
 }
@@ -98,6 +105,7 @@ export interface RecordChunk extends TopicPartition {
  * - `Lost`: partitions that another member may own already (session expired, fenced), or whose topic was deleted. Commits for them are refused.
  *   After a topic was deleted and made again, at once or later, its partitions are `Lost` or `Revoked`, and `Assigned` anew with another `topicId`.
  * - `Fetched`: a chunk.
+ * - `Unreadable`: a batch at the position cannot be read. Nothing is fetched from the partition until `seek`; other partitions go on (ruling 79).
  * - `OutOfRange`: the position does not exist (retention or `deleteRecords` overtook it). Nothing is fetched from the partition until `seek`.
  */
 export type ConsumerEvent =
@@ -125,6 +133,11 @@ export type ConsumerEvent =
       /** The records. */
       readonly chunk: RecordChunk
     }
+  | ({
+      readonly _tag: "Unreadable"
+      /** The generation of the assignment. */
+      readonly generation: number
+    } & UnreadableBatch)
   | {
       readonly _tag: "OutOfRange"
       readonly generation: number
@@ -185,6 +198,8 @@ export interface ProducerOptions {
   readonly acks?: "all" | "leader"
   /** `enable.idempotence`: the broker drops what a resend repeats, and order per partition survives resends. Needs acks `all`. Default true. */
   readonly idempotent?: boolean
+  /** `compression.type`: the codec of what is published, unless a record names its own. Records of one codec travel together. Default `none`. */
+  readonly compression?: Compression
   /** `linger.ms`: how long a record may wait for company. Default 0: records that are waiting while a request is out travel together. */
   readonly linger?: Duration.Input
   /** Most records in one request. Default 1000. */

@@ -4,6 +4,9 @@
  * Adapters may implement the interface with lazy getters; a record is immutable and safe to keep after its handler ended.
  */
 
+/** A codec of record batches. Kafka: `compression.type`. */
+export type Compression = "none" | "gzip" | "snappy" | "lz4" | "zstd"
+
 /** One header of a record. A key may repeat, order matters, and a value may be null (Kafka's wire format allows all three). */
 export interface Header {
   /** Its name, as UTF-8 text. May be empty. */
@@ -42,6 +45,8 @@ export interface ConsumerRecord extends RecordPosition {
   readonly timestamp: number
   /** Kafka: `message.timestamp.type` of the batch that the record is in. Default `CreateTime`: the producer's time. */
   readonly timestampType?: "CreateTime" | "LogAppendTime" | undefined
+  /** The codec of the batch that the record was read from. Default `none`. */
+  readonly compression?: Compression | undefined
   /** Original bytes; null is "no key", which differs from an empty key. */
   readonly key: Uint8Array | null
   /** Original bytes; null is a tombstone, which differs from an empty value. */
@@ -68,6 +73,8 @@ export interface ProducerRecord {
   readonly timestamp?: number
   /** Whether a `timestamp` that the topic refuses is replaced by the present time. Default false: such a record fails with `RecordRejected`. */
   readonly replaceTimestamp?: boolean
+  /** The codec of the batch that the record travels in. Default: that of the producer. */
+  readonly compression?: Compression | undefined
 }
 
 /** Where an acknowledged record is stored. */

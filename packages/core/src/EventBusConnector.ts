@@ -85,7 +85,10 @@ export class EventBusConnector extends Context.Service<
     readonly pause: TierCommand
     /** Lifts reason `operator`, and no other. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
     readonly resume: TierCommand
-    /** Drops a record that holds its partition (`BindingSnapshot.held`), or that is the only one for the breaker to try (`trials.only`). The reason stands in the log, and the partition goes on. */
+    /**
+     * Drops a record that holds its partition (`BindingSnapshot.held`), or that is the only one for the breaker to try (`trials.only`). Or passes the batch that cannot be
+     * read at this position (`PartitionSnapshot.unreadable`), all of it: event `BatchSkipped` names its offsets. The reason stands in the log, and the partition goes on.
+     */
     readonly skip: DecisionCommand
     /** Sends such a record to the dead letter topic, with dlt reason `MANUAL` and the given reason. The partition goes on. */
     readonly deadLetter: DecisionCommand

@@ -5,12 +5,16 @@
 import type { RequiredAcl } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ConsumerRecord, RecordPosition, RetryProgress, TopicPartition } from "./ConsumerRecord.ts"
+import type { RecordPosition, RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
+import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
+import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 import type { Report } from "./Replay.ts"
 import type { Decision, PauseReason } from "./Snapshot.ts"
+
+export type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 
 /**
  * How the delivery of a record ended.
@@ -33,28 +37,6 @@ export interface Target {
   readonly attempt?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
-}
-
-interface OfBinding {
-  /** The alias of the binding's cluster. */
-  readonly cluster: string
-  /** The name of the binding. */
-  readonly binding: string
-}
-
-interface OfConsumer extends OfBinding {
-  /** Index of the consumer in its binding, from 0. */
-  readonly consumer: number
-}
-
-interface OfPartition extends OfConsumer, TopicPartition {
-  /** The generation in which the partition was assigned. */
-  readonly generation: number
-}
-
-interface OfRecord extends OfPartition {
-  /** The record as fetched. */
-  readonly record: ConsumerRecord
 }
 
 /** A retry or dead letter topic that other groups use, too. */
@@ -214,6 +196,8 @@ export type EventBusEvent =
       /** Why: the topic's retention, a new topic under the same name, or a committed offset that never existed. */
       readonly cause: "retention" | "log-replaced" | "invalid-commit"
     })
+  /** A record batch cannot be read, or an operator passed it. */
+  | (OfPartition & UnreadableEvent)
   /** The partition is not fetched from now. */
   | (OfPartition & { readonly _tag: "FetchPaused"; readonly reasons: ReadonlyArray<PauseReason> })
   /** The partition is fetched from again. */

@@ -10,7 +10,8 @@
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
-import type { OnlyCandidate, PauseReason } from "./Snapshot.ts"
+import { unreadableText } from "./internal/partition/unreadableText.ts"
+import type { HeldBatch, OnlyCandidate, PauseReason } from "./Snapshot.ts"
 
 /** The status of all bindings together. */
 export type Status = "UP" | "DEGRADED" | "DOWN"
@@ -93,6 +94,15 @@ export type Reason =
         /** Offsets that are not finished, those of the transaction included. */
         readonly lag: bigint
       })
+  /** A record batch cannot be read, and its partition waits in front of it until an operator passes it (`EventBusConnector.skip`). */
+  | (OfBinding &
+      HeldBatch & {
+        readonly _tag: "BatchUnreadable"
+        /** The index of the consumer, from 0. */
+        readonly consumer: number
+        /** Offsets that are not finished, those of the batch included. */
+        readonly lag: bigint
+      })
   /** Copies for a retry or dead letter topic have been refused for five seconds or more. Their records wait, and nothing is lost. */
   | (OfBinding &
       Since & {
@@ -155,6 +165,8 @@ export const describe = (reason: Reason): string => {
       return `${nameOf(reason)}: the dead letter strategy cannot work since ${timeOf(reason)}: ${reason.error.message}`
     case "OpenTransaction":
       return `${nameOf(reason)}: ${placeOf(reason)} is held by an open transaction since ${timeOf(reason)}, with a lag of ${reason.lag}`
+    case "BatchUnreadable":
+      return `${nameOf(reason)}: ${unreadableText(reason)}`
     case "PublisherFailing":
       return `${nameOf(reason)}: ${reason.copies} records wait to be published to '${reason.topic}': ${reason.error.message}`
     case "SerdeWaiting":

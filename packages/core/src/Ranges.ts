@@ -124,7 +124,8 @@ export const consumer = {
   rebalanceTimeout: wire(1),
   heartbeatInterval: wire(1),
   fetchMaxWait: wire(0),
-  maxPartitionFetchBytes: whole(1)
+  maxPartitionFetchBytes: whole(1),
+  maxRecordBytes: whole(1, Number.MAX_SAFE_INTEGER)
 } as const
 
 /** Settings of a producer, which `Broker.ProducerOptions` explains. */

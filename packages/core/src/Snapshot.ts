@@ -2,6 +2,7 @@
  * A binding as it is at one moment: lists, health, metrics and commands of operators show it. Taking one asks no broker.
  */
 import { Context, type Duration } from "effect"
+import type { UnreadableBatch } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
@@ -25,8 +26,9 @@ export const LagPollInterval = Context.Reference<Duration.Input>("@eventbus/core
  * - `delay`: the next record of a tier is not due yet.
  * - `backpressure`: enough fetched records are waiting.
  * - `shutdown`: the binding is stopping.
+ * - `unreadable`: the next batch cannot be read (`PartitionSnapshot.unreadable`). Records before it are handled.
  */
-export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown"
+export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown" | "unreadable"
 
 /** A binding at one moment. */
 export interface BindingSnapshot {
@@ -100,6 +102,14 @@ export interface HeldRecord extends RecordPosition {
   readonly sinceMillis: number
 }
 
+/** A record batch that cannot be read, and so holds its partition. */
+export interface HeldBatch extends UnreadableBatch {
+  /** The remedy that an operator has, in a few words. */
+  readonly remedy: string
+  /** Since when it holds the partition, epoch milliseconds. */
+  readonly sinceMillis: number
+}
+
 /** The decision of an operator about a held record, or about the only candidate of a half-open circuit breaker. */
 export interface Decision {
   /** `skip`: the record is dropped. `dead-letter`: it goes to the dead letter topic. */
@@ -159,6 +169,8 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly openTransactionSinceMillis: number | undefined
   /** The reasons that hold its fetching. */
   readonly pauses: ReadonlyArray<PauseReason>
+  /** The batch that holds the partition because it cannot be read (ruling 79); undefined while none does. `EventBusConnector.skip` passes it. */
+  readonly unreadable: HeldBatch | undefined
   /** Records that have begun and are not finished. */
   readonly inFlight: number
   /** Records that are fetched and not done with, those in flight included. */

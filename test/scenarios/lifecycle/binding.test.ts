@@ -251,14 +251,24 @@ describe("a binding (TST-06: single adapter)", () => {
         ...orders,
         ...{ topic: "other", groupId: "other", naming: TopicName.perGroup, isolationLevel: "read_uncommitted" },
         ...{ sessionTimeout: "30 seconds", heartbeatInterval: "9 seconds", rebalanceTimeout: "20 seconds" },
-        ...{ fetchMaxWait: "50 millis", maxPartitionFetchBytes: 1_000, staticMembership: true },
+        ...{
+          fetchMaxWait: "50 millis",
+          maxPartitionFetchBytes: 1_000,
+          maxBufferedBytes: 5_000,
+          staticMembership: true
+        },
         handler: () => Effect.void
       })
       yield* Effect.provideService(start(plain, set), Broker.Broker, service)
       assert.deepStrictEqual(consumers[0], {
         ...{ groupId: "billing", topics: ["orders"], isolationLevel: "read_committed" },
         ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
-        ...{ fetchMaxWait: 100, maxPartitionFetchBytes: 1_048_576, maxBytesByTopic: new Map() }
+        ...{
+          fetchMaxWait: 100,
+          maxPartitionFetchBytes: 1_048_576,
+          maxRecordBytes: 16_777_216,
+          maxBytesByTopic: new Map()
+        }
       })
       const { groupInstanceId, replacesGroupInstanceIds = [], ...options } = consumers[1]!
       assert.match(groupInstanceId ?? "", /^other__.+__0$/)
@@ -266,7 +276,7 @@ describe("a binding (TST-06: single adapter)", () => {
       assert.deepStrictEqual(options, {
         ...{ groupId: "other", topics: ["other"], isolationLevel: "read_uncommitted" },
         ...{ sessionTimeout: 30_000, heartbeatInterval: 9_000, rebalanceTimeout: 20_000 },
-        ...{ fetchMaxWait: 50, maxPartitionFetchBytes: 1_000, maxBytesByTopic: new Map() }
+        ...{ fetchMaxWait: 50, maxPartitionFetchBytes: 1_000, maxRecordBytes: 5_000, maxBytesByTopic: new Map() }
       })
     })
   )

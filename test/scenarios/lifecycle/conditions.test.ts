@@ -428,6 +428,23 @@ describe("what shows in which place", () => {
     })
   )
 
+  condition("a batch cannot be read", ({ holds, isOver }) =>
+    Effect.gen(function* () {
+      const memory = yield* withTopic
+      const producer = yield* memory.broker.producer({ compression: "gzip" })
+      yield* inTime(producer.send({ topic: "orders", key: null, value: bytes("x".repeat(2_000)) }))
+      const { connector } = yield* start(
+        Binding.make("orders", { ...orders, maxBufferedBytes: 1_000, handler: () => Effect.void })
+      )
+      yield* advance("10 seconds")
+      yield* holds(connector)
+      yield* advance("1 minute")
+      yield* connector.skip("orders", { topic: "orders", partition: 0, offset: 0n }, "test data")
+      yield* advance("10 seconds")
+      yield* isOver(connector, "orders-0 moves again")
+    })
+  )
+
   condition("a record waits for what its serde needs", ({ holds, isOver }) =>
     Effect.gen(function* () {
       yield* withTopic

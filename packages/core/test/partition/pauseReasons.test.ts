@@ -3,13 +3,14 @@ import * as fc from "fast-check"
 import * as PauseReasons from "../../src/internal/partition/pauseReasons.ts"
 import type { PauseReason } from "../../src/Snapshot.ts"
 
-const every = ["operator", "breaker", "delay", "backpressure", "shutdown"] as const
+const every = ["operator", "breaker", "delay", "backpressure", "shutdown", "unreadable"] as const
 const change = fc.record({
   kind: fc.constantFrom("add" as const, "remove" as const),
   reason: fc.constantFrom(...every)
 })
 
-const holdsTheFetchOnly = (reason: PauseReason) => reason === "backpressure" || reason === "delay"
+const holdsTheFetchOnly = (reason: PauseReason) =>
+  reason === "backpressure" || reason === "delay" || reason === "unreadable"
 
 describe("pauseReasons", () => {
   it("ruling 9: agrees with a set of names; no reason sets or clears another", () => {
@@ -32,7 +33,7 @@ describe("pauseReasons", () => {
     )
   })
 
-  it("ruling 9: a partition is fetched only without a reason; backpressure and delay still allow handling", () => {
+  it("ruling 9: a partition is fetched only without a reason; backpressure, delay and unreadable still allow handling", () => {
     for (const reason of every) {
       const reasons = PauseReasons.add(PauseReasons.empty, reason)
       expect(PauseReasons.fetchAllowed(reasons)).toBe(false)

@@ -5,12 +5,12 @@ import * as fc from "fast-check"
 import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
 import { securedOptions } from "../../src/internal/connection/security.ts"
-import { visibleRecords } from "../../src/internal/fetch/fetchResponse.ts"
 import { guaranteesOf } from "../../src/internal/publish/producer.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
 import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
 import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
 import type { KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
+import { visibleRecords } from "../visibleRecords.ts"
 
 /** A request gets lost, its answer gets lost, or all is well. */
 type Fate = "lost" | "answer lost" | "well"
@@ -126,7 +126,13 @@ const clusterOf = (node: KafkaBroker): Cluster => {
 const publish = Effect.fnUntraced(function* (node: KafkaBroker) {
   const options = {
     ...guaranteesOf({ acks: "all", idempotent: true }),
-    ...{ transactionalId: undefined, lingerMillis: 0, maxBatchRecords: 3, maxBatchBytes: 10_000 },
+    ...{
+      transactionalId: undefined,
+      codec: "none" as const,
+      lingerMillis: 0,
+      maxBatchRecords: 3,
+      maxBatchBytes: 10_000
+    },
     ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
     newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
     beforeSend: () => Effect.void

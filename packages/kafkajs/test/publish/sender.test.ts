@@ -49,7 +49,7 @@ const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
 
 const settings = {
   ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),
-  ...{ lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
+  ...{ codec: "none" as const, lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
   ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
   newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
   beforeSend: () => Effect.void

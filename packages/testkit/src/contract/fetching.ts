@@ -171,6 +171,69 @@ export const fetching: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "records of every codec arrive as they were sent, and say their codec",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const { send } = yield* producer
+      const codecs = ["none", "gzip", "snappy", "lz4", "zstd"] as const
+      const headers = [
+        { key: "h", value: null },
+        { key: "h", value: utf8("1") }
+      ]
+      for (const compression of codecs) {
+        yield* send(record(name, `${compression} ${"x".repeat(2_000)}`, { compression, headers }))
+        yield* send({ topic: name, key: utf8("k"), value: null, compression })
+      }
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(10)
+      assert.deepStrictEqual(
+        probe.records.map(({ compression = "none" }) => compression),
+        codecs.flatMap((codec) => [codec, codec])
+      )
+      assert.deepStrictEqual(
+        probe.records.map(({ value }) => text(value)),
+        codecs.flatMap((codec) => [`${codec} ${"x".repeat(2_000)}`, null])
+      )
+      for (const { headers: read, value } of probe.records) {
+        assert.deepStrictEqual(
+          read.map(({ key, value }) => [key, text(value)]),
+          value === null
+            ? []
+            : [
+                ["h", null],
+                ["h", "1"]
+              ]
+        )
+      }
+    })
+  },
+  {
+    title:
+      "a compressed record above maxRecordBytes is Unreadable: its partition waits, others go on, and seek passes it",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const { send } = yield* producer
+      const bounds = { partition: 0, compression: "gzip" } as const
+      yield* send(record(name, "before", bounds))
+      yield* send(record(name, "x".repeat(600_000), bounds))
+      yield* send(record(name, "behind", bounds))
+      const probe = yield* join({ groupId: unique("group"), topics: [name], maxRecordBytes: 500_000 })
+      yield* eventuallyTrue(() => assert.strictEqual(probe.of("Unreadable").length, 1))
+      const [event] = probe.of("Unreadable")
+      assert.deepInclude(event, { topic: name, partition: 0, offset: 1n, lastOffset: 1n, records: 1 })
+      assert.deepInclude(event, { codec: "gzip", problem: "tooLarge", generation: probe.own(name).generation })
+      yield* send(record(name, "other", { partition: 1 }))
+      yield* probe.collects(2)
+      yield* quietTime
+      assert.strictEqual(probe.of("Unreadable").length, 1)
+      assert.sameMembers([...probe.values], ["before", "other"])
+      yield* probe.session.seek({ topic: name, partition: 0 }, 2n)
+      yield* probe.collects(3)
+      assert.sameMembers([...probe.values], ["before", "other", "behind"])
+      assert.strictEqual(probe.of("Unreadable").length, 1)
+    })
+  },
+  {
     title: "a position before the log start is OutOfRange, and fetching goes on after seek",
     run: Effect.gen(function* () {
       const name = yield* topic()

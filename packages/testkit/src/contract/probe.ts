@@ -126,6 +126,7 @@ export class Probe {
           this.positions.set(ConsumerRecord.partitionKey(topic, partition), nextOffset)
         })
       case "OutOfRange":
+      case "Unreadable":
         return Effect.void
     }
   }

@@ -141,6 +141,23 @@ export const publishing: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title:
+      "a record that is too large as it is fits where its codec makes it small enough; the producer's codec is that of records without one",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))
+      const value = "x".repeat(5_000)
+      const plain = yield* producer
+      assertTag(yield* failure(plain.send(record(name, value))), "RecordTooLarge")
+      yield* plain.send(record(name, value, { compression: "gzip" }))
+      const compressing = yield* Effect.flatMap(Broker.Broker, (broker) => broker.producer({ compression: "gzip" }))
+      yield* compressing.send(record(name, value))
+      assertTag(yield* failure(compressing.send(record(name, value, { compression: "none" }))), "RecordTooLarge")
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, [value, value])
+    })
+  },
+  {
     title: "many small records are not too large together",
     run: Effect.gen(function* () {
       const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))

@@ -10,9 +10,10 @@ import type {
   ConsumerEvent,
   ConsumerSession,
   OffsetCommit,
-  RecordChunk
+  RecordChunk,
+  UnreadableBatch
 } from "../../Broker.ts"
-import type { BrokerError } from "../../BrokerError.ts"
+import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Failure } from "../../Failure.ts"
@@ -41,6 +42,17 @@ export interface Options<R> extends CopyOwner.Groups {
 /** The parts of the strategy that health names. */
 const consuming = "consumer"
 const committing = "commits"
+
+/** A batch of dead letters that cannot be read holds its partition, until a purge or retention removes it. */
+const unreadable = "unreadable batch"
+
+const unreadableError = ({ topic, partition, offset, detail }: UnreadableBatch): BrokerError =>
+  new UnexpectedBrokerError({
+    operation: `Reading the batch of ${topic}-${partition} at offset ${offset}`,
+    code: "UNREADABLE_BATCH",
+    detail: `${detail}. Purge the dead letters up to this offset to go on`,
+    retryable: false
+  })
 
 /** A retryable commit is retried for five seconds. */
 const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
@@ -128,7 +140,10 @@ const consume = Effect.fnUntraced(function* <R>(
         return Effect.asVoid(Effect.forkIn(Effect.andThen(remove(event.partitions, drain), event.release), fibers))
       case "Lost":
         return Effect.asVoid(Effect.forkIn(remove(event.partitions, interrupt), fibers))
+      case "Unreadable":
+        return Effect.sync(() => options.failures.failed(unreadable, unreadableError(event)))
       case "OutOfRange":
+        options.failures.worked(unreadable)
         return session.seek(event, StartPosition.afterOutOfRange(event).position)
       case "Fetched": {
         const reader = readers.get(keyOf(event.chunk))

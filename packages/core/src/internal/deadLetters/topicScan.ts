@@ -155,6 +155,11 @@ const readerOf = (session: ConsumerSession): Reader => {
       case "Lost":
         for (const partition of event.partitions) assigned.delete(keyOf(partition))
         return event._tag === "Lost" ? Effect.succeed(moved(at)) : Effect.as(event.release, moved(at))
+      case "Unreadable":
+        if (keyOf(event) !== keyOf(range)) return Effect.succeed(moved(at))
+        return Effect.logWarning(
+          `Left out offsets ${event.offset} to ${event.lastOffset} of ${event.topic}-${event.partition}: the batch cannot be read: ${event.detail}`
+        ).pipe(Effect.andThen(seek(range, event.lastOffset + 1n, event.lastOffset + 1n)), Effect.map(moved))
       case "OutOfRange":
         if (keyOf(event) !== keyOf(range)) return Effect.succeed(moved(at))
         // A log that ends before the position is not the log that the range was taken from: it was recreated.

@@ -6,7 +6,8 @@
  */
 import { Effect, Fiber, Option, type Scope } from "effect"
 import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.ts"
-import type { TopicPartition } from "../../ConsumerRecord.ts"
+import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
+import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -15,6 +16,7 @@ import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
 import * as Starts from "./starts.ts"
 import * as StopLimits from "./stopLimits.ts"
+import * as UnreadableBatches from "./unreadableBatches.ts"
 
 export interface Assignments {
   readonly partitions: () => ReadonlyArray<Partition>
@@ -22,6 +24,8 @@ export interface Assignments {
   readonly react: (event: ConsumerEvent) => Effect.Effect<void>
   /** Retention has passed the position of a partition that is not fetched: what is gone is reported, and the position moves on. */
   readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
+  /** Passes the batch that cannot be read at this position; undefined when this consumer has none there. */
+  readonly skipUnreadable: (at: RecordPosition, reason: string) => Effect.Effect<HeldBatch | undefined>
   /** Stops, drains, commits and ends every partition within the limits. */
   readonly drain: (limits: StopLimits.StopLimits) => Effect.Effect<void>
 }
@@ -55,6 +59,11 @@ export const make = Effect.fnUntraced(function* <R>(
         return lose(partitions, entriesOf(event.partitions))
       case "OutOfRange":
         return reset(partitions, event)
+      case "Unreadable": {
+        const entry = Running.find(partitions, event)
+        const isCurrent = entry?.partition.generation === event.generation && !entry.isDraining
+        return isCurrent ? UnreadableBatches.hold(partitions, entry, event) : Effect.void
+      }
     }
   }
 
@@ -72,6 +81,8 @@ export const make = Effect.fnUntraced(function* <R>(
     react,
     overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
       react({ _tag: "OutOfRange", topic, partition, generation, position: log.fetchedTo, logStart, logEnd }),
+    skipUnreadable: (at, reason) =>
+      Effect.suspend(() => UnreadableBatches.skip(partitions, Running.find(partitions, at), at, reason)),
     drain: (limits) =>
       Effect.suspend(() => {
         stopLimits = limits
@@ -133,6 +144,11 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   // The gap is known already: the lag poller finds it in a partition that is not fetched.
   if (event.position < entry.partition.log.fetchedTo) return
   const start = StartPosition.afterOutOfRange(event)
+  if (entry.partition.unreadable !== undefined) {
+    // Retention has removed the batch, too.
+    entry.partition.holdBatch(undefined)
+    yield* entry.partition.syncFetch
+  }
   yield* reportGap(context, event, start.gap)
   if (start.position >= event.position) {
     entry.partition.log.skipGap({ from: event.position, to: start.position }, entry.partition.position())

@@ -83,6 +83,7 @@ export interface Consumer {
   /** Removes a pause reason. A partition resumes once it has no reason left. */
   readonly resume: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
   readonly overtaken: Assignments.Assignments["overtaken"]
+  readonly skipUnreadable: Assignments.Assignments["skipUnreadable"]
   /** Commits the finished records of all partitions. */
   readonly flush: Effect.Effect<void>
   /** Stops, drains, commits and ends every partition within the limits. The session stays open. */
@@ -133,6 +134,7 @@ export const make = Effect.fnUntraced(function* <R>(
     pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
     resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
     overtaken: assignments.overtaken,
+    skipUnreadable: assignments.skipUnreadable,
     flush: Effect.suspend(() =>
       Effect.forEach(assignments.partitions(), (partition) => context.committer.commit(partition), {
         concurrency: "unbounded",
@@ -171,6 +173,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     rebalanceTimeout: definition.rebalanceTimeoutMillis,
     fetchMaxWait: definition.fetchMaxWaitMillis,
     maxPartitionFetchBytes: definition.maxPartitionFetchBytes,
+    maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
     ...(definition.staticMembership

@@ -1,12 +1,14 @@
 /**
  * The log line of each event that an operator must know. Events without a line are for listeners only.
  */
+
 import { Effect } from "effect"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import { failureText } from "../failure/failureText.ts"
+import { batchText, unreadableText } from "../partition/unreadableText.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { type Topics, topicsText } from "../settings/topicsText.ts"
 import * as RecordLines from "./recordLines.ts"
@@ -66,6 +68,10 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
             `Passed over ${records} of group '${owner}' in retry topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
           )
     }
+    case "BatchUnreadable":
+      return Effect.logError(`Partition stopped: ${unreadableText(event.batch)}`)
+    case "BatchSkipped":
+      return Effect.logWarning(`An operator passed the unreadable batch of ${batchText(event.batch)}: ${event.reason}`)
     case "RecordDecided": {
       const { decision } = event
       const { topic, partition, offset } = event.at

@@ -155,7 +155,8 @@ const ofPartition = (
   maxPollIntervalMillis: number,
   nowMillis: number
 ): ReadonlyArray<Reason> => {
-  const { topic, partition, consumer, lag, openTransactionSinceMillis: sinceMillis } = at
+  const { topic, partition, consumer, lag, unreadable, openTransactionSinceMillis: sinceMillis } = at
+  if (unreadable !== undefined) return [{ _tag: "BatchUnreadable", ...of, consumer, lag, ...unreadable }]
   if (sinceMillis !== undefined && nowMillis - sinceMillis >= openTransactionMillis) {
     return [{ _tag: "OpenTransaction", ...of, topic, partition, consumer, lag, sinceMillis }]
   }
@@ -181,6 +182,7 @@ const severities = {
   TransactionsFailing: "DOWN",
   DeadLetterStrategyFailing: "DOWN",
   OpenTransaction: "DOWN",
+  BatchUnreadable: "DOWN",
   SerdeWaiting: "DOWN",
   PollLoopStuck: "DOWN",
   PartitionStalled: "DOWN",

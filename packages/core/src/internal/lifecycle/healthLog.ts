@@ -8,12 +8,13 @@ import { describe, type Health, type Reason } from "../../Health.ts"
 /** How often health is looked at. */
 const lookMillis = 5_000
 
-/** Reasons whose beginning an event reports: `SessionCrashed`, `ConsumerFenced`, `PublishFailed`, `BreakerChanged`, `StateChanged`. */
+/** Reasons whose beginning an event reports: `SessionCrashed`, `ConsumerFenced`, `PublishFailed`, `BatchUnreadable`, `BreakerChanged`, `StateChanged`. */
 const beginsWithEvent: ReadonlySet<Reason["_tag"]> = new Set([
   ...([
     "ConsumerCrashed",
     "ConsumerFenced",
     "PublisherFailing",
+    "BatchUnreadable",
     "BreakerOpen",
     "Paused",
     "Starting",
@@ -104,6 +105,7 @@ const over = (reason: Reason): string => {
       return `The open transaction of ${reason.topic}-${reason.partition} has ended`
     case "TierPaused":
       return `Retry tier ${reason.tier} goes on`
+    case "BatchUnreadable":
     case "SerdeWaiting":
     case "PollLoopStuck":
     case "PartitionStalled":

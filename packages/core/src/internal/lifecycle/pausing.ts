@@ -182,16 +182,28 @@ const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resum
       return Effect.andThen(partition.syncFetch, announce)
     })
 
+  const unreadable = () =>
+    options.consumers().flatMap((consumer) => consumer.partitions().flatMap((at) => at.unreadable ?? []))
+
   const notHeld = ({ topic, partition, offset }: RecordPosition) =>
     new RecordNotHeld({
       ...{ binding: BindingKey.label(definition), topic, partition, offset: String(offset) },
-      held: options.held.decidable().map((held) => `${held.topic}-${held.partition}@${held.offset}`)
+      held: [...options.held.decidable(), ...unreadable()].map((at) => `${at.topic}-${at.partition}@${at.offset}`)
+    })
+
+  /** A batch that cannot be read is no record: it can be skipped, and nothing of it can be dead-lettered. */
+  const skipBatch = (at: RecordPosition, { kind, reason }: Decision): Effect.Effect<void, RecordNotHeld> =>
+    Effect.gen(function* () {
+      for (const consumer of kind === "skip" ? options.consumers() : []) {
+        if ((yield* consumer.skipUnreadable(at, reason)) !== undefined) return
+      }
+      return yield* notHeld(at)
     })
 
   const decide = (at: RecordPosition, decision: Decision): Effect.Effect<void, RecordNotHeld> =>
     Effect.suspend(() => {
       const held = options.held.decide(at, decision)
-      if (held === undefined) return Effect.fail(notHeld(at))
+      if (held === undefined) return skipBatch(at, decision)
       const { topic, partition, offset } = at
       const where = { topic, partition, offset }
       options.hub.emit({ _tag: "RecordDecided", ...BindingKey.onEvent(definition), at: where, decision })

@@ -122,6 +122,7 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   lag: partition.lag(),
   openTransactionSinceMillis: partition.log.openTransaction?.sinceMillis,
   pauses: PauseReasons.list(partition.reasons),
+  unreadable: partition.unreadable,
   inFlight: partition.tracker.inFlight(),
   buffered: partition.held.records,
   bufferedBytes: partition.held.bytes,

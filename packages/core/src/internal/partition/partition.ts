@@ -7,7 +7,7 @@
 import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
-import type { PauseReason } from "../../Snapshot.ts"
+import type { HeldBatch, PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
@@ -42,6 +42,8 @@ export class Partition implements Committable, StartGate {
   readonly mayWait = true
   /** Whether the session does not know yet where to read: chunks that come before that are from a wrong position. */
   awaitsSeek = false
+  /** The batch in front of which the fetch stands, because it cannot be read. */
+  unreadable: HeldBatch | undefined
   /** Since when a record has waited for its serde to be prepared. */
   preparingSinceMillis: number | undefined
   /** The record that is being handled, or the first of a batch. Unused where records run side by side. */
@@ -152,6 +154,13 @@ export class Partition implements Committable, StartGate {
 
   removeReason(reason: PauseReason): void {
     this.setReasons(PauseReasons.remove(this.#reasons, reason))
+  }
+
+  /** The next batch cannot be read: fetching stops in front of it. Undefined: fetching goes on behind it. */
+  holdBatch(batch: HeldBatch | undefined): void {
+    this.unreadable = batch
+    if (batch === undefined) this.removeReason("unreadable")
+    else this.addReason("unreadable")
   }
 
   setReasons(reasons: PauseReasons.PauseReasons): void {

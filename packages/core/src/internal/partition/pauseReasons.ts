@@ -9,9 +9,15 @@ import type { PauseReason } from "../../Snapshot.ts"
 /** A set of reasons. */
 export type PauseReasons = number
 
-const bits: Readonly<Record<PauseReason, number>> = { operator: 1, breaker: 2, delay: 4, backpressure: 8, shutdown: 16 }
+const bits: Readonly<Record<PauseReason, number>> = {
+  ...{ operator: 1, breaker: 2, delay: 4, backpressure: 8, shutdown: 16 },
+  unreadable: 32
+}
 
-const all: ReadonlyArray<PauseReason> = ["operator", "breaker", "delay", "backpressure", "shutdown"]
+const all: ReadonlyArray<PauseReason> = ["operator", "breaker", "delay", "backpressure", "shutdown", "unreadable"]
+
+/** The reasons that pause only the fetch. */
+const ofFetch = bits.backpressure | bits.delay | bits.unreadable
 
 export const empty: PauseReasons = 0
 
@@ -28,7 +34,7 @@ export const list = (set: PauseReasons): ReadonlyArray<PauseReason> => all.filte
 export const fetchAllowed = (set: PauseReasons): boolean => set === empty
 
 /**
- * Whether records that are fetched already may be handled. `backpressure` and `delay` pause only the fetch: records that are due go on, and a record that is not due
- * waits in its place.
+ * Whether records that are fetched already may be handled. `backpressure`, `delay` and `unreadable` pause only the fetch: records that are due go on, and a record that
+ * is not due waits in its place.
  */
-export const handlingAllowed = (set: PauseReasons): boolean => (set & ~(bits.backpressure | bits.delay)) === empty
+export const handlingAllowed = (set: PauseReasons): boolean => (set & ~ofFetch) === empty

@@ -1,5 +1,6 @@
 /** A record that is ready to be written into a batch: its headers are encoded and its time is set. */
 import type { ConsumerRecord } from "@eventbus/core"
+import type { CodecName } from "../codec/codecNames.ts"
 import { encodedName } from "./encodedName.ts"
 import { varintSize, writeVarint } from "./varint.ts"
 
@@ -17,6 +18,8 @@ export interface EncodedRecord {
   readonly headers: EncodedHeaders
   /** Bytes of key, value and encoded headers. */
   readonly bytes: number
+  /** The codec of the batch that it goes into. */
+  readonly codec: CodecName
   /** Epoch milliseconds. */
   timestamp: number
   /** Milliseconds that were added to this node's time to get `timestamp`. `own`: the record came with its time. `ownIfAccepted`: that may be replaced. */
@@ -24,25 +27,28 @@ export interface EncodedRecord {
 }
 
 /**
- * Encodes a record. `now` (epoch milliseconds) plus `correction` is its time where it has none. Records that are sent in one call share
- * `encode`.
+ * Encodes a record. `now` (epoch milliseconds) plus `correction` is its time where it has none, and `codec` is its codec where it names none. Records that
+ * are sent in one call share `encode`.
  */
 export const encodeRecord = (
   record: ConsumerRecord.ProducerRecord,
   now: number,
   encode?: HeaderEncoder,
-  correction = 0
+  correction = 0,
+  defaultCodec: CodecName = "none"
 ): EncodedRecord => {
   const { key, value, headers: list = [] } = record
   const headers = list.length === 0 ? noHeaders : (encode ?? headerEncoder())(list)
   const bytes = (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers)
+  const codec = record.compression ?? defaultCodec
   return record.timestamp === undefined
-    ? { key, value, headers, bytes, timestamp: now + correction, correctionMillis: correction }
+    ? { key, value, headers, bytes, codec, timestamp: now + correction, correctionMillis: correction }
     : {
         key,
         value,
         headers,
         bytes,
+        codec,
         timestamp: record.timestamp,
         correctionMillis: record.replaceTimestamp === true ? "ownIfAccepted" : "own"
       }

@@ -15,6 +15,8 @@ export interface BatchContext {
   readonly baseTimestamp: number
   /** Whether the broker stamped the batch with its own time. */
   readonly timestampType: "CreateTime" | "LogAppendTime"
+  /** The codec that the batch was compressed with; undefined without one. */
+  readonly compression: ConsumerRecord.Compression | undefined
 }
 
 const noHeaders: ReadonlyArray<ConsumerRecord.Header> = []
@@ -22,7 +24,8 @@ const noHeaders: ReadonlyArray<ConsumerRecord.Header> = []
 /** Fields are offsets into `batch.bytes`; a length of -1 is null. */
 export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   readonly #batch: BatchContext
-  readonly #offsetDelta: number
+  /** Its offset, counted from the offset of the batch. */
+  readonly offsetDelta: number
   readonly #timestampDelta: number
   readonly #keyAt: number
   readonly #keyLength: number
@@ -36,7 +39,7 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     this.#batch = batch
     const delta = reader.number()
     this.#timestampDelta = batch.timestampType === "LogAppendTime" ? 0 : delta
-    this.#offsetDelta = reader.number()
+    this.offsetDelta = reader.number()
     this.#keyLength = reader.number()
     this.#keyAt = reader.at
     if (this.#keyLength > 0) reader.at += this.#keyLength
@@ -56,7 +59,7 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   }
 
   get offset(): bigint {
-    this.#offset ??= this.#batch.baseOffset + BigInt(this.#offsetDelta)
+    this.#offset ??= this.#batch.baseOffset + BigInt(this.offsetDelta)
     return this.#offset
   }
 
@@ -66,6 +69,10 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
 
   get timestampType(): "CreateTime" | "LogAppendTime" {
     return this.#batch.timestampType
+  }
+
+  get compression(): ConsumerRecord.Compression | undefined {
+    return this.#batch.compression
   }
 
   get key(): Uint8Array | null {
@@ -102,4 +109,20 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     }
     return headers
   }
+}
+
+/** Moves the reader, which stands at the headers of a record, behind them. False when the record does not end there, at `end`. */
+export const skipHeaders = (reader: VarintReader, end: number): boolean => {
+  if (reader.at >= end) return false
+  let count = reader.number()
+  if (!(count >= 0)) return false
+  for (; count > 0; count--) {
+    const keyLength = reader.number()
+    if (!(keyLength >= 0)) return false
+    reader.at += keyLength
+    const valueLength = reader.number()
+    if (valueLength > 0) reader.at += valueLength
+    if (!(reader.at <= end)) return false
+  }
+  return reader.at === end
 }

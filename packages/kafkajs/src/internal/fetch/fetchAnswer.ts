@@ -6,11 +6,14 @@ import type { Ownership } from "../group/ownership.ts"
 import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../wire/apis.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
+import { FetchedRange } from "./fetchedRange.ts"
 import { type FetcherOptions, isCurrent, type RequestedPartition } from "./fetchRequest.ts"
-import { visibleRecords } from "./fetchResponse.ts"
+import type { RangeEnd, RangeEnds } from "./rangeEnds.ts"
 
 /** Where the events of a session go. */
 export interface FetchListener {
+  /** Waits until the consumer has taken what it was given: it may pause partitions then. */
+  readonly taken: Effect.Effect<void>
   readonly emit: (event: Broker.ConsumerEvent) => void
   /** Ends the session: a failure that neither time nor new metadata cures. */
   readonly failSession: (failed: ClientFailure, topic: string) => Effect.Effect<void>
@@ -26,6 +29,7 @@ export interface AnswerContext {
   readonly options: FetcherOptions
   readonly ownership: Ownership
   readonly listener: FetchListener
+  readonly rangeEnds: RangeEnds
 }
 
 const fatal = new Set<string>([
@@ -58,30 +62,46 @@ const reportOutOfRange = Effect.fnUntraced(function* (context: AnswerContext, re
   listener.emit({ _tag: "OutOfRange", generation, topic, partition, position, logStart, logEnd })
 })
 
+/** Hands over the next chunk of a range. The rest is kept until the partition's next turn. */
 const deliver = async (
-  { options, ownership, listener }: AnswerContext,
+  { options, ownership, listener, rangeEnds }: AnswerContext,
   requested: RequestedPartition,
-  fetched: FetchedPartition
+  { fetched, range }: RangeEnd
 ): Promise<void> => {
   const { owned, position } = requested
-  const { records, nextOffset, bytes } = await visibleRecords(fetched, position, options.isolation)
-  if (!isCurrent(ownership, requested)) return
+  const { records, nextOffset, bytes, unreadable } = await range.next()
+  if (!isCurrent(ownership, requested)) return range.close()
+  const { topic, partition, generation } = owned
   owned.idle = nextOffset === position
-  if (owned.idle) return
   owned.position = nextOffset
-  listener.emit({
-    _tag: "Fetched",
-    chunk: {
-      topic: fetched.topic,
-      partition: fetched.partition,
-      generation: owned.generation,
-      records,
-      nextOffset,
-      highWatermark: options.isolation === "read_committed" ? fetched.lastStableOffset : fetched.highWatermark,
-      bytes
-    }
-  })
+  if (!owned.idle) {
+    const highWatermark = options.isolation === "read_committed" ? fetched.lastStableOffset : fetched.highWatermark
+    const chunk = { topic, partition, generation, records, nextOffset, highWatermark, bytes }
+    listener.emit({ _tag: "Fetched", chunk })
+  }
+  if (unreadable !== undefined) {
+    owned.phase = "waiting"
+    listener.emit({
+      ...{ _tag: "Unreadable", generation, topic, partition, offset: nextOffset },
+      ...{ codec: unreadable.facts.codec, records: unreadable.facts.count },
+      lastOffset: unreadable.facts.lastOffset ?? nextOffset,
+      ...{ problem: unreadable.problem, detail: unreadable.message }
+    })
+  } else if (!range.isDone) rangeEnds.keep(owned, { fetched, range })
 }
+
+const tryDeliver = (context: AnswerContext, requested: RequestedPartition, end: RangeEnd) =>
+  Effect.tryPromise({
+    try: () => deliver(context, requested, end),
+    catch: (thrown) => failure(Local.client, String(thrown))
+  })
+
+/** Hands over the next chunk of what was fetched before. */
+export const deliverEnd = (context: AnswerContext, requested: RequestedPartition): Effect.Effect<void, ClientFailure> =>
+  Effect.suspend(() => {
+    const end = context.rangeEnds.take(requested.owned)
+    return end === undefined ? Effect.void : tryDeliver(context, requested, end)
+  })
 
 /** Handles one partition's answer. Succeeds with the failure that new metadata may cure, or with undefined; fails with a fatal one. */
 export const handleAnswer = Effect.fnUntraced(function* (
@@ -92,10 +112,10 @@ export const handleAnswer = Effect.fnUntraced(function* (
   const failed = failureOfCode(fetched.errorCode)
   const { owned } = requested
   if (failed === undefined) {
-    yield* Effect.tryPromise({
-      try: () => deliver(context, requested, fetched),
-      catch: (thrown) => failure(Local.client, String(thrown))
-    })
+    const { isolation, maxRecordBytes } = context.options
+    const bounds = { chunkBytes: requested.maxBytes, maxRecordBytes }
+    const range = new FetchedRange(fetched, requested.position, isolation, bounds)
+    yield* tryDeliver(context, requested, { fetched, range })
     owned.answered = true
     return undefined
   }

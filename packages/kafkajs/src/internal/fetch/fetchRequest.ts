@@ -10,6 +10,8 @@ export interface FetcherOptions {
   readonly maxWaitMillis: number
   /** Most bytes of one partition of the topic in one fetch. */
   readonly maxBytesOf: (topic: string) => number
+  /** The largest record of a compressed batch that is decompressed. */
+  readonly maxRecordBytes: number
   readonly isolation: IsolationLevel
 }
 
@@ -18,6 +20,8 @@ export interface RequestedPartition {
   readonly owned: OwnedPartition
   readonly position: bigint
   readonly seeks: number
+  /** Most bytes of its next chunk, fetched or decompressed. */
+  readonly maxBytes: number
 }
 
 /** True when the partition is still owned and was not moved since it was requested. */
@@ -31,37 +35,38 @@ const minBytesPerPartition = 64 * 1024
 
 /** The partitions to request, in turn: a node fills its answer from the front, so each fetch begins with another partition. */
 export const requestedPartitions = (
+  options: FetcherOptions,
+  ownership: Ownership,
   partitions: ReadonlyArray<OwnedPartition>,
   turn: number
 ): ReadonlyArray<RequestedPartition> => {
   const first = partitions.length === 0 ? 0 : turn % partitions.length
+  // One more chunk may arrive for every partition after it was paused. Together these chunks stay within one answer.
+  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.activeCount())))
   return [...partitions.slice(first), ...partitions.slice(0, first)].map((owned) => ({
     owned,
     position: owned.position,
-    seeks: owned.seeks
+    seeks: owned.seeks,
+    maxBytes: Math.min(options.maxBytesOf(owned.topic), share)
   }))
 }
 
 export const fetchRequest = (
-  options: FetcherOptions,
-  ownership: Ownership,
+  isolation: IsolationLevel,
   requested: ReadonlyArray<RequestedPartition>,
   maxWaitTime: number
-): Apis["Fetch"]["payload"] => {
-  // One more chunk may arrive for every partition after it was paused. Together these chunks stay within one answer.
-  const share = Math.max(minBytesPerPartition, Math.floor(maxBytesPerFetch / Math.max(1, ownership.activeCount())))
-  return {
-    maxWaitTime,
-    minBytes: 1,
-    maxBytes: maxBytesPerFetch,
-    isolationLevel: isolationCode(options.isolation),
-    topics: byTopic(
-      requested.map(({ owned, position }) => ({ topic: owned.topic, partition: owned.partition, position })),
-      ({ topic, partition, position }) => ({
-        partition,
-        fetchOffset: String(position),
-        maxBytes: Math.min(options.maxBytesOf(topic), share)
-      })
-    )
-  }
-}
+): Apis["Fetch"]["payload"] => ({
+  maxWaitTime,
+  minBytes: 1,
+  maxBytes: maxBytesPerFetch,
+  isolationLevel: isolationCode(isolation),
+  topics: byTopic(
+    requested.map(({ owned, position, maxBytes }) => ({
+      topic: owned.topic,
+      partition: owned.partition,
+      position,
+      maxBytes
+    })),
+    ({ partition, position, maxBytes }) => ({ partition, fetchOffset: String(position), maxBytes })
+  )
+})

@@ -1,6 +1,4 @@
-/** Decodes the answer to a fetch, and selects the records that a consumer of an isolation level sees. */
-import type { ConsumerRecord } from "@eventbus/core"
-import { isAbortMarker, isControl, isTransactional, readRecords, splitBatches } from "../batch/recordBatch.ts"
+/** Decodes the answer to a fetch. The records of a partition stay bytes; `fetchedRange.ts` reads them. */
 import type { Apis, FetchedPartition } from "../wire/apis.ts"
 
 /** Reads big-endian numbers one after the other. */
@@ -61,44 +59,4 @@ export const decodeFetch = (bytes: Buffer, version: number): Apis["Fetch"]["resp
   }
   // Before version 8 the broker throttles by answering late.
   return { clientSideThrottleTime: version >= 8 ? throttle : 0, errorCode, partitions }
-}
-
-/** The visible records of one partition from a position on. */
-export interface Visible {
-  readonly records: ReadonlyArray<ConsumerRecord.ConsumerRecord>
-  /** The position after the fetched range. */
-  readonly nextOffset: bigint
-  /** Decompressed bytes of the records; 0 when there are none. */
-  readonly bytes: number
-}
-
-/**
- * The records to deliver: no control records, and under `read_committed` no records of aborted transactions. The broker names the aborted
- * transactions that touch the fetched range, and sends nothing from the first open transaction on.
- */
-export const visibleRecords = async (
-  fetched: FetchedPartition,
-  position: bigint,
-  isolation: "read_committed" | "read_uncommitted"
-): Promise<Visible> => {
-  const records: Array<ConsumerRecord.ConsumerRecord> = []
-  const upcoming =
-    isolation === "read_committed"
-      ? [...fetched.abortedTransactions].sort((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1))
-      : []
-  const aborted = new Set<bigint>()
-  let nextOffset = position
-  let bytes = 0
-  for (const batch of splitBatches(fetched.bytes)) {
-    while (upcoming.length > 0 && upcoming[0]!.firstOffset <= batch.lastOffset)
-      aborted.add(upcoming.shift()!.producerId)
-    if (isControl(batch)) {
-      if (aborted.size > 0 && batch.count > 0 && isAbortMarker(batch)) aborted.delete(batch.producerId)
-    } else if (!(isTransactional(batch) && aborted.has(batch.producerId))) {
-      bytes += await readRecords(batch, fetched, position, records)
-    }
-    if (batch.lastOffset >= nextOffset) nextOffset = batch.lastOffset + 1n
-  }
-  // Bytes are given back when their records are handled; a chunk without records would never give them back.
-  return { records, nextOffset, bytes: records.length === 0 ? 0 : bytes }
 }

@@ -9,7 +9,7 @@ import type { Ownership } from "../group/ownership.ts"
 import type { FetchedPartition, TopicMetadata } from "../wire/apis.ts"
 import { type ClientFailure, check } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
-import { type FetchListener, handleAnswer, isFatal } from "./fetchAnswer.ts"
+import { deliverEnd, type FetchListener, handleAnswer, isFatal } from "./fetchAnswer.ts"
 import {
   type FetcherOptions,
   fetchRequest,
@@ -19,6 +19,7 @@ import {
 } from "./fetchRequest.ts"
 import { decodeFetch } from "./fetchResponse.ts"
 import { fetchWaitMillis } from "./fetchWait.ts"
+import { RangeEnds } from "./rangeEnds.ts"
 
 export interface Fetcher {
   /** Requests the topics' metadata, and starts a loop for each new leader. */
@@ -36,6 +37,7 @@ interface Loops {
   readonly ownership: Ownership
   readonly scope: Scope.Scope
   readonly listener: FetchListener
+  readonly rangeEnds: RangeEnds
   /** One for each node, closed while the node has nothing to fetch. */
   readonly latches: Map<number, Latch.Latch>
   /** Node ids by partition key. */
@@ -61,14 +63,15 @@ const settleAnswer = (
 const fetchOnce = Effect.fnUntraced(function* (
   loops: Loops,
   node: number,
-  requested: ReadonlyArray<RequestedPartition>
+  requested: ReadonlyArray<RequestedPartition>,
+  hasEnds: boolean
 ) {
   const { cluster, options, ownership } = loops
   const broker = yield* cluster.node(node)
   // A partition without a known leader may be led by this node.
   const onNode = ownership.all().filter((owned) => (leaderOf(loops, owned) ?? node) === node)
-  const wait = fetchWaitMillis(onNode, options.maxWaitMillis, performance.now())
-  const payload = fetchRequest(options, ownership, requested, wait)
+  const wait = hasEnds ? 0 : fetchWaitMillis(onNode, options.maxWaitMillis, performance.now())
+  const payload = fetchRequest(options.isolation, requested, wait)
   const answer = yield* call(broker, "Fetch", payload, { decode: decodeFetch })
   yield* check(answer.errorCode)
   const byKey = new Map(
@@ -83,19 +86,38 @@ const fetchOnce = Effect.fnUntraced(function* (
   if (failed !== undefined) return yield* Effect.fail(failed)
 })
 
+/** One turn of a node's loop: the next chunks of what was fetched before, then a fetch of the other partitions. */
+const takeTurn = Effect.fnUntraced(function* (
+  loops: Loops,
+  node: number,
+  requested: ReadonlyArray<RequestedPartition>
+) {
+  const { listener, ownership, rangeEnds } = loops
+  const withEnds = requested.filter(({ owned }) => rangeEnds.has(owned))
+  const fresh = requested.filter(({ owned }) => !rangeEnds.has(owned))
+  if (withEnds.length > 0) yield* listener.taken
+  for (const one of withEnds) {
+    // The consumer may have paused it meanwhile.
+    if (isCurrent(ownership, one) && one.owned.pausedMillis === undefined) yield* deliverEnd(loops, one)
+  }
+  if (fresh.length > 0) yield* fetchOnce(loops, node, fresh, withEnds.length > 0)
+})
+
 const fetchForever = (loops: Loops, node: number, latch: Latch.Latch): Effect.Effect<never> =>
   Effect.forever(
     Effect.suspend(() => {
-      const led = loops.ownership.fetchable().filter((owned) => leaderOf(loops, owned) === node)
+      const { listener, options, ownership, rangeEnds } = loops
+      rangeEnds.dropStale((owned) => ownership.holds(owned))
+      const led = ownership.fetchable().filter((owned) => leaderOf(loops, owned) === node)
       if (led.length === 0) {
         latch.closeUnsafe()
         return latch.await
       }
-      const requested = requestedPartitions(led, loops.turns++)
-      return fetchOnce(loops, node, requested).pipe(
+      const requested = requestedPartitions(options, ownership, led, loops.turns++)
+      return takeTurn(loops, node, requested).pipe(
         Effect.catch((failed) =>
           isFatal(failed)
-            ? loops.listener.failSession(failed, requested[0]!.owned.topic)
+            ? listener.failSession(failed, requested[0]!.owned.topic)
             : Effect.andThen(Effect.sleep(retryDelay), Effect.ignore(refresh(loops)))
         )
       )
@@ -140,6 +162,7 @@ export const makeFetcher = (
     ownership,
     scope,
     listener,
+    rangeEnds: new RangeEnds(),
     latches: new Map(),
     leaders: new Map(),
     turns: 0

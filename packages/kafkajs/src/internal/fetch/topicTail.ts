@@ -3,16 +3,29 @@ import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import { type AdminContext, existingTopics, partitionsOf } from "../admin/adminContext.ts"
 import { byLeader, earliest, isolationCode, latest, listOffsets } from "../offsets/logOffsets.ts"
+import type { FetchedPartition } from "../wire/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { check, failure, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
-import { decodeFetch, visibleRecords } from "./fetchResponse.ts"
+import { FetchedRange } from "./fetchedRange.ts"
+import { decodeFetch } from "./fetchResponse.ts"
 
 /** Bytes of one partition. The broker answers one record batch at least, however large it is. */
 const maxPartitionBytes = 256 * 1024
 const maxBytes = 4 * 1024 * 1024
 
 const isolation = "read_committed"
+
+/** Larger records are left out. */
+const maxRecordBytes = 16 * 1024 * 1024
+
+/** The last records of what was fetched, at most `count` of them. A batch that cannot be read ends them. */
+const newest = async (fetched: FetchedPartition, from: bigint, count: number) => {
+  const range = new FetchedRange(fetched, from, isolation, { chunkBytes: maxPartitionBytes, maxRecordBytes })
+  let last: ReadonlyArray<ConsumerRecord.ConsumerRecord> = []
+  while (!range.isDone) last = [...last, ...(await range.next()).records].slice(-count)
+  return last
+}
 
 export const topicTail =
   ({ cluster, port }: AdminContext): NonNullable<Broker.Admin["tail"]> =>
@@ -48,12 +61,10 @@ export const topicTail =
       )
       return yield* Effect.forEach(answers.flat(), (fetched) =>
         Effect.tryPromise({
-          try: () => visibleRecords(fetched, from.get(fetched.partition) ?? 0n, isolation),
+          try: () => newest(fetched, from.get(fetched.partition) ?? 0n, records),
           catch: (thrown) => failure(Local.client, String(thrown))
         })
       )
     })
-    return Effect.map(port(read, { operation: "read the end of", topic }), (all) =>
-      all.flatMap((visible) => visible.records)
-    )
+    return Effect.map(port(read, { operation: "read the end of", topic }), (all) => all.flat())
   }

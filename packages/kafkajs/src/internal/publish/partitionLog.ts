@@ -74,7 +74,10 @@ export class PartitionLog {
     this.#waiting.push(pending)
   }
 
-  /** Takes the next batch, which is in flight then. It stays within the limits, but holds at least one record when there is one. */
+  /**
+   * Takes the next batch, which is in flight then. Its records have one codec. It stays within the limits, but holds at least one record when there is
+   * one.
+   */
   take(maxRecords: number, maxBytes: number): Batch | undefined {
     if (this.#inFlight !== undefined) return undefined
     this.#dropSettled()
@@ -100,7 +103,8 @@ export class PartitionLog {
     while (this.#head < this.#waiting.length && records.length < maxRecords) {
       const next = this.#waiting[this.#head]!
       if (!next.settled) {
-        if (records.length > 0 && bytes + next.bytes > maxBytes) break
+        if (records.length > 0 && (bytes + next.bytes > maxBytes || next.record.codec !== records[0]!.record.codec))
+          break
         records.push(next)
         bytes += next.bytes
       }

@@ -2,6 +2,7 @@
 import { type BrokerError, type ConsumerRecord, ProducerClock } from "@eventbus/core"
 import { Latch } from "effect"
 import { type EncodedRecord, encodeRecord, type HeaderEncoder } from "../batch/encodedRecord.ts"
+import type { CodecName } from "../codec/codecNames.ts"
 import type { PendingRecord } from "./partitionLog.ts"
 
 /** Called once with the outcome of a record. `index` is the record's index among those that were sent in one call. */
@@ -12,8 +13,14 @@ export class PendingRecords {
   readonly drained = Latch.makeUnsafe(true)
   /** Open while a record is pending. */
   readonly busy = Latch.makeUnsafe(false)
+  readonly #codec: CodecName
   readonly clock = new ProducerClock.ProducerClock()
   #count = 0
+
+  /** `codec`: that of records which name none. */
+  constructor(codec: CodecName = "none") {
+    this.#codec = codec
+  }
 
   /** Encodes a record and counts it as pending. */
   add(
@@ -24,7 +31,7 @@ export class PendingRecords {
     encode: HeaderEncoder | undefined
   ): TrackedRecord {
     const now = Date.now()
-    const encoded = encodeRecord(record, now, encode, this.clock.correctionMillis(record.topic, now))
+    const encoded = encodeRecord(record, now, encode, this.clock.correctionMillis(record.topic, now), this.#codec)
     const pending = new TrackedRecord(this, encoded, now + deliveryTimeoutMillis, onSettled, index)
     this.#count += 1
     if (this.#count > 1) return pending

@@ -1,6 +1,7 @@
 /** The body of a Produce request, which is the same in v3 to v7. */
-import { measureBatch, writeBatch } from "../batch/recordBatch.ts"
+import { headerBytes, writeBatch, writeHeader } from "../batch/recordBatch.ts"
 import { type Encoded, requestHeaderRoom } from "../wire/kafkajsInternals.ts"
+import { plainBatch, type SizedBatch } from "./compressedBatches.ts"
 import type { Batch, PartitionLog } from "./partitionLog.ts"
 
 /** A batch that was taken from its log. */
@@ -15,21 +16,43 @@ export interface ProduceSettings {
   readonly transactionalId: string | undefined
 }
 
-/** Encodes batches into the bytes that go to the socket; each record is copied once. */
-export const encodeProduce = (settings: ProduceSettings, taken: ReadonlyArray<TakenBatch>): Encoded => {
+const writeSized = (
+  target: Buffer,
+  { measured, codec, body }: SizedBatch,
+  log: PartitionLog,
+  isTransactional: boolean
+) => {
+  const identity = {
+    producerId: log.identity?.producerId ?? -1n,
+    producerEpoch: log.identity?.producerEpoch ?? -1,
+    baseSequence: log.identity === undefined ? -1 : log.sequence,
+    transactional: isTransactional
+  }
+  if (body === undefined) return writeBatch(target, measured, identity)
+  body.copy(target, headerBytes)
+  writeHeader(target, measured, identity, codec)
+}
+
+/**
+ * Encodes batches into the bytes that go to the socket; each record is copied once. `compressed`: the same batches, where their records are to be
+ * compressed.
+ */
+export const encodeProduce = (
+  settings: ProduceSettings,
+  taken: ReadonlyArray<TakenBatch>,
+  compressed?: ReadonlyArray<SizedBatch>
+): Encoded => {
   const { acks, timeoutMillis, transactionalId } = settings
-  const topics = [...Map.groupBy(taken, ({ log }) => log.topic)].map(([topic, ofTopic]) => ({
+  const sized = taken.map(({ log, batch }, index) => ({ log, batch: compressed?.[index] ?? plainBatch(batch) }))
+  const topics = [...Map.groupBy(sized, ({ log }) => log.topic)].map(([topic, batches]) => ({
     name: Buffer.from(topic),
-    batches: ofTopic.map(({ log, batch }) => ({
-      log,
-      measured: measureBatch(batch.records.map(({ record }) => record))
-    }))
+    batches
   }))
   const id = transactionalId === undefined ? undefined : Buffer.from(transactionalId)
   let size = 2 + (id?.length ?? 0) + 2 + 4 + 4
   for (const { name, batches } of topics) {
     size += 2 + name.length + 4
-    for (const { measured } of batches) size += 4 + 4 + measured.total
+    for (const { batch } of batches) size += 4 + 4 + batch.total
   }
   const whole = Buffer.allocUnsafe(requestHeaderRoom + size)
   const bytes = whole.subarray(requestHeaderRoom)
@@ -42,16 +65,11 @@ export const encodeProduce = (settings: ProduceSettings, taken: ReadonlyArray<Ta
     at = bytes.writeInt16BE(name.length, at)
     at += name.copy(bytes, at)
     at = bytes.writeInt32BE(batches.length, at)
-    for (const { log, measured } of batches) {
+    for (const { log, batch } of batches) {
       at = bytes.writeInt32BE(log.partition, at)
-      at = bytes.writeInt32BE(measured.total, at)
-      writeBatch(bytes.subarray(at, at + measured.total), measured, {
-        producerId: log.identity?.producerId ?? -1n,
-        producerEpoch: log.identity?.producerEpoch ?? -1,
-        baseSequence: log.identity === undefined ? -1 : log.sequence,
-        transactional: transactionalId !== undefined
-      })
-      at += measured.total
+      at = bytes.writeInt32BE(batch.total, at)
+      writeSized(bytes.subarray(at, at + batch.total), batch, log, transactionalId !== undefined)
+      at += batch.total
     }
   }
   return { buf: bytes, buffer: bytes, whole }

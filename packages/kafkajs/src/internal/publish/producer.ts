@@ -2,6 +2,7 @@
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { Duration, Effect, Fiber, Result } from "effect"
 import { headerEncoder } from "../batch/encodedRecord.ts"
+import { unusableCodec } from "../codec/compress.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { type Cluster, connect } from "../connection/cluster.ts"
 import { defaults, type Options } from "../connection/options.ts"
@@ -17,6 +18,7 @@ import type { SenderOptions } from "./senderState.ts"
 export type ProducerLimits = Omit<SenderOptions, "kind" | "acks" | "transactionalId" | "newIdentity" | "beforeSend">
 
 export const producerLimits = (options: Options, producer: Broker.ProducerOptions): ProducerLimits => ({
+  codec: producer.compression ?? "none",
   lingerMillis: Duration.toMillis(producer.linger ?? 0),
   maxBatchRecords: producer.maxBatchRecords ?? 1_000,
   maxBatchBytes: producer.maxBatchBytes ?? 512 * 1024,
@@ -75,6 +77,12 @@ const newProducerId = (cluster: Cluster): Effect.Effect<Identity, ClientFailure>
     return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
   })
 
+/** Fails where the producer names a codec that cannot be used. */
+export const requireCodec = ({ compression = "none" }: Broker.ProducerOptions): Effect.Effect<void, ClientFailure> => {
+  const unusable = unusableCodec(compression)
+  return unusable === undefined ? Effect.void : Effect.fail(failure("INVALID_CONFIG", `compression: ${unusable}`))
+}
+
 /** The guarantees that the requests of a producer ask for. An idempotent one is acknowledged by all replicas. */
 export const guaranteesOf = ({ acks, idempotent }: Broker.ProducerOptions): Pick<SenderOptions, "kind" | "acks"> => ({
   kind: (idempotent ?? acks !== "leader") ? "idempotent" : "plain",
@@ -91,6 +99,7 @@ export const makeProducer = Effect.fnUntraced(function* (
     const failed = failure("INVALID_CONFIG", "an idempotent producer needs acks 'all'")
     return yield* Effect.fail(errors.of(failed, { operation: "producer" }))
   }
+  yield* errors.map(requireCodec(producer), { operation: "producer" })
   const cluster = yield* errors.map(connect(options, producer.clientId), { operation: "connect" })
   const limits = producerLimits(options, producer)
   const sender = yield* makeSender(

@@ -1,8 +1,9 @@
 /** One Produce request: prepares its batches, sends them, and acts on the answer to each. */
 import { ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
-import { type ClientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
+import { type ClientFailure, clientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
+import { compressBatches } from "./compressedBatches.ts"
 import { outcomeOf } from "./produceOutcome.ts"
 import { encodeProduce, type TakenBatch } from "./produceRequest.ts"
 import type { SenderState } from "./senderState.ts"
@@ -89,8 +90,11 @@ const produce = Effect.fnUntraced(function* (
   // The broker gives up before this client does, so that its answer still arrives.
   const timeoutMillis = Math.ceil(options.requestTimeoutMillis / 2)
   const payload = { acks, timeout: timeoutMillis, topicData: [] }
+  const pending = compressBatches(batches.map(({ batch }) => batch))
+  const compressed =
+    pending === undefined ? undefined : yield* Effect.tryPromise({ try: () => pending, catch: clientFailure })
   return yield* call(broker, "Produce", payload, {
-    encode: () => encodeProduce({ acks, timeoutMillis, transactionalId }, batches)
+    encode: () => encodeProduce({ acks, timeoutMillis, transactionalId }, batches, compressed)
   })
 })
 

@@ -153,7 +153,7 @@ export const makeSender = Effect.fnUntraced(function* (
   // With a scope of its own the sender ends when `parent` reaches this point of its finalizers; finalizers that were added later can still send.
   const scope = yield* Scope.fork(parent)
   const table = new TopicTable()
-  const pending = new PendingRecords()
+  const pending = new PendingRecords(options.codec)
   const latches = new Map<number, Latch.Latch>()
   const context = yield* Effect.context<never>()
   const state: SenderState = {

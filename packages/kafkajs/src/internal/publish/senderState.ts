@@ -1,6 +1,7 @@
 /** The options and the state of one sender. */
 import type { ConsumerRecord } from "@eventbus/core"
 import type { Effect, Latch, Scope } from "effect"
+import type { CodecName } from "../codec/codecNames.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import type { ClientFailure } from "../wire/clientFailure.ts"
@@ -12,6 +13,8 @@ export interface SenderOptions {
   readonly kind: "plain" | "idempotent" | "transactional"
   readonly acks: -1 | 1
   readonly transactionalId: string | undefined
+  /** The codec of records that name none. */
+  readonly codec: CodecName
   readonly lingerMillis: number
   readonly maxBatchRecords: number
   readonly maxBatchBytes: number

@@ -9,7 +9,7 @@ import { Effect, Semaphore } from "effect"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
 import type { SecuredOptions } from "../connection/security.ts"
-import { producerLimits } from "./producer.ts"
+import { producerLimits, requireCodec } from "./producer.ts"
 import { abort, begin, currentOrNew, type Epochs, end } from "./transactionEpoch.ts"
 import { noteFailure, type OpenTransaction, transactionHandle } from "./transactionHandle.ts"
 import { fenceFormer, type TransactionalOptions } from "./transactionRequests.ts"
@@ -51,6 +51,7 @@ export const makeTransactionalProducer = Effect.fnUntraced(function* (
   producer: TransactionalOptions
 ) {
   const subject: Subject = { operation: "use", transactionalId: producer.transactionalId }
+  yield* errors.map(requireCodec(producer), subject)
   const cluster = yield* errors.map(connect(options, producer.clientId), { operation: "connect" })
   const epochs: Epochs = {
     cluster,

@@ -12,7 +12,7 @@ import { Ownership } from "../group/ownership.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
-import { discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
+import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
 import { pollTopics } from "./topicPoller.ts"
 
@@ -99,6 +99,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     fork: (effect) => void Effect.runForkWith(context)(Effect.forkIn(effect, scope)),
     fetcher: makeFetcher(cluster, settings, ownership, scope, {
       emit: (event) => emit({ events }, event),
+      taken: awaitTaken(events),
       failSession,
       topicDeleted: (topic) => onTopicDeleted(session, topic),
       topicChanged: () => session.pollNow.openUnsafe()

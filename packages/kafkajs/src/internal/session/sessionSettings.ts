@@ -11,6 +11,8 @@ export interface SessionSettings extends MembershipOptions, FetcherOptions {
   readonly replacesGroupInstanceIds: ReadonlyArray<string>
 }
 
+const defaultMaxRecordBytes = 16 * 1024 * 1024
+
 export const sessionSettings = (options: Broker.ConsumerOptions): SessionSettings => {
   const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
   return {
@@ -25,6 +27,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
       sessionTimeoutMillis / 3
     ),
     maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
+    maxRecordBytes: options.maxRecordBytes ?? defaultMaxRecordBytes,
     maxBytesOf: (topic) => Adapter.maxFetchBytes(options, topic),
     isolation: options.isolationLevel ?? "read_committed"
   }

@@ -1,6 +1,6 @@
 /** The parts of one consumer session, and its queue of events. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { type Effect, Exit, Latch, Queue } from "effect"
+import { Effect, Exit, Latch, Queue } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Fetcher } from "../fetch/fetcher.ts"
 import type { Membership } from "../group/membership.ts"
@@ -42,6 +42,15 @@ export const noTopicsKnown = (): Pick<SessionState, "partitionCounts" | "topicId
 export const emit = ({ events }: Pick<SessionState, "events">, event: Broker.ConsumerEvent): void =>
   void Queue.offerUnsafe(events, event)
 
+/** How often the queue is looked at while the consumer is behind. */
+const takenPollInterval = "1 millis"
+
+/** Waits until the consumer has taken all events. */
+export const awaitTaken = (events: SessionState["events"]): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    Queue.sizeUnsafe(events) === 0 ? Effect.void : Effect.andThen(Effect.sleep(takenPollInterval), awaitTaken(events))
+  )
+
 /** The partitions without their state. */
 export const coordinates = (
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
@@ -50,7 +59,7 @@ export const coordinates = (
 export const emitLost = (session: Pick<SessionState, "events">, lost: GenerationPartitions): void =>
   emit(session, { _tag: "Lost", generation: lost.generation, partitions: coordinates(lost.partitions) })
 
-/** Removes the chunks of one partition from the queue. Other events keep their order. */
+/** Removes from the queue what was fetched from one partition. Other events keep their order. */
 export const discardChunks = (
   { events }: Pick<SessionState, "events">,
   { topic, partition }: ConsumerRecord.TopicPartition
@@ -60,8 +69,8 @@ export const discardChunks = (
     const taken = Queue.takeUnsafe(events)
     if (taken === undefined || Exit.isFailure(taken)) break
     const event = taken.value
-    const discard = event._tag === "Fetched" && event.chunk.partition === partition && event.chunk.topic === topic
-    if (!discard) kept.push(event)
+    const found = event._tag === "Fetched" ? event.chunk : event._tag === "Unreadable" ? event : undefined
+    if (found?.partition !== partition || found.topic !== topic) kept.push(event)
   }
   Queue.offerAllUnsafe(events, kept)
 }

@@ -25,7 +25,6 @@ import requestQueueModule from "kafkajs/src/network/requestQueue/index.js"
 import decoderModule from "kafkajs/src/protocol/decoder.js"
 import encoderModule from "kafkajs/src/protocol/encoder.js"
 import errorModule from "kafkajs/src/protocol/error.js"
-import compressionModule from "kafkajs/src/protocol/message/compression/index.js"
 import apiKeysModule from "kafkajs/src/protocol/requests/apiKeys.js"
 import requestsModule from "kafkajs/src/protocol/requests/index.js"
 import type { Apis } from "./apis.ts"
@@ -104,10 +103,6 @@ export interface Reader {
   readonly readArray: <A>(decode: (reader: Reader) => A) => Array<A>
 }
 
-interface Codec {
-  readonly decompress: (buffer: Buffer) => Promise<Buffer>
-}
-
 /** The module with its type. Throws when `check` does not find what kafkajs 2.2.4 has. */
 const checked = <A>(name: string, module: unknown, check: (module: A) => boolean): A => {
   const typed = module as A
@@ -153,12 +148,6 @@ export const Decoder = checked<new (buffer: Buffer) => Reader>(
   "protocol/decoder",
   decoderModule,
   (m) => typeof m === "function"
-)
-
-export const compression = checked<{ readonly Codecs: Record<number, (() => Codec) | undefined> }>(
-  "protocol/message/compression",
-  compressionModule,
-  (m) => typeof m.Codecs === "object"
 )
 
 type PasswordMechanism = (credentials: {

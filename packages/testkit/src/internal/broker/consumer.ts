@@ -59,6 +59,7 @@ const open = (
   const limits = {
     isolation: options.isolationLevel ?? "read_committed",
     maxBytesOf: (topic: string) => Adapter.maxFetchBytes(options, topic),
+    maxRecordBytes: options.maxRecordBytes ?? 16 * 1024 * 1024,
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(

@@ -24,14 +24,25 @@ export const readable = (cursor: Cursor, log: PartitionLog, { isolation }: Fetch
   return outside || cursor.position < log.readableEnd(isolation)
 }
 
-/** Fetches one chunk and moves the position behind it. A position that does not exist is cleared. */
-export const fetch = (cursor: Cursor, log: PartitionLog, limits: FetchLimits): Broker.ConsumerEvent | undefined => {
+/** Fetches one chunk and moves the position behind it. A position that does not exist, or whose record cannot be read, is cleared. */
+export const fetch = (cursor: Cursor, log: PartitionLog, limits: FetchLimits): ReadonlyArray<Broker.ConsumerEvent> => {
   const { topic, partition, generation, position } = cursor
-  if (position === undefined || !readable(cursor, log, limits)) return undefined
+  if (position === undefined || !readable(cursor, log, limits)) return []
+  const at = { topic, partition, generation }
   const highWatermark = log.readableEnd(limits.isolation)
   const read = log.read(position, { ...limits, maxBytes: limits.maxBytesOf(topic) })
-  cursor.position = read?.nextOffset
-  return read
-    ? { _tag: "Fetched", chunk: { topic, partition, generation, highWatermark, ...read } }
-    : { _tag: "OutOfRange", generation, topic, partition, position, logStart: log.logStart, logEnd: highWatermark }
+  if (read === undefined) {
+    cursor.position = undefined
+    return [{ _tag: "OutOfRange", ...at, position, logStart: log.logStart, logEnd: highWatermark }]
+  }
+  const { unreadable, ...chunk } = read
+  cursor.position = unreadable === undefined ? read.nextOffset : undefined
+  const fetched: Broker.ConsumerEvent = { _tag: "Fetched", chunk: { ...at, highWatermark, ...chunk } }
+  if (unreadable === undefined) return [fetched]
+  const refused: Broker.ConsumerEvent = {
+    ...{ _tag: "Unreadable", ...at, offset: unreadable.offset, lastOffset: unreadable.offset, records: 1 },
+    ...{ codec: unreadable.compression, problem: "tooLarge" },
+    detail: `a record is larger than the ${limits.maxRecordBytes} bytes allowed`
+  }
+  return read.nextOffset > position ? [fetched, refused] : [refused]
 }

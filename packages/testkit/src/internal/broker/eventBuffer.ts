@@ -51,8 +51,9 @@ export class EventBuffer {
   }
 }
 
-/** The result of a fetch from this partition: a chunk, or the report that the position does not exist. */
+/** The result of a fetch from this partition: a chunk, or the report that the position does not exist or cannot be read. */
 const isFetchOf = (event: Event, at: ConsumerRecord.TopicPartition): boolean => {
-  const fetched = event._tag === "Fetched" ? event.chunk : event._tag === "OutOfRange" ? event : undefined
+  const isRefused = event._tag === "OutOfRange" || event._tag === "Unreadable"
+  const fetched = event._tag === "Fetched" ? event.chunk : isRefused ? event : undefined
   return fetched?.topic === at.topic && fetched.partition === at.partition
 }

@@ -20,6 +20,8 @@ export interface NewRecord {
   readonly headers: ReadonlyArray<ConsumerRecord.Header>
   readonly timestamp: number
   readonly timestampType?: Stored["timestampType"]
+  /** The codec of its batch. The model keeps the name and compresses nothing. */
+  readonly compression?: ConsumerRecord.Compression | undefined
 }
 
 /** The producer's sequence number of the first record in a batch; the others follow. */
@@ -37,6 +39,8 @@ interface LastBatch {
 export interface ReadLimits {
   readonly maxBytes: number
   readonly maxRecords: number
+  /** The largest record of a compressed batch that a reader decompresses. Default: any. */
+  readonly maxRecordBytes?: number
   readonly isolation: Isolation
 }
 
@@ -44,6 +48,8 @@ interface ReadResult {
   readonly records: ReadonlyArray<Stored>
   readonly nextOffset: bigint
   readonly bytes: number
+  /** The record at `nextOffset`, when the reader cannot decompress it. */
+  readonly unreadable?: Stored | undefined
 }
 
 /** Size of a record's key, value and headers in bytes. */
@@ -52,6 +58,10 @@ export const recordBytes = (record: Pick<NewRecord, "key" | "value" | "headers">
   for (const header of record.headers) bytes += header.key.length + (header.value?.length ?? 0)
   return bytes
 }
+
+/** Whether the record is in a compressed batch. */
+export const isCompressed = ({ compression = "none" }: Pick<NewRecord, "compression">): boolean =>
+  compression !== "none"
 
 export class PartitionLog {
   readonly topic: string
@@ -97,7 +107,8 @@ export class PartitionLog {
         key: input.key,
         value: input.value,
         headers: input.headers,
-        ...(input.timestampType === undefined ? {} : { timestampType: input.timestampType })
+        ...(input.timestampType === undefined ? {} : { timestampType: input.timestampType }),
+        ...(isCompressed(input) ? { compression: input.compression } : {})
       }
       this.records.push(record)
       if (mark) this.marks.set(record, mark)
@@ -135,21 +146,26 @@ export class PartitionLog {
     const end = this.readableEnd(limits.isolation)
     if (position >= end) return { records: [], nextOffset: position, bytes: 0 }
     const from = this.indexOf(position)
+    const { maxRecordBytes = Number.POSITIVE_INFINITY } = limits
+    const isTooLarge = (record: Stored) => isCompressed(record) && recordBytes(record) > maxRecordBytes
     let to = from
     let bytes = 0
     while (to < this.records.length && this.records[to]!.offset < end && to - from < limits.maxRecords) {
       const size = recordBytes(this.records[to]!)
+      if (isTooLarge(this.records[to]!)) break
       // As in Kafka, the first record is returned even when it exceeds the limit; otherwise the reader could never get past it.
       if (to > from && bytes + size > limits.maxBytes) break
       bytes += size
       to++
     }
-    const cut = to < this.records.length && this.records[to]!.offset < end
-    const nextOffset = cut ? this.records[to - 1]!.offset + 1n : end
+    const next = this.records[to]
+    const cut = next !== undefined && next.offset < end
+    const unreadable = cut && isTooLarge(next) ? next : undefined
+    const nextOffset = unreadable?.offset ?? (cut ? this.records[to - 1]!.offset + 1n : end)
     const slice = this.records.slice(from, to)
     const records =
       this.marks.size === 0 || limits.isolation === "read_uncommitted" ? slice : slice.filter(this.visible)
-    return { records, nextOffset, bytes }
+    return { records, nextOffset, bytes, unreadable }
   }
 
   /** Moves the log start up to `before` and removes the records below it. */

@@ -1,11 +1,12 @@
 /**
  * A produce request at the broker. Each record is accepted or refused separately; the accepted records of a partition form one batch.
  */
+import { gzipSync } from "node:zlib"
 import { BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Exit } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { FaultDecision } from "./faultRuntime.ts"
-import type { BatchSequence, NewRecord } from "./partitionLog.ts"
+import { type BatchSequence, isCompressed, type NewRecord } from "./partitionLog.ts"
 import type { Topic } from "./topicRegistry.ts"
 import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
@@ -51,7 +52,7 @@ export const appendBatch = (
   const results: Array<Result> = new Array(batch.length)
   const runs = new Map<number, Array<number>>()
   batch.forEach((pending, index) => {
-    const bytes = pending.bytes + batchOverheadBytes
+    const bytes = sentBytes(pending) + batchOverheadBytes
     const untimely = refusedTime(cluster, topic, topicName, pending)
     if (bytes > maxBytes) results[index] = Exit.fail(new BrokerError.RecordTooLarge({ topic: topicName, bytes }))
     else if (untimely !== undefined) results[index] = Exit.fail(untimely)
@@ -82,6 +83,12 @@ export const appendBatch = (
   }
   return results
 }
+
+/** The size of a record on the wire. The model knows one codec, which stands for all. */
+const sentBytes = (pending: PendingRecord): number =>
+  isCompressed(pending) && pending.value !== null
+    ? pending.bytes - pending.value.length + gzipSync(pending.value).length
+    : pending.bytes
 
 /** The refusal of a record whose time is too far from the broker's. The client may have another time to try. */
 const refusedTime = (
@@ -118,6 +125,7 @@ const stored = (cluster: Cluster, topic: Topic, pending: PendingRecord, decision
     key: pending.key,
     value: decision.corrupt ? corrupted(pending.value, cluster) : pending.value,
     headers: pending.headers,
+    compression: pending.compression,
     ...(appendTime
       ? { timestamp: cluster.kernel.nowMillis(), timestampType: "LogAppendTime" }
       : { timestamp: pending.timestamp })

@@ -19,6 +19,8 @@ interface ProducerSettings {
   readonly maxBatchBytes: number
   readonly deliveryTimeoutMillis: number
   readonly closeTimeoutMillis: number
+  /** The codec of records that name none. */
+  readonly compression: ConsumerRecord.Compression
 }
 
 export const settings = (options: Broker.ProducerOptions): ProducerSettings => ({
@@ -26,6 +28,7 @@ export const settings = (options: Broker.ProducerOptions): ProducerSettings => (
   lingerMillis: Duration.toMillis(options.linger ?? 0),
   maxBatchRecords: options.maxBatchRecords ?? 1000,
   maxBatchBytes: options.maxBatchBytes ?? 524_288,
+  compression: options.compression ?? "none",
   deliveryTimeoutMillis: Duration.toMillis(options.deliveryTimeout ?? "120 seconds"),
   closeTimeoutMillis: Duration.toMillis(options.closeTimeout ?? options.deliveryTimeout ?? "120 seconds")
 })
@@ -92,7 +95,7 @@ export const make = Effect.fnUntraced(function* (
     queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
     const correction = recordTime.correctionMillis(record.topic, nowMillis)
-    const content = snapshot(record, nowMillis + correction)
+    const content = snapshot(record, nowMillis + correction, settings.compression)
     queue.waiting.push({
       ...content,
       partition: target,
@@ -249,10 +252,15 @@ const choosePartition = (
 }
 
 /** A copy of the bytes, since the caller may reuse its buffers, as with a client that serialises. */
-const snapshot = (record: ConsumerRecord.ProducerRecord, nowMillis: number): NewRecord => ({
+const snapshot = (
+  record: ConsumerRecord.ProducerRecord,
+  nowMillis: number,
+  compression: ConsumerRecord.Compression
+): NewRecord => ({
   key: record.key?.slice() ?? null,
   value: record.value?.slice() ?? null,
   headers: record.headers?.map(({ key, value }) => ({ key, value: value?.slice() ?? null })) ?? [],
+  compression: record.compression ?? compression,
   timestamp: record.timestamp ?? nowMillis
 })
 

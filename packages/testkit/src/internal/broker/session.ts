@@ -138,9 +138,8 @@ export class Session {
         }
         const millis = paceMillis(cursor.topic)
         if (millis > 0) yield* Effect.sleep(millis)
-        const fetched = this.fetch(cursor)
         // Events that were emitted during the fetch come before it.
-        if (fetched) buffer.emit(fetched)
+        for (const fetched of this.fetch(cursor)) buffer.emit(fetched)
       }
     })
 
@@ -244,9 +243,9 @@ export class Session {
   }
 
   /** Checks that the cursor is still there, since a fetch takes time. */
-  private fetch(cursor: Cursor): Broker.ConsumerEvent | undefined {
+  private fetch(cursor: Cursor): ReadonlyArray<Broker.ConsumerEvent> {
     const log = this.log(cursor)
-    if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return undefined
+    if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return []
     return fetch(cursor, log, this.parts.limits)
   }
 

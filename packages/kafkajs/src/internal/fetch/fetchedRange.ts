@@ -1,0 +1,120 @@
+/**
+ * The fetched range of one partition: hands over the records that a consumer of an isolation level sees, chunk by chunk. No chunk holds much more than its
+ * bound, however well the records were compressed.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import { batchesOf, type FetchedBatch, isAbortMarker, isControl, isTransactional } from "../batch/fetchedBatch.ts"
+import { RecordReader, type RecordTarget } from "../batch/recordReader.ts"
+import { UnreadableBatch } from "../batch/UnreadableBatch.ts"
+import type { FetchedPartition } from "../wire/apis.ts"
+
+export interface RangeBounds {
+  /** The decompressed bytes after which a chunk ends. */
+  readonly chunkBytes: number
+  /** The largest record of a compressed batch that is decompressed. */
+  readonly maxRecordBytes: number
+}
+
+/** Part of the visible records of one partition. */
+export interface Visible {
+  readonly records: ReadonlyArray<ConsumerRecord.ConsumerRecord>
+  /** The position after them. */
+  readonly nextOffset: bigint
+  /** Decompressed bytes of the records; 0 when there are none. */
+  readonly bytes: number
+  /** The batch at `nextOffset`, if it cannot be read. Then nothing follows. */
+  readonly unreadable: UnreadableBatch | undefined
+}
+
+type Isolation = "read_committed" | "read_uncommitted"
+
+export class FetchedRange {
+  readonly #fetched: FetchedPartition
+  readonly #bounds: RangeBounds
+  readonly #batches: Generator<FetchedBatch, void>
+  /** Aborted transactions that begin behind what was read, in order. */
+  readonly #upcoming: Array<FetchedPartition["abortedTransactions"][number]>
+  readonly #aborted = new Set<bigint>()
+  /** The batch that is being read. */
+  #open: RecordReader | undefined
+  #nextOffset: bigint
+  #isDone = false
+
+  /**
+   * `position`: the offset that was fetched. Under `read_committed` no records of aborted transactions are visible. The broker names those that touch the
+   * fetched range, and sends nothing from the first open transaction on. Control records are never visible.
+   */
+  constructor(fetched: FetchedPartition, position: bigint, isolation: Isolation, bounds: RangeBounds) {
+    this.#fetched = fetched
+    this.#bounds = bounds
+    this.#batches = batchesOf(fetched.bytes, fetched.highWatermark)
+    this.#upcoming =
+      isolation === "read_committed"
+        ? [...fetched.abortedTransactions].sort((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1))
+        : []
+    this.#nextOffset = position
+  }
+
+  /** Whether everything was handed over. */
+  get isDone(): boolean {
+    return this.#isDone
+  }
+
+  /** The next records. Empty where the range has none for this consumer. */
+  async next(): Promise<Visible> {
+    const target: RecordTarget = { records: [], from: this.#nextOffset, bytes: 0 }
+    let unreadable: UnreadableBatch | undefined
+    try {
+      while (!this.#isDone && target.bytes < this.#bounds.chunkBytes) await this.#read(target)
+    } catch (error) {
+      if (!(error instanceof UnreadableBatch)) throw error
+      unreadable = error
+      this.#advance(this.#open?.nextOffset)
+      this.close()
+    }
+    return { records: target.records, nextOffset: this.#nextOffset, bytes: target.bytes, unreadable }
+  }
+
+  #advance(offset: bigint | undefined): void {
+    if (offset !== undefined && offset > this.#nextOffset) this.#nextOffset = offset
+  }
+
+  /** Reads one batch, or as much of it as fits. */
+  async #read(target: RecordTarget): Promise<void> {
+    const open = this.#open
+    if (open !== undefined) {
+      await open.readOn(target, this.#bounds.chunkBytes - target.bytes)
+      this.#advance(open.nextOffset)
+      if (open.isDone) this.#open = undefined
+      return
+    }
+    const next = this.#batches.next()
+    if (next.done === true) {
+      this.#isDone = true
+      return
+    }
+    const batch = next.value
+    if (this.#isVisible(batch)) {
+      this.#open = new RecordReader(batch, this.#fetched, this.#bounds.maxRecordBytes)
+      if (!this.#open.readSmall(target)) return
+      this.#open = undefined
+    }
+    this.#advance(batch.lastOffset + 1n)
+  }
+
+  #isVisible(batch: FetchedBatch): boolean {
+    const [upcoming, aborted] = [this.#upcoming, this.#aborted]
+    while (upcoming.length > 0 && upcoming[0]!.firstOffset <= batch.lastOffset)
+      aborted.add(upcoming.shift()!.producerId)
+    if (!isControl(batch)) return !(isTransactional(batch) && aborted.has(batch.producerId))
+    if (aborted.size > 0 && batch.count > 0 && isAbortMarker(batch)) aborted.delete(batch.producerId)
+    return false
+  }
+
+  /** Frees what it holds. Nothing follows. */
+  close(): void {
+    this.#isDone = true
+    this.#open?.close()
+    this.#open = undefined
+  }
+}
