@@ -15,6 +15,15 @@ export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text
 export const text = (value: Uint8Array | null | undefined): string | null =>
   value === null || value === undefined ? null : new TextDecoder().decode(value)
 
+/** Bytes that no codec makes smaller. */
+export const incompressible = (length: number): Uint8Array => {
+  let state = 2
+  return Uint8Array.from({ length }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state >>> 24
+  })
+}
+
 /** One test on a cluster and a virtual clock of its own. */
 export const scenario = <E>(
   title: string,

@@ -212,6 +212,10 @@ const common = {
   maxBufferedRecords: whole("Records fetched but not handled, per consumer.", range.maxBufferedRecords).pipe(
     withDefault(binding.maxBufferedRecords)
   ),
+  copyCompression: oneOf(
+    "The codec of copies in retry and dead letter topics; `source`: that of the batch that the record was read from.",
+    ["source", "none", "gzip", "snappy", "lz4", "zstd"]
+  ).pipe(withDefault(binding.copyCompression)),
   maxBufferedBytes: whole("The same in bytes.", range.maxBufferedBytes).pipe(withDefault(binding.maxBufferedBytes)),
   batchFailureStrategy: oneOf("Of BATCH, when a record has used up its attempts.", [
     "SEEK_TO_FAILED",

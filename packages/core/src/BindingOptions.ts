@@ -8,7 +8,7 @@
 import type { Duration, Effect } from "effect"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier } from "./Classifier.ts"
-import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
+import type { Compression, ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import type { DeadLetter } from "./DeadLetter.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import type { BatchProcessing } from "./EventBusError.ts"
@@ -84,6 +84,11 @@ export interface Settings<K, V> {
   readonly maxBufferedRecords?: number
   /** Bytes that a consumer may hold fetched but not handled, over all its partitions, 1 or more. Fetching pauses there. Default 16 MiB. */
   readonly maxBufferedBytes?: number
+  /**
+   * The codec of copies in retry and dead letter topics; `source`: that of the batch that the record was read from. A copy that is too large for its topic is sent with
+   * gzip. Default `source`.
+   */
+  readonly copyCompression?: Compression | "source"
   /**
    * How a failing record is tried again, and which errors are tried at all (its exception lists). Default `RetryPolicy.tiered()`: 3 attempts in place and the
    * seed's three retry topics, 10 seconds, 1 minute and 5 minutes, as in a file. With `orderingMode: "STRICT"` the default is `RetryPolicy.blocking()`, which has

@@ -27,6 +27,7 @@ export const binding = {
   maxInFlight: { partition: Number.POSITIVE_INFINITY, key: 16, unordered: 16 },
   maxBufferedRecords: 50_000,
   maxBufferedBytes: 16_777_216,
+  copyCompression: "source",
   orderingMode: "RELAXED_IN_RETRY",
   onExhausted: "dead-letter",
   missingTopics: "create",

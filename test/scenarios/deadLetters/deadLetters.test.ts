@@ -7,6 +7,7 @@ import {
   append,
   bytes,
   headersOf,
+  incompressible,
   inTime,
   now,
   orders,
@@ -117,7 +118,7 @@ describe("the dead letter copy", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders", { partitions: 2 })
       yield* memory.createTopic("orders.DLT", { config: new Map([["max.message.bytes", "1000"]]) })
-      yield* append("orders", 0, ["v".repeat(5000)])
+      yield* memory.append("orders", 0, [{ key: null, value: incompressible(5_000) }])
       yield* append("orders", 1, ["good"])
       const app = yield* start(failing())
       yield* advance("1 minute")

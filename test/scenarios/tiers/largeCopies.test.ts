@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, DeadLetter, DeadLetterRecord, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, DeadLetter, DeadLetterRecord, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { advance, bytes, headersOf, orders, scenario, start } from "../bus.ts"
+import { advance, bytes, headersOf, incompressible, orders, scenario, start } from "../bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -11,12 +11,13 @@ const parkedWithin = Effect.fnUntraced(function* (limit: number, headers: DeadLe
   const memory = yield* MemoryBroker.MemoryBroker
   const config = new Map([["max.message.bytes", String(limit)]])
   for (const topic of ["orders", "orders.retry-1", "orders.DLT"]) yield* memory.createTopic(topic, { config })
-  const value = new Uint8Array(1_000).fill(65)
+  const value = incompressible(1_000)
   yield* memory.append("orders", 0, [{ key: bytes("k"), value, headers: [{ key: "mine", value: bytes("1") }] }])
   let calls = 0
   const app = yield* start(
     Binding.make("orders", {
       ...orders,
+      value: Serde.bytes,
       retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: "1 second", maxAttempts: 2 }] }),
       deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, { headers }),
       onError: { Down: Route.retry },
@@ -69,7 +70,7 @@ describe("copies of records near the size limit of their topic", () => {
         const memory = yield* MemoryBroker.MemoryBroker
         yield* memory.createTopic("orders")
         yield* memory.createTopic("orders.DLT", { config: new Map([["max.message.bytes", "500"]]) })
-        yield* memory.append("orders", 0, [{ key: null, value: new Uint8Array(1_000) }])
+        yield* memory.append("orders", 0, [{ key: null, value: incompressible(1_000) }])
         const app = yield* start(
           Binding.make("orders", { ...orders, retry: RetryPolicy.none, handler: () => Effect.die("no") })
         )

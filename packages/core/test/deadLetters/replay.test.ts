@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Effect, Fiber } from "effect"
-import { advance, bytes, headersOf, inTime, scenario, text } from "../../../../test/scenarios/bus.ts"
+import { advance, bytes, headersOf, incompressible, inTime, scenario, text } from "../../../../test/scenarios/bus.ts"
 import type { Header } from "../../src/ConsumerRecord.ts"
 import * as Replay from "../../src/internal/deadLetters/replay.ts"
 import type { Options } from "../../src/internal/deadLetters/replayRun.ts"
@@ -243,7 +243,7 @@ describe("replay (TST-06: dead letter replay)", () => {
       const elsewhere = { "x-eventbus-original-topic": "gone" }
       yield* memory.append("orders.DLT", 0, [
         letter("a"),
-        letter("x".repeat(3000)),
+        letter(Buffer.from(incompressible(4_000)).toString("base64")),
         letter("b", elsewhere),
         letter("c")
       ])

@@ -107,6 +107,7 @@ const plainOptions = (settings: BindingSettings) => ({
   processingOrder: settings.processingOrder,
   ...(settings.maxInFlight === undefined ? {} : { maxInFlight: settings.maxInFlight }),
   maxBufferedRecords: settings.maxBufferedRecords,
+  copyCompression: settings.copyCompression,
   maxBufferedBytes: settings.maxBufferedBytes,
   orderingMode: settings.orderingMode,
   onExhausted: settings.onExhausted,

@@ -17,7 +17,7 @@ export const copyOf = Effect.fnUntraced(function* (run: Run, letter: DeadLetterR
   const timestamp = yield* Clock.currentTimeMillis
   const copy = (topic: string, headers: ReadonlyArray<Header>, partition: number) => ({
     record,
-    copy: { topic, key, value, headers, partition, timestamp } satisfies ProducerRecord
+    copy: { topic, key, value, headers, partition, timestamp, compression: record.compression } satisfies ProducerRecord
   })
   if (selection.tier !== undefined) {
     const { topic } = options.tiers.topicOf(selection.tier)

@@ -6,6 +6,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
+import * as FittingCopy from "./fittingCopy.ts"
 import { copyOf } from "./replayCopies.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
@@ -152,7 +153,8 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
     Effect.gen(function* () {
       yield* Effect.forEach(
         copies,
-        ({ record, copy }) => Effect.mapError(transaction.send(copy), (error) => new CopyRefused(record, error)),
+        ({ record, copy }) =>
+          Effect.mapError(FittingCopy.send(transaction, copy), (error) => new CopyRefused(record, error)),
         { concurrency: "unbounded", discard: true }
       )
       yield* transaction.sendAll([...positions, ...notes, ...discards])

@@ -11,13 +11,24 @@ import type { TargetTopics } from "./targetTopics.ts"
 export interface CopyAddress {
   /** The source's partition for a copy without key, so that neighbours stay together; undefined where the target has no such partition. */
   readonly samePartition: (copy: Copy) => Effect.Effect<number | undefined>
-  /** The record to publish. */
+  /** The record to publish. A copy without a key goes to `partition`, one with a key where that leads. */
+  readonly producerRecord: (copy: Copy, partition: number | undefined) => ProducerRecord
+  /** The record to publish, with its partition. */
   readonly recordOf: (copy: Copy) => Effect.Effect<ProducerRecord>
   /** True when the cause of a refusal is removed, so that the next attempt need not wait. */
   readonly heal: (error: BrokerError, topic: string) => Effect.Effect<boolean>
 }
 
-export const make = ({ missingTopics }: BindingDefinition<unknown>, topics: TargetTopics): CopyAddress => {
+export const make = (definition: BindingDefinition<unknown>, topics: TargetTopics): CopyAddress => {
+  const { missingTopics, copyCompression } = definition
+  const producerRecord: CopyAddress["producerRecord"] = ({ record, topic, headers, ...copy }, partition) => {
+    const { key, value } = record
+    const compression = copy.compression ?? (copyCompression === "source" ? record.compression : copyCompression)
+    const compressed = compression === undefined ? undefined : { compression }
+    return partition === undefined || key !== null
+      ? { topic, key, value, headers, ...compressed }
+      : { topic, key, value, headers, partition, ...compressed }
+  }
   const partitionsOf = (topic: string) =>
     Effect.flatMap(topics.partitionsOf(topic), (partitions) =>
       partitions !== undefined || missingTopics !== "create"
@@ -30,6 +41,7 @@ export const make = ({ missingTopics }: BindingDefinition<unknown>, topics: Targ
     )
   return {
     samePartition,
+    producerRecord,
     recordOf: (copy) =>
       copy.record.key === null
         ? Effect.map(samePartition(copy), (partition) => producerRecord(copy, partition))
@@ -40,12 +52,4 @@ export const make = ({ missingTopics }: BindingDefinition<unknown>, topics: Targ
       return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
     }
   }
-}
-
-/** A copy without a key goes to `partition`, one with a key where that leads. */
-export const producerRecord = ({ record, topic, headers }: Copy, partition: number | undefined): ProducerRecord => {
-  const { key, value } = record
-  return partition === undefined || key !== null
-    ? { topic, key, value, headers }
-    : { topic, key, value, headers, partition }
 }

@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* (
     const sendAt = (partition: number | undefined) =>
       withProducer(({ sendEach }) =>
         sendEach(
-          copies.map((copy) => CopyAddress.producerRecord(copy, partition)),
+          copies.map((copy) => address.producerRecord(copy, partition)),
           (index, answer) => {
             const copy = copies[index]!
             if (Result.isFailure(answer)) return answerRefused(answer.failure)(copy, index)

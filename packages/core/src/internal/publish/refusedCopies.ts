@@ -23,6 +23,12 @@ export interface RefusedCopies {
   readonly unpublished: () => Unpublished | undefined
 }
 
+/** The copy after so many refusals as too large, compressed. With its last headers it goes as its source did, too: gzip makes incompressible bytes a little longer. */
+const smaller = (copy: Copy, times: number): Copy => {
+  const trimmed = { ...copy, headers: TrimmedHeaders.trim(copy.headers, times) }
+  return times > 3 ? trimmed : { ...trimmed, compression: "gzip" }
+}
+
 export const make = (
   clock: Clock.Clock,
   address: CopyAddress,
@@ -35,15 +41,19 @@ export const make = (
     Effect.gen(function* () {
       const { partition, topic } = copy
       let nextWait = yield* Schedule.toStep(waits)
-      let headers = copy.headers
+      let sent = copy
       let tooLarge = 0
       let error = first
       for (let attempt = 1; partition.mayPublish(); attempt++) {
-        if (!((yield* address.heal(error, topic)) && attempt === 1)) {
+        const isHealed = (yield* address.heal(error, topic)) && attempt === 1
+        // Every client reads gzip. A copy loses headers only when it is too large compressed as well (ruling 78).
+        const isPacked = error._tag === "RecordTooLarge" && sent.compression === undefined
+        if (isPacked) sent = { ...sent, compression: "gzip" }
+        if (!isHealed && !isPacked) {
           const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
-          if (error._tag === "RecordTooLarge") headers = TrimmedHeaders.trim(copy.headers, ++tooLarge)
+          if (error._tag === "RecordTooLarge") sent = smaller(copy, ++tooLarge)
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
           if (partition.stopping) yield* partition.whileCopiesGoOn(Effect.sleep(wait))
           else {
@@ -53,9 +63,9 @@ export const make = (
           }
           if (!(yield* StillOwned.confirmed(partition))) return false
         }
-        const result = yield* Effect.result(send(yield* address.recordOf({ ...copy, headers })))
+        const result = yield* Effect.result(send(yield* address.recordOf(sent)))
         if (Result.isSuccess(result)) {
-          onStored({ ...copy, headers }, result.success)
+          onStored(sent, result.success)
           return true
         }
         error = result.failure

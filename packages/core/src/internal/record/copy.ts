@@ -1,7 +1,7 @@
 /** A copy of a record that the handler could not handle, before the copy is published. */
 import type { Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import type { Compression, ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 
 export interface CopySource {
   /** No publish begins any more. Those that have begun go on (ruling 83). */
@@ -24,6 +24,8 @@ export interface Copy {
   readonly topic: string
   /** All headers of the copy. */
   readonly headers: ReadonlyArray<Header>
+  /** The codec to publish it with. Default: as the binding says. */
+  readonly compression?: Compression
   /** Called for every refused attempt to publish; `attempt` counts from 1. */
   readonly onRefused: (error: BrokerError, attempt: number) => void
   /** Called with the copy as it is stored in its topic, once the broker has acknowledged it. */

@@ -81,6 +81,7 @@ const choices = (options: Given) => ({
   staticMembership: options.staticMembership ?? Defaults.binding.staticMembership,
   autoOffsetReset: options.autoOffsetReset ?? Defaults.binding.autoOffsetReset,
   isolationLevel: options.isolationLevel ?? Defaults.binding.isolationLevel,
+  copyCompression: options.copyCompression ?? Defaults.binding.copyCompression,
   logKeys: options.logKeys ?? Defaults.binding.logKeys,
   autoStartup: options.autoStartup ?? Defaults.binding.autoStartup
 })
