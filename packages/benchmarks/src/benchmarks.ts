@@ -3,6 +3,7 @@ import type { Benchmark } from "./harness/Benchmark.ts"
 
 export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   consume: async () => (await import("./consume.ts")).consume,
+  codecs: async () => (await import("./codecs.ts")).codecRates,
   publish: async () => (await import("./publish.ts")).publish,
   latency: async () => (await import("./latency.ts")).latency,
   commit: async () => (await import("./commit.ts")).commit,

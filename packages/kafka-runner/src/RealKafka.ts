@@ -5,7 +5,7 @@
  * Needs Java 17+. Maven downloads the jars on first use, into the user's cache folder.
  */
 import { randomUUID } from "node:crypto"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, open, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Clock, Context, type Duration, Effect, Layer, type Scope } from "effect"
@@ -66,6 +66,13 @@ export interface Cluster {
   readonly freeze: (nodeId: number) => Effect.Effect<void>
   /** Lets a frozen broker go on. */
   readonly thaw: (nodeId: number) => Effect.Effect<void>
+  /** Changes bytes of a partition's first log segment on a broker's disk, in place, as a failing disk does. `edit` changes the bytes, not their number. */
+  readonly editLog: (
+    nodeId: number,
+    topic: string,
+    partition: number,
+    edit: (log: Buffer) => void
+  ) => Effect.Effect<void>
   /** Starts a killed or stopped broker with its old port and data, and waits until the cluster lists it. */
   readonly restart: (nodeId: number) => Effect.Effect<void, StartFailed>
 }
@@ -127,6 +134,15 @@ const startCluster = Effect.fnUntraced(function* (options: Options) {
     stop: (nodeId) => processes.end(nodeId, "SIGTERM"),
     freeze: (nodeId) => processes.signal(nodeId, "SIGSTOP"),
     thaw: (nodeId) => processes.signal(nodeId, "SIGCONT"),
+    editLog: (nodeId, topic, partition, edit) =>
+      Effect.promise(async () => {
+        const folder = prepared.brokers.get(nodeId)!.dataFolder
+        const file = await open(join(folder, `${topic}-${partition}`, `${"0".repeat(20)}.log`), "r+")
+        const log = await file.readFile()
+        edit(log)
+        await file.write(log, 0, log.length, 0)
+        await file.close()
+      }),
     restart: (nodeId) => Effect.andThen(processes.launch(nodeId), processes.awaitReady(startTimeout))
   })
 })

@@ -4,6 +4,7 @@
  * Participants run one after another, round by round, each in a fresh process, so that no warm code and no garbage of another participant counts. A
  * participant returns samples, and fails when a record is missing or came twice: a fast loser has no figure.
  */
+import type { ConsumerRecord } from "@eventbus/core"
 import { type Effect, Schema } from "effect"
 
 /** The answer of a process: named series of numbers. */
@@ -59,6 +60,8 @@ export interface Content {
   readonly bytes: number
   /** Number of keys, used in rotation. Default: no keys, and partitions in rotation. */
   readonly keys?: number
+  /** Batches of 16 KiB in this codec, with values of text instead of one repeated letter. Default: large batches, uncompressed. */
+  readonly codec?: ConsumerRecord.Compression
 }
 
 export interface Participant<P extends Parameters> {

@@ -1,5 +1,7 @@
 /** The cluster of a run and its topics. It uses the bare client, so that the measured code does not prepare its own measurement. */
+import type { ConsumerRecord } from "@eventbus/core"
 import { RealKafka, type RealKafkaError } from "@eventbus/kafka-runner"
+import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Schedule, type Scope } from "effect"
 import { Kafka, logLevel } from "kafkajs"
 import type { Content } from "./Benchmark.ts"
@@ -116,6 +118,41 @@ export const fill = (brokers: ReadonlyArray<string>, topic: string, partitions: 
     }
     await producer.disconnect()
   })
+
+/** The size of batches that Kafka's own producer makes by default. */
+const defaultBatchBytes = 16 * 1024
+
+/** A value of the given size that starts with its number, and goes on with text that repeats itself as events do. */
+const textOf = (number: number, bytes: number): Buffer => {
+  const value = numbered(number, bytes)
+  const text = `{"orderId":"${(number * 7_919) % 1_000_003}","customer":"c-${(number * 31) % 10_007}","total":${(number * 17) % 997}.5,"city":"Lisbon","note":"${(number * 2_654_435_761).toString(36)}"}`
+  value.write(text.repeat(Math.ceil(bytes / text.length)), 4)
+  return value
+}
+
+/** Writes the content of a topic in a codec. The bare client has only gzip, so the connector's producer writes it, in this process, which measures nothing. */
+export const fillInCodec = (
+  brokers: ReadonlyArray<string>,
+  topic: string,
+  partitions: number,
+  { records, bytes }: Content,
+  codec: ConsumerRecord.Compression
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { sendAll } = yield* KafkaJs.make({ brokers }).producer({
+        compression: codec,
+        maxBatchBytes: defaultBatchBytes
+      })
+      const step = 12_000
+      for (let from = 0; from < records; from += step) {
+        const numbers = Array.from({ length: Math.min(step, records - from) }, (_, index) => from + index)
+        yield* sendAll(
+          numbers.map((number) => ({ topic, key: null, value: textOf(number, bytes), partition: number % partitions }))
+        )
+      }
+    })
+  ).pipe(Effect.orDie)
 
 /** Writes records into a retry topic, all of them published at this moment. */
 export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>

@@ -53,7 +53,10 @@ export const run: (benchmark: Benchmark, options: RunOptions) => Effect.Effect<R
       )
       if (content !== undefined) {
         options.log(`writing ${content.records} records of ${content.bytes} bytes`)
-        yield* Kafka.fill(brokers, topic, plan.partitions, content)
+        const { codec } = content
+        yield* codec === undefined
+          ? Kafka.fill(brokers, topic, plan.partitions, content)
+          : Kafka.fillInCodec(brokers, topic, plan.partitions, content, codec)
       }
       return topic
     })

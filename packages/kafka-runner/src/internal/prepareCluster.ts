@@ -37,6 +37,8 @@ export interface PreparedBroker {
   readonly address: string
   /** Address of the brokers' own plain-text listener. */
   readonly internalAddress: string
+  /** Where its logs are. */
+  readonly dataFolder: string
   readonly command: BrokerCommand
 }
 
@@ -101,9 +103,10 @@ const prepareNode = Effect.fnUntraced(function* (
   compiler: Compiler
 ) {
   const propertiesFile = join(folder, "server.properties")
+  const dataFolder = join(folder, "data")
   yield* Effect.promise(async () => {
     await mkdir(folder, { recursive: true })
-    await writeFile(propertiesFile, renderProperties(serverProperties(node, shape, join(folder, "data"))))
+    await writeFile(propertiesFile, renderProperties(serverProperties(node, shape, dataFolder)))
   })
   yield* execute(installation.java, [
     "-XX:TieredStopAtLevel=1", // The optimising compiler does not pay off within a second of work.
@@ -130,6 +133,7 @@ const prepareNode = Effect.fnUntraced(function* (
     {
       address: `127.0.0.1:${node.clientPort}`,
       internalAddress: `127.0.0.1:${node.internalPort}`,
+      dataFolder,
       command
     }
   ] as const
