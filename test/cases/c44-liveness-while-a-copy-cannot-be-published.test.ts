@@ -29,7 +29,7 @@ const obstacles = [
     blocked: "orders.DLT",
     failing: "bad".repeat(500),
     obstruct: MemoryBroker.MemoryBroker.use(({ createTopic }) =>
-      createTopic("orders.DLT", { config: new Map([["max.message.bytes", "200"]]) })
+      createTopic("orders.DLT", { config: new Map([["max.message.bytes", "100"]]) })
     ),
     remove: MemoryBroker.MemoryBroker.use(({ broker }) =>
       Effect.scoped(

@@ -200,7 +200,7 @@ KafkaSuite.own("codecs and Kafka's own clients", {}, (it) => {
           // The buffer, and one fetch: an answer of 10 MiB at most, and a chunk of 1 MiB from each partition.
           const bound = Plan.make(binding).memory.bytes + (10 + lanes) * 1024 * 1024
           assert.isAtMost(watched.live, bound * 1.1, `resident: ${watched.resident}`)
-          // What the garbage collector leaves for later is on top of that.
+          // The garbage that is not collected yet is on top of that.
           assert.isAtMost(watched.resident, 250_000_000)
         })
       ),
