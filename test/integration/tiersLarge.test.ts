@@ -16,7 +16,7 @@ const overheadBytes = 61 + 11
 const value = (size: number, fill: number) => new Uint8Array(size).fill(fill)
 
 /** A binding with two tiers whose handler fails always, except for values that begin with 1, which pass in tier 1. */
-const failing = (name: string) => {
+const failing = (name: string, message = "no ".repeat(1_000)) => {
   const passed: Array<number> = []
   const made = Binding.make(name, {
     topic: name,
@@ -29,7 +29,7 @@ const failing = (name: string) => {
     handler: ({ value, tier }) =>
       value?.[0] === 1 && tier === 1
         ? Effect.sync(() => passed.push(value.length))
-        : Effect.fail(new Down({ message: "no ".repeat(1_000) })),
+        : Effect.fail(new Down({ message })),
     onError: { Down: Route.retry }
   })
   return { made, passed }
@@ -77,10 +77,10 @@ KafkaSuite.shared("large records", (bootstrap) => {
         const name = Bus.fresh("narrow")
         const letters = `${name}.DLT`
         for (const topic of [name, `${name}.retry-1`, `${name}.retry-2`, letters]) yield* Bus.createTopic(topic)
-        const { made } = failing(name)
+        const { made } = failing(name, Buffer.from(incompressible(1_000)).toString("base64"))
         const app = yield* Bus.start(made)
         // Room for where it comes from, not for the exception.
-        const sizes = [maxMessageBytes - 1_000, 1_000]
+        const sizes = [maxMessageBytes - 1_500, 1_000]
         // A value that can be compressed would go with gzip, and keep all headers.
         const values = sizes.map((size) => incompressible(size))
         yield* Bus.publish(values.map((value) => ({ topic: name, key: null, value })))

@@ -69,6 +69,10 @@ export class RecordReader {
     return this.#nextOffset
   }
 
+  get isCompressed(): boolean {
+    return this.#codec !== "none"
+  }
+
   /** Whether everything was read. */
   get isDone(): boolean {
     return this.#nextOffset > this.#batch.lastOffset

@@ -6,10 +6,11 @@ import type { ConsumerRecord } from "@eventbus/core"
 import { batchesOf, type FetchedBatch, isAbortMarker, isControl, isTransactional } from "../batch/fetchedBatch.ts"
 import { RecordReader, type RecordTarget } from "../batch/recordReader.ts"
 import { UnreadableBatch } from "../batch/UnreadableBatch.ts"
+import { pieceBytes } from "../codec/decompress.ts"
 import type { FetchedPartition } from "../wire/apis.ts"
 
 export interface RangeBounds {
-  /** The decompressed bytes after which a chunk ends. */
+  /** The most decompressed bytes of a chunk, beside the record that begins in its last piece and ends in the next one. */
   readonly chunkBytes: number
   /** The largest record of a compressed batch that is decompressed. */
   readonly maxRecordBytes: number
@@ -31,6 +32,8 @@ type Isolation = "read_committed" | "read_uncommitted"
 export class FetchedRange {
   readonly #fetched: FetchedPartition
   readonly #bounds: RangeBounds
+  /** A chunk ends here, so that the piece which fills it stays within the bound. */
+  readonly #enoughBytes: number
   readonly #batches: Generator<FetchedBatch, void>
   /** Aborted transactions that begin behind what was read, in order. */
   readonly #upcoming: Array<FetchedPartition["abortedTransactions"][number]>
@@ -38,6 +41,8 @@ export class FetchedRange {
   /** The batch that is being read. */
   #open: RecordReader | undefined
   #nextOffset: bigint
+  /** Bytes of this chunk that were compressed. The broker's answer bounds the others. */
+  #unpackedBytes = 0
   #isDone = false
 
   /**
@@ -47,6 +52,7 @@ export class FetchedRange {
   constructor(fetched: FetchedPartition, position: bigint, isolation: Isolation, bounds: RangeBounds) {
     this.#fetched = fetched
     this.#bounds = bounds
+    this.#enoughBytes = Math.max(1, bounds.chunkBytes - pieceBytes)
     this.#batches = batchesOf(fetched.bytes, fetched.highWatermark)
     this.#upcoming =
       isolation === "read_committed"
@@ -63,9 +69,10 @@ export class FetchedRange {
   /** The next records. Empty where the range has none for this consumer. */
   async next(): Promise<Visible> {
     const target: RecordTarget = { records: [], from: this.#nextOffset, bytes: 0 }
+    this.#unpackedBytes = 0
     let unreadable: UnreadableBatch | undefined
     try {
-      while (!this.#isDone && target.bytes < this.#bounds.chunkBytes) await this.#read(target)
+      while (!this.#isDone && this.#unpackedBytes < this.#enoughBytes) await this.#read(target)
     } catch (error) {
       if (!(error instanceof UnreadableBatch)) throw error
       unreadable = error
@@ -82,8 +89,10 @@ export class FetchedRange {
   /** Reads one batch, or as much of it as fits. */
   async #read(target: RecordTarget): Promise<void> {
     const open = this.#open
+    const before = target.bytes
     if (open !== undefined) {
-      await open.readOn(target, this.#bounds.chunkBytes - target.bytes)
+      await open.readOn(target, this.#enoughBytes - this.#unpackedBytes)
+      this.#unpackedBytes += target.bytes - before
       this.#advance(open.nextOffset)
       if (open.isDone) this.#open = undefined
       return
@@ -97,6 +106,7 @@ export class FetchedRange {
     if (this.#isVisible(batch)) {
       this.#open = new RecordReader(batch, this.#fetched, this.#bounds.maxRecordBytes)
       if (!this.#open.readSmall(target)) return
+      if (this.#open.isCompressed) this.#unpackedBytes += target.bytes - before
       this.#open = undefined
     }
     this.#advance(batch.lastOffset + 1n)
