@@ -165,6 +165,7 @@ export class RecordReader {
 
   #readFrom(reader: VarintReader, target: RecordTarget): number {
     const { bytes } = reader
+    const { records } = target
     const context: BatchContext = { ...this.#context, bytes }
     const firstDelta = Number(target.from - context.baseOffset)
     const lastDelta = Number(this.#batch.lastOffset - context.baseOffset)
@@ -180,11 +181,13 @@ export class RecordReader {
       if (!(length > 0)) throw broken("it holds fewer records than it counts")
       reader.at += 1
       const record = new FetchedRecord(context, reader)
-      if (!skipHeaders(reader, end)) throw broken("a record is not as long as it says")
-      if (!(record.offsetDelta > this.#delta && record.offsetDelta <= lastDelta))
-        throw broken("the offset of a record is not one of its batch")
-      this.#delta = record.offsetDelta
-      if (this.#delta >= firstDelta) target.records.push(record)
+      // Most records have no headers: a 0, and the end.
+      const isWhole = bytes[reader.at] === 0 ? ++reader.at === end : skipHeaders(reader, end)
+      if (!isWhole) throw broken("a record is not as long as it says")
+      const delta = record.offsetDelta
+      if (!(delta > this.#delta && delta <= lastDelta)) throw broken("the offset of a record is not one of its batch")
+      this.#delta = delta
+      if (delta >= firstDelta) records.push(record)
       this.#left -= 1
     }
     if (reader.at < bytes.length) throw broken("it holds more than the records that it counts")
