@@ -70,21 +70,20 @@ const collectGarbage = () => {
   return runInNewContext("gc") as () => void
 }
 
-/** The most memory, in bytes above that of now: of buffers that are in use, looked at once a second, and resident. */
+/** The most memory, in bytes above that of now: of buffers that are in use, looked at twice a second, and resident. */
 const watchMemory = Effect.gen(function* () {
   const collect = collectGarbage()
   collect()
   const before = process.memoryUsage()
   const peak = { live: 0, resident: 0 }
-  let looks = 0
-  const look = Effect.sync(() => {
+  const look = Effect.gen(function* () {
     peak.resident = Math.max(peak.resident, process.memoryUsage().rss - before.rss)
+    collect()
     // Buffers are given back a little after a collection.
-    if (++looks % 10 === 9) collect()
-    if (looks % 10 > 0) return
+    yield* Effect.sleep("20 millis")
     peak.live = Math.max(peak.live, process.memoryUsage().arrayBuffers - before.arrayBuffers)
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("100 millis"), look)))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("500 millis"), look)))
   return peak
 })
 

@@ -8,8 +8,11 @@ import { declaredLength, decodeSnappy } from "./snappy.ts"
 import { type ZstdFrame, zstdFrames } from "./zstdFrames.ts"
 import { requireZstd } from "./zstdSupport.ts"
 
-/** The most bytes of a piece, and of what is decompressed at once. So small a body is decompressed twice as fast on this thread as on another one. */
-export const pieceBytes = 256 * 1024
+/** The most bytes that are decompressed at once. So small a body is decompressed twice as fast on this thread as on another one. */
+const smallBytes = 256 * 1024
+
+/** The most bytes of a piece. */
+export const pieceBytes = 128 * 1024
 
 /** The decompressed bytes, in order. */
 export interface Pieces {
@@ -25,7 +28,7 @@ const commonZstdWindowBytes = 8 * 1024 * 1024
 /** For bodies that are decompressed at once: they never leave bytes in it. */
 let scratch: OutputWindow | undefined
 
-/** `undefined` when the output is larger than a piece. */
+/** `undefined` when the output is larger than what is decompressed at once. */
 const inflate = (decode: () => Buffer): Buffer | undefined => {
   try {
     return decode()
@@ -37,7 +40,7 @@ const inflate = (decode: () => Buffer): Buffer | undefined => {
 
 const inflateZstd = (frames: ReadonlyArray<ZstdFrame>): Buffer | undefined => {
   const parts: Array<Buffer> = []
-  let left = pieceBytes
+  let left = smallBytes
   for (const { bytes } of frames) {
     const part = inflate(() => zlib.zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, left) }))
     if (part === undefined || part.length > left) return undefined
@@ -51,7 +54,7 @@ const lzPieces = (codec: "lz4" | "snappy", body: Buffer, window: OutputWindow): 
   codec === "lz4" ? decodeLz4(body, window) : decodeSnappy(body, window)
 
 const decodeAtOnce = (codec: "lz4" | "snappy", body: Buffer): Buffer | undefined => {
-  scratch ??= new OutputWindow(pieceBytes)
+  scratch ??= new OutputWindow(smallBytes)
   scratch.reset()
   const pieces = lzPieces(codec, body, scratch)
   const first = pieces.next()
@@ -61,12 +64,12 @@ const decodeAtOnce = (codec: "lz4" | "snappy", body: Buffer): Buffer | undefined
     : undefined
 }
 
-/** Decompresses a body at once. Undefined when that takes more than `pieceBytes`; then `decompressPieces` does it. Throws `CodecError`. */
+/** Decompresses a body at once. Undefined when that takes more than 256 KiB; then `decompressPieces` does it. Throws `CodecError`. */
 export const decompressSmall = (codec: Exclude<CodecName, "none">, body: Buffer): Buffer | undefined => {
-  if (body.length > pieceBytes) return undefined
+  if (body.length > smallBytes) return undefined
   switch (codec) {
     case "gzip":
-      return inflate(() => zlib.gunzipSync(body, { maxOutputLength: pieceBytes }))
+      return inflate(() => zlib.gunzipSync(body, { maxOutputLength: smallBytes }))
     case "zstd":
       requireZstd()
       return inflateZstd(Array.from(zstdFrames(body)))

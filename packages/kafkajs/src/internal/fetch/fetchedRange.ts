@@ -27,6 +27,9 @@ export interface Visible {
   readonly unreadable: UnreadableBatch | undefined
 }
 
+/** Small chunks, since one may follow a pause, and the next costs no request. */
+const maxUnpackedBytes = 512 * 1024
+
 type Isolation = "read_committed" | "read_uncommitted"
 
 export class FetchedRange {
@@ -52,7 +55,7 @@ export class FetchedRange {
   constructor(fetched: FetchedPartition, position: bigint, isolation: Isolation, bounds: RangeBounds) {
     this.#fetched = fetched
     this.#bounds = bounds
-    this.#enoughBytes = Math.max(1, bounds.chunkBytes - pieceBytes)
+    this.#enoughBytes = Math.max(1, Math.min(bounds.chunkBytes, maxUnpackedBytes) - pieceBytes)
     this.#batches = batchesOf(fetched.bytes, fetched.highWatermark)
     this.#upcoming =
       isolation === "read_committed"
