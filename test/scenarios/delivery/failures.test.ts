@@ -87,7 +87,7 @@ describe("attempts in place", () => {
         assert.strictEqual(calls, 2)
         // A month of looking every 10 seconds would take half a minute. The look at health goes on.
       }).pipe(Effect.provideService(Snapshot.LagPollInterval, "1 day")),
-    { timeoutMillis: 180_000 }
+    { timeoutMillis: 300_000 }
   )
 
   scenario("RTY-03 each delivery starts with all its attempts", () =>
