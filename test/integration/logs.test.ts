@@ -117,6 +117,49 @@ KafkaSuite.shared("logs", (bootstrap) => {
       })
   )
 
+  for (const isRemade of [false, true]) {
+    Bus.story(
+      bootstrap,
+      `a retry topic is deleted${isRemade ? " and made again" : ""} while records wait in it: event and log say how many went with it`,
+      () =>
+        Effect.gen(function* () {
+          const name = Bus.fresh("waiting")
+          const retryTopic = `${name}.retry-1`
+          for (const topic of [name, retryTopic]) yield* Bus.createTopic(topic, 2)
+          const made = Binding.make(name, {
+            topic: name,
+            groupId: name,
+            value: Serde.nullable(Serde.string),
+            retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 hour"] }),
+            handler: () => Effect.die("no")
+          })
+          const app = yield* Bus.start(made)
+          yield* Bus.publish(Bus.numbered(name, 2, 20))
+          yield* Bus.until("all are copied", () => app.of("Settled").length === 20)
+          // The ends of paused logs are known as of the last poll.
+          yield* Bus.until(
+            "the lag shows them",
+            Effect.map(
+              app.connector.snapshot(name),
+              ({ partitions }) =>
+                partitions.reduce((sum, { topic, lag }) => sum + (topic === retryTopic ? lag : 0n), 0n) === 20n
+            )
+          )
+          yield* Bus.withAdmin((admin) => admin.deleteTopics([retryTopic]))
+          if (isRemade) yield* Bus.createTopic(retryTopic, 2)
+          const gone = () => app.of("RecordsGone").map((event) => ({ ...event, gone: Number(event.gone) }))
+          yield* Bus.until("it is told", () => gone().reduce((sum, event) => sum + event.gone, 0) === 20, {
+            otherwise: () => ({ gone: gone(), log: app.log })
+          })
+          for (const { topic, cause } of gone()) assert.deepStrictEqual([topic, cause], [retryTopic, "topic-deleted"])
+          assert.lengthOf(
+            app.log.filter(({ message }) => message.includes("went with it: offsets 0 to ")),
+            gone().length
+          )
+        })
+    )
+  }
+
   Bus.story(
     bootstrap,
     "OFF-08 REB-09 records deleted under a paused binding: it says how many are gone, once, and goes on behind them",

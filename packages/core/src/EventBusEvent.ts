@@ -184,17 +184,17 @@ export type EventBusEvent =
     })
   /** Another member may own the partition already; running handlers were interrupted and nothing is committed. */
   | (OfPartition & { readonly _tag: "PartitionLost" })
-  /** Offsets are not in the log any more, or the log is not the one that was read. */
+  /** Offsets are not in the log any more, or the log is not the one that was read. After a deleted topic the partition is assigned no more, and the event comes within 10 seconds. */
   | (OfPartition & {
       readonly _tag: "RecordsGone"
       /** The first offset that is gone. */
       readonly from: bigint
-      /** The offset behind the last one that is gone, where reading continues. */
+      /** The offset behind the last one that is gone, where reading continues; for a deleted topic the last known end of the log. */
       readonly to: bigint
       /** How many records were never read; undefined when that cannot be known. */
       readonly gone: bigint | undefined
-      /** Why: the topic's retention, a new topic under the same name, or a committed offset that never existed. */
-      readonly cause: "retention" | "log-replaced" | "invalid-commit"
+      /** Why: the topic's retention, a new topic under the same name, a committed offset that never existed, or a topic that was deleted, or deleted and made again, while records waited in it. */
+      readonly cause: "retention" | "log-replaced" | "invalid-commit" | "topic-deleted"
     })
   /** A record batch cannot be read, or an operator passed it. */
   | (OfPartition & UnreadableEvent)

@@ -71,7 +71,7 @@ export const definitions = {
     description: "Records skipped on purpose",
     labels: [...ofBinding, "topic"]
   }),
-  /** Records that retention, or a new log under the same name, took away before they were read, where their number can be known. */
+  /** Records that retention, a deleted topic, or a new log under the same name took away before they were handled, where their number can be known. */
   recordsGone: define({
     name: "eventbus.records.gone",
     kind: "counter",

@@ -82,6 +82,8 @@ const applyToAssignment = (
       assignment.publishFailed = true
       return
     case "RecordsGone":
+      // Its offsets are those of a topic that is not there any more.
+      if (event.cause === "topic-deleted") return
       for (const [offset, record] of ledger.logs.byPartition.get(partition) ?? []) {
         if (offset >= event.from && offset < event.to) record.reportedGone = true
       }

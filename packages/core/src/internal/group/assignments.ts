@@ -12,6 +12,7 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
+import * as DeletedTopics from "./deletedTopics.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
 import * as Starts from "./starts.ts"
@@ -39,6 +40,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const scope = yield* Effect.scope
   const services = yield* Effect.context<R>()
   const { context } = options
+  const deletedTopics = DeletedTopics.make(options, scope)
   const partitions: Running.RunningPartitions<R> = { options, services, running: new Map(), closing: new Map() }
   const starts = Starts.make(partitions, scope)
   const entriesOf = (assigned: ReadonlyArray<TopicPartition>) =>
@@ -50,13 +52,16 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Fetched":
         return accept(partitions, event.chunk)
       case "Assigned":
-        return Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
+        return Effect.andThen(
+          deletedTopics.assigned(event.partitions),
+          Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
+        )
       case "Revoked":
         starts.forget(event.partitions)
-        return revoke(partitions, entriesOf(event.partitions), event.release, scope)
+        return revoke(partitions, entriesOf(event.partitions), event.release, { scope, deletedTopics })
       case "Lost":
         starts.forget(event.partitions)
-        return lose(partitions, entriesOf(event.partitions))
+        return lose(partitions, entriesOf(event.partitions), deletedTopics)
       case "OutOfRange":
         return reset(partitions, event)
       case "Unreadable": {
@@ -104,7 +109,7 @@ const revoke = Effect.fnUntraced(function* <R>(
   partitions: Running.RunningPartitions<R>,
   entries: ReadonlyArray<Running.RunningPartition>,
   release: Effect.Effect<void>,
-  scope: Scope.Scope
+  { scope, deletedTopics }: { readonly scope: Scope.Scope; readonly deletedTopics: DeletedTopics.DeletedTopics }
 ) {
   const { context } = partitions.options
   for (const entry of entries) {
@@ -118,6 +123,7 @@ const revoke = Effect.fnUntraced(function* <R>(
     for (const { partition } of owned) {
       report(context, partition, { _tag: "PartitionReleased", committed: partition.committed })
     }
+    yield* deletedTopics.revoked(owned.map(({ partition }) => partition))
     yield* Running.closeAll(partitions, owned)
     yield* release
   })
@@ -127,11 +133,15 @@ const revoke = Effect.fnUntraced(function* <R>(
 /** Other members may already own these partitions. */
 const lose = <R>(
   partitions: Running.RunningPartitions<R>,
-  entries: ReadonlyArray<Running.RunningPartition>
+  entries: ReadonlyArray<Running.RunningPartition>,
+  deletedTopics: DeletedTopics.DeletedTopics
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     for (const { partition } of entries) report(partitions.options.context, partition, { _tag: "PartitionLost" })
-    return Running.closeAll(partitions, entries)
+    return Effect.andThen(
+      deletedTopics.lost(entries.map(({ partition }) => partition)),
+      Running.closeAll(partitions, entries)
+    )
   })
 
 type OutOfRange = Extract<ConsumerEvent, { readonly _tag: "OutOfRange" }>

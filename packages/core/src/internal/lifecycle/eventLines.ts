@@ -99,6 +99,12 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
       return Effect.logWarning("Partition lost; running handlers were interrupted, nothing was committed")
     case "RecordsGone": {
       const { gone, cause, from, to } = event
+      if (cause === "topic-deleted") {
+        const records = pluralize(Number(gone), "record")
+        return Effect.logError(
+          `Topic '${event.topic}' was deleted, or deleted and made again, and ${records} that waited in partition ${event.partition} went with it: offsets ${from} to ${to - 1n}, as far as the log was known`
+        )
+      }
       const lost = cause === "retention" ? "lost to retention" : `never read (${cause})`
       return Effect.logError(
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`

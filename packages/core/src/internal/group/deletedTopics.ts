@@ -1,0 +1,120 @@
+/**
+ * Tells how many records went with a topic that was deleted, or deleted and made again, while they waited in it: those between the position and the last known end of
+ * the log. A retry topic holds records that nobody else has.
+ *
+ * A session says that it has lost a partition, or has to give it up, and not why. So the topic's id in the next assignment tells, or a look at the topic's logs.
+ */
+import { Effect, type Scope } from "effect"
+import type { AssignedPartition, Broker, ConsumerSession, PartitionOffsets } from "../../Broker.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
+import * as CommitMetadata from "../partition/commitMetadata.ts"
+import type { Partition } from "../partition/partition.ts"
+
+export interface DeletedTopics {
+  /** The consumer has lost these partitions. */
+  readonly lost: (partitions: ReadonlyArray<Partition>) => Effect.Effect<void>
+  /** The consumer has just given these partitions up in a rebalance. */
+  readonly revoked: (partitions: ReadonlyArray<Partition>) => Effect.Effect<void>
+  readonly assigned: (partitions: ReadonlyArray<AssignedPartition>) => Effect.Effect<void>
+}
+
+/** The consumer whose partitions are looked at. */
+interface Consumer {
+  readonly context: ConsumerContext<unknown>
+  readonly broker: Broker["Service"]
+  readonly session: Pick<ConsumerSession, "clusterId">
+}
+
+/** A partition with records that waited when the consumer gave it up. */
+interface Left extends TopicPartition {
+  readonly generation: number
+  /** With the id of the topic, where the cluster gives one. */
+  readonly metadata: string
+  readonly position: bigint
+  readonly end: bigint
+  readonly records: bigint
+}
+
+/** Brokers know of a deletion within a second, as a rule. */
+const firstLookMillis = 1_000
+
+/** From the first look to the last one. A new leader knows the end of its log again by then. */
+const lastLookMillis = 9_000
+
+/** The looks end with the scope. */
+export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope): DeletedTopics => {
+  const left = new Map<string, Left>()
+  const isOpen = (each: Left) => left.get(keyOf(each)) === each
+  const settle = (each: Left, isDeleted: boolean) => {
+    if (!isOpen(each)) return
+    left.delete(keyOf(each))
+    if (!isDeleted) return
+    const { position: from, end: to, records: gone } = each
+    report(context, each, { _tag: "RecordsGone", from, to, gone, cause: "topic-deleted" })
+  }
+
+  const look = Effect.fnUntraced(function* (given: ReadonlyArray<Left>, isLast: boolean) {
+    const open = given.filter(isOpen)
+    if (open.length === 0) return
+    const admin = yield* broker.admin
+    for (const [topic, partitions] of Map.groupBy(open, (each) => each.topic)) {
+      const logs = yield* Effect.catchTag(admin.topicOffsets(topic), "UnknownTopic", () => Effect.succeed([]))
+      for (const each of partitions) {
+        if (isGone(each, logs, isLast)) settle(each, true)
+        else if (isLast) settle(each, false)
+      }
+    }
+  })
+  const looks = (given: ReadonlyArray<Left>, asked: ReadonlyArray<Left>) =>
+    Effect.sleep(firstLookMillis).pipe(
+      Effect.andThen(Effect.exit(Effect.scoped(look(asked, false)))),
+      Effect.andThen(Effect.sleep(lastLookMillis)),
+      Effect.andThen(Effect.exit(Effect.scoped(look(asked, true)))),
+      Effect.ensuring(
+        Effect.sync(() => {
+          for (const each of given) settle(each, false)
+        })
+      )
+    )
+
+  const gaveUp = (partitions: ReadonlyArray<Partition>, mayAsk: (topic: string) => boolean) =>
+    Effect.suspend(() => {
+      const given = partitions.map(leftOf).filter(({ records }) => records > 0n)
+      for (const each of given) left.set(keyOf(each), each)
+      const asked = given.filter(({ topic }) => mayAsk(topic))
+      return given.length === 0 ? Effect.void : Effect.asVoid(Effect.forkIn(looks(given, asked), scope))
+    })
+
+  return {
+    lost: (partitions) => gaveUp(partitions, () => true),
+    // In a rebalance many members give up partitions of the main topic with unread records. Only the next assignment tells of these: retry topics are few.
+    revoked: (partitions) => gaveUp(partitions, (topic) => context.definition.tiers.ofTopic(topic) !== undefined),
+    assigned: (partitions) =>
+      Effect.sync(() => {
+        const ids = new Map(
+          partitions.map(({ topic, topicId }) => [topic, CommitMetadata.topicOf(session.clusterId, topicId)])
+        )
+        for (const each of Array.from(left.values())) {
+          // Without an id the looks tell.
+          const id = ids.get(each.topic)
+          if (id !== undefined) settle(each, CommitMetadata.isOfFormerTopic(each, id))
+        }
+      })
+  }
+}
+
+const leftOf = (partition: Partition): Left => {
+  const { topic, partition: number, generation, metadata, log } = partition
+  const position = partition.position()
+  const at = { topic, partition: number, generation, metadata: metadata ?? "" }
+  return { ...at, position, end: log.end, records: log.lag(position) }
+}
+
+/** A log that ends before the known end is another one. A new leader may not know the end of its log at once, so only the last look goes by it. */
+const isGone = ({ partition, end }: Left, logs: ReadonlyArray<PartitionOffsets>, isLast: boolean): boolean => {
+  const log = logs.find((each) => each.partition === partition)
+  return log === undefined || (isLast && log.logEnd < end)
+}
+
+const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
