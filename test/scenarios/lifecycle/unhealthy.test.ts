@@ -1,9 +1,9 @@
 /** Two kinds of failures make health DOWN: a consumer that is not as it should be, and copies that cannot be published. The table of conditions has the others. */
 import { assert, describe } from "@effect/vitest"
-import { Binding, Broker, BrokerError } from "@eventbus/core"
+import { Binding, Broker, BrokerError, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Queue, Result } from "effect"
-import { advance, append, orders, scenario, settle, start } from "../bus.ts"
+import { advance, append, inTime, orders, scenario, settle, start } from "../bus.ts"
 import { Down, Invalid, kinds } from "../kinds.ts"
 
 const { transactional: _, ...publishing } = kinds
@@ -167,6 +167,44 @@ describe("LIF-21 health is DOWN while a consumer that should run does not", () =
       assert.strictEqual(yield* status, "UP")
       yield* connector.stop("orders")
       assert.strictEqual(yield* status, "UP")
+    })
+  )
+
+  for (const [name, change] of Object.entries(unexpected)) {
+    scenario(`LIF-21 ${name}, until somebody stops the binding: STOPPED is what it should be`, () =>
+      Effect.gen(function* () {
+        const { broker } = yield* topics
+        const service = { ...broker, consumer: change(broker.consumer, () => true) }
+        const own = Binding.make("orders", { ...orders, handler: () => Effect.void })
+        const { connector } = yield* Effect.provideService(start(own), Broker.Broker, service)
+        yield* advance("1 minute")
+        assert.strictEqual((yield* connector.health).status, "DOWN")
+        yield* inTime(connector.stop("orders"))
+        assert.strictEqual((yield* connector.health).status, "UP")
+        yield* advance("1 minute")
+        assert.strictEqual((yield* connector.health).status, "UP")
+      })
+    )
+  }
+
+  scenario("LIF-21 an open breaker and a paused tier say nothing about a binding that somebody has stopped", () =>
+    Effect.gen(function* () {
+      yield* topics
+      const own = Binding.make("orders", {
+        ...orders,
+        retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"] }),
+        circuitBreaker: { slidingWindowSize: 1, minimumNumberOfCalls: 1, waitDurationInOpenState: "1 hour" },
+        onError: { Down: Route.retry },
+        handler: () => Effect.fail(new Down())
+      })
+      const { connector } = yield* start(own)
+      const tags = Effect.map(connector.health, ({ reasons }) => reasons.map(({ _tag }) => _tag).sort())
+      yield* append("orders", 0, ["a"])
+      yield* advance("1 second")
+      yield* connector.pause("orders", { tier: 1 })
+      assert.deepStrictEqual(yield* tags, ["BreakerOpen", "TierPaused"])
+      yield* inTime(connector.stop("orders"))
+      assert.deepStrictEqual(yield* connector.health, { status: "UP", live: true, ready: true, reasons: [] })
     })
   )
 })
