@@ -7,6 +7,7 @@
 import { Effect, type Scope } from "effect"
 import type { AssignedPartition, Broker, ConsumerSession, PartitionOffsets } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -42,6 +43,9 @@ const firstLookMillis = 1_000
 /** From the first look to the last one. A new leader knows the end of its log again by then. */
 const lastLookMillis = 9_000
 
+/** Longest time that the cluster may take to answer a look. */
+const answerMillis = 10_000
+
 /** The looks end with the scope. */
 export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope): DeletedTopics => {
   const left = new Map<string, Left>()
@@ -66,11 +70,13 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
       }
     }
   })
+  const lookAtMost = (asked: ReadonlyArray<Left>, isLast: boolean) =>
+    awaitAtMost(Effect.exit(Effect.scoped(look(asked, isLast))), answerMillis)
   const looks = (given: ReadonlyArray<Left>, asked: ReadonlyArray<Left>) =>
     Effect.sleep(firstLookMillis).pipe(
-      Effect.andThen(Effect.exit(Effect.scoped(look(asked, false)))),
+      Effect.andThen(lookAtMost(asked, false)),
       Effect.andThen(Effect.sleep(lastLookMillis)),
-      Effect.andThen(Effect.exit(Effect.scoped(look(asked, true)))),
+      Effect.andThen(lookAtMost(asked, true)),
       Effect.ensuring(
         Effect.sync(() => {
           for (const each of given) settle(each, false)
