@@ -66,5 +66,30 @@ for (const [kind, bindingOf] of Object.entries(kinds)) {
         }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
       )
     }
+
+    scenario("ruling 75 OBS-08 a process that begins behind the gap counts and commits it once", () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["first"])
+        const before = yield* start(bindingOf([]))
+        yield* advance("1 minute")
+        yield* before.close
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+        yield* append("orders", 0, letters)
+        yield* Effect.scoped(
+          Effect.flatMap(memory.broker.admin, (admin) => admin.deleteRecords("orders", [{ partition: 0, before: -1n }]))
+        )
+        const after = yield* start(bindingOf([]))
+        yield* advance("1 minute")
+        assert.deepStrictEqual(yield* valueOf("eventbus.records.gone"), [6])
+        assert.deepStrictEqual(yield* valueOf("eventbus.consumer.lag"), [0])
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 7n)
+        yield* after.close
+        const last = yield* start(bindingOf([]))
+        yield* advance("1 minute")
+        assert.deepStrictEqual(last.of("RecordsGone"), [])
+      }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+    )
   })
 }

@@ -89,7 +89,7 @@ export interface RecordChunk extends TopicPartition {
   readonly nextOffset: bigint
   /** One past the last offset that a consumer of this isolation can read, as known when the chunk was fetched. */
   readonly highWatermark: bigint
-  /** Approximate size of keys, values and headers in bytes. */
+  /** Approximate size of keys, values and headers in bytes; 0 without records, since bytes are given back with the records. */
   readonly bytes: number
 }
 

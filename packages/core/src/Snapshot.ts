@@ -173,7 +173,7 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly unreadable: HeldBatch | undefined
   /** Records that have begun and are not finished. */
   readonly inFlight: number
-  /** Records that are fetched and not done with, those in flight included. */
+  /** Records that are fetched and not done with. Those whose copies are on their way count in `inFlight` alone. */
   readonly buffered: number
   /** Bytes of keys, values and headers of the buffered records. */
   readonly bufferedBytes: number

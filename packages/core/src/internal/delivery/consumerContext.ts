@@ -124,9 +124,12 @@ export const reportHandledAtOnce = (
 
 const firstAttempt = { settlement: "Handled", attempts: 1, failure: undefined } as const
 
-/** Reports that a call of the handler has returned, with success or not. `beforeMillis`: how much of its budget the delivery had used before. */
+/**
+ * Reports that a call of the handler has returned, with success or not; nothing when the attempt has not reached its handler. `beforeMillis`: how much of its budget
+ * the delivery had used before.
+ */
 export const reportCall = (context: ConsumerContext<unknown>, delivery: DeliveryContext, beforeMillis = 0): void => {
-  if (!context.metrics.enabled) return
+  if (!context.metrics.enabled || !delivery.wasAdmitted) return
   context.metrics.handlerReturned(delivery.clock.spentMillis() - beforeMillis)
 }
 

@@ -13,9 +13,8 @@ import { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportCall, reportHandledAtOnce, reportStarted } from "./consumerContext.ts"
 import type { PendingCopies } from "./pendingCopies.ts"
-import { afterFailure, replaceFailure, type Settling } from "./recordDelivery.ts"
+import { afterFailure, hasCalled, replaceFailure, type Settling } from "./recordDelivery.ts"
 import type { RecordInWork } from "./recordInWork.ts"
-import { undecodableOf } from "./unreadable.ts"
 
 type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
@@ -152,7 +151,8 @@ export class InOrderRun<R> implements RecordInWork<R> {
 
   /** Goes on behind a record whose copy is all that is left to do, and stops at every other record that failed. */
   readonly #goPast = (cause: Cause.Cause<unknown>): Effect.Effect<void, unknown, R> => {
-    const settling = this.#decide(cause)
+    this.reportFailedCall(cause)
+    const settling = afterFailure(this, cause)
     if (Effect.isEffect(settling) || !awaitsPublish(settling)) {
       this.#settling = settling
       return Effect.failCause(cause)
@@ -164,14 +164,14 @@ export class InOrderRun<R> implements RecordInWork<R> {
 
   /** Settles the record that ended the loop. */
   settlingOf(cause: Cause.Cause<unknown>): Settling<R> {
-    const settling = this.#settling ?? this.#decide(cause)
+    const settling = this.#settling ?? afterFailure(this, cause)
     this.#settling = undefined
     return settling
   }
 
-  #decide(cause: Cause.Cause<unknown>): Settling<R> {
-    if (undecodableOf(cause) === undefined) reportCall(this.context, this.delivery)
-    return afterFailure(this, cause)
+  /** Reports the call that ended the loop, unless the loop has done so. */
+  reportFailedCall(cause: Cause.Cause<unknown>): void {
+    if (this.#settling === undefined && hasCalled(cause)) reportCall(this.context, this.delivery)
   }
 
   get record(): ConsumerRecord {

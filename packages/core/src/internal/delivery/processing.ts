@@ -4,6 +4,7 @@
 import { Effect, Stream } from "effect"
 import type { Broker, ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import * as Batches from "./batches.ts"
@@ -120,11 +121,16 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     const producer = yield* Transactional.acquire(broker, context, partition)
     if (producer === undefined) return
     const offset = yield* Transactional.committedOffset(broker, context, partition)
+    const position = partition.position()
+    const isKnown = offset !== undefined && offset >= 0n
+    // Retention has passed the committed offset, as was reported with the assignment.
+    const isPassed = isKnown && offset < position
+    if (isPassed) partition.committed = offset
     // A fiber that has just yielded does not yield again between two steps: no chunk comes in between.
     yield* Effect.yieldNow
     yield* Effect.suspend(() => {
       partition.awaitsSeek = false
-      partition.log.fetchedTo = offset === undefined || offset < 0n ? partition.position() : offset
+      partition.log.fetchedTo = isKnown && !isPassed ? offset : position
       return session.seek(partition, partition.log.fetchedTo)
     })
     const fork = Effect.runForkWith(yield* Effect.context())
@@ -139,14 +145,16 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     }
     const handle = whenReady(processing, (chunk) => {
       const receivedMillis = context.clock.currentTimeMillisUnsafe()
-      return Transactional.handleChunk({ context, handler, partition, producer, receivedMillis, onBroken }, chunk)
-    })
-    yield* Stream.runForEach(partition.chunks, (chunk) =>
-      Effect.andThen(
-        handle(chunk),
+      const work = { context, handler, partition, producer, receivedMillis, onBroken }
+      return Effect.andThen(
+        Transactional.handleChunk(work, chunk),
+        // Not the whole chunk: the records of other groups are released already.
         Effect.suspend(() => letGo(partition, chunk))
       )
-    )
+    })
+    // No record may come that leads to a commit: the next owner would miss the same records again.
+    if (isPassed) yield* handle(ChunkPart.gap(partition, position, partition.log.end))
+    yield* Stream.runForEach(partition.chunks, handle)
   }).pipe(Effect.scoped)
 
 /**

@@ -218,7 +218,8 @@ const retryInPlace = Effect.fnUntraced(function* <R>(
       Effect.suspend(() => work.attempt(false)),
       delivery
     )
-    if (!reportsItsCalls(work)) reportCall(context, delivery, beforeMillis)
+    if (!reportsItsCalls(work) && (Exit.isSuccess(exit) || hasCalled(exit.cause)))
+      reportCall(context, delivery, beforeMillis)
     if (Exit.isSuccess(exit)) return handled(attempts)
     if (isAlreadyHandled(exit.cause)) return skipped
     if (partition.stopping) return abandoned(attempts)
@@ -232,5 +233,9 @@ const reportsItsCalls = <R>({ context }: RecordInWork<R>): boolean =>
 
 const reportAttempt = <R>(work: RecordInWork<R>, cause: Cause.Cause<unknown> | undefined): void => {
   if (reportsItsCalls(work)) return
-  if (cause === undefined || Unreadable.undecodableOf(cause) === undefined) reportCall(work.context, work.delivery)
+  if (cause === undefined || hasCalled(cause)) reportCall(work.context, work.delivery)
 }
+
+/** Whether the handler was called: its record could be read, and was not handled before. */
+export const hasCalled = (cause: Cause.Cause<unknown>): boolean =>
+  Unreadable.undecodableOf(cause) === undefined && !isAlreadyHandled(cause)

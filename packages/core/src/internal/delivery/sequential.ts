@@ -43,7 +43,9 @@ const handleRecords = Effect.fnUntraced(function* <R>(run: InOrderRun<R>) {
     const exit = yield* partition.guard(run.loop, delivery)
     run.reportLastCall()
     if (Exit.isSuccess(exit)) continue
-    if (seeksToFailed) yield* acknowledgeBatch(context, partition)
+    run.reportFailedCall(exit.cause)
+    // The commit of the records before it is neither a part of its call nor a use of its budget.
+    if (seeksToFailed) yield* delivery.clock.whilePaused(acknowledgeBatch(context, partition))
     const settling = run.settlingOf(exit.cause)
     const beforeMillis = context.clock.currentTimeMillisUnsafe()
     const result = Effect.isEffect(settling) ? yield* settling : settling

@@ -10,6 +10,7 @@ import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
+import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as DeletedTopics from "./deletedTopics.ts"
@@ -162,7 +163,7 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   yield* reportGap(context, event, start.gap)
   if (start.position >= event.position) {
     entry.partition.log.skipGap({ from: event.position, to: start.position }, entry.partition.position())
-    yield* accept(partitions, gapChunk(event, start.position))
+    yield* accept(partitions, ChunkPart.gap(event, start.position, event.logEnd))
     return yield* session.seek(event, start.position)
   }
   // The log was replaced, so positions of the old assignment mean nothing in it.
@@ -180,12 +181,6 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
     metadata,
     logEnd
   })
-})
-
-/** A gap as a chunk without records: the position passes the gap once everything that was fetched before it is finished. */
-const gapChunk = ({ topic, partition, generation, logEnd }: OutOfRange, nextOffset: bigint): RecordChunk => ({
-  ...{ topic, partition, generation, nextOffset },
-  ...{ records: [], highWatermark: logEnd, bytes: 0 }
 })
 
 /** From now on no record starts, and the partition is not restarted. */

@@ -125,7 +125,7 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   unreadable: partition.unreadable,
   inFlight: partition.tracker.inFlight(),
   buffered: partition.held.records,
-  bufferedBytes: partition.held.bytes,
+  bufferedBytes: Math.round(partition.held.bytes),
   waitingMillis: partition.waitingMillis(nowMillis),
   unfetchedMillis: partition.log.unfetchedMillis ?? 0,
   preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis)

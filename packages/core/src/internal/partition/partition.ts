@@ -140,7 +140,8 @@ export class Partition implements Committable, StartGate {
   /** Fetched records are finished. True when fetching may resume (`syncFetch`). */
   release(records: number, bytes: number): boolean {
     this.#heldRecords -= records
-    this.#heldBytes -= bytes
+    // The bytes of a part of a chunk are a share of its bytes: their sum may miss a fraction of one.
+    this.#heldBytes = this.#heldRecords === 0 ? 0 : this.#heldBytes - bytes
     if (PauseReasons.fetchAllowed(this.#reasons)) return false
     const high = this.#options.highWater()
     if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false

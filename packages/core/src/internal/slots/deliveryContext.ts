@@ -30,6 +30,7 @@ export class DeliveryContext {
   #wasCutOff = false
   #isRunning = false
   #isAbandoned = false
+  #wasAdmitted = false
 
   constructor({ slots, breaker, clock }: ConcurrencyLimits, startedMillis: number) {
     this.clock = new BudgetClock(clock, startedMillis)
@@ -51,8 +52,15 @@ export class DeliveryContext {
 
   /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`. */
   tryAdmit(gate: StartGate): boolean {
-    if (this.#leases.length > 0 && !this.#tryAcquireSlots(gate)) return false
-    return this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.clock.startedMillis, gate)
+    const hasSlots = this.#leases.length === 0 || this.#tryAcquireSlots(gate)
+    this.#wasAdmitted =
+      hasSlots && (this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.clock.startedMillis, gate))
+    return this.#wasAdmitted
+  }
+
+  /** Whether the last attempt has reached its handler. One whose partition stops while it waits for slots and permit has not. */
+  get wasAdmitted(): boolean {
+    return this.#wasAdmitted
   }
 
   /**
@@ -70,7 +78,10 @@ export class DeliveryContext {
           this.#breaker?.pass(gate.current)
         })
       )
-      return Effect.flatMap(admitted, run)
+      return Effect.flatMap(admitted, () => {
+        this.#wasAdmitted = true
+        return run()
+      })
     })
   }
 
@@ -171,6 +182,7 @@ export class DeliveryContext {
 
   /** The handler succeeded, and the next record may take the slots over. */
   succeed(): void {
+    this.#wasAdmitted = false
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
     // Waiting for a commit is not handling: the budget has nothing to cut off. The clock stays paused until the next record begins.
     this.clock.stop()

@@ -165,7 +165,8 @@ export class PartitionLog {
     const slice = this.records.slice(from, to)
     const records =
       this.marks.size === 0 || limits.isolation === "read_uncommitted" ? slice : slice.filter(this.visible)
-    return { records, nextOffset, bytes, unreadable }
+    // As a client counts them: records of aborted transactions have no bytes.
+    return { records, nextOffset, bytes: records.length === 0 ? 0 : bytes, unreadable }
   }
 
   /** Moves the log start up to `before` and removes the records below it. */
