@@ -53,6 +53,7 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
   const at = `  ${seconds(action.atMillis)}  `
   switch (action._tag) {
     case "Publish":
+    case "Read":
     case "Observe":
       return []
     case "Start":
@@ -64,6 +65,9 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
       return [`${at}${action._tag.toLowerCase()} ${scenario.bindings[action.binding]?.name} in p${action.process + 1}`]
     case "Remake":
       return [`${at}${action.topic} is deleted, and made again after ${action.gapMillis} ms`]
+    case "Discard":
+    case "Purge":
+      return [`${at}${JSON.stringify(action)}`]
     case "Replay":
       return [
         `${at}replay ${scenario.bindings[action.binding]?.name} in p${action.process + 1}: ${JSON.stringify(action.order)}`
@@ -133,6 +137,10 @@ export const describeEntry = (entry: Entry): string => {
       return `${entry.process} replays ${copySentence(entry.copy)}`
     case "ReplayEnded":
       return `${entry.process} ends a replay of ${entry.binding} (${entry.order}): ${entry.replayed ?? "it failed"}`
+    case "Discarded":
+      return `${entry.process}: an operator gives up ${entry.letters.join(" ")}: ${entry.discarded ?? "it failed"}`
+    case "LetterHandled":
+      return `${entry.process}: the dead letter of ${entry.partition} at ${entry.offset} is handled`
     case "SendFailed":
       return `${entry.process} could not publish, or does not know (${entry.number})`
     case "Stored":
@@ -149,6 +157,8 @@ export const describeEntry = (entry: Entry): string => {
     case "Removed":
     case "Made":
       return `${entry.topic} is ${entry._tag === "Made" ? "made again" : "deleted"}`
+    case "Read":
+      return `somebody reads ${entry.series.size} figures of ${entry.process}`
     case "Observed":
       return `${entry.outputs.length} outputs of ${entry.binding} are committed`
     case "FaultsOver":

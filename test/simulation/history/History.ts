@@ -7,6 +7,7 @@ import type { MemoryBroker } from "@eventbus/testkit"
 import { Fiber } from "effect"
 import type { RecordPlan } from "../scenario/Scenario.ts"
 import type { Copy } from "./copies.ts"
+import type { Reading } from "./figures.ts"
 
 /** A partition of a topic, as text: `orders/0`. */
 export type PartitionName = string
@@ -64,6 +65,23 @@ export type Fact =
       readonly order: string
       readonly replayed: number | undefined
     }
+  /** An operator has given dead letters up. They are named by `partition@offset`. */
+  | {
+      readonly _tag: "Discarded"
+      readonly process: string
+      readonly binding: string
+      readonly letters: ReadonlyArray<string>
+      /** How many the command says that it gave up; undefined when it failed. */
+      readonly discarded: number | undefined
+    }
+  /** The handler of a binding's dead letter strategy got a dead letter. */
+  | {
+      readonly _tag: "LetterHandled"
+      readonly process: string
+      readonly binding: string
+      readonly partition: PartitionName
+      readonly offset: bigint
+    }
   /** The publish ended without an acknowledgement. */
   | { readonly _tag: "SendFailed"; readonly process: string; readonly number: number }
   /** A partition of a retry or dead letter topic holds new copies. */
@@ -72,6 +90,8 @@ export type Fact =
   | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
   /** The records that a reader of committed records sees in the output of a transactional binding, by id. */
   | { readonly _tag: "Observed"; readonly binding: string; readonly outputs: ReadonlyArray<Output> }
+  /** Somebody reads all figures of a process. */
+  | ({ readonly _tag: "Read"; readonly process: string } & Reading)
   /** A topic is gone, with its records and the offsets that groups had committed. */
   | { readonly _tag: "Removed"; readonly topic: string; readonly isMain: boolean }
   | { readonly _tag: "Made"; readonly topic: string }
@@ -95,6 +115,8 @@ export interface StoredCopy {
 
 /** A dead letter as an operator sees it. */
 export interface LetterState {
+  /** Its place: `partition@offset`. */
+  readonly at: string
   readonly id: string
   readonly replays: number
   readonly state: Replay.ListedDeadLetter["state"]

@@ -6,6 +6,8 @@ import * as Copies from "./copies.ts"
 
 export class Letters {
   private readonly stored = new Map<string, number>()
+  /** Letters that operators gave up, or may have: `partition@offset`. */
+  private readonly discarded = new Set<string>()
   private readonly replayed = new Map<string, number>()
   private readonly reported = new Map<string, number>()
   private readonly replayedByBinding = new Map<string, number>()
@@ -23,6 +25,14 @@ export class Letters {
   /** The copies of a binding that its replays reported, and those that there are. */
   sums(binding: string): { readonly reported: number; readonly replayed: number } {
     return { reported: this.reported.get(binding) ?? 0, replayed: this.replayedByBinding.get(binding) ?? 0 }
+  }
+
+  discard(places: ReadonlyArray<string>): void {
+    for (const place of places) this.discarded.add(place)
+  }
+
+  isDiscarded(place: string): boolean {
+    return this.discarded.has(place)
   }
 
   store(copy: Copy): void {

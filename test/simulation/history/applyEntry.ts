@@ -49,6 +49,9 @@ export const applyEntry = (ledger: Ledger, entry: Entry): void => {
     case "Stored":
       for (const copy of entry.copies) ledger.logs.store(entry.partition, copy, entry.atMillis)
       return
+    case "Discarded":
+      ledger.logs.letters.discard(entry.letters)
+      return
     case "ReplayEnded":
       ledger.logs.letters.report(entry.binding, entry.replayed ?? 0)
       return

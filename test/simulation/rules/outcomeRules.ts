@@ -69,7 +69,9 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
         if (replays !== record.replays) return false
         return tier > tierAttempt.tier || (tier === tierAttempt.tier && attempt > tierAttempt.attempt)
       })
-      const isDeadLettered = deadLetters.has(`${id} ${record.replays}`)
+      // Retention or an operator may have deleted it since.
+      const isDeadLettered =
+        deadLetters.has(`${id} ${record.replays}`) || ledger.logs.letters.count(id, record.replays) > 0
       if (record.state === "routed" && !isFurther && !isDeadLettered) {
         return `${at} counts as routed, and there is no copy`
       }

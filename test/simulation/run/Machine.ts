@@ -3,10 +3,11 @@
  */
 import { type Binding, Broker, EventBusConnector, type EventBusEvent, IdempotencyStore } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Metric, Scope } from "effect"
 import type { History, LetterState } from "../history/History.ts"
-import type { BindingPlan, ReplayOrder } from "../scenario/Scenario.ts"
+import { type BindingPlan, beginMillis, type ReplayOrder } from "../scenario/Scenario.ts"
 import { makeBinding } from "./bindings.ts"
+import * as Figures from "./figures.ts"
 import type { HandlerContext } from "./handlers.ts"
 import * as Idempotency from "./idempotency.ts"
 import * as Port from "./port.ts"
@@ -35,6 +36,8 @@ export interface Defect {
   readonly changeKey?: (key: string) => string
   /** Rewrites the events of the connector. */
   readonly rewriteEvent?: (event: EventBusEvent.EventBusEvent) => ReadonlyArray<EventBusEvent.EventBusEvent>
+  /** Changes the figures that somebody reads. */
+  readonly changeFigure?: Figures.ChangeFigure
   readonly pause?: "forgotten"
   readonly stop?: "forgotten"
 }
@@ -43,6 +46,7 @@ interface Running {
   readonly process: string
   readonly connector: EventBusConnector.EventBusConnector["Service"]
   readonly scope: Scope.Closeable
+  readonly registry: Figures.Registry
 }
 
 export class Machine {
@@ -83,18 +87,20 @@ export class Machine {
       const listening = yield* Scope.make()
       // Finalizers run in reverse order, so the listener still hears the connector close.
       yield* Scope.addFinalizer(scope, Scope.close(listening, Exit.void))
+      const registry: Figures.Registry = new Map()
+      const measured = Effect.provideService(Metric.MetricRegistry, registry)
       const connector = Context.get(
-        yield* Layer.buildWithScope(Layer.fresh(EventBusConnector.layer), scope),
+        yield* measured(Layer.buildWithScope(Layer.fresh(EventBusConnector.layer), scope)),
         EventBusConnector.EventBusConnector
       )
-      this.running = { process, connector, scope }
+      this.running = { process, connector, scope, registry }
       history.add({ _tag: "ProcessStarted", process })
       const listen = connector.subscribe((event) => {
         for (const reported of defect?.rewriteEvent?.(event) ?? [event])
           history.add({ _tag: "Connector", process, event: reported })
       })
       yield* Scope.provide(listen, listening)
-      const port = Port.ofProcess(memory.broker, history, process, defect?.sabotage)
+      const port = Port.ofProcess(memory, history, process, defect?.sabotage)
       const keys = Idempotency.ofProcess(this.options.store, history, process, defect?.changeKey)
       for (const plan of plans) {
         const binding = makeBinding(defect?.changePlan?.(plan) ?? plan, concurrency, process, handlerContext)
@@ -102,6 +108,7 @@ export class Machine {
         yield* register.pipe(
           Effect.provideService(Broker.Broker, port),
           Effect.provideService(IdempotencyStore.IdempotencyStore, keys),
+          measured,
           Effect.orDie
         )
       }
@@ -169,6 +176,28 @@ export class Machine {
     })
   }
 
+  /** An operator gives dead letters up: every so manieth that waits. */
+  discard(binding: string, every: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      const { history, plans } = this.options
+      const { partitions } = plans.find(({ name }) => name === binding)!
+      return Effect.map(Replaying.discard(connector, binding, partitions, every), (answer) => {
+        if (answer !== undefined) history.add({ _tag: "Discarded", process, binding, ...answer })
+      })
+    })
+  }
+
+  /** An operator deletes the dead letters of before some time. */
+  purge(binding: string, beforeMillis: number): Effect.Effect<void> {
+    return Effect.suspend(() =>
+      this.running === undefined
+        ? Effect.void
+        : Replaying.purge(this.running.connector, binding, beginMillis + beforeMillis)
+    )
+  }
+
   /** The dead letters of a binding as an operator of this process sees them; undefined when they cannot be seen. */
   letters(binding: string): Effect.Effect<ReadonlyArray<LetterState> | undefined> {
     return Effect.suspend(() => {
@@ -176,6 +205,19 @@ export class Machine {
       return this.running === undefined
         ? Effect.succeed(undefined)
         : Replaying.look(this.running.connector, binding, partitions)
+    })
+  }
+
+  /** Somebody reads all figures of this process. */
+  read(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector, registry } = this.running
+      const { history, memory, plans, defect } = this.options
+      const change = defect?.changeFigure ?? ((_: string, value: number) => value)
+      return Effect.map(Figures.read({ registry, connector, memory, plans, change }), (reading) =>
+        history.add({ _tag: "Read", process, ...reading })
+      )
     })
   }
 

@@ -5,6 +5,7 @@ import type { BrokerError } from "@eventbus/core"
 import { Effect, Exit, Schedule } from "effect"
 import type { History } from "../history/History.ts"
 import { claimedHeaders, encode, headersOf } from "../scenario/plannedRecords.ts"
+import { deadLetterTopic } from "../scenario/retries.ts"
 import { type Action, beginMillis, type RecordPlan, type Scenario } from "../scenario/Scenario.ts"
 import * as Cluster from "./cluster.ts"
 import { type HandlerContext, planKey } from "./handlers.ts"
@@ -50,11 +51,18 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
       return remake(world, action)
     case "Replay":
       return machines[action.process]!.replay(scenario.bindings[action.binding]!.name, action.order)
+    case "Discard":
+      return machines[action.process]!.discard(scenario.bindings[action.binding]!.name, action.every)
+    case "Purge":
+      return machines[action.process]!.purge(scenario.bindings[action.binding]!.name, action.beforeMillis)
+    case "Read":
+      return Effect.forEach(machines, (machine) => machine.read(), { discard: true })
     case "Observe":
       return Cluster.observe(memory, history, scenario.bindings[action.binding]!)
     default: {
-      const { topic } = scenario.bindings[action.binding]!
-      return change(memory, history, topic, action)
+      const plan = scenario.bindings[action.binding]!
+      const isOfLetters = action._tag === "Truncate" && action.of === "letters"
+      return change(memory, history, isOfLetters ? deadLetterTopic(plan) : plan.topic, action)
     }
   }
 }
@@ -131,6 +139,8 @@ const change = Effect.fnUntraced(function* (
   action: Extract<Action, { readonly _tag: "Hole" | "Compact" | "Truncate" }>
 ) {
   const { partition } = action
+  // A dead letter topic that nobody has needed yet.
+  if ((yield* memory.partitionCount(topic)) <= partition) return
   const name = `${topic}/${partition}`
   const { logEnd } = yield* memory.offsets(topic, partition)
   if (action._tag !== "Hole") Cluster.noteReadable(history.entries, name, yield* memory.log(topic, partition))
@@ -150,7 +160,7 @@ const change = Effect.fnUntraced(function* (
     return yield* memory.compact(topic, partition, ({ offset }) => offsets.includes(offset))
   }
   const { logStart } = yield* memory.offsets(topic, partition)
-  const before = logStart + (logEnd - logStart) / 2n
+  const before = action.share === "all" ? logEnd : logStart + (logEnd - logStart) / 2n
   const admin = yield* memory.broker.admin
   const exit = yield* Effect.exit(admin.deleteRecords(topic, [{ partition, before }]))
   if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before })

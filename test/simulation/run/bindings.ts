@@ -15,7 +15,7 @@ import {
   sessionTimeoutMillis
 } from "../scenario/Scenario.ts"
 import type { Busy } from "./behaviour.ts"
-import { type HandlerContext, handleBatch, handleOne } from "./handlers.ts"
+import { type HandlerContext, handleBatch, handleLetter, handleOne } from "./handlers.ts"
 
 export const makeBinding = (
   plan: BindingPlan,
@@ -36,7 +36,10 @@ export const makeBinding = (
     maxBufferedRecords: plan.maxBufferedRecords,
     ...(plan.maxInFlight === undefined ? {} : { maxInFlight: plan.maxInFlight }),
     retry: retryPolicy(plan),
-    ...(plan.maxReplays === defaultMaxReplays
+    ...(plan.handlesLetters
+      ? { deadLetter: DeadLetter.custom((letter) => handleLetter(plan, process, handlerContext, letter)) }
+      : {}),
+    ...(plan.maxReplays === defaultMaxReplays || plan.handlesLetters
       ? {}
       : // Nothing becomes due in a run.
         { deadLetter: DeadLetter.scheduledReplay({ cooldown: "30 days", maxReplays: plan.maxReplays }) }),

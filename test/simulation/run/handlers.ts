@@ -1,9 +1,10 @@
 /**
  * Handlers that follow the plan of each record and write the history.
  */
-import { type BrokerError, EventBusError } from "@eventbus/core"
+import { type BrokerError, type DeadLetterRecord, EventBusError } from "@eventbus/core"
 import { Cause, Effect, Exit } from "effect"
 import type { History } from "../history/History.ts"
+import { failsFor } from "../history/LetterBook.ts"
 import { decoder, encoder, type Record } from "../scenario/plannedRecords.ts"
 import type { BindingPlan, RecordPlan } from "../scenario/Scenario.ts"
 import { behave, type HandlerError, Transient } from "./behaviour.ts"
@@ -78,6 +79,20 @@ export const handleBatch = (
     return reason?.error instanceof EventBusError.BatchProcessing ? done : []
   })
 }
+
+/** The handler of the dead letter strategy. */
+export const handleLetter = (
+  plan: BindingPlan,
+  process: string,
+  { history }: HandlerContext,
+  { record, value }: DeadLetterRecord.DeadLetterRecord
+): Effect.Effect<void, Transient> =>
+  Effect.suspend(() => {
+    if (history.isKilled(process)) return Effect.never
+    const partition = `${record.topic}/${record.partition}`
+    history.add({ _tag: "LetterHandled", process, binding: plan.name, partition, offset: record.offset })
+    return failsFor(decoder.decode(value ?? undefined)) ? Effect.fail(new Transient()) : Effect.void
+  })
 
 /** Records when the handler begins and how it ends. The handler of a killed process never runs. */
 const observed = <E, R>(

@@ -3,6 +3,7 @@
  * must see every one of them, or they prove nothing.
  */
 import { Effect } from "effect"
+import { figureBugs } from "./bugs/figureBugs.ts"
 import { ownerBugs } from "./bugs/ownerBugs.ts"
 import type { PlantedBug } from "./bugs/PlantedBug.ts"
 import { remakeBugs } from "./bugs/remakeBugs.ts"
@@ -208,7 +209,7 @@ const bugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "believes that a copy is stored that was never sent",
-    seenBy: ["stored", "losses", "commits"],
+    seenBy: ["stored", "losses", "commits", "done"],
     sabotage: { copies: () => [] }
   },
   {
@@ -262,5 +263,6 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   ...ownerBugs,
   ...transactionBugs,
   ...replayBugs,
-  ...remakeBugs
+  ...remakeBugs,
+  ...figureBugs
 ]

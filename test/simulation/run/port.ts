@@ -5,23 +5,25 @@ import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect, Result } from "effect"
 import * as Copies from "../history/copies.ts"
 import type { History } from "../history/History.ts"
+import * as Cluster from "./cluster.ts"
 import { type Publisher, type Sabotage, sabotaged, sabotagedPublisher, sabotagedTransactions } from "./sabotagedPort.ts"
 
 export const ofProcess = (
-  broker: Broker.Broker["Service"],
+  memory: Cluster.Memory,
   history: History,
   process: string,
   sabotage: Sabotage | undefined
 ): Broker.Broker["Service"] => {
+  const { broker } = memory
   const machine = process.slice(0, process.indexOf("."))
   const whileAlive = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(
       (): Effect.Effect<A, E | BrokerError.BrokerError, R> => (history.isKilled(process) ? Effect.fail(killed) : effect)
     )
   const publisher = (producer: Publisher, kind: "Sent" | "Replayed"): Publisher => {
-    const noting = watched(producer, history, process, kind)
+    const observed = watched(producer, history, process, kind)
     const change = kind === "Sent" ? sabotage?.copies : sabotage?.replays
-    return change === undefined ? noting : sabotagedPublisher(noting, change)
+    return change === undefined ? observed : sabotagedPublisher(observed, change)
   }
   return {
     consumer: (options) =>
@@ -61,9 +63,27 @@ export const ofProcess = (
             )
         }))
       ),
-    admin: whileAlive(broker.admin)
+    admin: Effect.map(whileAlive(broker.admin), (admin) => noting(memory, history, admin))
   }
 }
+
+/** Notes which records were readable before they are deleted. */
+const noting = (memory: Cluster.Memory, history: History, admin: Broker.Admin): Broker.Admin => ({
+  ...admin,
+  deleteRecords: (topic, partitions) =>
+    Effect.andThen(
+      Effect.forEach(
+        partitions,
+        ({ partition, before }) =>
+          Effect.map(memory.log(topic, partition), (log) => {
+            Cluster.noteReadable(history.entries, `${topic}/${partition}`, log)
+            history.add({ _tag: "Truncated", partition: `${topic}/${partition}`, before })
+          }),
+        { discard: true }
+      ),
+      admin.deleteRecords(topic, partitions)
+    )
+})
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
 

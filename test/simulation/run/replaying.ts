@@ -20,13 +20,9 @@ export const replay = (
   partitions: number,
   order: ReplayOrder
 ): Effect.Effect<number | undefined> =>
-  Effect.gen(function* () {
-    const letters = yield* connector.deadLetters(binding)
-    const { replayed } = yield* ordered(letters, partitions, order)
-    return replayed
-  }).pipe(
+  Effect.flatMap(connector.deadLetters(binding), (letters) => ordered(letters, partitions, order)).pipe(
     Effect.exit,
-    Effect.map((exit) => (Exit.isSuccess(exit) ? exit.value : undefined))
+    Effect.map((exit) => (Exit.isSuccess(exit) ? exit.value.replayed : undefined))
   )
 
 const ordered = (letters: Replay.DeadLetters, partitions: number, order: ReplayOrder) => {
@@ -48,6 +44,28 @@ const ordered = (letters: Replay.DeadLetters, partitions: number, order: ReplayO
   }
 }
 
+/** Gives every so manieth letter up that waits. Answers their places and the answer of the command; undefined when it could not be asked. */
+export const discard = (connector: Connector, binding: string, partitions: number, every: number) =>
+  Effect.gen(function* () {
+    const letters = yield* connector.deadLetters(binding)
+    const wanted = (yield* listed(letters, partitions)).filter(
+      ({ state }, index) => state === "waiting" && index % every === 0
+    )
+    const records = wanted.map(({ letter }) => letter.record)
+    const exit = yield* Effect.exit(letters.discard(records, "nobody needs them"))
+    return {
+      letters: records.map(({ topic, partition, offset }) => `${topic}/${partition}@${offset}`),
+      discarded: Exit.isSuccess(exit) ? exit.value : undefined
+    }
+  }).pipe(
+    Effect.exit,
+    Effect.map((exit) => (Exit.isSuccess(exit) ? exit.value : undefined))
+  )
+
+/** Deletes the letters that are older than some time, where the cluster and their owners allow it. */
+export const purge = (connector: Connector, binding: string, beforeMillis: number) =>
+  Effect.flatMap(connector.deadLetters(binding), (letters) => letters.purge(beforeMillis)).pipe(Effect.ignore)
+
 const listed = (letters: Replay.DeadLetters, partitions: number) =>
   Effect.map(
     Effect.forEach(Array.from({ length: partitions }), (_, partition) =>
@@ -68,7 +86,9 @@ export const look = (
       Exit.isSuccess(exit)
         ? exit.value.flatMap(({ letter, state }) => {
             const copy = Copies.read(letter.record)
-            return copy === undefined ? [] : [{ id: copy.id, replays: Copies.replaysOf(copy), state }]
+            const { topic, partition, offset } = letter.record
+            const at = `${topic}/${partition}@${offset}`
+            return copy === undefined ? [] : [{ at, id: copy.id, replays: Copies.replaysOf(copy), state }]
           })
         : undefined
     )

@@ -4,10 +4,12 @@
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit } from "effect"
 import { applyEntry } from "../history/applyEntry.ts"
+import { FigureBook } from "../history/FigureBook.ts"
 import { type Entry, History, type LetterState } from "../history/History.ts"
 import { Incarnations } from "../history/Incarnations.ts"
 import { Ledger } from "../history/Ledger.ts"
 import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
+import { figureRules } from "../rules/figureRules.ts"
 import { remakeRules } from "../rules/remakeRules.ts"
 import { rules } from "../rules/rules.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
@@ -38,6 +40,8 @@ const settleLimitMillis = 20 * 60_000
 /** A producer, also of a killed process, gives up undelivered records after two minutes. */
 const cleanUpMillis = 3 * 60_000
 const idleLimitMillis = 6 * 60_000
+/** Longer than a figure that is asked for now and then may lag behind. */
+const restMillis = 50_000
 /** Interval of the checks after the last planned action. The longest fault of a plan is an isolation of two minutes. */
 const pollMillis = 2_000
 
@@ -67,9 +71,24 @@ const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined =>
 
 /** The first entry that breaks a rule. */
 const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  if (hasRemakes(scenario)) return violationOfRemakes(entries)
-  const found = servicesOf(scenario).flatMap((service) => violationOf(scenario, service, entries) ?? [])
-  return found.sort((a, b) => a.at - b.at)[0]
+  const found = hasRemakes(scenario)
+    ? [violationOfRemakes(entries)]
+    : servicesOf(scenario).map((service) => violationOf(scenario, service, entries))
+  return [...found, violationOfFigures(scenario, entries)]
+    .filter((violation) => violation !== undefined)
+    .sort((a, b) => a.at - b.at)[0]
+}
+
+const violationOfFigures = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const book = new FigureBook(scenario)
+  for (const [at, entry] of entries.entries()) {
+    for (const { name, check } of entry._tag === "Read" ? figureRules : []) {
+      const message = check(entry as Extract<Entry, { readonly _tag: "Read" }>, book)
+      if (message !== undefined) return { rule: name, message, at }
+    }
+    book.apply(entry)
+  }
+  return undefined
 }
 
 const violationOfRemakes = (entries: ReadonlyArray<Entry>): Violation | undefined => {
@@ -171,6 +190,7 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   )
   yield* faultPeriod(world)
   yield* settle(world)
+  yield* lastReading(world)
   if (world.failures.length > 0) return yield* Effect.die(new Error(world.failures.join("\n")))
   const readMillis = history.nowMillis()
   const lagging = yield* Cluster.lag(memory, bindings)
@@ -185,6 +205,15 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
   // Read last, since an isolated process may publish a dead letter until its end.
   const deadLetters = yield* Cluster.deadLetters(memory, bindings)
   history.add({ _tag: "Ended", remains: { groups, readMillis, lagging, deadLetters, letters, outputs, leftovers } })
+})
+
+/** Somebody reads all figures. Where that has gone on for the whole run, once more when everything has been at rest for so long that they must be right. */
+const lastReading = Effect.fnUntraced(function* ({ scenario, machines }: World) {
+  const read = Effect.forEach(machines, (machine) => machine.read(), { discard: true })
+  yield* read
+  if (!scenario.actions.some(({ _tag }) => _tag === "Read")) return
+  yield* Effect.sleep(restMillis)
+  yield* read
 })
 
 /** The dead letters of bindings whose operators replay some, each as one of its processes sees them. */

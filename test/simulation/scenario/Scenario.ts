@@ -102,6 +102,8 @@ export interface BindingPlan {
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly onExhausted: "dead-letter" | "halt"
   readonly maxReplays: number
+  /** Its dead letter strategy has a handler. */
+  readonly handlesLetters: boolean
   /** The handler runs once for each key of the default kind. */
   readonly isIdempotent: boolean
   readonly membership: "dynamic" | "static"
@@ -134,7 +136,15 @@ export type Action = { readonly atMillis: number } & (
       readonly partition: number
       readonly kind: "control" | "aborted"
     }
-  | { readonly _tag: "Compact" | "Truncate"; readonly binding: number; readonly partition: number }
+  | { readonly _tag: "Compact"; readonly binding: number; readonly partition: number }
+  /** Retention deletes half of a log, or all of it. */
+  | {
+      readonly _tag: "Truncate"
+      readonly binding: number
+      readonly partition: number
+      readonly of: "main" | "letters"
+      readonly share: "half" | "all"
+    }
   /** A topic is deleted, and made again after the gap unless somebody else has made it by then. */
   | { readonly _tag: "Remake"; readonly topic: string; readonly partitions: number; readonly gapMillis: number }
   | {
@@ -143,6 +153,12 @@ export type Action = { readonly atMillis: number } & (
       readonly binding: number
       readonly order: ReplayOrder
     }
+  /** An operator gives up every so manieth dead letter that waits. */
+  | { readonly _tag: "Discard"; readonly process: number; readonly binding: number; readonly every: number }
+  /** An operator deletes the dead letters of before some time. */
+  | { readonly _tag: "Purge"; readonly process: number; readonly binding: number; readonly beforeMillis: number }
+  /** Somebody reads the figures of all processes. */
+  | { readonly _tag: "Read" }
   /** A reader of committed records looks at the output of a transactional binding. */
   | { readonly _tag: "Observe"; readonly binding: number }
   | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }

@@ -112,6 +112,7 @@ export const drawBinding = (random: Random.Random, index: number): BindingPlan =
     batchFailureStrategy: random.pick(["SEEK_TO_FAILED", "DLQ_AND_CONTINUE"] as const),
     onExhausted: halts ? "halt" : "dead-letter",
     maxReplays: defaultMaxReplays,
+    handlesLetters: false,
     isIdempotent: false,
     membership: random.happens(0.15) ? "static" : "dynamic",
     maxAttempts: random.between(1, 4),
@@ -204,7 +205,15 @@ const workload = (
     actions.push({ _tag: "Hole", atMillis: at(), binding: index, partition: somewhere(), kind })
   }
   if (random.happens(0.15)) actions.push({ _tag: "Compact", atMillis: at(), binding: index, partition: somewhere() })
-  if (random.happens(0.1)) actions.push({ _tag: "Truncate", atMillis: at(), binding: index, partition: somewhere() })
+  if (random.happens(0.1))
+    actions.push({
+      _tag: "Truncate",
+      atMillis: at(),
+      binding: index,
+      partition: somewhere(),
+      of: "main",
+      share: "half"
+    })
   return actions
 }
 

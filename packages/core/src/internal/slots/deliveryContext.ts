@@ -17,6 +17,10 @@ const noLeases: ReadonlyArray<SlotLease> = []
 export class DeliveryContext {
   /** The clock of its processing budget. */
   readonly clock: BudgetClock
+  /** Whether the last attempt has reached its handler: not one whose partition stops while it waits for slots and permit. */
+  wasAdmitted = false
+  /** Whether the processing budget cut the last run off. */
+  wasCutOff = false
   readonly #breaker: BreakerPermits.BreakerPermits | undefined
   /** The outermost first. */
   readonly #leases: ReadonlyArray<SlotLease>
@@ -27,10 +31,8 @@ export class DeliveryContext {
   #chosenAs: ConsumerRecord | undefined = undefined
   /** The record, by its origin, that the outcome counts for; undefined where that makes no difference. */
   #origin: RecordPosition | undefined = undefined
-  #wasCutOff = false
   #isRunning = false
   #isAbandoned = false
-  #wasAdmitted = false
 
   constructor({ slots, breaker, clock }: ConcurrencyLimits, startedMillis: number) {
     this.clock = new BudgetClock(clock, startedMillis)
@@ -44,7 +46,7 @@ export class DeliveryContext {
     this.#permit = undefined
     this.#trialOf = undefined
     this.#origin = undefined
-    this.#wasCutOff = false
+    this.wasCutOff = false
     this.#isAbandoned = false
   }
 
@@ -53,14 +55,9 @@ export class DeliveryContext {
   /** True when a handler that starts now has its slots and its permit without waiting. Otherwise it needs `admit`. */
   tryAdmit(gate: StartGate): boolean {
     const hasSlots = this.#leases.length === 0 || this.#tryAcquireSlots(gate)
-    this.#wasAdmitted =
+    this.wasAdmitted =
       hasSlots && (this.#breaker === undefined || this.#tryAcquirePermit(this.#breaker, this.clock.startedMillis, gate))
-    return this.#wasAdmitted
-  }
-
-  /** Whether the last attempt has reached its handler. One whose partition stops while it waits for slots and permit has not. */
-  get wasAdmitted(): boolean {
-    return this.#wasAdmitted
+    return this.wasAdmitted
   }
 
   /**
@@ -79,7 +76,7 @@ export class DeliveryContext {
         })
       )
       return Effect.flatMap(admitted, () => {
-        this.#wasAdmitted = true
+        this.wasAdmitted = true
         return run()
       })
     })
@@ -150,16 +147,11 @@ export class DeliveryContext {
   /** A fiber begins that the processing budget may cut off. */
   runBegins(): void {
     this.#isRunning = true
-    this.#wasCutOff = false
+    this.wasCutOff = false
   }
 
   runIsCutOff(): void {
-    this.#wasCutOff = true
-  }
-
-  /** Whether the processing budget cut the last run off. */
-  get wasCutOff(): boolean {
-    return this.#wasCutOff
+    this.wasCutOff = true
   }
 
   runEnded(exit: Exit.Exit<unknown, unknown>): void {
@@ -177,12 +169,12 @@ export class DeliveryContext {
     this.releaseSlots()
     if (this.#permit === undefined) return
     if (Exit.isSuccess(exit)) this.#giveBackPermit(this.#permit, "success")
-    else if (Exit.hasInterrupts(exit) && !this.#wasCutOff) this.#giveBackPermit(this.#permit, "released")
+    else if (Exit.hasInterrupts(exit) && !this.wasCutOff) this.#giveBackPermit(this.#permit, "released")
   }
 
   /** The handler succeeded, and the next record may take the slots over. */
   succeed(): void {
-    this.#wasAdmitted = false
+    this.wasAdmitted = false
     if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
     // Waiting for a commit is not handling: the budget has nothing to cut off. The clock stays paused until the next record begins.
     this.clock.stop()
