@@ -1,5 +1,5 @@
 /**
- * What a history says that the figures of each process must be: how often it reported each result, what its handlers did, which copies it published, and when each
+ * The figures of each process according to a history: how often it reported each result, what its handlers did, which copies it published, and when each
  * partition was touched last.
  */
 import type { EventBusEvent } from "@eventbus/core"
@@ -11,7 +11,7 @@ import { LetterBook } from "./LetterBook.ts"
 import { Members } from "./Members.ts"
 
 type Event = EventBusEvent.EventBusEvent
-type Settled = Extract<Event, { readonly _tag: "Settled" }>
+type SettledEvent = Extract<Event, { readonly _tag: "Settled" }>
 
 /** A record that a process has begun and not finished. */
 export interface InFlight {
@@ -19,7 +19,7 @@ export interface InFlight {
   readonly timestamp: number
 }
 
-/** What a history says about one process. */
+/** The figures of one process according to a history. */
 export interface ProcessBook {
   /** The values of counters and histograms by `figureKey`. */
   readonly counts: Map<string, number>
@@ -247,7 +247,7 @@ export class FigureBook {
     }
   }
 
-  private settled(book: ProcessBook, event: Settled, atMillis: number): void {
+  private settled(book: ProcessBook, event: SettledEvent, atMillis: number): void {
     const { binding, topic, partition, settlement, target, failure, attempts, record } = event
     const at = `${topic}/${partition}`
     const { counts } = book

@@ -15,7 +15,7 @@ interface Letter {
   readonly replays: number
 }
 
-/** What is known of the dead letters of a group. */
+/** The dead letters of a group, and the results of commands and handlers. */
 interface Letters {
   readonly stored: Array<Letter>
   /** Copies that replays have published, by record and number of replays before. */

@@ -27,8 +27,8 @@ export class Letters {
     return { reported: this.reported.get(binding) ?? 0, replayed: this.replayedByBinding.get(binding) ?? 0 }
   }
 
-  discard(places: ReadonlyArray<string>): void {
-    for (const place of places) this.discarded.add(place)
+  discard(letters: ReadonlyArray<string>): void {
+    for (const place of letters) this.discarded.add(place)
   }
 
   isDiscarded(place: string): boolean {

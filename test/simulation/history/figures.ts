@@ -2,7 +2,6 @@
  * The figures of a process as somebody reads them at one moment: its metric series, and the snapshots of its bindings, beside the logs that they are about.
  */
 import type { Snapshot } from "@eventbus/core"
-import type { PartitionName } from "./History.ts"
 
 /** The values of metric series by `figureKey`. A histogram has two: the number of its values and their sum. */
 export type Series = ReadonlyMap<string, number>
@@ -10,8 +9,8 @@ export type Series = ReadonlyMap<string, number>
 export interface Reading {
   readonly series: Series
   readonly snapshots: ReadonlyArray<Snapshot.BindingSnapshot>
-  /** The partitions of the snapshots, and those of their dead letter topics. */
-  readonly logs: ReadonlyMap<PartitionName, LogState>
+  /** The partitions of the snapshots, and those of their dead letter topics, by name. */
+  readonly logs: ReadonlyMap<string, LogState>
 }
 
 /** A partition on the broker, past every client. */

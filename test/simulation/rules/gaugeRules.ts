@@ -126,7 +126,7 @@ const lag: FigureRule["check"] = (read, book) => {
   return undefined
 }
 
-/** What is in memory and in work. */
+/** Figures of records in memory and in work. */
 const held: FigureRule["check"] = (read, book) => {
   const { process, series, snapshots, atMillis } = read
   const { inFlight, assignedMillis } = book.of(process)

@@ -44,7 +44,7 @@ const ordered = (letters: Replay.DeadLetters, partitions: number, order: ReplayO
   }
 }
 
-/** Gives every so manieth letter up that waits. Answers their places and the answer of the command; undefined when it could not be asked. */
+/** Gives every so manieth letter up that waits. Answers which, by `partition@offset`, and the answer of the command; undefined when it could not be asked. */
 export const discard = (connector: Connector, binding: string, partitions: number, every: number) =>
   Effect.gen(function* () {
     const letters = yield* connector.deadLetters(binding)
