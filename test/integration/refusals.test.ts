@@ -7,6 +7,7 @@ import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Redacted, Schema } from "effect"
+import { incompressible } from "../scenarios/bus.ts"
 import { grant } from "./acls.ts"
 import * as Bus from "./bus.ts"
 
@@ -100,7 +101,8 @@ KafkaSuite.shared("a cluster that refuses", (bootstrap) => {
         const { app, neighbourWorks } = yield* withNeighbour
         const large = binding(Bus.fresh("large"))
         const letters = `${large.name}.DLT`
-        const value = `bad ${"x".repeat(5_000)}`
+        // No codec makes it small enough.
+        const value = `bad ${Buffer.from(incompressible(4_000)).toString("base64")}`
         yield* Bus.createTopic(large.name, 2)
         yield* Bus.createTopic(letters, 2, { "max.message.bytes": "2000" })
         yield* app.register(large.made)
