@@ -223,10 +223,6 @@ export class FigureBook {
         book.breakers.set(binding, event.to)
         add(counts, figureKey("eventbus.circuit.transitions", binding, event.to))
         return
-      case "PartitionRevoked":
-      case "PartitionLost":
-        add(counts, figureKey("ended partitions", binding))
-        return
       case "StateChanged":
         book.states.set(binding, event.to)
         return
@@ -240,7 +236,6 @@ export class FigureBook {
         book.closing.set(binding, closing)
         if (event._tag === "SessionStarted") sessions.add(event.consumer)
         else sessions.delete(event.consumer)
-        if (event._tag === "SessionClosed") add(counts, figureKey("ended partitions", binding))
         if (event._tag === "SessionClosed") closing.add(event.consumer)
         else closing.delete(event.consumer)
       }

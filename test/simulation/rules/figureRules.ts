@@ -58,19 +58,18 @@ const done: FigureRule["check"] = ({ process, series }, book) => {
 
 /**
  * Calls of handlers and the time in them, which a transaction's requests are no part of. A call that the end of its partition interrupts is not counted as a rule, and one
- * that its processing budget interrupts is. The requests to the store of an idempotent binding are a part of its calls.
+ * that its processing budget interrupts is. The requests to the store of an idempotent binding are a part of its calls,
+ * also of one that waits for the store until its budget is used up.
  */
 const durations: FigureRule["check"] = ({ process, series }, { scenario, of }) => {
   const { counts } = of(process)
-  for (const { name, listener, isIdempotent, maxInFlight } of scenario.bindings) {
+  for (const { name, listener, isIdempotent } of scenario.bindings) {
     const count = series.get(figureKey("eventbus.processing.duration.count", name))
     const sum = series.get(figureKey("eventbus.processing.duration.sum", name))
     if (count === undefined || sum === undefined) continue
     const known = (what: string) => counts.get(figureKey(what, name)) ?? 0
     const [calls, cut] = [known("whole calls"), known("cut calls")]
-    // The end of a partition may also interrupt a call whose function has run and whose effect has not.
-    const begun = known("ended partitions") * (maxInFlight ?? 16)
-    if (count < calls || count > calls + cut + begun)
+    if (count < calls || (count > calls + cut && !isIdempotent))
       return `${process}: ${name} counts ${count} calls, and there were ${calls}, and ${cut} that were interrupted`
     const millis = Math.round(sum * 1000)
     const [least, most] = [known("whole millis"), known("whole millis") + known("cut millis")]

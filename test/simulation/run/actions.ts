@@ -160,8 +160,16 @@ const change = Effect.fnUntraced(function* (
     return yield* memory.compact(topic, partition, ({ offset }) => offsets.includes(offset))
   }
   const { logStart } = yield* memory.offsets(topic, partition)
-  const before = action.share === "all" ? logEnd : logStart + (logEnd - logStart) / 2n
   const admin = yield* memory.broker.admin
-  const exit = yield* Effect.exit(admin.deleteRecords(topic, [{ partition, before }]))
-  if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before })
+  const exit = yield* Effect.exit(
+    Effect.gen(function* () {
+      // Retention takes no record of an open transaction.
+      const ends = yield* admin.topicOffsets(topic, "read_committed")
+      const end = ends.find((each) => each.partition === partition)!.logEnd
+      const before = action.share === "all" ? end : logStart + (end - logStart) / 2n
+      yield* admin.deleteRecords(topic, [{ partition, before }])
+      return before
+    })
+  )
+  if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before: exit.value })
 }, Effect.scoped)

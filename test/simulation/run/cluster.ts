@@ -18,9 +18,10 @@ export const lag = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyA
     for (const topic of [plan.topic, ...retryTopics(plan)]) {
       const partitions = yield* memory.partitionCount(topic)
       for (let partition = 0; partition < partitions; partition++) {
-        const { logEnd } = yield* memory.offsets(topic, partition)
+        const { logStart, logEnd } = yield* memory.offsets(topic, partition)
         const committed = yield* memory.committed(groupOf(plan, topic), topic, partition)
-        if (logEnd !== (committed ?? 0n)) lagging.push({ partition: `${topic}/${partition}`, committed, logEnd })
+        // A group that has committed nothing begins at the log's start, and retention may have taken everything.
+        if (logEnd !== (committed ?? logStart)) lagging.push({ partition: `${topic}/${partition}`, committed, logEnd })
       }
     }
   }
