@@ -2,22 +2,9 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, DeadLetter, type EventBusConnector, RetryPolicy } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Metric } from "effect"
-import { advance, append, inTime, orders, scenario, start, text } from "../scenarios/bus.ts"
+import { advance, append, deadLetterDepth, inTime, orders, scenario, start, text } from "../scenarios/bus.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
-
-const depth = Effect.gen(function* () {
-  const read = Effect.map(Metric.snapshot, (all) =>
-    all.flatMap((series) =>
-      series.id === "eventbus.dlt.depth" && series.type === "Gauge" ? [Number(series.state.value)] : []
-    )
-  )
-  // The first look asks the cluster; the answer is there a round later.
-  yield* read
-  yield* advance("15 seconds")
-  yield* advance("5 seconds")
-  return yield* read
-})
 
 const states = ({ deadLetters }: Connector) =>
   Effect.gen(function* () {
@@ -40,7 +27,7 @@ describe("C46 depth and statistics after operators acted", () => {
         yield* append("orders", 0, [value])
         yield* advance("1 minute")
       }
-      assert.deepStrictEqual(yield* depth, [6])
+      assert.deepStrictEqual(yield* deadLetterDepth, [6])
       const commands = yield* connector.deadLetters("orders")
       yield* connector.stop("orders")
       yield* inTime(commands.replayWindow(120_000, 240_000))
@@ -50,9 +37,9 @@ describe("C46 depth and statistics after operators acted", () => {
       yield* connector.pause("orders")
       const { count, waiting } = yield* states(connector)
       assert.deepStrictEqual([count, waiting], [3, 3])
-      assert.deepStrictEqual(yield* depth, [3])
+      assert.deepStrictEqual(yield* deadLetterDepth, [3])
       yield* inTime(commands.replay(100))
-      assert.deepStrictEqual(yield* depth, [0])
+      assert.deepStrictEqual(yield* deadLetterDepth, [0])
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
@@ -63,7 +50,7 @@ describe("C46 depth and statistics after operators acted", () => {
       yield* append("orders", 0, ["a", "b", "c", "d", "e"])
       const { connector } = yield* start(Binding.makeTransactional("orders", failing))
       yield* advance("1 minute")
-      assert.deepStrictEqual(yield* depth, [5])
+      assert.deepStrictEqual(yield* deadLetterDepth, [5])
       const { count, waiting } = yield* states(connector)
       assert.deepStrictEqual([count, waiting], [5, 5])
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
@@ -80,7 +67,7 @@ describe("C46 depth and statistics after operators acted", () => {
       yield* start(Binding.make("orders", { ...failing, deadLetter }))
       yield* advance("1 minute")
       assert.strictEqual(had, 3)
-      assert.deepStrictEqual(yield* depth, [1])
+      assert.deepStrictEqual(yield* deadLetterDepth, [1])
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
@@ -102,21 +89,21 @@ describe("C46 depth and statistics after operators acted", () => {
         yield* advance("1 minute")
         const seen = { count: 2, failed: 2, waiting: 0, states: ["dealt-with", "failed", "dealt-with", "failed"] }
         assert.deepStrictEqual(yield* states(connector), seen)
-        assert.deepStrictEqual(yield* depth, [2])
+        assert.deepStrictEqual(yield* deadLetterDepth, [2])
         yield* connector.stop("orders")
         yield* connector.start("orders")
         yield* advance("1 minute")
         assert.deepStrictEqual(yield* states(connector), seen)
-        assert.deepStrictEqual(yield* depth, [2])
+        assert.deepStrictEqual(yield* deadLetterDepth, [2])
         assert.deepStrictEqual(had, ["a", "fails", "c", "dies"])
         const commands = yield* connector.deadLetters("orders")
         assert.strictEqual(yield* inTime(commands.discard([{ partition: 0, offset: 1n }], "known")), 1)
         assert.deepInclude(yield* states(connector), { count: 1, failed: 1 })
-        assert.deepStrictEqual(yield* depth, [1])
+        assert.deepStrictEqual(yield* deadLetterDepth, [1])
         yield* connector.pause("orders")
         assert.strictEqual((yield* inTime(commands.replayRecords([{ partition: 0, offset: 3n }]))).replayed, 1)
         assert.deepInclude(yield* states(connector), { count: 0, failed: 0 })
-        assert.deepStrictEqual(yield* depth, [0])
+        assert.deepStrictEqual(yield* deadLetterDepth, [0])
       }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 })

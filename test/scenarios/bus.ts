@@ -4,7 +4,7 @@
 import { it } from "@effect/vitest"
 import { type Binding, type Broker, EventBusConnector, type EventBusEvent, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Clock, Context, type Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Clock, Context, type Duration, Effect, Exit, Fiber, Layer, Logger, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
 type Event = EventBusEvent.EventBusEvent
@@ -156,6 +156,20 @@ export const headersOf = (
 export const valuesOf = Effect.fnUntraced(function* (topic: string, partition = 0) {
   const memory = yield* MemoryBroker.MemoryBroker
   return (yield* memory.log(topic, partition)).map((record) => text(record.value))
+})
+
+/** The gauges of dead letter topics as somebody sees them who reads them regularly. */
+export const deadLetterDepth = Effect.gen(function* () {
+  const read = Effect.map(Metric.snapshot, (all) =>
+    all.flatMap((series) =>
+      series.id === "eventbus.dlt.depth" && series.type === "Gauge" ? [Number(series.state.value)] : []
+    )
+  )
+  // The first look asks the cluster; the answer is there a round later.
+  yield* read
+  yield* advance("15 seconds")
+  yield* advance("5 seconds")
+  return yield* read
 })
 
 export const layer = (options?: MemoryBroker.Options): Layer.Layer<MemoryBroker.MemoryBroker | Broker.Broker> =>

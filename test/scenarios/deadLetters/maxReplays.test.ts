@@ -4,7 +4,19 @@ import { Configuration, Handler, Handlers } from "@eventbus/config"
 import { Binding, DeadLetter, type Replay, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Metric } from "effect"
-import { type App, advance, append, headersOf, inTime, orders, scenario, start, text, valuesOf } from "../bus.ts"
+import {
+  type App,
+  advance,
+  append,
+  deadLetterDepth,
+  headersOf,
+  inTime,
+  orders,
+  scenario,
+  start,
+  text,
+  valuesOf
+} from "../bus.ts"
 
 /** Each record fails at once, and again after each replay. */
 const failing = {
@@ -63,19 +75,6 @@ const figures = Effect.fnUntraced(function* (app: App) {
   return [count, exhausted, ...listed.map(({ letter, state }) => `${letter.replayCount} ${state}`)]
 })
 
-/** The gauge as somebody sees it who reads it regularly. */
-const depth = Effect.gen(function* () {
-  const read = Effect.map(Metric.snapshot, (all) =>
-    all.flatMap((series) =>
-      series.id === "eventbus.dlt.depth" && series.type === "Gauge" ? [Number(series.state.value)] : []
-    )
-  )
-  yield* read
-  yield* advance("15 seconds")
-  yield* advance("5 seconds")
-  return yield* read
-})
-
 const measured = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.provideService(body, Metric.MetricRegistry, new Map())
 
@@ -102,12 +101,12 @@ describe("maxReplays", () => {
               const [count, ...others] = yield* figures(app)
               const left = strategy === "CUSTOM" ? "failed" : "exhausted"
               assert.deepStrictEqual([count, ...others.slice(1)], [1, "0 dealt-with", `1 ${left}`])
-              assert.deepStrictEqual(yield* depth, [1])
+              assert.deepStrictEqual(yield* deadLetterDepth, [1])
               // Somebody who insists gets one more replay.
               assert.deepStrictEqual(yield* replayed({ ignoreMaxReplays: false }), [0, 1])
               assert.deepStrictEqual(yield* replayed({ ignoreMaxReplays: true }), [1, 0])
               assert.deepStrictEqual((yield* figures(app)).slice(2), ["0 dealt-with", "1 dealt-with", `2 ${left}`])
-              assert.deepStrictEqual(yield* depth, [1])
+              assert.deepStrictEqual(yield* deadLetterDepth, [1])
             })
           )
       )
@@ -130,11 +129,11 @@ describe("maxReplays", () => {
           yield* Effect.scoped(Effect.flatMap(memory.broker.admin, (admin) => admin.deleteGroups(["billing.dlt"])))
           const app = yield* running(limit)
           assert.deepStrictEqual(yield* figures(app), all)
-          assert.deepStrictEqual(yield* depth, [3])
+          assert.deepStrictEqual(yield* deadLetterDepth, [3])
           const { discard, purge, replay, replayRecords } = yield* lettersOf(app)
           assert.strictEqual(yield* inTime(discard([{ partition: 0, offset: 0n }], "a test order")), 1)
           assert.deepStrictEqual(yield* figures(app), [2, 2, "0 dealt-with", "0 exhausted", "0 exhausted"])
-          assert.deepStrictEqual(yield* depth, [2])
+          assert.deepStrictEqual(yield* deadLetterDepth, [2])
           const second = [{ partition: 0, offset: 1n }]
           assert.deepInclude(yield* inTime(replayRecords(second)), { replayed: 0, passedOver: 1 })
           yield* app.connector.pause("orders")
@@ -149,7 +148,7 @@ describe("maxReplays", () => {
           // A purge counts what it deletes, whatever was done about it.
           assert.strictEqual(yield* inTime(purge(Number.POSITIVE_INFINITY)), 3)
           assert.deepStrictEqual(yield* figures(app), [0, 0])
-          assert.deepStrictEqual(yield* depth, [0])
+          assert.deepStrictEqual(yield* deadLetterDepth, [0])
           // The journal forgets what is gone from the topic.
           yield* memory.append("orders.DLT", 0, [{ key: null, value: null }])
           yield* inTime(replay(100))

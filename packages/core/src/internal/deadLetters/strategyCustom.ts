@@ -108,12 +108,9 @@ const consume = Effect.fnUntraced(function* <R>(
 
   const assign = Effect.fnUntraced(function* (event: Assigned, found: AssignedPartition) {
     const { assigned } = FormerTopic.withoutCommits(event, found, session.clusterId)
-    const { topic, topicId, partition } = assigned
+    const { topic, partition } = assigned
     const { position } = StartPosition.afterAssignment(assigned, "earliest")
-    const metadata = CommitMetadata.format({
-      firstReadMillis: undefined,
-      topic: CommitMetadata.topicOf(session.clusterId, topicId)
-    })
+    const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId)
     const of = { topic, partition, generation: event.generation }
     const at = metadata === undefined ? of : { ...of, metadata }
     const chunks = yield* Queue.make<RecordChunk, Cause.Done>()

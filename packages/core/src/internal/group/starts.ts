@@ -39,11 +39,8 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     { position, anchored, gap }: StartPosition.StartPosition,
     firstReadMillis?: number
   ) => {
-    const { topic, topicId, partition, logEnd, committed = -1n } = assigned
-    const metadata = CommitMetadata.format({
-      firstReadMillis,
-      topic: CommitMetadata.topicOf(session.clusterId, topicId)
-    })
+    const { topic, partition, logEnd, committed = -1n } = assigned
+    const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
     return Effect.andThen(
       Running.open(partitions, { topic, partition, generation, position, anchored, committed, metadata, logEnd }),
       reportGap(context, { topic, partition, generation }, gap)

@@ -8,6 +8,7 @@
  *
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
+import type { AssignedPartition } from "../../Broker.ts"
 
 /** The fields that a committed offset has beside its number. A field that is not there is undefined. */
 export interface CommitMetadata {
@@ -31,6 +32,13 @@ export const format = ({ firstReadMillis, topic }: CommitMetadata): string | und
   ].flat()
   return fields.length === 0 ? undefined : prefix + fields.join(";")
 }
+
+/** The text for the commits of an assignment; undefined when there is nothing to say. */
+export const ofAssigned = (
+  { topicId }: Pick<AssignedPartition, "topicId">,
+  clusterId: string,
+  firstReadMillis?: number
+): string | undefined => format({ firstReadMillis, topic: topicOf(clusterId, topicId) })
 
 const millis = /^\d{1,15}$/
 

@@ -19,3 +19,5 @@ export class CodecError extends Error {
 }
 
 export const broken = (message: string): CodecError => new CodecError("broken", message)
+
+export const cut = (): CodecError => broken("the data ends too early")

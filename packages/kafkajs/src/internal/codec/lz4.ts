@@ -1,5 +1,5 @@
 /** LZ4: the frame format, as Kafka writes it since record batches have magic 2, and the block format in it. Independent and linked blocks, all checksums. */
-import { broken } from "./CodecError.ts"
+import { broken, cut } from "./CodecError.ts"
 import { blockBytes, findMatches, type MatchSink } from "./matchFinder.ts"
 import type { OutputWindow } from "./outputWindow.ts"
 import { XxHash32, xxHash32 } from "./xxHash32.ts"
@@ -36,8 +36,6 @@ class Block {
   }
 }
 
-const cut = () => broken("the data ends too early")
-
 /** Decodes one block, with a yield for each full window. */
 function* decodeBlock(block: Block, window: OutputWindow, maxBytes: number): Generator<void, void> {
   const { bytes, end } = block
@@ -48,12 +46,10 @@ function* decodeBlock(block: Block, window: OutputWindow, maxBytes: number): Gen
     if (literals > end - block.at) throw cut()
     left -= literals
     if (left < 0) throw tooLong()
-    while (literals > window.room) {
-      const part = window.room
-      window.literal(bytes, block.at, part)
+    if (literals > window.room) {
+      const part = yield* window.literalParts(bytes, block.at, literals)
       block.at += part
       literals -= part
-      yield
     }
     window.literal(bytes, block.at, literals)
     block.at += literals
@@ -65,12 +61,7 @@ function* decodeBlock(block: Block, window: OutputWindow, maxBytes: number): Gen
     let length = block.length(token & 15) + minMatch
     left -= length
     if (left < 0) throw tooLong()
-    while (length > window.room) {
-      const part = window.room
-      if (part > 0) window.match(distance, part)
-      length -= part
-      yield
-    }
+    if (length > window.room) length -= yield* window.matchParts(distance, length)
     window.match(distance, length)
   }
   throw cut()

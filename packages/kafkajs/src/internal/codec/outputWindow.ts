@@ -52,6 +52,33 @@ export class OutputWindow {
     else for (let i = 0; i < length; i++) bytes[at + i] = source[from + i]!
   }
 
+  /**
+   * For literals that do not fit (a generator for each element would cost more than its bytes): appends them piece by piece, with a yield for each full one, until the
+   * rest fits. Returns how many bytes of `source` it has appended.
+   */
+  *literalParts(source: Uint8Array, from: number, length: number): Generator<void, number> {
+    let written = 0
+    while (length - written > this.room) {
+      const part = this.room
+      this.literal(source, from + written, part)
+      written += part
+      yield
+    }
+    return written
+  }
+
+  /** The same for a match that does not fit: appends it piece by piece, with a yield for each full one, until the rest fits. Returns how many bytes it has appended. */
+  *matchParts(distance: number, length: number): Generator<void, number> {
+    let written = 0
+    while (length - written > this.room) {
+      const part = this.room
+      if (part > 0) this.match(distance, part)
+      written += part
+      yield
+    }
+    return written
+  }
+
   /** Appends `length` bytes from `distance` bytes back. A distance shorter than the length repeats bytes. The room must have them. */
   match(distance: number, length: number): void {
     const bytes = this.#bytes

@@ -1,5 +1,5 @@
 /** Snappy: the raw format, and the framing of xerial's snappy-java around it, which Kafka's own clients write. */
-import { broken, CodecError } from "./CodecError.ts"
+import { broken, CodecError, cut } from "./CodecError.ts"
 import { findMatches, type MatchSink } from "./matchFinder.ts"
 import type { OutputWindow } from "./outputWindow.ts"
 
@@ -11,8 +11,6 @@ const maxCopy = 64
 const maxRatio = maxCopy / 3
 
 const isXerial = (body: Buffer): boolean => body.length >= 8 && body.subarray(0, 8).equals(xerialMagic)
-
-const cut = () => broken("the data ends too early")
 
 /** The length that raw data declares, and where its elements begin. The length is one that the input can yield. */
 const readLength = (body: Buffer, from: number, to: number): { readonly length: number; readonly at: number } => {
@@ -55,12 +53,10 @@ function* decodeRaw(body: Buffer, from: number, to: number, window: OutputWindow
       if (length > to - at) throw cut()
       left -= length
       if (left < 0) throw tooMuch()
-      while (length > window.room) {
-        const part = window.room
-        window.literal(body, at, part)
+      if (length > window.room) {
+        const part = yield* window.literalParts(body, at, length)
         at += part
         length -= part
-        yield
       }
       window.literal(body, at, length)
       at += length
@@ -78,12 +74,7 @@ function* decodeRaw(body: Buffer, from: number, to: number, window: OutputWindow
     at += extra
     left -= length
     if (left < 0) throw tooMuch()
-    while (length > window.room) {
-      const part = window.room
-      if (part > 0) window.match(distance, part)
-      length -= part
-      yield
-    }
+    if (length > window.room) length -= yield* window.matchParts(distance, length)
     window.match(distance, length)
   }
   if (left !== 0) throw broken("the data holds less than it declares")
