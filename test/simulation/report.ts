@@ -138,7 +138,7 @@ export const describeEntry = (entry: Entry): string => {
     case "ReplayEnded":
       return `${entry.process} ends a replay of ${entry.binding} (${entry.order}): ${entry.replayed ?? "it failed"}`
     case "Discarded":
-      return `${entry.process}: an operator gives up ${entry.letters.join(" ")}: ${entry.discarded ?? "it failed"}`
+      return `${entry.process}: an operator gives up ${entry.letters.join(" ")}: ${entry.discarded ?? "no answer"}`
     case "LetterHandled":
       return `${entry.process}: the dead letter of ${entry.partition} at ${entry.offset} is handled`
     case "SendFailed":

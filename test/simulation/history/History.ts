@@ -65,13 +65,13 @@ export type Fact =
       readonly order: string
       readonly replayed: number | undefined
     }
-  /** An operator has given dead letters up. They are named by `partition@offset`. */
+  /** An operator gives dead letters up. They are named by `partition@offset`. */
   | {
       readonly _tag: "Discarded"
       readonly process: string
       readonly binding: string
       readonly letters: ReadonlyArray<string>
-      /** How many the command says that it gave up; undefined when it failed. */
+      /** How many the command says that it gave up; undefined while it has not answered. */
       readonly discarded: number | undefined
     }
   /** The handler of a binding's dead letter strategy got a dead letter. */

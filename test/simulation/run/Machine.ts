@@ -183,9 +183,9 @@ export class Machine {
       const { process, connector } = this.running
       const { history, plans } = this.options
       const { partitions } = plans.find(({ name }) => name === binding)!
-      return Effect.map(Replaying.discard(connector, binding, partitions, every), (answer) => {
-        if (answer !== undefined) history.add({ _tag: "Discarded", process, binding, ...answer })
-      })
+      return Replaying.discard(connector, binding, partitions, every, (givenUp) =>
+        history.add({ _tag: "Discarded", process, binding, ...givenUp })
+      )
     })
   }
 

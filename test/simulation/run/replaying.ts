@@ -44,23 +44,30 @@ const ordered = (letters: Replay.DeadLetters, partitions: number, order: ReplayO
   }
 }
 
-/** Gives every so manieth letter up that waits. Answers which, by `partition@offset`, and the answer of the command; undefined when it could not be asked. */
-export const discard = (connector: Connector, binding: string, partitions: number, every: number) =>
+/** The dead letters that an operator gives up, by `partition@offset`, and the answer of the command; undefined while there is none. */
+export interface GivenUp {
+  readonly letters: ReadonlyArray<string>
+  readonly discarded: number | undefined
+}
+
+/** Gives every so manieth letter up that waits. Reports the letters before the command, which a kill may leave without an answer, and again with its answer. */
+export const discard = (
+  connector: Connector,
+  binding: string,
+  partitions: number,
+  every: number,
+  report: (givenUp: GivenUp) => void
+): Effect.Effect<void> =>
   Effect.gen(function* () {
     const letters = yield* connector.deadLetters(binding)
     const wanted = (yield* listed(letters, partitions)).filter(
       ({ state }, index) => state === "waiting" && index % every === 0
     )
     const records = wanted.map(({ letter }) => letter.record)
-    const exit = yield* Effect.exit(letters.discard(records, "nobody needs them"))
-    return {
-      letters: records.map(({ topic, partition, offset }) => `${topic}/${partition}@${offset}`),
-      discarded: Exit.isSuccess(exit) ? exit.value : undefined
-    }
-  }).pipe(
-    Effect.exit,
-    Effect.map((exit) => (Exit.isSuccess(exit) ? exit.value : undefined))
-  )
+    const chosen = records.map(({ topic, partition, offset }) => `${topic}/${partition}@${offset}`)
+    report({ letters: chosen, discarded: undefined })
+    report({ letters: chosen, discarded: yield* letters.discard(records, "nobody needs them") })
+  }).pipe(Effect.exit, Effect.asVoid)
 
 /** Deletes the letters that are older than some time, where the cluster and their owners allow it. */
 export const purge = (connector: Connector, binding: string, beforeMillis: number) =>

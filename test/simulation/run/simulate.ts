@@ -42,6 +42,8 @@ const cleanUpMillis = 3 * 60_000
 const idleLimitMillis = 6 * 60_000
 /** Longer than a figure that is asked for now and then may lag behind. */
 const restMillis = 50_000
+/** Everything is at rest long before. */
+const restLimitMillis = 60 * 60_000
 /** Interval of the checks after the last planned action. The longest fault of a plan is an isolation of two minutes. */
 const pollMillis = 2_000
 
@@ -208,11 +210,17 @@ const program = Effect.fnUntraced(function* (scenario: Scenario, history: Histor
 })
 
 /** Somebody reads all figures. Where that has gone on for the whole run, once more when everything has been at rest for so long that they must be right. */
-const lastReading = Effect.fnUntraced(function* ({ scenario, machines }: World) {
+const lastReading = Effect.fnUntraced(function* (world: World) {
+  const { scenario, machines, memory } = world
   const read = Effect.forEach(machines, (machine) => machine.read(), { discard: true })
   yield* read
   if (!scenario.actions.some(({ _tag }) => _tag === "Read")) return
   yield* Effect.sleep(restMillis)
+  // A process that was isolated publishes what it still held.
+  while ((yield* Cluster.lag(memory, scenario.bindings)).length > 0 && world.history.nowMillis() < restLimitMillis) {
+    yield* settle(world)
+    yield* Effect.sleep(restMillis)
+  }
   yield* read
 })
 
