@@ -38,9 +38,10 @@ export interface Settings<K, V> {
    * `commitInterval`; also on revoke, pause and stop (connector seed §4.8).
    *
    * While a copy is on its way to a retry or dead letter topic, `MANUAL_IMMEDIATE` starts no record of the partition, until the copy is acknowledged and committed. A crash
-   * repeats only what was in flight: one record, one batch, or `maxInFlight` records with `processingOrder` `key` and `unordered`. `MANUAL` goes ahead: the records behind
-   * the copy are handled and wait with their commit, at most 10 000 of a partition. A crash repeats them, and so does an outage of the topic that outlasts a stop or a
-   * rebalance (ruling 73).
+   * repeats only what was in flight: one record, or one batch. With `processingOrder` `key` and `unordered` it repeats the records in flight, at most `maxInFlight`, and those
+   * that have finished behind the oldest of them: about as many again while all take equally long, more behind one that takes long or waits for its next attempt, and at most
+   * 10 000 of a partition. `MANUAL` goes ahead: the records behind the copy are handled and wait with their commit, at most 10 000 of a partition. A crash repeats them, and
+   * so does an outage of the topic that outlasts a stop or a rebalance (ruling 73).
    */
   readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
   /** How long `MANUAL` gathers finished offsets before it commits. 0 or more. Default 200 milliseconds. */

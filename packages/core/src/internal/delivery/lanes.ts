@@ -9,8 +9,8 @@
  * Few lanes wait for a slot at a time. One that gets a slot while it may not start queues again behind all others: in a long queue, records would start thousands of
  * offsets behind the first unfinished one, and a crash would repeat them.
  *
- * While a copy is pending, no record starts under `MANUAL_IMMEDIATE`: a crash repeats those that are in flight (ruling 73). In a drain no record starts either, until it is
- * known whether the prefix can cover it (ruling 83).
+ * While a copy is pending, no record starts under `MANUAL_IMMEDIATE`: a crash repeats those that are in flight, and those that have finished behind the first of them (ruling
+ * 73). In a drain no record starts either, until it is known whether the prefix can cover it (ruling 83).
  */
 import { Effect, FiberSet, Latch, type Scope } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
