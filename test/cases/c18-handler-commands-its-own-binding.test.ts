@@ -54,7 +54,14 @@ describe("C18 a handler that never settles, or commands its own binding", () => 
       assert.strictEqual(interrupted, 1)
       assert.strictEqual((yield* memory.commits("billing")).filter(({ offset }) => offset > 0n).length, 0)
       assert.strictEqual(yield* memory.committed("other", "orders", 0), 2n)
-      assert.deepStrictEqual(yield* memory.usage, { consumers: 0, producers: 0, admins: 0, members: 0, timers: 0 })
+      assert.deepStrictEqual(yield* memory.usage, {
+        consumers: 0,
+        producers: 0,
+        readers: 0,
+        admins: 0,
+        members: 0,
+        timers: 0
+      })
     })
   )
 

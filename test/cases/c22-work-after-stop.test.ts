@@ -15,7 +15,7 @@ const failing = (calls: { count: number }) =>
       )
   })
 
-const nothing = { consumers: 0, producers: 0, admins: 0, members: 0, timers: 0 }
+const nothing = { consumers: 0, producers: 0, readers: 0, admins: 0, members: 0, timers: 0 }
 
 describe("C22 a retry that was scheduled before the stop keeps running afterwards (without tiers and replay)", () => {
   scenario("LIF-16 CARD-07 stop right after the failure: no call, no commit, no timer, no member afterwards", () =>

@@ -13,7 +13,7 @@ import {
   type EventBusEvent
 } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Context, Duration, Effect, Exit, Layer, Logger, Queue, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Logger, Scope } from "effect"
 
 type Event = EventBusEvent.EventBusEvent
 type Tag = Event["_tag"]
@@ -171,25 +171,20 @@ export const lagIsZero = (groupId: string, topic: string, within: Duration.Input
     { within }
   )
 
-/** Every record of a topic that a reader of this isolation sees now. */
+/** Every record of a topic that a reader of this isolation sees now. Waits for transactions that have not ended. */
 export const readAll = Effect.fnUntraced(
   function* (topic: string, isolation: "read_committed" | "read_uncommitted" = "read_committed") {
-    const ends = yield* logEnds(topic)
-    const broker = yield* Broker.Broker
-    const session = yield* broker.consumer({ groupId: fresh("reader"), topics: [topic], isolationLevel: isolation })
+    const logs = yield* admin(({ topicOffsets }) => topicOffsets(topic))
+    const { read } = yield* (yield* Broker.Broker).reader({ isolationLevel: isolation })
     const records: Array<ConsumerRecord.ConsumerRecord> = []
-    const positions = new Map<number, bigint>()
-    while (Array.from(ends).some(([partition, end]) => (positions.get(partition) ?? 0n) < end)) {
-      const event = yield* Queue.take(session.events)
-      if (event._tag === "Assigned") {
-        for (const { topic, partition, logStart } of event.partitions) {
-          positions.set(partition, logStart)
-          yield* session.seek({ topic, partition }, logStart)
-        }
-      }
-      if (event._tag === "Fetched") {
-        records.push(...event.chunk.records)
-        positions.set(event.chunk.partition, event.chunk.nextOffset)
+    for (const { partition, logStart, logEnd } of logs) {
+      let offset = logStart
+      while (offset < logEnd) {
+        const found = yield* read({ topic, partition, offset })
+        if (found._tag !== "Fetched")
+          return yield* Effect.die(new Error(`${topic}-${partition}@${offset}: ${found._tag}`))
+        records.push(...found.chunk.records)
+        offset = found.chunk.nextOffset
       }
     }
     return records

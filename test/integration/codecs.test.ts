@@ -259,6 +259,11 @@ KafkaSuite.own("codecs and Kafka's own clients", {}, (it) => {
           assert.deepInclude(held, { offset: BigInt(from), lastOffset: BigInt(to), codec: "lz4", problem: "broken" })
           // The header of a batch with a wrong checksum cannot be trusted.
           assert.strictEqual(held.records, undefined)
+          const { read } = yield* (yield* Broker.Broker).reader()
+          const at = (offset: number) => read({ topic: name, partition: 0, offset: BigInt(offset) })
+          assert.deepInclude(yield* at(from), { _tag: "Unreadable", offset: held.offset, lastOffset: held.lastOffset })
+          const next = yield* at(to + 1)
+          assert.strictEqual(next._tag === "Fetched" ? next.chunk.records[0]?.offset : next, BigInt(to + 1))
           yield* app.connector.skip(name, { topic: name, partition: 0, offset: BigInt(from) }, "disk replaced")
           const behind = valuesOf(0).slice(to + 1)
           yield* Bus.until("the partition goes on", () => handled.length === expected + behind.length)

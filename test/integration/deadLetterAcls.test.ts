@@ -1,6 +1,9 @@
-/** Retry and dead letter topics that may not be written: nothing is committed past the record, its neighbours go on, and a grant heals it. */
+/**
+ * Retry and dead letter topics that may not be written: nothing is committed past the record, its neighbours go on, and a grant heals it. And the ACLs that the commands on
+ * dead letters need.
+ */
 import { assert } from "@effect/vitest"
-import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Route, Serde, Trail } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
@@ -10,19 +13,21 @@ import * as Bus from "./bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
+const settings = (name: string) => ({
+  ...{ topic: name, groupId: name, value: Serde.string },
+  // Records behind a copy that is refused are handled meanwhile.
+  ackMode: "MANUAL" as const,
+  retry: RetryPolicy.tiered({
+    blocking: { maxAttempts: 1 },
+    tiers: [{ delay: 200, maxAttempts: 1, concurrency: 16 }]
+  })
+})
+
 /** A binding with one tier; "bad" fails always, "once" on the main topic only. */
 const binding = (name: string) => {
   const handled: Array<string> = []
   const made = Binding.make(name, {
-    topic: name,
-    groupId: name,
-    value: Serde.string,
-    // Records behind a copy that is refused are handled meanwhile.
-    ackMode: "MANUAL",
-    retry: RetryPolicy.tiered({
-      blocking: { maxAttempts: 1 },
-      tiers: [{ delay: 200, maxAttempts: 1, concurrency: 16 }]
-    }),
+    ...settings(name),
     handler: ({ record: { partition }, value, tier }) =>
       value.startsWith("bad") || (value.startsWith("once") && tier === 0)
         ? Effect.fail(new Down())
@@ -32,7 +37,9 @@ const binding = (name: string) => {
   return { made, handled }
 }
 
-KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: true }, (it) => {
+const isDead = ({ settlement }: Bus.EventOf<"Settled">) => settlement === "DeadLettered"
+
+KafkaSuite.own("a cluster that grants little", { security: "sasl_ssl", acls: true }, (it) => {
   const as = <A, E, R>(who: "admin" | "app", effect: Effect.Effect<A, E, R>) =>
     Effect.flatMap(RealKafka.RealKafka, ({ bootstrap, ca, users }) => {
       const options: KafkaJs.Options = {
@@ -161,6 +168,43 @@ KafkaSuite.own("a cluster that denies writing", { security: "sasl_ssl", acls: tr
         for (const topic of [name, `${name}.retry-1`]) yield* Bus.lagIsZero(name, topic)
         assert.sameMembers(handled, ["good 0/1", "good 0/1", "once-a 1/0"])
         assert.strictEqual((yield* Bus.readAll(`${name}.DLT`)).length, 1)
+      }).pipe((story) => as("admin", story)),
+    120_000
+  )
+
+  it.effect(
+    "OPS-01 DLT-30 listing and counting dead letters, and a trail, need no right to join a group",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("denied-groups")
+        for (const topic of [name, `${name}.retry-1`, `${name}.DLT`]) yield* Bus.createTopic(topic, 2)
+        const app = yield* Bus.start(binding(name).made)
+        yield* publish(name, "bad-a", "bad-b")
+        yield* Bus.until("both are dead letters", () => app.of("Settled").filter(isDead).length === 2)
+        yield* app.close
+        yield* grant(
+          yield* RealKafka.RealKafka,
+          { resource: "TOPIC", name, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.retry-1`, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.DLT`, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.DLT.replays`, operation: "READ" },
+          { resource: "GROUP", name, operation: "DESCRIBE" },
+          { resource: "GROUP", name: `${name}.retry`, operation: "DESCRIBE" },
+          { resource: "GROUP", name: `${name}.dlt`, operation: "DESCRIBE" }
+        )
+        const looking = Effect.gen(function* () {
+          const { connector } = yield* Bus.start(
+            Binding.make(name, { ...settings(name), autoStartup: false, handler: () => Effect.void })
+          )
+          const letters = yield* connector.deadLetters(name)
+          const { count } = yield* letters.stats
+          const listed = yield* Effect.forEach([0, 1], (partition) => letters.list({ partition, count: 10 }))
+          const discarded = yield* letters.discarded
+          const trail = yield* Trail.trail({ topic: name, groupId: name }, { partition: 0, offset: 0n })
+          return { count, states: listed.flat().map(({ state }) => state), discarded, hops: trail.length }
+        })
+        const seen = yield* as("app", looking)
+        assert.deepStrictEqual(seen, { count: 2, states: ["waiting", "waiting"], discarded: [], hops: 3 })
       }).pipe((story) => as("admin", story)),
     120_000
   )

@@ -23,9 +23,16 @@ export const checkRanges = (
     return Effect.fail(new UnexpectedBrokerError({ operation, code: "INVALID_CONFIG", detail, retryable: false }))
   })
 
+/** The settings of a fetch, in bytes where they are numbers, where `FetchOptions` leave them out. */
+export const fetchDefaults = {
+  maxPartitionFetchBytes: 1024 * 1024,
+  maxRecordBytes: 16 * 1024 * 1024,
+  isolationLevel: "read_committed"
+} as const
+
 /** The most bytes that an adapter fetches of one partition of the topic at once. */
 export const maxFetchBytes = (options: ConsumerOptions, topic: string): number => {
-  const { maxPartitionFetchBytes = 1024 * 1024, maxBytesByTopic } = options
+  const { maxPartitionFetchBytes = fetchDefaults.maxPartitionFetchBytes, maxBytesByTopic } = options
   return Math.min(maxPartitionFetchBytes, maxBytesByTopic?.get(topic) ?? maxPartitionFetchBytes)
 }
 

@@ -11,8 +11,9 @@
  */
 import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
-import type { Compression, ConsumerRecord, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
+import type { Compression, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
+import type { FetchedRecords, FetchOptions, MissingPosition, Reader } from "./internal/port/reader.ts"
 import type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
 export type {
@@ -26,16 +27,15 @@ export type {
   RequiredAcl,
   TopicDescription
 } from "./internal/port/admin.ts"
+export type { FetchedRecords, FetchOptions, MissingPosition, Reader, ReadResult } from "./internal/port/reader.ts"
 export type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
 /** How to join a group and fetch. */
-export interface ConsumerOptions {
+export interface ConsumerOptions extends FetchOptions {
   /** Kafka: `group.id`. */
   readonly groupId: string
   /** Topics to subscribe to. A topic that does not exist (yet) is not an error of the session: it has no partitions until it does. */
   readonly topics: ReadonlyArray<string>
-  /** Shown in broker logs and quotas. Default: the adapter's client id. */
-  readonly clientId?: string
   /** `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. */
   readonly groupInstanceId?: string
   /**
@@ -54,17 +54,8 @@ export interface ConsumerOptions {
    * an adapter may let it hold a fetch for 500 millis; after a pause, only for as long as that lasts already.
    */
   readonly fetchMaxWait?: Duration.Input
-  /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
-  readonly maxPartitionFetchBytes?: number
   /** Smaller bounds than `maxPartitionFetchBytes`, by topic. Default: none. */
   readonly maxBytesByTopic?: ReadonlyMap<string, number>
-  /**
-   * The largest record of a compressed batch that is decompressed, in bytes, 1 or more. A batch with a larger one is `Unreadable`. Batches themselves may be of any
-   * size: they are decompressed in parts. Default 16 MiB.
-   */
-  readonly maxRecordBytes?: number
-  /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */
-  readonly isolationLevel?: "read_committed" | "read_uncommitted"
 }
 
 /** A partition that this session now owns, with what the cluster knows of it at that moment. */
@@ -79,18 +70,10 @@ export interface AssignedPartition extends TopicPartition {
   readonly logEnd: bigint
 }
 
-/** Records of one partition, in offset order, as fetched. */
-export interface RecordChunk extends TopicPartition {
+/** Records of an assigned partition. Commit their `nextOffset`, or lag never reaches 0. */
+export interface RecordChunk extends FetchedRecords {
   /** The generation in which the partition was assigned. */
   readonly generation: number
-  /** May be empty: control records and compacted or aborted ranges move only `nextOffset`. */
-  readonly records: ReadonlyArray<ConsumerRecord>
-  /** The position behind this chunk, control records included; commit this, or lag never reaches 0. */
-  readonly nextOffset: bigint
-  /** One past the last offset that a consumer of this isolation can read, as known when the chunk was fetched. */
-  readonly highWatermark: bigint
-  /** Approximate size of keys, values and headers in bytes; 0 without records, since bytes are given back with the records. */
-  readonly bytes: number
 }
 
 /**
@@ -138,20 +121,11 @@ export type ConsumerEvent =
       /** The generation of the assignment. */
       readonly generation: number
     } & UnreadableBatch)
-  | {
+  | ({
       readonly _tag: "OutOfRange"
+      /** The generation of the assignment. */
       readonly generation: number
-      /** The topic. */
-      readonly topic: string
-      /** The number of the partition. */
-      readonly partition: number
-      /** The position that does not exist. */
-      readonly position: bigint
-      /** First offset that is still there. */
-      readonly logStart: bigint
-      /** One past the last offset. */
-      readonly logEnd: bigint
-    }
+    } & MissingPosition)
 
 /** An offset to commit: the next one to read, for the assignment that it belongs to. */
 export interface OffsetCommit extends TopicPartition {
@@ -281,6 +255,8 @@ export class Broker extends Context.Service<
     readonly transactionalProducer: (
       options: TransactionalProducerOptions
     ) => Effect.Effect<TransactionalProducer, BrokerError, Scope.Scope>
+    /** A reader of partitions, without a group. */
+    readonly reader: (options?: FetchOptions) => Effect.Effect<Reader, BrokerError, Scope.Scope>
     /** The administration of the cluster. */
     readonly admin: Effect.Effect<Admin, BrokerError, Scope.Scope>
   }

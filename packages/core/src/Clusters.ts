@@ -67,5 +67,6 @@ const nowhere = (known: ReadonlyArray<string>): Broker["Service"] => {
   const refusal = Effect.fail(
     new UnexpectedBrokerError({ operation: "connect", code: "UnknownCluster", detail: message, retryable: false })
   )
-  return { consumer: () => refusal, producer: () => refusal, transactionalProducer: () => refusal, admin: refusal }
+  const refuse = () => refusal
+  return { consumer: refuse, producer: refuse, transactionalProducer: refuse, reader: refuse, admin: refusal }
 }

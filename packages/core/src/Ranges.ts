@@ -118,14 +118,19 @@ export const clients = {
   capacity: whole(1)
 } as const
 
+/** Settings of a reader of the port, which `Broker.FetchOptions` explains. */
+export const reader = {
+  maxPartitionFetchBytes: whole(1),
+  maxRecordBytes: whole(1, Number.MAX_SAFE_INTEGER)
+} as const
+
 /** Settings of a session of the port, which `Broker.ConsumerOptions` explains. A binding's own ranges are narrower. */
 export const consumer = {
+  ...reader,
   sessionTimeout: wire(1),
   rebalanceTimeout: wire(1),
   heartbeatInterval: wire(1),
-  fetchMaxWait: wire(0),
-  maxPartitionFetchBytes: whole(1),
-  maxRecordBytes: whole(1, Number.MAX_SAFE_INTEGER)
+  fetchMaxWait: wire(0)
 } as const
 
 /** Settings of a producer, which `Broker.ProducerOptions` explains. */

@@ -73,7 +73,7 @@ describe("trail", () => {
       yield* advance("1 second")
       const replayed = yield* trailOf({ partition: 3, offset: 1n })
       expect(replayed.split("\n").slice(-1)[0]).toMatchInlineSnapshot(
-        `"replay   orders-3@3          1970-01-02 00:01:25.000  replay 1, done"`
+        `"replay   orders-3@3          1970-01-02 00:01:20.000  replay 1, done"`
       )
       // The place of the replay is the same record.
       assert.strictEqual(yield* trailOf({ partition: 3, offset: 3n }), replayed)

@@ -17,6 +17,7 @@ import { connect } from "./internal/connection/cluster.ts"
 import type { ClientCredentials, Options, Token } from "./internal/connection/options.ts"
 import { makeSecrets } from "./internal/connection/secrets.ts"
 import { securedOptions } from "./internal/connection/security.ts"
+import { makePartitionReader } from "./internal/fetch/partitionReader.ts"
 import { topicTail } from "./internal/fetch/topicTail.ts"
 import { makeProducer } from "./internal/publish/producer.ts"
 import { makeTransactionalProducer } from "./internal/publish/transactionalProducer.ts"
@@ -35,7 +36,7 @@ export type {
   Token
 } from "./internal/connection/options.ts"
 
-/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for a number out of its range (`Ranges.cluster`). */
+/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for a number out of its range (`Ranges.cluster`). */
 export const make = (options: Options): Broker.Broker["Service"] => {
   Ranges.check("KafkaJs", options, Ranges.cluster)
   const secured = securedOptions(options)
@@ -56,6 +57,11 @@ export const make = (options: Options): Broker.Broker["Service"] => {
       Effect.andThen(
         Adapter.checkRanges("transactionalProducer", producer, Ranges.producer),
         makeTransactionalProducer(secured, errors, producer)
+      ),
+    reader: (reader = {}) =>
+      Effect.andThen(
+        Adapter.checkRanges("reader", reader, Ranges.reader),
+        makePartitionReader(secured, errors, reader)
       ),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)

@@ -16,6 +16,7 @@ import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
 import { publishingMany } from "./contract/publishingMany.ts"
+import { reading } from "./contract/reading.ts"
 import { rebalance } from "./contract/rebalance.ts"
 import { staticMembership } from "./contract/staticMembership.ts"
 import { transactionalProducers } from "./contract/transactionalProducers.ts"
@@ -49,6 +50,7 @@ const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   fetching,
   "pause and seek": pauseAndSeek,
   rebalance,
+  reading,
   "static membership": staticMembership,
   publishing: [...publishing, ...publishingMany],
   transactions: [...transactions, ...transactionalProducers],

@@ -15,6 +15,7 @@ import { type Inspection, make as makeInspection } from "./internal/broker/inspe
 import type { Journal, JournalEntry, Settings } from "./internal/broker/kernel.ts"
 import type { Connection } from "./internal/broker/network.ts"
 import * as ProducerClient from "./internal/broker/producer.ts"
+import * as Reader from "./internal/broker/reader.ts"
 import * as TransactionalProducerClient from "./internal/broker/transactionalProducer.ts"
 
 export type { AppendedRecord, Inspection, Usage } from "./internal/broker/inspection.ts"
@@ -124,6 +125,11 @@ const port = (cluster: Cluster.Cluster): Broker.Broker["Service"] => {
       Adapter.checkRanges("transactionalProducer", options, Ranges.producer).pipe(
         Effect.andThen(connect("producer", options.clientId)),
         Effect.flatMap((connection) => TransactionalProducerClient.make(cluster, connection, options))
+      ),
+    reader: (options = {}) =>
+      Adapter.checkRanges("reader", options, Ranges.reader).pipe(
+        Effect.andThen(connect("reader", options.clientId)),
+        Effect.flatMap((connection) => Reader.make(cluster, connection, options))
       ),
     admin: Effect.map(connect("admin"), (connection) => AdminClient.make(cluster, connection))
   }

@@ -1,9 +1,22 @@
 /** Dead letter commands of operators, by the name of the binding. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Broker, Clusters, DeadLetter, RetryPolicy, Route } from "@eventbus/core"
+import { Binding, Broker, Clusters, DeadLetter, RetryPolicy, Route, Trail } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"
-import { append, headersOf, inTime, now, orders, publish, scenario, settle, start, text, valuesOf } from "../bus.ts"
+import {
+  append,
+  deadLetterDepth,
+  headersOf,
+  inTime,
+  now,
+  orders,
+  publish,
+  scenario,
+  settle,
+  start,
+  text,
+  valuesOf
+} from "../bus.ts"
 
 /** Fails as long as it is told to. */
 const failing = (settings: { readonly cluster?: string; readonly deadLetter?: DeadLetter.DeadLetter } = {}) => {
@@ -49,6 +62,48 @@ describe("dead letters of a binding", () => {
       assert.deepInclude({ ...(yield* inTime(letters.stats)) }, { count: 2, stored: 2 })
       assert.deepInclude(yield* inTime(letters.replay(0)), { replayed: 0 })
       assert.deepInclude(yield* inTime(letters.replay(Number.POSITIVE_INFINITY)), { replayed: 2 })
+    })
+  )
+
+  scenario("OPS-01 no command joins a group, nor does the depth or a trail", () =>
+    Effect.gen(function* () {
+      const { broker, createTopic } = yield* MemoryBroker.MemoryBroker
+      yield* createTopic("orders")
+      const { binding } = failing()
+      const joined: Array<string> = []
+      const watched: Broker.Broker["Service"] = {
+        ...broker,
+        consumer: (options) =>
+          Effect.andThen(
+            Effect.sync(() => joined.push(options.groupId)),
+            broker.consumer(options)
+          )
+      }
+      const { connector } = yield* Effect.provideService(start(binding), Broker.Broker, watched)
+      yield* publish("orders", ["a", "b", "c", "d", "e"])
+      yield* settle
+      const letters = yield* connector.deadLetters("orders")
+      assert.deepStrictEqual(yield* deadLetterDepth, [5])
+      assert.strictEqual((yield* inTime(letters.replay(1))).replayed, 1)
+      assert.strictEqual((yield* inTime(letters.replayToTier(1, 1))).replayed, 1)
+      const third = { partition: 0, offset: 2n }
+      assert.strictEqual((yield* inTime(letters.replayRecords([third]))).replayed, 1)
+      assert.strictEqual(yield* inTime(letters.discard([{ ...third, offset: 3n }], "a duplicate")), 1)
+      assert.strictEqual((yield* inTime(letters.discarded)).length, 1)
+      const listed = yield* inTime(letters.list({ partition: 0, count: 5 }))
+      assert.deepStrictEqual(
+        listed.map(({ state }) => state),
+        ["dealt-with", "dealt-with", "dealt-with", "dealt-with", "waiting"]
+      )
+      const trail = Trail.trail(orders, { partition: 0, offset: 4n })
+      const hops = yield* inTime(Effect.provideService(trail, Broker.Broker, watched))
+      assert.deepStrictEqual(
+        hops.map(({ kind }) => kind),
+        ["main", "dead-letter"]
+      )
+      assert.isAbove((yield* inTime(letters.replayWindow(0, Number.MAX_SAFE_INTEGER))).replayed, 0)
+      assert.isAbove(yield* inTime(letters.purge(Number.POSITIVE_INFINITY)), 4)
+      assert.deepStrictEqual(joined, ["billing"])
     })
   )
 

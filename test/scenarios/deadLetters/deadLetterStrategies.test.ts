@@ -59,8 +59,8 @@ describe("strategies of a binding's dead letters", () => {
         const before = yield* now
         yield* inTime(app.connector.stop("orders"), "1 second")
         assert.isAtMost((yield* now) - before, 15_000)
-        const { consumers, members, admins } = yield* memory.usage
-        assert.deepStrictEqual([consumers, members, admins], [0, 0, 0])
+        const { consumers, members, readers, admins } = yield* memory.usage
+        assert.deepStrictEqual([consumers, members, readers, admins], [0, 0, 0, 0])
         const stored = (yield* memory.log("orders", 0)).length
         yield* advance("1 hour")
         assert.lengthOf(yield* memory.log("orders", 0), stored)

@@ -190,6 +190,7 @@ describe("a cluster that is unreachable", () => {
     consumer: () => Effect.fail(unavailable),
     producer: () => Effect.fail(unavailable),
     transactionalProducer: () => Effect.fail(unavailable),
+    reader: () => Effect.fail(unavailable),
     admin: Effect.fail(unavailable)
   }
 
@@ -204,6 +205,7 @@ describe("a cluster that is unreachable", () => {
         producer: (options) => Effect.suspend(() => (reachable ? west.broker : down).producer(options)),
         transactionalProducer: (options) =>
           Effect.suspend(() => (reachable ? west.broker : down).transactionalProducer(options)),
+        reader: (options) => Effect.suspend(() => (reachable ? west.broker : down).reader(options)),
         admin: Effect.suspend(() => (reachable ? west.broker : down).admin)
       }
       const handled: Array<string> = []

@@ -184,7 +184,14 @@ describe("registering", () => {
           })
         )
         assert.deepStrictEqual(handled, ["v0"])
-        assert.deepStrictEqual(yield* memory.usage, { consumers: 0, producers: 0, admins: 0, members: 0, timers: 0 })
+        assert.deepStrictEqual(yield* memory.usage, {
+          consumers: 0,
+          producers: 0,
+          readers: 0,
+          admins: 0,
+          members: 0,
+          timers: 0
+        })
       })
   )
 

@@ -198,7 +198,14 @@ describe("registering at run time", () => {
           assert.isAbove(succeeded.get("register") ?? 0, 3)
           yield* settle
           const { usage } = yield* MemoryBroker.MemoryBroker
-          assert.deepStrictEqual(yield* usage, { consumers: 0, producers: 0, admins: 0, members: 0, timers: 0 })
+          assert.deepStrictEqual(yield* usage, {
+            consumers: 0,
+            producers: 0,
+            readers: 0,
+            admins: 0,
+            members: 0,
+            timers: 0
+          })
         })
     )
   }

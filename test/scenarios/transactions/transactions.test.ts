@@ -37,6 +37,7 @@ const clientNamed = (clientId: string, broker: Broker.Broker["Service"]): Broker
   consumer: (options) => broker.consumer({ ...options, clientId }),
   producer: (options) => broker.producer({ ...options, clientId }),
   transactionalProducer: (options) => broker.transactionalProducer({ ...options, clientId }),
+  reader: (options) => broker.reader({ ...options, clientId }),
   admin: broker.admin
 })
 

@@ -140,7 +140,7 @@ const bugs: ReadonlyArray<PlantedBug> = [
   },
   {
     title: "forgets that the operator paused",
-    seenBy: ["pauses"],
+    seenBy: ["pauses", "figures-shown"],
     needs: ({ actions }) => actions.some((action) => action._tag === "Pause"),
     pause: "forgotten"
   },

@@ -63,6 +63,7 @@ export const ofProcess = (
             )
         }))
       ),
+    reader: (options) => whileAlive(broker.reader({ ...options, clientId: process })),
     admin: Effect.map(whileAlive(broker.admin), (admin) => noting(memory, history, admin))
   }
 }

@@ -279,7 +279,7 @@ const awaitIdle = Effect.fnUntraced(function* ({ machines, memory, handlerContex
     const [action] = acting
     if (action !== undefined) return [`the action ${action._tag} of ${action.atMillis} ms did not end`]
     const usage = yield* memory.usage
-    return (["consumers", "producers", "admins"] as const).flatMap((kind) =>
+    return (["consumers", "producers", "readers", "admins"] as const).flatMap((kind) =>
       usage[kind] === 0 ? [] : [`${usage[kind]} ${kind} are connected after everything was stopped`]
     )
   })

@@ -53,7 +53,7 @@ describe("a dead letter topic is deleted and made again", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic(deadLetterTopic, { partitions: 2 })
       for (const partition of [0, 1]) yield* memory.append(deadLetterTopic, partition, letters(3))
-      const scan = yield* TopicScan.open({ broker: memory.broker, groupId: "billing.dlt", topics: [deadLetterTopic] })
+      const scan = yield* TopicScan.open({ broker: memory.broker, admin: yield* memory.broker.admin })
       const read = (partition: number, from: bigint) =>
         Stream.runCollect(scan.read({ topic: deadLetterTopic, partition, from, to: 3n }))
       assert.lengthOf(yield* inTime(read(0, 0n)), 3)

@@ -15,8 +15,6 @@ export interface Names {
   /** The topic of the first tier comes first. */
   readonly retries: ReadonlyArray<string>
   readonly group: string
-  /** The group that reads all topics at the end. */
-  readonly audit: string
 }
 
 export const partitions = 6
@@ -66,8 +64,7 @@ const namesOf = (prefix: string): Names => {
     payments: `${prefix}payments`,
     deadLetters: TopicName.standard.deadLetter(source),
     retries: [1, 2].map((tier) => TopicName.standard.retry(source, tier)),
-    group,
-    audit: `${prefix}audit`
+    group
   }
 }
 
@@ -78,9 +75,9 @@ export const withAdmin = <A>(
 
 const remove = Effect.fnUntraced(function* (
   admin: Broker.Admin,
-  { orders, payments, deadLetters, retries, group, audit }: Names
+  { orders, payments, deadLetters, retries, group }: Names
 ) {
   const made = new Set([orders, payments, deadLetters, ...retries])
   yield* admin.deleteTopics((yield* admin.listTopics).filter((topic) => made.has(topic)))
-  yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group || id === audit))
+  yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group))
 })

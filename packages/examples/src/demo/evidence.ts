@@ -2,8 +2,8 @@
  * The evidence of the database and the cluster at the end: the committed orders, every record of the demo's topics, and the group's
  * committed offsets.
  */
-import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Checkout } from "./checkout.ts"
 import { Cluster, withAdmin } from "./cluster.ts"
@@ -43,7 +43,7 @@ export const gather: Effect.Effect<
       }
     })
   )
-  const records = yield* readToEnd(broker, names.audit, topics)
+  const records = yield* readToEnd(broker, topics)
   const of = (topic: string) => records.filter((record) => record.topic === topic)
   const offsets = new Map(committed.map(({ topic, partition, offset }) => [`${topic}-${partition}`, offset]))
   const isOpen = ({ topic, partition, offset }: Record) => offset >= (offsets.get(`${topic}-${partition}`) ?? 0n)
@@ -62,35 +62,24 @@ export const gather: Effect.Effect<
 })
 
 /** Every record that the topics hold now. */
-const readToEnd = (broker: Broker.Broker["Service"], groupId: string, topics: ReadonlyArray<string>) =>
+const readToEnd = (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const unread = yield* logEnds(broker, topics)
-      const session = yield* broker.consumer({ groupId, topics })
+      const admin = yield* broker.admin
+      const { read } = yield* broker.reader()
       const records: Array<Record> = []
-      while (unread.size > 0) {
-        const event = yield* Queue.take(session.events)
-        if (event._tag === "Assigned") {
-          for (const partition of event.partitions) yield* session.seek(partition, partition.logStart)
-        }
-        if (event._tag === "Fetched") {
-          const { topic, partition, nextOffset } = event.chunk
-          records.push(...event.chunk.records)
-          const key = ConsumerRecord.partitionKey(topic, partition)
-          if (nextOffset >= (unread.get(key) ?? 0n)) unread.delete(key)
+      for (const topic of topics) {
+        for (const { partition, logStart, logEnd } of yield* admin.topicOffsets(topic)) {
+          let offset = logStart
+          while (offset < logEnd) {
+            const found = yield* read({ topic, partition, offset })
+            if (found._tag !== "Fetched")
+              return yield* Effect.die(new Error(`${topic}-${partition}@${offset}: ${found._tag}`))
+            records.push(...found.chunk.records)
+            offset = found.chunk.nextOffset
+          }
         }
       }
       return records
     })
   )
-
-/** Log end of each partition that is not empty. */
-const logEnds = Effect.fnUntraced(function* (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) {
-  const ends = new Map<string, bigint>()
-  for (const topic of topics) {
-    for (const { partition, logStart, logEnd } of yield* withAdmin(broker, (admin) => admin.topicOffsets(topic))) {
-      if (logEnd > logStart) ends.set(ConsumerRecord.partitionKey(topic, partition), logEnd)
-    }
-  }
-  return ends
-})

@@ -61,6 +61,8 @@ export const errors: ReadonlyArray<Outcome> = [
         broker.consumer({ groupId: unique("group"), topics: [], sessionTimeout: 2 ** 31, fetchMaxWait: -1 })
       )
       assert.match(session.message, /sessionTimeout: found 2147483648.*1 ms to 2147483647 ms; fetchMaxWait: found -1/)
+      const reader = yield* failure(broker.reader({ maxPartitionFetchBytes: 0 }))
+      assert.match(reader.message, /maxPartitionFetchBytes: found 0, .*1 to 2147483647/)
       const transactionalId = unique("id")
       const timeout = yield* failure(broker.transactionalProducer({ transactionalId, transactionTimeout: Infinity }))
       assert.include(timeout.message, "transactionTimeout: found Infinity")

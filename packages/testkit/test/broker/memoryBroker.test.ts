@@ -171,11 +171,25 @@ describe("MemoryBroker", () => {
         Effect.gen(function* () {
           const probe = yield* join({ groupId: "g", topics: ["t"] })
           yield* probe.owns(1)
-          assert.deepStrictEqual(yield* memory.usage, { consumers: 1, producers: 0, admins: 0, members: 1, timers: 1 })
+          assert.deepStrictEqual(yield* memory.usage, {
+            consumers: 1,
+            producers: 0,
+            readers: 0,
+            admins: 0,
+            members: 1,
+            timers: 1
+          })
         })
       )
       yield* Effect.sleep("1 millis")
-      assert.deepStrictEqual(yield* memory.usage, { consumers: 0, producers: 0, admins: 0, members: 0, timers: 0 })
+      assert.deepStrictEqual(yield* memory.usage, {
+        consumers: 0,
+        producers: 0,
+        readers: 0,
+        admins: 0,
+        members: 0,
+        timers: 0
+      })
     }).pipe(onBroker())
   )
 

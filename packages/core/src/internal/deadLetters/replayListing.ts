@@ -7,6 +7,7 @@ import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
+import * as TopicScan from "./topicScan.ts"
 
 /** Lists records of one partition, in order. Empty when the partition does not exist. */
 export const list = (
@@ -36,6 +37,6 @@ export const discarded = (target: ReplayProgress.Target): Effect.Effect<Readonly
     const admin = yield* target.broker.admin
     const topic = Journal.topicOf(target.deadLetterTopic)
     const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
-    const scan = yield* ReplayProgress.openScan(target, [topic])
+    const scan = yield* TopicScan.open({ broker: target.broker, admin })
     return yield* Journal.discarded(scan, topic, logOffsets, target)
   }).pipe(Effect.scoped)

@@ -51,10 +51,11 @@ export const load = Effect.fnUntraced(function* (
   admin: Admin
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
-  const logOffsets = yield* logOffsetsOf(admin, deadLetterTopic)
-  const journalOffsets = logOffsets.length === 0 ? [] : yield* logOffsetsOf(admin, journalTopic)
-  const topics = journalOffsets.length === 0 ? [deadLetterTopic] : [deadLetterTopic, journalTopic]
-  const scan = yield* openScan({ broker, groupId }, topics)
+  const [logOffsets, journalOffsets] = yield* Effect.all(
+    [logOffsetsOf(admin, deadLetterTopic), logOffsetsOf(admin, journalTopic)],
+    { concurrency: "unbounded" }
+  )
+  const scan = yield* TopicScan.open({ broker, admin })
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
   const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
   const at = { scan, deadLetterTopic, logOffsets }
@@ -111,10 +112,6 @@ const ofGroup = (
       return { position: within(partition, position), taken, failed, exhausted }
     })
   )
-
-/** Opens a scan in a group whose name begins with `{groupId}.dlt`. */
-export const openScan = ({ broker, groupId }: Pick<Target, "broker" | "groupId">, topics: ReadonlyArray<string>) =>
-  TopicScan.open({ broker, groupId: TopicName.deadLetterGroup(groupId), topics })
 
 /** The state of a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
 export const stateOf = (

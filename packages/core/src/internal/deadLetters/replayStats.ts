@@ -8,7 +8,7 @@ import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type Stats } from "../../Replay.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import type * as TopicScan from "./topicScan.ts"
+import * as TopicScan from "./topicScan.ts"
 
 const maxNames = 200
 
@@ -73,7 +73,7 @@ export const purge = Effect.fnUntraced(function* (
   target: ReplayProgress.Target,
   beforeMillis: number
 ): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters> {
-  const { broker, groupId, deadLetterTopic } = target
+  const { broker, deadLetterTopic } = target
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* broker.admin
@@ -85,7 +85,7 @@ export const purge = Effect.fnUntraced(function* (
       if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
-      const scan = yield* ReplayProgress.openScan({ broker, groupId }, [deadLetterTopic])
+      const scan = yield* TopicScan.open({ broker, admin })
       const foreign = new Map<string, number>()
       const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) => {
         const range = { topic: deadLetterTopic, partition, from: logStart, to: logEnd }

@@ -9,6 +9,7 @@ import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
+import * as TopicScan from "./topicScan.ts"
 
 export interface Options {
   readonly broker: Broker["Service"]
@@ -91,7 +92,7 @@ const notedBefore = (options: Options, partition: number): Effect.Effect<Readonl
     const admin = yield* broker.admin
     const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
     if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return none
-    const scan = yield* ReplayProgress.openScan({ broker, groupId }, [topic])
+    const scan = yield* TopicScan.open({ broker, admin })
     const journals = yield* Journal.load(scan, topic, logOffsets, [groupId])
     return journals.get(groupId)?.failed.get(partition) ?? none
   })

@@ -53,8 +53,7 @@ export const find = Effect.fnUntraced(function* (
   const { retry, deadLetter } = yield* locate(admin, topics)
   // Before the search: if the record moves on meanwhile, either its next copy is found or the found one counts as not committed.
   const committed = yield* committedBy(admin, topics.groupId, [topics.topic, ...retry])
-  const all = [topics.topic, ...retry, deadLetter]
-  const scan = yield* TopicScan.open({ broker, groupId: topics.groupId, topics: all })
+  const scan = yield* TopicScan.open({ broker, admin })
   const search: Search = { admin, scan, topics }
   const groups = readerOf(topics, admin)
 

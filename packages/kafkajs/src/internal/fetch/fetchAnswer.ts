@@ -1,14 +1,14 @@
 /** Handles one partition's part of a fetch answer: hands records over, or finds out why there are none. */
-import { type Broker, ConsumerRecord } from "@eventbus/core"
+import type { Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Ownership } from "../group/ownership.ts"
-import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
+import { logBounds } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../wire/apis.ts"
 import { type ClientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
-import { FetchedRange } from "./fetchedRange.ts"
+import { FetchedRange, reportOf } from "./fetchedRange.ts"
 import { type FetcherOptions, isCurrent, type RequestedPartition } from "./fetchRequest.ts"
-import type { RangeEnd, RangeEnds } from "./rangeEnds.ts"
+import type { RangeEnds } from "./rangeEnds.ts"
 
 /** Where the events of a session go. */
 export interface FetchListener {
@@ -48,25 +48,17 @@ const reportOutOfRange = Effect.fnUntraced(function* (context: AnswerContext, re
   const { cluster, options, ownership, listener } = context
   const { owned, position } = requested
   const { topic, partition, generation } = owned
-  const metadata = yield* cluster.metadata([topic])
-  const [starts, ends] = yield* Effect.all(
-    [earliest, latest].map((at) => listOffsets(cluster, metadata, [owned], at, options.isolation)),
-    { concurrency: "unbounded" }
-  )
-  const key = ConsumerRecord.partitionKey(topic, partition)
-  const logStart = starts?.get(key)
-  const logEnd = ends?.get(key)
-  if (!isCurrent(ownership, requested) || logStart === undefined || logEnd === undefined) return
-  if (position >= logStart && position <= logEnd) return
+  const { logStart, logEnd } = yield* logBounds(cluster, owned, options.isolation)
+  if (!isCurrent(ownership, requested) || (position >= logStart && position <= logEnd)) return
   owned.phase = "waiting"
   listener.emit({ _tag: "OutOfRange", generation, topic, partition, position, logStart, logEnd })
 })
 
 /** Hands over the next chunk of a range. The rest is kept until the partition's next turn. */
 const deliver = async (
-  { options, ownership, listener, rangeEnds }: AnswerContext,
+  { ownership, listener, rangeEnds }: AnswerContext,
   requested: RequestedPartition,
-  { fetched, range }: RangeEnd
+  range: FetchedRange
 ): Promise<void> => {
   const { owned, position } = requested
   const { records, nextOffset, bytes, unreadable } = await range.next()
@@ -75,24 +67,18 @@ const deliver = async (
   owned.idle = nextOffset === position
   owned.position = nextOffset
   if (!owned.idle) {
-    const highWatermark = options.isolation === "read_committed" ? fetched.lastStableOffset : fetched.highWatermark
-    const chunk = { topic, partition, generation, records, nextOffset, highWatermark, bytes }
+    const chunk = { topic, partition, generation, records, nextOffset, highWatermark: range.visibleEnd, bytes }
     listener.emit({ _tag: "Fetched", chunk })
   }
   if (unreadable !== undefined) {
     owned.phase = "waiting"
-    listener.emit({
-      ...{ _tag: "Unreadable", generation, topic, partition, offset: nextOffset },
-      ...{ codec: unreadable.facts.codec, records: unreadable.facts.count },
-      lastOffset: unreadable.facts.lastOffset ?? nextOffset,
-      ...{ problem: unreadable.problem, detail: unreadable.message }
-    })
-  } else if (!range.isDone) rangeEnds.keep(owned, { fetched, range })
+    listener.emit({ _tag: "Unreadable", generation, ...reportOf(unreadable, owned, nextOffset) })
+  } else if (!range.isDone) rangeEnds.keep(owned, range)
 }
 
-const tryDeliver = (context: AnswerContext, requested: RequestedPartition, end: RangeEnd) =>
+const tryDeliver = (context: AnswerContext, requested: RequestedPartition, range: FetchedRange) =>
   Effect.tryPromise({
-    try: () => deliver(context, requested, end),
+    try: () => deliver(context, requested, range),
     catch: (thrown) => failure(Local.client, String(thrown))
   })
 
@@ -115,7 +101,7 @@ export const handleAnswer = Effect.fnUntraced(function* (
     const { isolation, maxRecordBytes } = context.options
     const bounds = { chunkBytes: requested.maxBytes, maxRecordBytes }
     const range = new FetchedRange(fetched, requested.position, isolation, bounds)
-    yield* tryDeliver(context, requested, { fetched, range })
+    yield* tryDeliver(context, requested, range)
     owned.answered = true
     return undefined
   }

@@ -1,4 +1,5 @@
 /** The request of one fetch from one node. */
+import type { ConsumerRecord } from "@eventbus/core"
 import type { OwnedPartition, Ownership } from "../group/ownership.ts"
 import { type IsolationLevel, isolationCode } from "../offsets/logOffsets.ts"
 import type { Apis } from "../wire/apis.ts"
@@ -51,22 +52,24 @@ export const requestedPartitions = (
   }))
 }
 
+/** A partition of a fetch, and the most bytes of it. */
+interface FetchedFrom extends ConsumerRecord.RecordPosition {
+  readonly maxBytes: number
+}
+
+/** The payload of a fetch. `maxWaitTime`: how long the node may hold it while there are no data, in milliseconds. */
 export const fetchRequest = (
   isolation: IsolationLevel,
-  requested: ReadonlyArray<RequestedPartition>,
+  partitions: ReadonlyArray<FetchedFrom>,
   maxWaitTime: number
 ): Apis["Fetch"]["payload"] => ({
   maxWaitTime,
   minBytes: 1,
   maxBytes: maxBytesPerFetch,
   isolationLevel: isolationCode(isolation),
-  topics: byTopic(
-    requested.map(({ owned, position, maxBytes }) => ({
-      topic: owned.topic,
-      partition: owned.partition,
-      position,
-      maxBytes
-    })),
-    ({ partition, position, maxBytes }) => ({ partition, fetchOffset: String(position), maxBytes })
-  )
+  topics: byTopic(partitions, ({ partition, offset, maxBytes }) => ({
+    partition,
+    fetchOffset: String(offset),
+    maxBytes
+  }))
 })

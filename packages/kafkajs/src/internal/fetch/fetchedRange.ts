@@ -2,7 +2,7 @@
  * The fetched range of one partition: hands over the records that a consumer of an isolation level sees, chunk by chunk. No chunk holds much more than its
  * bound, however well the records were compressed.
  */
-import type { ConsumerRecord } from "@eventbus/core"
+import type { Broker, ConsumerRecord } from "@eventbus/core"
 import { batchesOf, type FetchedBatch, isAbortMarker, isControl, isTransactional } from "../batch/fetchedBatch.ts"
 import { RecordReader, type RecordTarget } from "../batch/recordReader.ts"
 import { UnreadableBatch } from "../batch/UnreadableBatch.ts"
@@ -27,12 +27,24 @@ export interface Visible {
   readonly unreadable: UnreadableBatch | undefined
 }
 
+/** The port's report of a batch at `offset` that cannot be read. */
+export const reportOf = (
+  { facts, message, problem }: UnreadableBatch,
+  { topic, partition }: ConsumerRecord.TopicPartition,
+  offset: bigint
+): Broker.UnreadableBatch => ({
+  ...{ topic, partition, offset, codec: facts.codec, records: facts.count },
+  ...{ lastOffset: facts.lastOffset ?? offset, problem, detail: message }
+})
+
 /** Small chunks, since one may follow a pause, and the next costs no request. */
 const maxUnpackedBytes = 512 * 1024
 
 type Isolation = "read_committed" | "read_uncommitted"
 
 export class FetchedRange {
+  /** One past the last offset that a client of this isolation can read, as known when the range was fetched. */
+  readonly visibleEnd: bigint
   readonly #fetched: FetchedPartition
   readonly #bounds: RangeBounds
   /** A chunk ends here, so that the piece which fills it stays within the bound. */
@@ -53,6 +65,7 @@ export class FetchedRange {
    * fetched range, and sends nothing from the first open transaction on. Control records are never visible.
    */
   constructor(fetched: FetchedPartition, position: bigint, isolation: Isolation, bounds: RangeBounds) {
+    this.visibleEnd = isolation === "read_committed" ? fetched.lastStableOffset : fetched.highWatermark
     this.#fetched = fetched
     this.#bounds = bounds
     this.#enoughBytes = Math.max(1, Math.min(bounds.chunkBytes, maxUnpackedBytes) - pieceBytes)

@@ -71,7 +71,11 @@ const fetchOnce = Effect.fnUntraced(function* (
   // A partition without a known leader may be led by this node.
   const onNode = ownership.all().filter((owned) => (leaderOf(loops, owned) ?? node) === node)
   const wait = hasEnds ? 0 : fetchWaitMillis(onNode, options.maxWaitMillis, performance.now())
-  const payload = fetchRequest(options.isolation, requested, wait)
+  const positions = requested.map(({ owned, position, maxBytes }) => ({
+    ...{ topic: owned.topic, partition: owned.partition },
+    ...{ offset: position, maxBytes }
+  }))
+  const payload = fetchRequest(options.isolation, positions, wait)
   const answer = yield* call(broker, "Fetch", payload, { decode: decodeFetch })
   yield* check(answer.errorCode)
   const byKey = new Map(

@@ -3,15 +3,10 @@
  * is fetched again.
  */
 import type { OwnedPartition } from "../group/ownership.ts"
-import type { FetchedPartition } from "../wire/apis.ts"
 import type { FetchedRange } from "./fetchedRange.ts"
 
-export interface RangeEnd {
-  readonly fetched: FetchedPartition
+interface Kept {
   readonly range: FetchedRange
-}
-
-interface Kept extends RangeEnd {
   readonly seeks: number
 }
 
@@ -19,18 +14,18 @@ export class RangeEnds {
   readonly #kept = new Map<OwnedPartition, Kept>()
 
   /** Keeps what is left of a range, until `take`. */
-  keep(owned: OwnedPartition, end: RangeEnd): void {
-    this.#kept.set(owned, { ...end, seeks: owned.seeks })
+  keep(owned: OwnedPartition, range: FetchedRange): void {
+    this.#kept.set(owned, { range, seeks: owned.seeks })
   }
 
   has(owned: OwnedPartition): boolean {
     return this.#kept.has(owned)
   }
 
-  take(owned: OwnedPartition): RangeEnd | undefined {
+  take(owned: OwnedPartition): FetchedRange | undefined {
     const kept = this.#kept.get(owned)
     this.#kept.delete(owned)
-    return kept
+    return kept?.range
   }
 
   /** Frees the ranges of partitions that were given up or moved. */

@@ -1,26 +1,23 @@
 /** Reads the newest records of a topic outside of any group, with one fetch from each leader. */
-import { type Broker, ConsumerRecord } from "@eventbus/core"
+import { Adapter, type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import { type AdminContext, existingTopics, partitionsOf } from "../admin/adminContext.ts"
-import { byLeader, earliest, isolationCode, latest, listOffsets } from "../offsets/logOffsets.ts"
+import { byLeader, earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../wire/apis.ts"
-import { byTopic } from "../wire/byTopic.ts"
 import { check, failure, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
 import { FetchedRange } from "./fetchedRange.ts"
+import { fetchRequest } from "./fetchRequest.ts"
 import { decodeFetch } from "./fetchResponse.ts"
 
 /** Bytes of one partition. The broker answers one record batch at least, however large it is. */
 const maxPartitionBytes = 256 * 1024
-const maxBytes = 4 * 1024 * 1024
 
 const isolation = "read_committed"
 
-/** Larger records are left out. */
-const maxRecordBytes = 16 * 1024 * 1024
-
 /** The last records of what was fetched, at most `count` of them. A batch that cannot be read ends them. */
 const newest = async (fetched: FetchedPartition, from: bigint, count: number) => {
+  const { maxRecordBytes } = Adapter.fetchDefaults
   const range = new FetchedRange(fetched, from, isolation, { chunkBytes: maxPartitionBytes, maxRecordBytes })
   let last: ReadonlyArray<ConsumerRecord.ConsumerRecord> = []
   while (!range.isDone) last = [...last, ...(await range.next()).records].slice(-count)
@@ -47,12 +44,8 @@ export const topicTail =
         byLeader(filled, metadata),
         ([node, led]) =>
           Effect.gen(function* () {
-            const payload = {
-              ...{ maxWaitTime: 0, minBytes: 1, maxBytes, isolationLevel: isolationCode(isolation) },
-              topics: byTopic(led, ({ partition }) => ({
-                ...{ partition, fetchOffset: String(from.get(partition)), maxBytes: maxPartitionBytes }
-              }))
-            }
+            const positions = led.map((at) => ({ ...at, offset: from.get(at.partition)!, maxBytes: maxPartitionBytes }))
+            const payload = fetchRequest(isolation, positions, 0)
             const answer = yield* call(yield* cluster.node(node), "Fetch", payload, { decode: decodeFetch })
             yield* check(answer.errorCode, ...answer.partitions.map(({ errorCode }) => errorCode))
             return answer.partitions

@@ -34,6 +34,22 @@ export const byLeader = (
   return nodes
 }
 
+/** Start and end of one log, as a client of this isolation sees it. */
+export const logBounds = Effect.fnUntraced(function* (
+  cluster: Cluster,
+  at: ConsumerRecord.TopicPartition,
+  isolation: IsolationLevel
+) {
+  const metadata = yield* cluster.metadata([at.topic])
+  const offsetAt = (timestamp: number) =>
+    Effect.map(
+      listOffsets(cluster, metadata, [at], timestamp, isolation),
+      (found) => found.get(ConsumerRecord.partitionKey(at.topic, at.partition))!
+    )
+  const [logStart, logEnd] = yield* Effect.all([offsetAt(earliest), offsetAt(latest)], { concurrency: "unbounded" })
+  return { logStart, logEnd }
+})
+
 /** Offsets by partition key: of the first record at or after `timestamp` (epoch milliseconds; -1 without such a record), or of `earliest` or `latest`. */
 export const listOffsets = (
   cluster: Cluster,

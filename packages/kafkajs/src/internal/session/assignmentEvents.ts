@@ -2,13 +2,13 @@
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
+import { fetchTopicIds } from "../connection/topicIds.ts"
 import { isFatal } from "../fetch/fetchAnswer.ts"
 import { byGeneration, type GenerationPartitions, type OwnedPartition } from "../group/ownership.ts"
 import { fetchCommitted } from "../offsets/committedOffsets.ts"
 import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
-import { fetchTopicIds } from "./topicIds.ts"
 
 /** The log bounds of new partitions, and what the group has committed in their topics. */
 const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added: ReadonlyArray<OwnedPartition>) {
@@ -39,7 +39,7 @@ const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added:
 
 /** The ids of the session's topics. One that is not what it was says that the topic was made again: what the session owns of the former one is void. */
 export const lookUpTopicIds = Effect.fnUntraced(function* (session: SessionState) {
-  const found = yield* fetchTopicIds(session.cluster, session.settings.topics)
+  const found = yield* fetchTopicIds(yield* session.cluster.anyNode, session.settings.topics)
   for (const [topic, id] of found) {
     const before = session.topicIds.get(topic)
     if (before !== undefined && before !== id) onTopicDeleted(session, topic)

@@ -11,8 +11,6 @@ export interface SessionSettings extends MembershipOptions, FetcherOptions {
   readonly replacesGroupInstanceIds: ReadonlyArray<string>
 }
 
-const defaultMaxRecordBytes = 16 * 1024 * 1024
-
 export const sessionSettings = (options: Broker.ConsumerOptions): SessionSettings => {
   const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
   return {
@@ -27,9 +25,9 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
       sessionTimeoutMillis / 3
     ),
     maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
-    maxRecordBytes: options.maxRecordBytes ?? defaultMaxRecordBytes,
+    maxRecordBytes: options.maxRecordBytes ?? Adapter.fetchDefaults.maxRecordBytes,
     maxBytesOf: (topic) => Adapter.maxFetchBytes(options, topic),
-    isolation: options.isolationLevel ?? "read_committed"
+    isolation: options.isolationLevel ?? Adapter.fetchDefaults.isolationLevel
   }
 }
 

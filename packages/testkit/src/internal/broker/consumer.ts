@@ -57,9 +57,9 @@ const open = (
 ): Session => {
   const { kernel, network } = cluster
   const limits = {
-    isolation: options.isolationLevel ?? "read_committed",
+    isolation: options.isolationLevel ?? Adapter.fetchDefaults.isolationLevel,
     maxBytesOf: (topic: string) => Adapter.maxFetchBytes(options, topic),
-    maxRecordBytes: options.maxRecordBytes ?? 16 * 1024 * 1024,
+    maxRecordBytes: options.maxRecordBytes ?? Adapter.fetchDefaults.maxRecordBytes,
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(

@@ -8,6 +8,7 @@ import { describeGroup } from "./admin.ts"
 import type { Cluster } from "./cluster.ts"
 import type { AcceptedCommit } from "./committedOffsets.ts"
 import { connectionOf } from "./consumer.ts"
+import type { Connection } from "./network.ts"
 import { type NewRecord, type PartitionLog, recordBytes, type TransactionMark } from "./partitionLog.ts"
 
 /** A record that a test writes straight into a log. */
@@ -28,6 +29,8 @@ export interface Usage {
   readonly consumers: number
   /** Connected producers, transactional ones included. */
   readonly producers: number
+  /** Connected readers. */
+  readonly readers: number
   /** Connected admin clients. */
   readonly admins: number
   /** Members of all groups. */
@@ -164,10 +167,12 @@ export const make = (cluster: Cluster): Inspection => {
 
 const usage = (cluster: Cluster, timers: number): Usage => {
   const connections = [...cluster.network.connections]
-  const count = (kind: string): number => connections.filter((connection) => connection.kind === kind).length
+  const count = (kind: Connection["kind"]): number =>
+    connections.filter((connection) => connection.kind === kind).length
   return {
     consumers: count("consumer"),
     producers: count("producer"),
+    readers: count("reader"),
     admins: count("admin"),
     members: [...cluster.groups.values()].reduce((sum, group) => sum + group.members.size, 0),
     timers

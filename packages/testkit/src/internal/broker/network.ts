@@ -9,7 +9,7 @@ import type { Kernel } from "./kernel.ts"
 /** The connection of one client. */
 export interface Connection {
   readonly clientId: string
-  readonly kind: "consumer" | "producer" | "admin"
+  readonly kind: "consumer" | "producer" | "reader" | "admin"
   /** Closed for good: killed or dropped. */
   cut: boolean
   isolatedUntilMillis: number

@@ -139,7 +139,8 @@ export class Session {
         const millis = paceMillis(cursor.topic)
         if (millis > 0) yield* Effect.sleep(millis)
         // Events that were emitted during the fetch come before it.
-        for (const fetched of this.fetch(cursor)) buffer.emit(fetched)
+        const fetched = this.fetch(cursor)
+        if (fetched !== undefined) buffer.emit(fetched)
       }
     })
 
@@ -243,9 +244,9 @@ export class Session {
   }
 
   /** Checks that the cursor is still there, since a fetch takes time. */
-  private fetch(cursor: Cursor): ReadonlyArray<Broker.ConsumerEvent> {
+  private fetch(cursor: Cursor): Broker.ConsumerEvent | undefined {
     const log = this.log(cursor)
-    if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return []
+    if (!log || !this.parts.reaches() || this.cursors.get(keyOf(cursor)) !== cursor) return undefined
     return fetch(cursor, log, this.parts.limits)
   }
 

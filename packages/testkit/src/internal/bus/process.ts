@@ -75,6 +75,7 @@ const named = (broker: Broker.Broker["Service"], name: string, sessions: Set<str
         )
         return Effect.andThen(noted, broker.consumer({ ...options, clientId }))
       }),
-    producer: (options) => broker.producer({ ...options, clientId: `${name}-producer` })
+    producer: (options) => broker.producer({ ...options, clientId: `${name}-producer` }),
+    reader: (options) => broker.reader({ ...options, clientId: `${name}-reader` })
   }
 }

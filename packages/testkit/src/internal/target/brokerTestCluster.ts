@@ -2,7 +2,7 @@
  * Any cluster as a `TestBus` uses it, through the Broker port alone. An error of the cluster ends the test.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Queue, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { TestCluster } from "./testCluster.ts"
 
 /** Longest time for reading a topic to its end. */
@@ -14,7 +14,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<TestCluster, BrokerError.BrokerError, Scope.Scope> {
   const admin = yield* broker.admin
   const producer = yield* broker.producer()
-  let reads = 0
+  const reader = yield* broker.reader()
 
   const ends = (topic: string): Effect.Effect<ReadonlyMap<number, bigint>> =>
     admin.topicOffsets(topic).pipe(
@@ -23,18 +23,14 @@ export const make = Effect.fnUntraced(function* (
       Effect.orDie
     )
 
-  /** Each read uses a new group, which is deleted afterwards. */
-  const records = Effect.fnUntraced(function* (topic: string) {
-    const logEnds = yield* ends(topic)
-    if (logEnds.size === 0) return []
-    const groupId = `eventbus-testkit-${crypto.randomUUID()}-${++reads}`
-    const found = yield* Effect.scoped(readToEnd(broker, topic, groupId, logEnds)).pipe(
+  const records = (topic: string): Effect.Effect<ReadonlyArray<ConsumerRecord.ConsumerRecord>> =>
+    admin.topicOffsets(topic).pipe(
+      Effect.catchTag("UnknownTopic", () => Effect.succeed([])),
+      Effect.flatMap((logs) => Effect.forEach(logs, (log) => readToEnd(reader, { topic, ...log }))),
+      Effect.map((logs) => logs.flat()),
       Effect.timeout(readBound),
       Effect.orDie
     )
-    yield* Effect.ignore(admin.deleteGroups([groupId]))
-    return found
-  })
 
   return {
     createTopic: (topic, partitions) =>
@@ -53,27 +49,20 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
+/** The records that a partition has now. Waits for transactions that have not ended. */
 const readToEnd = Effect.fnUntraced(function* (
-  broker: Broker.Broker["Service"],
-  topic: string,
-  groupId: string,
-  ends: ReadonlyMap<number, bigint>
-): Effect.fn.Return<ReadonlyArray<ConsumerRecord.ConsumerRecord>, BrokerError.BrokerError, Scope.Scope> {
-  const session = yield* broker.consumer({ groupId, topics: [topic] })
+  reader: Broker.Reader,
+  { topic, partition, logStart, logEnd }: Broker.PartitionOffsets & { readonly topic: string }
+): Effect.fn.Return<ReadonlyArray<ConsumerRecord.ConsumerRecord>, BrokerError.BrokerError> {
   const records: Array<ConsumerRecord.ConsumerRecord> = []
-  const positions = new Map<number, bigint>()
-  while (Array.from(ends).some(([partition, end]) => (positions.get(partition) ?? 0n) < end)) {
-    const event = yield* Queue.take(session.events)
-    if (event._tag === "Assigned") {
-      for (const { topic, partition, logStart } of event.partitions) {
-        positions.set(partition, logStart)
-        yield* session.seek({ topic, partition }, logStart)
-      }
-    }
-    if (event._tag === "Fetched") {
-      records.push(...event.chunk.records)
-      positions.set(event.chunk.partition, event.chunk.nextOffset)
-    }
+  let offset = logStart
+  while (offset < logEnd) {
+    const found = yield* reader.read({ topic, partition, offset })
+    if (found._tag !== "Fetched") return yield* Effect.die(new Error(`${topic}-${partition}@${offset}: ${found._tag}`))
+    const { nextOffset } = found.chunk
+    records.push(...found.chunk.records)
+    if (nextOffset === offset) yield* Effect.sleep("20 millis")
+    offset = nextOffset
   }
-  return records.sort((a, b) => a.partition - b.partition || (a.offset < b.offset ? -1 : 1))
+  return records
 })

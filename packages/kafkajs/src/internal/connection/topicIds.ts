@@ -1,8 +1,8 @@
 /** The ids of topics (KIP-516), by Metadata v11, which kafkajs does not encode. A topic that is deleted and made again has another id. */
 import { Effect } from "effect"
-import type { Cluster } from "../connection/cluster.ts"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import { type FlexibleReader, FlexibleWriter } from "../wire/flexible.ts"
+import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { callFlexible } from "../wire/requests.ts"
 
 const metadata = { key: 3, version: 11, name: "Metadata" }
@@ -49,12 +49,11 @@ const decode = (reader: FlexibleReader): ReadonlyMap<string, string> => {
   return new Map(reader.array(() => readTopic(reader)).flat())
 }
 
-/** Ids by topic, as Kafka's own tools print them. A topic without one is left out: it does not exist, or the brokers are older than 2.8. */
+/** Ids by topic as this node knows them, as Kafka's own tools print them. A topic without one is left out: it does not exist, or the brokers are older than 2.8. */
 export const fetchTopicIds = Effect.fnUntraced(function* (
-  cluster: Cluster,
+  broker: KafkaBroker,
   topics: ReadonlyArray<string>
 ): Effect.fn.Return<ReadonlyMap<string, string>, ClientFailure> {
-  const broker = yield* cluster.anyNode
   const newest = broker.versions?.[metadata.key]?.maxVersion ?? 0
   if (newest < metadata.version) return new Map()
   return yield* callFlexible(broker, metadata, () => request(topics), decode)
