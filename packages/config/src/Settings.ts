@@ -5,7 +5,7 @@
  * a name as it is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes
  * a number of them, or text such as `10s`, `1m 30s`, `10 seconds` or `PT10S`.
  */
-import { Defaults, Ranges } from "@eventbus/core"
+import { Broker, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
@@ -190,6 +190,12 @@ const common = {
   staticMembership: flag("`group.instance.id` is `{binding}__{hostname}__{index}`.").pipe(
     withDefault(binding.staticMembership)
   ),
+  partitionAssignmentStrategy: Schema.Array(oneOf("An assignment protocol.", Broker.assignmentStrategies))
+    .annotate({
+      description:
+        "`partition.assignment.strategy`: assignment protocols of the members, the preferred one first; those of another client to share the group with it. Default: the connector's own."
+    })
+    .pipe(withDefault([...binding.partitionAssignmentStrategy])),
   cluster: text("Alias of the cluster.").pipe(withDefault(binding.cluster)),
   autoOffsetReset: oneOf("Where a group without a committed offset starts.", ["earliest", "latest"]).pipe(
     withDefault(binding.autoOffsetReset)

@@ -7,6 +7,9 @@ import { UnexpectedBrokerError } from "./BrokerError.ts"
 import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
 import * as Ranges from "./Ranges.ts"
 
+export { clients as clientsOf, refusal as refusalOf } from "./internal/checks/groupProtocol.ts"
+export { isEager } from "./internal/port/assignmentStrategy.ts"
+
 /**
  * Fails with `UnexpectedBrokerError`, code `INVALID_CONFIG`, when a number among the options is out of its range (ruling 84): what Kafka's clients would cut to 32 bits, or
  * take for zero.

@@ -6,6 +6,7 @@
  * milliseconds), 2^53 - 1 for waits of the connector. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
 import type { Duration, Effect } from "effect"
+import type { AssignmentStrategy } from "./Broker.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier } from "./Classifier.ts"
 import type { Compression, ConsumerRecord, Header } from "./ConsumerRecord.ts"
@@ -67,6 +68,14 @@ export interface Settings<K, V> {
   readonly maxPartitionFetchBytes?: number
   /** True sets `group.instance.id` to `{binding}__{hostname}__{index}` (KIP-345): a quick restart then causes no rebalance. A member whose name another process takes stops for good, and says so in log, snapshot and health (ruling 81). Default false. */
   readonly staticMembership?: boolean
+  /**
+   * Kafka: `partition.assignment.strategy`: the assignment protocols that the members of this binding list, the preferred one first. Kafka takes one that all members of the
+   * group list, so a group is shared with another client, or moved from it, by listing its protocol too: `RoundRobinAssigner` for kafkajs; `range`, `roundrobin`, `sticky` and
+   * `cooperative-sticky` for Java and librdkafka. Retry topics then need `consumer: "separate"`; their group has the default always. A member that lists another protocol
+   * than `eventbus-cooperative-sticky` and `cooperative-sticky` gives up all partitions in each rebalance; it, and the members beside it, send a heartbeat every second at
+   * least, because it stands still until the last member has noticed (ruling 80). At least one. Default `["eventbus-cooperative-sticky"]`.
+   */
+  readonly partitionAssignmentStrategy?: ReadonlyArray<AssignmentStrategy>
   /**
    * Kafka: `auto.offset.reset`: where a partition starts that the group has no committed offset of. `latest` means: from when the group first read the topic, also in
    * partitions that are added later (ruling 85). An offset that is out of range always resumes at the earliest. Default `earliest`.

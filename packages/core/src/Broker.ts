@@ -13,6 +13,7 @@ import { Context, type Duration, type Effect, type Queue, type Result, type Scop
 import type { BrokerError } from "./BrokerError.ts"
 import type { Compression, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
+import type { AssignmentStrategy } from "./internal/port/assignmentStrategy.ts"
 import type { FetchedRecords, FetchOptions, MissingPosition, Reader } from "./internal/port/reader.ts"
 import type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -27,6 +28,7 @@ export type {
   RequiredAcl,
   TopicDescription
 } from "./internal/port/admin.ts"
+export { type AssignmentStrategy, names as assignmentStrategies } from "./internal/port/assignmentStrategy.ts"
 export type { FetchedRecords, FetchOptions, MissingPosition, Reader, ReadResult } from "./internal/port/reader.ts"
 export type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -43,6 +45,12 @@ export interface ConsumerOptions extends FetchOptions {
    * members of these names, so that what they own is free at once and not after their `sessionTimeout`. One that lives joins again. Default: none.
    */
   readonly replacesGroupInstanceIds?: ReadonlyArray<string>
+  /**
+   * `partition.assignment.strategy`: the assignment protocols that the member lists, the preferred one first. Kafka takes one that all members of the group list, and refuses
+   * a member where there is none. A member that lists an eager one (all but `eventbus-cooperative-sticky` and `cooperative-sticky`) gives up all partitions before it joins
+   * again, whichever protocol the group takes (ruling 80). Default: `eventbus-cooperative-sticky` alone.
+   */
+  readonly partitionAssignmentStrategy?: ReadonlyArray<AssignmentStrategy>
   /** `session.timeout.ms`: a member that is silent for so long is removed. Default 45 seconds. */
   readonly sessionTimeout?: Duration.Input
   /** `rebalance.timeout.ms`: how long a member may take to give up revoked partitions. Default 60 seconds. */

@@ -20,6 +20,7 @@ export const binding = {
   fetchMaxWaitMillis: 100,
   maxPartitionFetchBytes: 1_048_576,
   staticMembership: false,
+  partitionAssignmentStrategy: ["eventbus-cooperative-sticky"],
   autoOffsetReset: "earliest",
   isolationLevel: "read_committed",
   processingOrder: "partition",

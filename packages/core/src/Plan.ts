@@ -44,6 +44,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     cluster: definition.cluster,
     groupId: definition.groupId,
     adopts: definition.adopts,
+    partitionAssignmentStrategy: definition.partitionAssignmentStrategy,
     topics: plannedTopics(definition),
     consumers,
     groups: Acls.groupsOf(definition),

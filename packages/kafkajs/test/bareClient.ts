@@ -1,6 +1,6 @@
 /** The bare client, for tests that publish to a cluster and read it without any code of the connector. */
 import { Effect } from "effect"
-import { Kafka, type KafkaMessage, logLevel } from "kafkajs"
+import { type ConsumerConfig, Kafka, type KafkaMessage, logLevel } from "kafkajs"
 
 export interface Seen {
   readonly topic: string
@@ -66,4 +66,41 @@ export const observer = (brokers: ReadonlyArray<string>, groupId: string, topics
       (consumer) => Effect.promise(() => consumer.disconnect())
     )
     return seen as ReadonlyArray<Seen>
+  })
+
+/** Messages that a member handles at most before it commits: what is in flight when the group rebalances. */
+export const commitThreshold = 10
+
+/**
+ * A member of a group as most programs have it: one message after the other, committed every `commitThreshold` messages and at the end of a batch. It leaves the group with the Scope, or
+ * earlier. `settings` are those of kafkajs.
+ */
+export const join = (
+  brokers: ReadonlyArray<string>,
+  groupId: string,
+  topics: ReadonlyArray<string>,
+  onMessage: (seen: Seen) => void,
+  settings: Partial<ConsumerConfig> = {}
+) =>
+  Effect.gen(function* () {
+    let owned: ReadonlyArray<string> = []
+    let joins = 0
+    const consumer = clientOf(brokers).consumer({ groupId, maxWaitTimeInMs: 200, ...settings })
+    const leave = yield* Effect.cached(Effect.promise(() => consumer.disconnect()))
+    yield* Effect.acquireRelease(
+      Effect.promise(async () => {
+        await consumer.connect()
+        await consumer.subscribe({ topics: [...topics], fromBeginning: true })
+        consumer.on("consumer.group_join", ({ payload: { memberAssignment } }) => {
+          joins++
+          owned = Object.entries(memberAssignment).flatMap(([topic, all]) => all.map((each) => `${topic}/${each}`))
+        })
+        await consumer.run({
+          autoCommitThreshold: commitThreshold,
+          eachMessage: async ({ topic, partition, message }) => onMessage(seenOf(topic, partition, message))
+        })
+      }),
+      () => leave
+    )
+    return { owned: () => owned, joins: () => joins, leave }
   })

@@ -9,6 +9,7 @@ import type { Broker } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
+import { assignmentStrategies } from "./contract/assignmentStrategies.ts"
 import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
 import type { Capabilities, Outcome } from "./contract/harness.ts"
@@ -51,6 +52,7 @@ const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   "pause and seek": pauseAndSeek,
   rebalance,
   reading,
+  "assignment strategies": assignmentStrategies,
   "static membership": staticMembership,
   publishing: [...publishing, ...publishingMany],
   transactions: [...transactions, ...transactionalProducers],

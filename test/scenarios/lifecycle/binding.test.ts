@@ -255,13 +255,15 @@ describe("a binding (TST-06: single adapter)", () => {
           fetchMaxWait: "50 millis",
           maxPartitionFetchBytes: 1_000,
           maxBufferedBytes: 5_000,
-          staticMembership: true
+          staticMembership: true,
+          partitionAssignmentStrategy: ["range"]
         },
         handler: () => Effect.void
       })
       yield* Effect.provideService(start(plain, set), Broker.Broker, service)
       assert.deepStrictEqual(consumers[0], {
         ...{ groupId: "billing", topics: ["orders"], isolationLevel: "read_committed" },
+        partitionAssignmentStrategy: ["eventbus-cooperative-sticky"],
         ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
         ...{
           fetchMaxWait: 100,
@@ -275,6 +277,7 @@ describe("a binding (TST-06: single adapter)", () => {
       assert.match(replacesGroupInstanceIds.join(), /^other-.+-0$/)
       assert.deepStrictEqual(options, {
         ...{ groupId: "other", topics: ["other"], isolationLevel: "read_uncommitted" },
+        partitionAssignmentStrategy: ["range"],
         ...{ sessionTimeout: 30_000, heartbeatInterval: 9_000, rebalanceTimeout: 20_000 },
         ...{ fetchMaxWait: 50, maxPartitionFetchBytes: 1_000, maxRecordBytes: 5_000, maxBytesByTopic: new Map() }
       })

@@ -281,6 +281,7 @@ describe("what shows in which place", () => {
 
   for (const [name, code] of [
     ["the group refuses the consumer", "INVALID_SESSION_TIMEOUT"],
+    ["another client's group refuses the consumer", "INCONSISTENT_GROUP_PROTOCOL"],
     ["another client's assignment cannot be read", "FOREIGN_ASSIGNMENT"]
   ] as const) {
     condition(name, ({ holds, isOver, lines }) =>

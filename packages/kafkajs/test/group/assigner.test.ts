@@ -1,14 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConsumerRecord } from "@eventbus/core"
 import * as fc from "fast-check"
-import { AssignerProtocol } from "kafkajs"
 import { assign, type Member } from "../../src/internal/group/assigner.ts"
-import {
-  decodeAssignment,
-  decodeMember,
-  encodeAssignment,
-  encodeMember
-} from "../../src/internal/group/memberProtocol.ts"
 
 const topics = ["orders", "payments", "__proto__"]
 
@@ -138,41 +131,4 @@ describe("assigner", () => {
         })
       })
     ))
-
-  it("claims and assignments are decoded as they were encoded", () =>
-    given((members) => {
-      for (const member of members) {
-        const decoded = decodeMember(member.memberId, encodeMember(member))
-        assert.sameMembers(decoded.owned.map(key), member.owned.map(key))
-        assert.deepStrictEqual([decoded.topics, decoded.generation], [member.topics, member.generation])
-        const assignment = decodeAssignment(encodeAssignment({ partitions: member.owned, incomplete: true }))
-        assert.sameMembers(assignment?.partitions.map(key) ?? [], member.owned.map(key))
-        assert.isTrue(assignment?.incomplete)
-      }
-    }))
-
-  it("ruling 80 the assignment of another client's leader is used; bytes of another protocol are no assignment", () => {
-    const foreign = AssignerProtocol.MemberAssignment.encode({
-      version: 1,
-      assignment: { orders: [0, 2], payments: [1] },
-      userData: Buffer.alloc(0)
-    })
-    const assignment = decodeAssignment(foreign)
-    assert.deepStrictEqual(assignment?.partitions.map(key), ["orders/0", "orders/2", "payments/1"])
-    assert.isFalse(assignment?.incomplete)
-    assert.isUndefined(decodeAssignment(Buffer.from("no assignment at all")))
-    assert.isUndefined(decodeAssignment(Buffer.from([7])))
-  })
-
-  it("an unreadable claim counts as none, and a missing assignment as empty", () => {
-    assert.deepStrictEqual(decodeAssignment(Buffer.alloc(0)), { partitions: [], incomplete: false })
-    const metadata = encodeMember({ topics: ["orders"], owned: [], generation: 1 })
-    const damaged = Buffer.concat([metadata.subarray(0, metadata.length - 2), Buffer.from("!!")])
-    assert.deepStrictEqual(decodeMember("m", damaged), {
-      memberId: "m",
-      topics: ["orders"],
-      owned: [],
-      generation: -1
-    })
-  })
 })

@@ -196,8 +196,9 @@ export const administration: ReadonlyArray<Outcome> = [
       const administrator = yield* admin
       assert.include(yield* administrator.listGroups, groupId)
       yield* eventually(
-        Effect.map(administrator.describeGroup(groupId), ({ state, members }) => {
-          assert.strictEqual(state, "Stable")
+        Effect.map(administrator.describeGroup(groupId), ({ type, state, protocol, members }) => {
+          assert.deepStrictEqual([type, state], ["classic", "Stable"])
+          assert.strictEqual(protocol, "eventbus-cooperative-sticky")
           assert.strictEqual(members.length, 1)
           assert.strictEqual(members[0]?.groupInstanceId, undefined)
           assert.include(members[0]?.clientId ?? "", "contract-client")
@@ -220,7 +221,9 @@ export const administration: ReadonlyArray<Outcome> = [
       const groupId = unique("group")
       assert.deepStrictEqual(yield* eventually(administrator.describeGroup(groupId)), {
         groupId,
+        type: "classic",
         state: "Dead",
+        protocol: "",
         members: []
       })
       assert.deepStrictEqual(yield* administrator.committedOffsets(groupId, [name]), [])

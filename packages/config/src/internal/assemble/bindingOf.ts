@@ -102,6 +102,7 @@ const plainOptions = (settings: BindingSettings) => ({
   fetchMaxWait: settings.fetchMaxWaitMs,
   maxPartitionFetchBytes: settings.maxPartitionFetchBytes,
   staticMembership: settings.staticMembership,
+  partitionAssignmentStrategy: settings.partitionAssignmentStrategy,
   autoOffsetReset: settings.autoOffsetReset,
   isolationLevel: settings.isolationLevel,
   processingOrder: settings.processingOrder,

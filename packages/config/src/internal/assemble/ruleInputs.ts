@@ -17,6 +17,7 @@ const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string
   [/^adopts/, ["adopts", "groupId"]],
   [/^circuitBreaker/, ["circuitBreaker"]],
   [/^retry\.blocking/, ["retry.blocking", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
+  [/^retry\.consumer$/, ["retry.consumer", "partitionAssignmentStrategy", ...tiers, "orderingMode"]],
   [/^retry\.tiers\[/, [...tiers, "retry.equalDelays"]],
   [/^retry\.(nonR|r)etryableExceptions/, ["retry.retryableExceptions", "retry.nonRetryableExceptions"]],
   [/^retry\.skipToTierMapping/, ["retry.skipToTierMapping", ...tiers, "orderingMode"]],

@@ -7,6 +7,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "./acls.ts"
 import * as ForeignGroups from "./foreignGroups.ts"
+import { inspectGroup } from "./groupInspection.ts"
 import type { Finding, Plan, PlannedTopic } from "./planTypes.ts"
 
 interface Found extends TopicDescription {
@@ -35,6 +36,7 @@ export const inspect = Effect.fnUntraced(function* (
     }),
     ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
     ...(yield* missingAcls(plan, admin)),
+    ...(yield* inspectGroup(plan, admin, existing)),
     ...(yield* sharedTopics(plan, admin, existing))
   ]
 })

@@ -1,7 +1,7 @@
 /**
  * The types of a plan.
  */
-import type { AclOperation } from "../../Broker.ts"
+import type { AclOperation, AssignmentStrategy } from "../../Broker.ts"
 
 export interface Plan {
   readonly binding: string
@@ -9,6 +9,8 @@ export interface Plan {
   /** The consumer group, and its former names, whose copies are its own. */
   readonly groupId: string
   readonly adopts: ReadonlyArray<string>
+  /** The assignment protocols that its members list in the group. */
+  readonly partitionAssignmentStrategy: ReadonlyArray<AssignmentStrategy>
   readonly topics: ReadonlyArray<PlannedTopic>
   readonly consumers: ReadonlyArray<PlannedConsumers>
   /** All groups that the binding joins, that of a reader of the dead letter topic included. */
@@ -91,6 +93,8 @@ export interface Finding {
     | "short-retention"
     | "acl-missing"
     | "shared-topic"
+    | "group-protocol"
+    | "records-waiting"
   /** The topic or group that the finding is about. */
   readonly subject: string
   readonly message: string

@@ -8,6 +8,7 @@ import * as DerivedNames from "../base/derivedNames.ts"
 import { shown } from "../base/shown.ts"
 import * as BreakerSettings from "../breaker/settings.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -23,6 +24,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...staticMembers(definition),
   ...notEmpty("groupId", definition.groupId),
   ...adopted(definition),
+  ...assignmentStrategies(definition),
   ...clusterAlias(definition.cluster),
   ...Ranges.problemsOfAll(definition.given, Ranges.binding),
   ...heartbeats(definition),
@@ -200,6 +202,29 @@ const adopted = ({ adopts, groupId }: BindingDefinition<unknown>) =>
           : notEmpty(`adopts[${index}]`, former)
       )
     : [issue("adopts", adopts, "a list of group ids")]
+
+/**
+ * A leader of kafkajs assigns the topics that it reads itself and no others: nobody would get the retry topics. A leader of Java balances all topics together: the members of
+ * the connector would get the retry topics, and the other client the main topic.
+ */
+const assignmentStrategies = ({ partitionAssignmentStrategy: listed, retry, tiers }: BindingDefinition<unknown>) => {
+  const path = "partitionAssignmentStrategy"
+  const { names } = AssignmentStrategy
+  const isList = Array.isArray(listed) && listed.length > 0 && new Set(listed).size === listed.length
+  if (!isList || !listed.every((name) => names.includes(name))) {
+    return [issue(path, listed, `a list of one or more different protocols out of ${names.join(", ")}`)]
+  }
+  const others = AssignmentStrategy.foreign(listed)
+  return others.length > 0 && retry.consumer === "shared" && tiers.count > 0
+    ? [
+        issue(
+          "retry.consumer",
+          retry.consumer,
+          `"separate" with ${others.join(", ")}: a leader of another client does not share out retry topics evenly, or at all`
+        )
+      ]
+    : []
+}
 
 /** Registering the binding checks whether a cluster with this alias exists. */
 const clusterAlias = (alias: string) =>

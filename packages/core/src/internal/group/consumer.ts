@@ -176,6 +176,10 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
+    // No other client is in the group of the retry topics.
+    ...(options.subscription.groupId === definition.groupId && {
+      partitionAssignmentStrategy: definition.partitionAssignmentStrategy
+    }),
     ...(definition.staticMembership
       ? {
           groupInstanceId: DerivedNames.groupInstanceId(definition.name, options.hostname, options.index),

@@ -49,8 +49,12 @@ export interface CommittedOffset extends TopicPartition {
 export interface GroupDescription {
   /** Kafka: `group.id`. */
   readonly groupId: string
-  /** Kafka's state names. */
+  /** Kafka's name of the group's protocol: `classic`, where a member assigns, or `consumer` (KIP-848), where the broker does. */
+  readonly type: "classic" | "consumer"
+  /** Kafka's state names of the classic protocol. A `consumer` group that the broker assigns anew is `PreparingRebalance`, one whose members follow is `CompletingRebalance`. */
   readonly state: "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead"
+  /** The assignment protocol of the present generation (Kafka: `partition.assignment.strategy`; `group.remote.assignor` of a `consumer` group); empty while there is none. */
+  readonly protocol: string
   /** Its members; empty for a group that is `Empty` or `Dead`. */
   readonly members: ReadonlyArray<{
     /** The id that the coordinator gave. */

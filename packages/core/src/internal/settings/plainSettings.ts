@@ -79,6 +79,7 @@ const choices = (options: Given) => ({
   onExhausted: options.onExhausted ?? Defaults.binding.onExhausted,
   missingTopics: options.missingTopics ?? Defaults.binding.missingTopics,
   staticMembership: options.staticMembership ?? Defaults.binding.staticMembership,
+  partitionAssignmentStrategy: options.partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy,
   autoOffsetReset: options.autoOffsetReset ?? Defaults.binding.autoOffsetReset,
   isolationLevel: options.isolationLevel ?? Defaults.binding.isolationLevel,
   copyCompression: options.copyCompression ?? Defaults.binding.copyCompression,

@@ -1,11 +1,11 @@
 /** Administration of consumer groups. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
+import { describeGroup } from "../group/groupDescription.ts"
 import { fetchCommitted, sendCommit } from "../offsets/committedOffsets.ts"
 import { check } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
 import { type AdminContext, partitionsOf } from "./adminContext.ts"
-import { describeGroup } from "./requests.ts"
 
 const committedOffsets =
   ({ cluster, port }: AdminContext): Broker.Admin["committedOffsets"] =>

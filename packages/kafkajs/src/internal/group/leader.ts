@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { assign } from "./assigner.ts"
-import { decodeMember, encodeAssignment } from "./memberProtocol.ts"
+import { type DecodedMember, decodeMember, encodeAssignment } from "./memberProtocol.ts"
 
 /** Time for a node to learn of a new topic. */
 const metadataLag = "500 millis"
@@ -23,17 +23,40 @@ const countPartitions = Effect.fnUntraced(function* (
   return yield* count
 })
 
-/** Encoded assignments of all members. */
+/** The members, of whatever client. One that cannot be read gets no partitions, since it may keep what it owns. */
+const decodeMembers = Effect.fnUntraced(function* (groupId: string, members: ReadonlyArray<JoinedMember>) {
+  const group: Array<DecodedMember> = []
+  for (const { memberId, memberMetadata } of members) {
+    const member = decodeMember(memberId, memberMetadata)
+    if (member === undefined) {
+      yield* Effect.logWarning(
+        `Member '${memberId}' of group '${groupId}' is another client, and its subscription cannot be read: it gets no partitions. Stop it, or give it a group of its own.`
+      )
+    }
+    group.push(member ?? { memberId, topics: [], owned: [], generation: -1, readsUserData: false, isEager: false })
+  }
+  return group
+})
+
+interface JoinedMember {
+  readonly memberId: string
+  readonly memberMetadata: Buffer
+}
+
+/** Encoded assignments of all members: of all topics that one of them reads, whether this member reads them or not. */
 export const decideAssignments = Effect.fnUntraced(function* (
   cluster: Cluster,
-  members: ReadonlyArray<{ readonly memberId: string; readonly memberMetadata: Buffer }>
+  groupId: string,
+  members: ReadonlyArray<JoinedMember>
 ) {
-  const group = members.map((member) => decodeMember(member.memberId, member.memberMetadata))
+  const group = yield* decodeMembers(groupId, members)
   const subscribed = [...new Set(group.flatMap((member) => member.topics))]
   const owned = new Set(group.flatMap((member) => member.owned.map(({ topic }) => topic)))
   const round = assign(group, yield* countPartitions(cluster, subscribed, owned))
-  return [...round.assignments].map(([memberId, partitions]) => ({
-    memberId,
-    memberAssignment: encodeAssignment({ partitions, incomplete: round.incomplete })
-  }))
+  const ofGroup = { incomplete: round.incomplete, hasEager: group.some(({ isEager }) => isEager) }
+  return group.map((member) => {
+    const partitions = round.assignments.get(member.memberId) ?? []
+    const memberAssignment = encodeAssignment({ partitions, ...ofGroup }, member)
+    return { memberId: member.memberId, memberAssignment }
+  })
 })

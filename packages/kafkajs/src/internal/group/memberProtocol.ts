@@ -1,15 +1,24 @@
-/** The messages between the members of a group, which the coordinator passes on as bytes of Kafka's consumer protocol. */
+/** The messages between the members of a group: Kafka's consumer protocol, with what members of this client tell each other in its `userData`. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { Option, Schema } from "effect"
-import { AssignerProtocol } from "kafkajs"
 import type { Member } from "./assigner.ts"
+import {
+  decodeGivenPartitions,
+  decodeSubscription,
+  encodeGivenPartitions,
+  encodeSubscription,
+  groupedByTopic
+} from "./consumerProtocol.ts"
 
-/** The name of the assignment protocol. All members of a group must use the same one. */
-export const protocolName = "eventbus-cooperative-sticky"
-
-// Pairs instead of an object keyed by topic: `__proto__` is a legal topic name.
 const PartitionsByTopic = Schema.Array(Schema.Tuple([Schema.String, Schema.Array(Schema.Int)]))
-const Claim = Schema.fromJsonString(Schema.Struct({ generation: Schema.Int, owned: PartitionsByTopic }))
+const Claim = Schema.fromJsonString(
+  Schema.Struct({
+    generation: Schema.Int,
+    owned: PartitionsByTopic,
+    /** The member gives up everything before it joins. Not of the first version. */
+    eager: Schema.optionalKey(Schema.Boolean)
+  })
+)
 const AssignmentBody = Schema.fromJsonString(
   Schema.Struct({ incomplete: Schema.Boolean, partitions: PartitionsByTopic })
 )
@@ -18,36 +27,39 @@ const decodeClaim = Schema.decodeUnknownOption(Claim)
 const encodeAssignmentBody = Schema.encodeSync(AssignmentBody)
 const decodeAssignmentBody = Schema.decodeUnknownOption(AssignmentBody)
 
-const grouped = (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => {
-  const byTopic = new Map<string, Array<number>>()
-  for (const { topic, partition } of partitions) {
-    const list = byTopic.get(topic)
-    if (list === undefined) byTopic.set(topic, [partition])
-    else list.push(partition)
-  }
-  return [...byTopic]
-}
-
 const flat = (
   pairs: ReadonlyArray<readonly [topic: string, partitions: ReadonlyArray<number>]>
 ): ReadonlyArray<ConsumerRecord.TopicPartition> =>
   pairs.flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition })))
 
-export const encodeMember = (member: Omit<Member, "memberId">): Buffer =>
-  AssignerProtocol.MemberMetadata.encode({
-    version: 0,
-    topics: [...member.topics],
-    userData: Buffer.from(encodeClaim({ generation: member.generation, owned: grouped(member.owned) }))
+/** The same under every assignment protocol that the member lists. The claim stands twice: where other clients and brokers look for it, and in `userData`, where older versions of this client do. */
+export const encodeMember = ({ topics, owned, generation }: Omit<Member, "memberId">, eager: boolean): Buffer =>
+  encodeSubscription({
+    ...{ topics, owned, generation },
+    userData: Buffer.from(encodeClaim({ generation, owned: groupedByTopic(owned), ...(eager && { eager }) }))
   })
 
-/** A member whose claim cannot be read counts as owning nothing. It will see its partitions missing, and release them. */
-export const decodeMember = (memberId: string, metadata: Buffer): Member => {
-  const decoded = AssignerProtocol.MemberMetadata.decode(metadata)
-  const claim = Option.getOrElse(decodeClaim(decoded?.userData?.toString() ?? ""), () => ({
-    generation: -1,
-    owned: []
-  }))
-  return { memberId, topics: decoded?.topics ?? [], owned: flat(claim.owned), generation: claim.generation }
+/** A member as the leader reads it. */
+export interface DecodedMember extends Member {
+  /** It is of a version of this client that reads its assignment in `userData` only. */
+  readonly readsUserData: boolean
+  /** It gives up all partitions before it joins. Known of members of this client only. */
+  readonly isEager: boolean
+}
+
+/** Undefined when the bytes are not of Kafka's consumer protocol. */
+export const decodeMember = (memberId: string, metadata: Buffer): DecodedMember | undefined => {
+  const subscription = decodeSubscription(metadata)
+  if (subscription === undefined) return undefined
+  const { version, topics, userData, owned, generation } = subscription
+  return Option.match(decodeClaim(userData.toString()), {
+    onNone: () => ({ memberId, topics, owned, generation, readsUserData: false, isEager: false }),
+    onSome: (claim) => ({
+      ...{ memberId, topics, owned: flat(claim.owned), generation: claim.generation },
+      readsUserData: version === 0,
+      isEager: claim.eager === true
+    })
+  })
 }
 
 /** The partitions of a member in this round. */
@@ -55,43 +67,42 @@ export interface Assignment {
   readonly partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
   /** True when another round will follow. */
   readonly incomplete: boolean
+  /** True when a member of this client is eager: in a rebalance it stands still until all have joined. */
+  readonly hasEager: boolean
 }
 
-export const encodeAssignment = ({ partitions, incomplete }: Assignment): Buffer =>
-  AssignerProtocol.MemberAssignment.encode({
-    version: 0,
-    // For tools that show assignments. This package reads `userData`.
-    assignment: Object.fromEntries(grouped(partitions)),
-    userData: Buffer.from(encodeAssignmentBody({ incomplete, partitions: grouped(partitions) }))
+const none = Buffer.alloc(0)
+
+/** The bits of the byte behind the last field of an assignment, which is left out when it is 0. */
+const bits = { incomplete: 1, hasEager: 2 }
+
+export const encodeAssignment = (
+  { partitions, incomplete, hasEager }: Assignment,
+  { readsUserData }: Pick<DecodedMember, "readsUserData">
+): Buffer => {
+  const body = () => Buffer.from(encodeAssignmentBody({ incomplete, partitions: groupedByTopic(partitions) }))
+  const flags = (incomplete ? bits.incomplete : 0) | (hasEager ? bits.hasEager : 0)
+  return encodeGivenPartitions({
+    partitions,
+    userData: readsUserData ? body() : none,
+    behind: flags === 0 ? none : Buffer.of(flags)
   })
+}
 
 /**
- * The assignment of this member. One without our `userData` is another client's: its partitions are used all the same (ruling 80). Undefined for bytes that are not of
- * Kafka's consumer protocol; none at all mean no partitions.
+ * The assignment of a member, by whatever leader, or by the broker (ruling 80). Leaders of former versions of this client write it in `userData`, too. Undefined for bytes
+ * that are not of Kafka's consumer protocol; none at all mean no partitions.
  */
 export const decodeAssignment = (bytes: Buffer): Assignment | undefined => {
-  if (bytes.length === 0) return { partitions: [], incomplete: false }
-  const decoded = decodeStandard(bytes)
-  if (decoded === undefined) return undefined
-  return Option.match(decodeAssignmentBody(decoded.userData?.toString() ?? ""), {
-    onNone: () => ({ partitions: flat(Object.entries(decoded.assignment)), incomplete: false }),
-    onSome: ({ incomplete, partitions }) => ({ incomplete, partitions: flat(partitions) })
+  const given = decodeGivenPartitions(bytes)
+  if (given === undefined) return undefined
+  const flags = given.behind.length === 1 ? given.behind[0]! : 0
+  return Option.match(decodeAssignmentBody(given.userData.toString()), {
+    onNone: () => ({
+      partitions: given.partitions,
+      incomplete: (flags & bits.incomplete) !== 0,
+      hasEager: (flags & bits.hasEager) !== 0
+    }),
+    onSome: ({ incomplete, partitions }) => ({ incomplete, partitions: flat(partitions), hasEager: false })
   })
-}
-
-const decodeStandard = (bytes: Buffer) => {
-  try {
-    return AssignerProtocol.MemberAssignment.decode(bytes) ?? undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The partitions of an assignment by any client, for display. */
-export const assignmentOf = (bytes: Buffer): ReadonlyArray<ConsumerRecord.TopicPartition> => {
-  if (bytes.length === 0) return []
-  const decoded = AssignerProtocol.MemberAssignment.decode(bytes)
-  return Object.entries(decoded?.assignment ?? {}).flatMap(([topic, partitions]) =>
-    partitions.map((partition) => ({ topic, partition }))
-  )
 }

@@ -1,4 +1,5 @@
 /** The requests by which a member takes part in its group (classic protocol, KIP-345 for static members). */
+import { Adapter, type Broker } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Apis } from "../wire/apis.ts"
@@ -6,13 +7,14 @@ import { type ClientFailure, check } from "../wire/clientFailure.ts"
 import { Encoder, type KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { call, callRaw } from "../wire/requests.ts"
 import type { Member } from "./assigner.ts"
-import { encodeMember, protocolName } from "./memberProtocol.ts"
+import { encodeMember } from "./memberProtocol.ts"
 
 export interface MembershipOptions {
   readonly groupId: string
   /** null for a dynamic member. */
   readonly groupInstanceId: string | null
   readonly topics: ReadonlyArray<string>
+  readonly partitionAssignmentStrategy: ReadonlyArray<Broker.AssignmentStrategy>
   readonly sessionTimeoutMillis: number
   readonly rebalanceTimeoutMillis: number
   readonly heartbeatIntervalMillis: number
@@ -34,7 +36,8 @@ export const joinGroup = (
   claim: Pick<Member, "owned" | "generation">,
   onMemberId: (memberId: string) => void
 ): Effect.Effect<Apis["JoinGroup"]["response"], ClientFailure> => {
-  const metadata = encodeMember({ topics: options.topics, ...claim })
+  const { partitionAssignmentStrategy: listed } = options
+  const metadata = encodeMember({ topics: options.topics, ...claim }, Adapter.isEager(listed))
   const send = (memberId: string) =>
     call(broker, "JoinGroup", {
       groupId: options.groupId,
@@ -43,7 +46,7 @@ export const joinGroup = (
       memberId,
       groupInstanceId: options.groupInstanceId,
       protocolType: "consumer",
-      groupProtocols: [{ name: protocolName, metadata }]
+      groupProtocols: listed.map((name) => ({ name, metadata }))
     })
   return Effect.flatMap(send(memberId), (answer) => {
     if (answer.memberId === "" || answer.errorCode !== memberIdRequired) return Effect.succeed(answer)

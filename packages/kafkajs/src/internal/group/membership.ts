@@ -4,11 +4,13 @@
  * The coordinator holds a JoinGroup until all members have joined, and answers the requests of one connection one at a time. A member therefore
  * has connections of its own (a `Cluster`), so that commits and fetches never wait for a rebalance.
  */
+import { Adapter } from "@eventbus/core"
 import { Clock, Effect, Latch } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
-import { type ClientFailure, check, failure, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
+import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
 import { type CoordinatorCache, coordinatorCache } from "./coordinatorCache.ts"
+import { checkTopics, refused, unreadable } from "./foreignMembers.ts"
 import { decideAssignments } from "./leader.ts"
 import { type Assignment, decodeAssignment } from "./memberProtocol.ts"
 import { joinGroup, type MemberIdentity, type MembershipOptions, sendHeartbeat, syncGroup } from "./memberRequests.ts"
@@ -20,6 +22,8 @@ export interface MembershipListener {
   readonly assigned: (generation: number, partitions: Assignment["partitions"]) => void
   /** The member is out of the group: it owns nothing any more. */
   readonly lost: () => void
+  /** Gives up all partitions: ends when the member owns none any more. */
+  readonly giveUp: Effect.Effect<void>
 }
 
 export interface Membership {
@@ -44,6 +48,8 @@ interface Member {
   readonly ownership: Ownership
   readonly listener: MembershipListener
   readonly coordinator: CoordinatorCache
+  /** It lists an eager protocol, and owns nothing while it joins. */
+  readonly isEager: boolean
   /** Opens to end the wait for the next heartbeat. */
   readonly wake: Latch.Latch
   /** Empty while out of the group. */
@@ -57,6 +63,8 @@ interface Member {
   rejoinRequested: boolean
   /** True when another round is known to follow. */
   incomplete: boolean
+  /** True when a member of the group is eager, this one or another. */
+  hasEager: boolean
   /** Epoch milliseconds of the coordinator's last answer. */
   lastContactMillis: number
   /** Failures since then. */
@@ -69,6 +77,9 @@ interface Member {
 
 /** Heartbeat interval while another round is known to follow. */
 const followUpMillis = 200
+
+/** Heartbeat interval beside eager members at most: in a rebalance they stand still until the last member has noticed. */
+const eagerMillis = 1_000
 
 const outOfGroup = new Set(["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
 
@@ -84,31 +95,30 @@ const noteContact = (member: Member): Effect.Effect<void> =>
 const answered = (member: Member, errorCode: number): Effect.Effect<void, ClientFailure> =>
   Effect.andThen(check(errorCode), noteContact(member))
 
-/** Nobody else consumes the partitions, so an idle member would be a silent loss of progress. */
-const foreignAssignment = (leaderId: string): ClientFailure =>
-  failure(
-    "FOREIGN_ASSIGNMENT",
-    `the leader of the group, member '${leaderId}', is another client, and its assignment cannot be read. Stop that client, or give this binding a group of its own`
-  )
-
 const setMemberId = (member: Member, memberId: string): void => {
   member.memberId = memberId
   member.lastMemberId = memberId
 }
 
 const join = Effect.fnUntraced(function* (member: Member) {
-  const { cluster, options, ownership, wireGeneration } = member
+  const { cluster, options, ownership } = member
+  if (member.isEager && ownership.size > 0) yield* giveUp(member)
+  const { wireGeneration } = member
   member.rejoinRequested = false
   member.joining = true
   member.wake.closeUnsafe()
   const broker = yield* member.coordinator.get
   const claim = { owned: ownership.all(), generation: wireGeneration }
   const answer = yield* joinGroup(broker, options, member.memberId, claim, (id) => setMemberId(member, id))
-  yield* answered(member, answer.errorCode)
+  yield* Effect.catchIf(
+    answered(member, answer.errorCode),
+    ({ type }) => type === "INCONSISTENT_GROUP_PROTOCOL",
+    () => refused(cluster, options)
+  )
   const { memberId, leaderId, members, generationId } = answer
   setMemberId(member, memberId)
   const isLeader = leaderId === memberId && members.length > 0
-  const assignments = isLeader ? yield* decideAssignments(cluster, members) : []
+  const assignments = isLeader ? yield* decideAssignments(cluster, options.groupId, members) : []
   const synced = yield* syncGroup(broker, options, { memberId, generation: generationId }, assignments)
   yield* answered(member, synced.errorCode)
   member.wireGeneration = generationId
@@ -116,10 +126,26 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.joined = true
   member.confirmedAt = performance.now()
   const assignment = decodeAssignment(synced.memberAssignment)
-  if (assignment === undefined) return yield* Effect.fail(foreignAssignment(leaderId))
+  if (assignment === undefined) return yield* unreadable(cluster, options, leaderId)
+  yield* checkTopics(cluster, options, leaderId, assignment.partitions)
   member.incomplete = assignment.incomplete
+  member.hasEager = assignment.hasEager || member.isEager
   member.listener.assigned(member.generation, assignment.partitions)
 })
+
+/** Commits and gives up everything before an eager join. Handlers may take as long as the coordinator waits, so heartbeats go on: their answer is that the group rebalances. */
+const giveUp = (member: Member): Effect.Effect<void, ClientFailure> => {
+  const noted = Effect.tap(noteContact(member), () => Effect.sync(() => (member.confirmedAt = performance.now())))
+  const stayKnown = beat(member).pipe(
+    Effect.catchIf(
+      ({ type }) => type === "REBALANCE_IN_PROGRESS",
+      () => noted
+    ),
+    Effect.catchIf(isTransient, () => Effect.sync(member.coordinator.forget)),
+    Effect.delay(eagerMillis)
+  )
+  return Effect.raceFirst(member.listener.giveUp, Effect.forever(stayKnown))
+}
 
 const dropMembership = (member: Member): Effect.Effect<void> =>
   Effect.sync(() => {
@@ -145,19 +171,23 @@ const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailu
   yield* Effect.sleep(RetryBackoff.delayMillis(member.failures++))
 })
 
-/** One heartbeat after an interval; none when the member is to join again before. */
-const heartbeat = Effect.fnUntraced(function* (member: Member) {
-  const { options, wake } = member
-  const { heartbeatIntervalMillis } = options
-  const interval = member.incomplete ? Math.min(followUpMillis, heartbeatIntervalMillis) : heartbeatIntervalMillis
-  yield* Effect.timeoutOption(wake.await, interval)
-  if (member.rejoinRequested) return
-  wake.closeUnsafe()
+/** One heartbeat. Fails when the member has to join again. */
+const beat = Effect.fnUntraced(function* (member: Member) {
   const broker = yield* member.coordinator.get
   const identity = { memberId: member.memberId, generation: member.wireGeneration }
   const sentAt = performance.now()
-  yield* answered(member, (yield* sendHeartbeat(broker, options, identity)).errorCode)
+  yield* answered(member, (yield* sendHeartbeat(broker, member.options, identity)).errorCode)
   member.confirmedAt = sentAt
+})
+
+/** One heartbeat after an interval; none when the member is to join again before. */
+const heartbeat = Effect.fnUntraced(function* (member: Member) {
+  const { options, wake } = member
+  const limit = member.incomplete ? followUpMillis : member.hasEager ? eagerMillis : options.heartbeatIntervalMillis
+  yield* Effect.timeoutOption(wake.await, Math.min(limit, options.heartbeatIntervalMillis))
+  if (member.rejoinRequested) return
+  wake.closeUnsafe()
+  yield* beat(member)
 })
 
 /** Sends heartbeats until the member is to join again. */
@@ -186,6 +216,7 @@ export const makeMembership = (
     ownership,
     listener,
     coordinator: coordinatorCache(cluster, options.groupId),
+    isEager: Adapter.isEager(options.partitionAssignmentStrategy),
     wake: Latch.makeUnsafe(false),
     memberId,
     lastMemberId: memberId,
@@ -194,6 +225,7 @@ export const makeMembership = (
     joined: false,
     rejoinRequested: false,
     incomplete: false,
+    hasEager: false,
     lastContactMillis: 0,
     failures: 0,
     confirmedAt: performance.now(),

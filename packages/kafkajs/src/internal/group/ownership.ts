@@ -84,13 +84,7 @@ export class Ownership {
   /** Applies a new assignment. */
   assign(generation: number, assignment: ReadonlyArray<ConsumerRecord.TopicPartition>): AssignmentChange {
     const keys = new Set(assignment.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition)))
-    const gone = [...this.#partitions].filter(([key]) => !keys.has(key))
-    const dropped = gone.filter(([, { phase }]) => phase === "preparing")
-    for (const [key] of dropped) this.#partitions.delete(key)
-    const revoked = gone.flatMap(([, owned]) =>
-      owned.phase === "waiting" || owned.phase === "fetching" ? [owned] : []
-    )
-    for (const owned of revoked) owned.phase = "revoking"
+    const { revoked, dropped } = this.#revoke((key) => !keys.has(key))
     const added = assignment.flatMap(({ topic, partition }) => {
       const key = ConsumerRecord.partitionKey(topic, partition)
       if (this.#partitions.has(key)) return []
@@ -110,7 +104,12 @@ export class Ownership {
     })
     const isFirst = !this.#hasAssignment
     this.#hasAssignment = true
-    return { added, revoked: byGeneration(revoked), dropped: dropped.length, isFirst }
+    return { added, revoked, dropped, isFirst }
+  }
+
+  /** Asks for all partitions back, and returns those that were announced and not asked for yet. Those that were not announced are gone. */
+  revokeAll(): ReadonlyArray<GenerationPartitions> {
+    return this.#revoke(() => true).revoked
   }
 
   /** Removes those of `partitions` that are still owned, and returns them. */
@@ -147,6 +146,17 @@ export class Ownership {
     const isLong = owned.some(({ pausedMillis }) => pausedMillis !== undefined && pausedMillis < sinceMillis)
     for (const one of owned) one.pausedMillis = undefined
     return isLong
+  }
+
+  #revoke(isGone: (key: string) => boolean): Pick<AssignmentChange, "revoked" | "dropped"> {
+    const gone = [...this.#partitions].filter(([key]) => isGone(key))
+    const dropped = gone.filter(([, { phase }]) => phase === "preparing")
+    for (const [key] of dropped) this.#partitions.delete(key)
+    const revoked = gone.flatMap(([, owned]) =>
+      owned.phase === "waiting" || owned.phase === "fetching" ? [owned] : []
+    )
+    for (const owned of revoked) owned.phase = "revoking"
+    return { revoked: byGeneration(revoked), dropped: dropped.length }
   }
 
   #owned(targets: ReadonlyArray<ConsumerRecord.TopicPartition>): ReadonlyArray<OwnedPartition> {

@@ -116,6 +116,20 @@ const revoke = (session: SessionState, { generation, partitions }: GenerationPar
   )
 }
 
+/** How often it is looked whether the consumer has released all partitions. */
+const releasePollInterval = "5 millis"
+
+/** Gives up all partitions, and ends when the consumer has released them, or the rebalance timeout has passed. */
+export const giveUpAll = (session: SessionState): Effect.Effect<void> => {
+  const awaitNone: Effect.Effect<void> = Effect.suspend(() =>
+    session.ownership.size === 0 ? Effect.void : Effect.andThen(Effect.sleep(releasePollInterval), awaitNone)
+  )
+  return Effect.suspend(() => {
+    for (const group of session.ownership.revokeAll()) revoke(session, group)
+    return awaitNone
+  })
+}
+
 /** Applies a new assignment of the group. */
 export const onAssigned = (
   session: SessionState,

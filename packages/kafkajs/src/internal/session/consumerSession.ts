@@ -10,7 +10,7 @@ import { makeCommit } from "../group/commits.ts"
 import { makeMembership } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
-import { loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
+import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
@@ -74,8 +74,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   consumer: Broker.ConsumerOptions
 ) {
   const settings = sessionSettings(consumer)
-  const { groupId } = settings
-  const subject = { operation: "consume", groupId, groupInstanceId: consumer.groupInstanceId }
+  const subject = { operation: "consume", groupId: settings.groupId, groupInstanceId: consumer.groupInstanceId }
   const [memberCluster, cluster] = yield* errors.map(
     Effect.all([connect(memberConnection(options, settings), consumer.clientId), connect(options, consumer.clientId)], {
       concurrency: "unbounded"
@@ -106,7 +105,8 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     }),
     membership: makeMembership(memberCluster, settings, ownership, knownMemberId(statics, settings), {
       assigned: (generation, partitions) => onAssigned(session, generation, partitions),
-      lost: () => loseAll(session)
+      lost: () => loseAll(session),
+      giveUp: Effect.suspend(() => giveUpAll(session))
     }),
     ...noTopicsKnown()
   }
@@ -128,7 +128,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     if (!isFailed) rememberMember(statics, settings, undefined)
     return Effect.andThen(leave(session, abandoned), Queue.shutdown(events))
   })
-  const belong = removeAbandoned(cluster, abandoned, groupId).pipe(
+  const belong = removeAbandoned(cluster, abandoned, settings.groupId).pipe(
     Effect.andThen(removeFormer(cluster, statics, settings)),
     Effect.andThen(session.membership.run)
   )

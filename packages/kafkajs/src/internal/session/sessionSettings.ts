@@ -1,5 +1,5 @@
 /** The settings of one session: the port's options with their defaults, in milliseconds. */
-import { Adapter, type Broker } from "@eventbus/core"
+import { Adapter, type Broker, Defaults } from "@eventbus/core"
 import { Duration } from "effect"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
@@ -18,6 +18,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
     groupInstanceId: options.groupInstanceId ?? null,
     replacesGroupInstanceIds: options.replacesGroupInstanceIds ?? [],
     topics: [...new Set(options.topics)],
+    partitionAssignmentStrategy: options.partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy,
     sessionTimeoutMillis,
     rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
     heartbeatIntervalMillis: Math.min(

@@ -88,6 +88,10 @@ export class FlexibleReader {
     return elements
   }
 
+  int32(): number {
+    return this.#bytes.readInt32BE(this.skip(4))
+  }
+
   int32s(): void {
     this.skip(4 * Math.max(0, this.unsigned() - 1))
   }

@@ -143,14 +143,15 @@ const exists = (cluster: Cluster, groupId: string): boolean => {
 
 export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDescription => {
   const group = cluster.groups.get(groupId)
-  if (!group || !exists(cluster, groupId)) return { groupId, state: "Dead", members: [] }
+  const type = "classic" as const
+  if (!group || !exists(cluster, groupId)) return { groupId, type, state: "Dead", protocol: "", members: [] }
   const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, owned }) => ({
     memberId,
     groupInstanceId,
     clientId,
     assignment: [...owned.values()].map(({ topic, partition }) => ({ topic, partition }))
   }))
-  return { groupId, state: group.state, members }
+  return { groupId, type, state: group.state, protocol: group.protocol, members }
 }
 
 const everything: ReadonlySet<Broker.AclOperation> = new Set([

@@ -1,7 +1,7 @@
 /**
  * A consumer's connection to the cluster: the scope of its session, its heartbeats, its fetch loop and its requests.
  */
-import { Adapter, type Broker, BrokerError } from "@eventbus/core"
+import { Adapter, type Broker, BrokerError, Defaults } from "@eventbus/core"
 import { Duration, Effect, Queue, type Scope } from "effect"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
@@ -33,9 +33,10 @@ export const make =
       )
       const opened = yield* Effect.acquireRelease(
         cluster.network.request(connection, { operation: "join", clientId, groupId }, () =>
-          Effect.sync(() => {
+          Effect.suspend(() => {
             group.replaceFormer(options.groupInstanceId, options.replacesGroupInstanceIds ?? [])
-            return open(cluster, group, connection, options, buffer)
+            const refusal = group.refusal(strategiesOf(options))
+            return refusal ? Effect.fail(refusal) : Effect.succeed(open(cluster, group, connection, options, buffer))
           })
         ),
         (session) => Effect.sync(() => close(cluster, group, connection, session))
@@ -47,6 +48,9 @@ export const make =
       connectionOf.set(port, connection)
       return port
     })
+
+const strategiesOf = ({ partitionAssignmentStrategy }: Broker.ConsumerOptions) =>
+  partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy
 
 const open = (
   cluster: Cluster,
@@ -68,6 +72,7 @@ const open = (
       clientId: connection.clientId,
       groupInstanceId: options.groupInstanceId,
       topics: new Set(options.topics),
+      strategies: strategiesOf(options),
       sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
       rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds")
     }

@@ -21,6 +21,8 @@ export interface JoinRequest {
   readonly clientId: string
   readonly groupInstanceId: string | undefined
   readonly topics: ReadonlySet<string>
+  /** Its assignment protocols, the preferred one first. */
+  readonly strategies: ReadonlyArray<Broker.AssignmentStrategy>
   readonly sessionTimeoutMillis: number
   readonly rebalanceTimeoutMillis: number
   /** Tells the session that the coordinator's state has changed. */
@@ -62,6 +64,26 @@ export class ConsumerGroup {
   get state(): Broker.GroupDescription["state"] {
     if (this.members.size === 0) return "Empty"
     return this.moving() ? "PreparingRebalance" : "Stable"
+  }
+
+  /** The assignment protocol that most members prefer among those that all list; empty without members. */
+  get protocol(): string {
+    const lists = [...this.members.values()].map(({ strategies }) => strategies)
+    const votes = Map.groupBy(lists, (list) => list.find((name) => lists.every((each) => each.includes(name))))
+    const [winner] = [...votes].sort(([, a], [, b]) => b.length - a.length)
+    return winner?.[0] ?? ""
+  }
+
+  /** Why a member with these assignment protocols may not join: another one lists none of them. */
+  refusal(strategies: JoinRequest["strategies"]): BrokerError.BrokerError | undefined {
+    const lists = [strategies, ...[...this.members.values()].map((member) => member.strategies)]
+    if (strategies.some((name) => lists.every((list) => list.includes(name)))) return undefined
+    const { groupId, state, protocol } = this
+    const members = [...this.members.values()].map((member) => ({ ...member, assignment: [] }))
+    return new BrokerError.UnexpectedBrokerError({
+      ...{ operation: "consume", code: "INCONSISTENT_GROUP_PROTOCOL", retryable: false },
+      detail: Adapter.refusalOf(strategies, { groupId, type: "classic", state, protocol, members })
+    })
   }
 
   join(request: JoinRequest): Member {
@@ -165,11 +187,11 @@ export class ConsumerGroup {
       })),
       this.subscribed()
     )
-    const all = this.kernel.settings.assignment === "eager"
     const revocations = [...this.members.values()].map((member) => ({
       member,
       leaving: [...member.owned].filter(
-        ([key, holding]) => holding.phase === "owned" && (all || this.target.get(key) !== member.memberId)
+        ([key, holding]) =>
+          holding.phase === "owned" && (this.isEager(member) || this.target.get(key) !== member.memberId)
       )
     }))
     for (const { leaving } of revocations) for (const [, holding] of leaving) holding.phase = "revoking"
@@ -177,9 +199,9 @@ export class ConsumerGroup {
     this.settle()
   }
 
-  /** Assigns free partitions: with `eager` when all are free, otherwise each as soon as it is free. */
+  /** Assigns free partitions: where members are eager when they have given up all, otherwise each as soon as it is free. */
   private settle(): void {
-    if (this.kernel.settings.assignment === "eager" && this.moving()) return
+    if (this.moving((member) => this.isEager(member))) return
     const held = new Set([...this.members.values()].flatMap((member) => [...member.owned.keys()]))
     const grown = new Set<Member>()
     for (const at of this.subscribed()) {
@@ -204,8 +226,13 @@ export class ConsumerGroup {
     })
   }
 
-  private moving(): boolean {
+  private isEager({ strategies }: Member): boolean {
+    return this.kernel.settings.assignment === "eager" || Adapter.isEager(strategies)
+  }
+
+  private moving(which: (member: Member) => boolean = () => true): boolean {
     for (const member of this.members.values()) {
+      if (!which(member)) continue
       for (const ownedPartition of member.owned.values()) if (ownedPartition.phase === "revoking") return true
     }
     return false

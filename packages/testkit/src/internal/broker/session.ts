@@ -156,6 +156,11 @@ export class Session {
       this.die(new BrokerError.InstanceFenced({ groupId: group.groupId, groupInstanceId }))
       return
     }
+    const refusal = group.refusal(this.request.strategies)
+    if (refusal) {
+      this.die(refusal)
+      return
+    }
     this.lose([...this.cursors.values()])
     this.phase = "joining"
     this.membership = group.join(this.request)

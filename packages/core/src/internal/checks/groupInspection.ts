@@ -1,0 +1,58 @@
+/** Looks at the group of a plan: which step of a move from another client to this one it is in, and how many records would wait in vain after a move back (ruling 80). */
+import { Effect } from "effect"
+import type { Admin } from "../../Broker.ts"
+import { pluralize } from "../base/pluralize.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
+import * as GroupProtocol from "./groupProtocol.ts"
+import type { Finding, Plan } from "./planTypes.ts"
+
+/** A client that may not describe the group, or read offsets, still gets all other findings. */
+export const inspectGroup = (
+  plan: Plan,
+  admin: Admin,
+  existing: ReadonlySet<string>
+): Effect.Effect<ReadonlyArray<Finding>> => {
+  const { groupId, partitionAssignmentStrategy: listed } = plan
+  const clients = Effect.map(admin.describeGroup(groupId), (group) => GroupProtocol.findings(listed, group))
+  const isMoving = AssignmentStrategy.foreign(listed).length > 0
+  const waiting = isMoving ? recordsWaiting(plan, admin, existing) : Effect.succeed([])
+  const found = [clients, waiting].map((findings) => Effect.orElseSucceed(findings, (): ReadonlyArray<Finding> => []))
+  return Effect.map(Effect.all(found, { concurrency: "unbounded" }), (all) => all.flat())
+}
+
+/** The other client would never read these records: it knows no retry topics. */
+const recordsWaiting = Effect.fnUntraced(function* (plan: Plan, admin: Admin, existing: ReadonlySet<string>) {
+  const topics = plan.topics.flatMap(({ role, topic }) => (role === "retry" && existing.has(topic) ? [topic] : []))
+  const counts = yield* Effect.forEach(topics, (topic) =>
+    Effect.map(countWaiting(admin, groupReading(plan, topic), topic), (count) => ({ topic, count }))
+  )
+  const total = counts.reduce((sum, { count }) => sum + count, 0)
+  const subject = plan.groupId
+  const by = counts.flatMap(({ topic, count }) => (count === 0 ? [] : [`${topic}: ${count}`])).join(", ")
+  const finding: Finding =
+    total === 0
+      ? {
+          ...{ severity: "info", code: "records-waiting", subject },
+          message: "No record waits in a retry topic: the group can be moved back to the other client."
+        }
+      : {
+          ...{ severity: "warning", code: "records-waiting", subject },
+          message: `${pluralize(total, "record")} of the retry topics ${total === 1 ? "is" : "are"} not handled (${by}). The other client does not read them: before the last member of the connector stops, wait until none is left.`
+        }
+  return topics.length === 0 ? [] : [finding]
+})
+
+const groupReading = ({ consumers, groupId }: Plan, topic: string): string =>
+  consumers.find(({ topics }) => topics.includes(topic))?.groupId ?? groupId
+
+/** Exact where the log has no holes, else an upper bound. */
+const countWaiting = Effect.fnUntraced(function* (admin: Admin, groupId: string, topic: string) {
+  const committed = new Map(
+    (yield* admin.committedOffsets(groupId, [topic])).map(({ partition, offset }) => [partition, offset])
+  )
+  const log = yield* admin.topicOffsets(topic, "read_committed")
+  return log.reduce((sum, { partition, logStart, logEnd }) => {
+    const position = committed.get(partition) ?? -1n
+    return sum + Number(logEnd - (position < logStart ? logStart : position))
+  }, 0)
+})

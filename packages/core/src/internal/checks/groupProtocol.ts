@@ -1,0 +1,72 @@
+/**
+ * The clients of a group: whether a binding can share it with them, and the next step of moving it from one client to another (ruling 80). Errors of adapters and the
+ * findings of a plan use the same words.
+ */
+
+import { pluralize } from "../base/pluralize.ts"
+import type { GroupDescription } from "../port/admin.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
+import type { Finding } from "./planTypes.ts"
+
+type Strategies = ReadonlyArray<AssignmentStrategy.AssignmentStrategy>
+
+const guide = "docs/guide/move-from-kafkajs.md"
+
+/** The members of a group by their clients, the most frequent first, such as `2 members of client 'kafkajs', 1 member of client 'eventbus'`. For the text of an error. */
+export const clients = ({ members }: Pick<GroupDescription, "members">): string => {
+  const byClient = Array.from(
+    Map.groupBy(members, ({ clientId }) => clientId),
+    ([clientId, of]) => ({ clientId, count: of.length })
+  )
+  const sorted = byClient.sort((a, b) => b.count - a.count || (a.clientId < b.clientId ? -1 : 1))
+  return sorted.map(({ clientId, count }) => `${pluralize(count, "member")} of client '${clientId}'`).join(", ")
+}
+
+/** Why a group refuses a member that lists these protocols: its clients, their protocol, and what to do. For the text of an error. */
+export const refusal = (listed: Strategies, group: GroupDescription): string => {
+  const { groupId, members, protocol } = group
+  const lists = `this member lists ${quoted(listed)}`
+  if (members.length === 0) return `group '${groupId}' had members that list none of its assignment protocols; ${lists}`
+  const theirs = protocol === "" ? "" : `, whose assignment protocol is '${protocol}'`
+  return `group '${groupId}' has ${clients(group)}${theirs}; ${lists}. ${remedy(listed, protocol)}`
+}
+
+const remedy = (listed: Strategies, protocol: string): string => {
+  if (protocol === "") return "Let all members list one protocol"
+  const known = AssignmentStrategy.names.find((name) => name === protocol)
+  if (known === undefined) {
+    return `The connector has no protocol '${protocol}': let the other client list one of ${quoted(AssignmentStrategy.names)}, or give the binding a group of its own`
+  }
+  if (listed.includes(known)) return `Another member does not list '${protocol}': let all members list it`
+  const both = [...listed, known]
+  return `Step 1 of moving the group: set partitionAssignmentStrategy to [${both.join(", ")}] (${guide})`
+}
+
+/** The state of the group beside the binding's setting. Nothing where no other client is concerned. */
+export const findings = (listed: Strategies, group: GroupDescription): ReadonlyArray<Finding> => {
+  const { groupId, members, protocol, type } = group
+  const found = (severity: Finding["severity"], message: string): ReadonlyArray<Finding> => [
+    { severity, code: "group-protocol", subject: groupId, message }
+  ]
+  const others = AssignmentStrategy.foreign(listed)
+  if (members.length === 0) return []
+  const has = `Group '${groupId}' has ${clients(group)}`
+  if (type === "consumer")
+    return found("info", `${has}; the broker assigns (group.protocol=consumer), and the binding uses what it is given.`)
+  if (protocol === "") return found("info", `${has}, and is rebalancing: its assignment protocol is not known now.`)
+  if (!listed.some((name) => name === protocol)) return found("error", `${capitalized(refusal(listed, group))}.`)
+  if (!listed.includes(AssignmentStrategy.own) || others.length === 0) return []
+  return protocol === AssignmentStrategy.own
+    ? found(
+        "info",
+        `${has}, and all of them list '${protocol}': step 1 of moving the group is complete. Step 2: remove ${quoted(others)} from partitionAssignmentStrategy (${guide}).`
+      )
+    : found(
+        "info",
+        `${has}, on '${protocol}', since not all of them list '${AssignmentStrategy.own}'. Step 1 of moving the group goes on until the last member of the other client is replaced (${guide}).`
+      )
+}
+
+const quoted = (names: ReadonlyArray<string>): string => names.map((name) => `'${name}'`).join(", ")
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`

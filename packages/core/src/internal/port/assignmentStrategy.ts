@@ -1,0 +1,22 @@
+/** The assignment protocols that a member can list, by the names on the wire. */
+
+export const own = "eventbus-cooperative-sticky"
+
+/** All assignment protocols that a member can list. */
+export const names = [own, "cooperative-sticky", "range", "roundrobin", "sticky", "RoundRobinAssigner"] as const
+
+/**
+ * An assignment protocol, by the name that members list when they join: `eventbus-cooperative-sticky` is the connector's, `RoundRobinAssigner` that of kafkajs, the others
+ * are those of Java's clients and of librdkafka.
+ */
+export type AssignmentStrategy = (typeof names)[number]
+
+const cooperative: ReadonlySet<AssignmentStrategy> = new Set([own, "cooperative-sticky"])
+
+/** Whether a member that lists these protocols gives up all partitions before it joins again: one eager protocol is enough, whichever one the group takes (ruling 80). */
+export const isEager = (listed: ReadonlyArray<AssignmentStrategy>): boolean =>
+  listed.some((name) => !cooperative.has(name))
+
+/** The protocols of other clients in the list. */
+export const foreign = (listed: ReadonlyArray<AssignmentStrategy>): ReadonlyArray<AssignmentStrategy> =>
+  listed.filter((name) => name !== own)

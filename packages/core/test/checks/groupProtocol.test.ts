@@ -1,0 +1,68 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { AssignmentStrategy, GroupDescription } from "../../src/Broker.ts"
+import * as GroupProtocol from "../../src/internal/checks/groupProtocol.ts"
+
+const group = (protocol: string, clients: ReadonlyArray<string>, type: GroupDescription["type"] = "classic") => ({
+  ...{ groupId: "billing", type, state: "Stable" as const, protocol },
+  members: clients.map((clientId, index) => ({
+    ...{ memberId: `m-${index}`, groupInstanceId: undefined, clientId, assignment: [] }
+  }))
+})
+
+const own = "eventbus-cooperative-sticky"
+const both: ReadonlyArray<AssignmentStrategy> = [own, "RoundRobinAssigner"]
+const mixed = ["eventbus", "plain", "plain"]
+
+describe("a group with other clients", () => {
+  it("CLN-07 ruling 80 a refusal names the group, its clients, both protocols and the next step", () => {
+    assert.strictEqual(
+      GroupProtocol.refusal([own], group("RoundRobinAssigner", ["plain", "eventbus", "plain"])),
+      "group 'billing' has 2 members of client 'plain', 1 member of client 'eventbus', whose assignment protocol is 'RoundRobinAssigner'; this member lists " +
+        "'eventbus-cooperative-sticky'. Step 1 of moving the group: set partitionAssignmentStrategy to [eventbus-cooperative-sticky, RoundRobinAssigner] (docs/guide/move-from-kafkajs.md)"
+    )
+  })
+
+  it.each([
+    ["own-assigner", ["plain"], "The connector has no protocol 'own-assigner': let the other client list one of"],
+    ["", ["plain"], "Let all members list one protocol"],
+    [own, ["eventbus"], `Another member does not list '${own}': let all members list it`],
+    ["", [], "group 'billing' had members that list none of its assignment protocols"]
+  ] as const)("ruling 80 what to do about protocol '%s' of %s", (protocol, clients, words) => {
+    assert.include(GroupProtocol.refusal([own], group(protocol, clients)), words)
+  })
+
+  it.each<[string, ReadonlyArray<AssignmentStrategy>, GroupDescription, string | undefined]>([
+    ["nobody is in the group", both, group("", []), undefined],
+    ["no other client is concerned", [own], group(own, ["eventbus"]), undefined],
+    [
+      "step 1 is to be done",
+      [own],
+      group("RoundRobinAssigner", mixed),
+      "error: Group 'billing' has 2 members of client 'plain', 1"
+    ],
+    [
+      "step 1 goes on",
+      both,
+      group("RoundRobinAssigner", mixed),
+      "info: Group 'billing' has 2 members of client 'plain', 1 member of client 'eventbus', on 'RoundRobinAssigner'"
+    ],
+    [
+      "step 1 is complete",
+      both,
+      group(own, ["eventbus"]),
+      "Step 2: remove 'RoundRobinAssigner' from partitionAssignmentStrategy"
+    ],
+    [
+      "the group rebalances",
+      both,
+      group("", mixed),
+      "info: Group 'billing' has 2 members of client 'plain', 1 member of client 'eventbus', and is rebalancing"
+    ],
+    ["the broker assigns", [own], group("uniform", mixed, "consumer"), "the broker assigns (group.protocol=consumer)"],
+    ["the group is shared for good", ["range"], group("range", mixed), undefined]
+  ])("C51 plan --check knows that %s", (_, listed, description, expected) => {
+    const found = GroupProtocol.findings(listed, description)
+    assert.strictEqual(found.length, expected === undefined ? 0 : 1)
+    if (expected !== undefined) assert.include(`${found[0]?.severity}: ${found[0]?.message}`, expected)
+  })
+})

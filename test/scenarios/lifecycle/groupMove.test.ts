@@ -1,0 +1,96 @@
+/** Findings of `plan --check` and of validation while a group moves between the connector and another client. */
+import { assert, describe } from "@effect/vitest"
+import * as Configuration from "@eventbus/config/Configuration"
+import { Binding, type BindingOptions, Broker, EventBusError, Plan, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Data, Effect } from "effect"
+import { advance, inTime, publish, scenario, start } from "../bus.ts"
+
+class Down extends Data.TaggedError("Down") {}
+
+const binding = (
+  settings: Partial<BindingOptions.Settings<unknown, string>> & {
+    readonly handler?: () => Effect.Effect<void, Down>
+  } = {}
+) =>
+  Binding.make("orders", {
+    ...{ topic: "orders", groupId: "billing", value: Serde.string },
+    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"], consumer: "separate" }),
+    onError: { Down: Route.retry },
+    handler: () => Effect.void,
+    ...settings
+  })
+
+const moving = ["eventbus-cooperative-sticky", "RoundRobinAssigner"] as const
+
+const waiting = (planned: Binding.Binding<unknown>) =>
+  Effect.gen(function* () {
+    const { broker } = yield* MemoryBroker.MemoryBroker
+    const found = yield* inTime(Effect.provideService(Plan.check(Plan.make(planned)), Broker.Broker, broker))
+    return found
+      .filter(({ code }) => code === "records-waiting")
+      .map(({ severity, message }) => `${severity}: ${message}`)
+  })
+
+describe("a group that moves between clients", () => {
+  scenario(
+    "C51 CLN-08 plan --check counts the records that wait in retry topics, and says when the way back is free",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const stepOne = binding({ partitionAssignmentStrategy: moving })
+        let isDown = true
+        yield* start(binding({ handler: () => (isDown ? Effect.fail(new Down()) : Effect.void) }))
+        yield* publish("orders", ["o-1", "o-2", "o-3"])
+        yield* advance("10 seconds")
+        const [found, ...others] = yield* waiting(stepOne)
+        assert.deepStrictEqual(others, [])
+        assert.include(found, "warning: 3 records of the retry topics are not handled (orders.retry-1: 3)")
+        isDown = false
+        yield* advance("2 minutes")
+        assert.deepStrictEqual(yield* waiting(stepOne), [
+          "info: No record waits in a retry topic: the group can be moved back to the other client."
+        ])
+        assert.deepStrictEqual(yield* waiting(binding()), [])
+      })
+  )
+
+  scenario("CLN-08 ruling 80 retry topics that another client's leader would share out are refused", () =>
+    Effect.gen(function* () {
+      yield* (yield* MemoryBroker.MemoryBroker).createTopic("orders")
+      const shared = binding({
+        partitionAssignmentStrategy: moving,
+        retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute"] })
+      })
+      const refused = yield* Effect.flip(start(shared))
+      assert.instanceOf(refused, EventBusError.ConfigurationValidation)
+      assert.deepStrictEqual(
+        refused.issues.map(({ path, found }) => [path, found]),
+        [["retry.consumer", "'shared'"]]
+      )
+      const unknown = yield* Effect.flip(
+        start(binding({ partitionAssignmentStrategy: ["rnage", "range"] as unknown as typeof moving }))
+      )
+      assert.instanceOf(unknown, EventBusError.ConfigurationValidation)
+      assert.deepStrictEqual(
+        unknown.issues.map(({ path }) => path),
+        ["partitionAssignmentStrategy"]
+      )
+      assert.include(unknown.issues[0]?.allowed, "RoundRobinAssigner")
+    })
+  )
+
+  scenario("CLN-08 a file lists the protocols, and is refused with its keys", () =>
+    Effect.gen(function* () {
+      const of = (retry: string) =>
+        Configuration.parse(
+          `eventbus: { bindings: { orders: { topic: orders, group-id: billing, partition-assignment-strategy: [${moving.join()}], retry: ${retry} } } }`
+        )
+      const [orders] = Configuration.withoutHandlers(yield* of("{ consumer: separate }"))
+      assert.deepStrictEqual(orders?.definition.partitionAssignmentStrategy, moving)
+      const refused = yield* Effect.flip(of("{ consumer: shared }"))
+      assert.match(refused.message, /retry.*consumer.*shared.*allowed is "separate" with RoundRobinAssigner/)
+    }).pipe(Effect.orDie)
+  )
+})
