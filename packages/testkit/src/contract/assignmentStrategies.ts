@@ -9,7 +9,6 @@ import {
   eventuallyTrue,
   failure,
   type Outcome,
-  quietTime,
   topic,
   unique
 } from "./harness.ts"
@@ -23,7 +22,11 @@ export const assignmentStrategies: ReadonlyArray<Outcome> = [
       const name = yield* topic(4)
       const groupId = unique("group")
       const listed = ["eventbus-cooperative-sticky", "range"] as const
-      const options = { groupId, topics: [name], partitionAssignmentStrategy: listed }
+      const options = {
+        ...{ groupId, topics: [name], partitionAssignmentStrategy: listed },
+        sessionTimeout: "6 seconds",
+        heartbeatInterval: "1 second"
+      } as const
       const first = yield* join({ ...options, onRevoked: "hold" })
       yield* first.owns(4)
       const second = yield* join(options)
@@ -32,7 +35,8 @@ export const assignmentStrategies: ReadonlyArray<Outcome> = [
       )
       // They belong to it until they are released: it may still commit, and nobody else gets one.
       yield* eventually(first.commit(name, 3, 7n))
-      yield* quietTime
+      // Longer than the session: heartbeats go on meanwhile.
+      yield* Effect.sleep("8 seconds")
       assert.strictEqual(second.owned.size, 0)
       for (const revoked of first.of("Revoked")) yield* first.release(revoked)
       yield* shared([first, second], [2, 2])
