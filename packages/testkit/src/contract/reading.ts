@@ -99,7 +99,7 @@ const positions: ReadonlyArray<Outcome> = [
       const { send } = yield* producer
       yield* send({ topic: name, partition: 1, key: null, value: null, headers: [{ key: "h", value: null }] })
       for (const compression of ["none", "gzip", "snappy", "lz4", "zstd"] as const)
-        yield* send(record(name, compression, { partition: 1, compression, timestamp: Date.now() }))
+        yield* send(record(name, compression, { partition: 1, compression }))
       const { listGroups, describeGroup } = yield* admin
       const before = new Set(yield* listGroups)
       const clientId = unique("reader")
