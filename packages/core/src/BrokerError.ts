@@ -137,12 +137,15 @@ export class RecordTooLarge extends Schema.TaggedError<RecordTooLarge>()("Record
   /** The topic that the record was for. */
   topic: Schema.String,
   /** Size of the record, in bytes. */
-  bytes: Schema.Number
+  bytes: Schema.Number,
+  /** The topic's `max.message.bytes`, where it is known. */
+  maxBytes: Schema.optionalKey(Schema.Number)
 }) {
   /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
-    return `A record of ${this.bytes} bytes is larger than topic '${this.topic}' takes. Raise \`max.message.bytes\` of the topic or send less.`
+    const taken = this.maxBytes === undefined ? "takes" : `takes, which is ${this.maxBytes}`
+    return `A record of ${this.bytes} bytes is larger than topic '${this.topic}' ${taken}. Raise \`max.message.bytes\` of the topic or send less.`
   }
 }
 

@@ -64,7 +64,7 @@ describe("copies of records near the size limit of their topic", () => {
   )
 
   scenario(
-    "ruling 22 a value that is too large even without headers is refused and reported, and never lost or cut",
+    "ruling 22 ruling 78 a value that is too large even without headers is refused and reported with the topic's limit, and never lost or cut",
     () =>
       Effect.gen(function* () {
         const memory = yield* MemoryBroker.MemoryBroker
@@ -76,7 +76,9 @@ describe("copies of records near the size limit of their topic", () => {
         )
         for (let second = 0; second < 60; second++) yield* advance("1 second")
         assert.isAtMost(Number((yield* memory.committed("billing", "orders", 0)) ?? 0n), 0)
-        assert.strictEqual(app.of("PublishFailed").at(-1)?.error._tag, "RecordTooLarge")
+        const refused = app.of("PublishFailed").at(-1)?.error
+        assert.strictEqual(refused?._tag, "RecordTooLarge")
+        assert.include(refused?.message, "topic 'orders.DLT' takes, which is 500. Raise `max.message.bytes`")
         assert.deepStrictEqual(yield* memory.log("orders.DLT", 0), [])
       })
   )

@@ -2,7 +2,7 @@
  * The record that a copy is published as, and the partition that it goes to. A topic that is missing is created first.
  */
 import { Effect } from "effect"
-import type { BrokerError } from "../../BrokerError.ts"
+import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import type { Copy } from "../record/copy.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -17,6 +17,8 @@ export interface CopyAddress {
   readonly recordOf: (copy: Copy) => Effect.Effect<ProducerRecord>
   /** True when the cause of a refusal is removed, so that the next attempt need not wait. */
   readonly heal: (error: BrokerError, topic: string) => Effect.Effect<boolean>
+  /** The error with the limit that a copy exceeds. A broker that refuses a copy as too large does not name it. */
+  readonly withLimit: (error: BrokerError) => Effect.Effect<BrokerError>
 }
 
 export const make = (definition: BindingDefinition<unknown>, topics: TargetTopics): CopyAddress => {
@@ -50,6 +52,13 @@ export const make = (definition: BindingDefinition<unknown>, topics: TargetTopic
       if (error._tag === "RecordRejected") return Effect.as(topics.doubt(topic), false)
       if (error._tag !== "UnknownTopic" || missingTopics !== "create") return Effect.succeed(false)
       return Effect.match(topics.create(topic), { onSuccess: () => true, onFailure: () => false })
+    },
+    withLimit: (error) => {
+      if (error._tag !== "RecordTooLarge") return Effect.succeed(error)
+      const { topic, bytes } = error
+      return Effect.map(topics.maxMessageBytes(topic), (maxBytes) =>
+        maxBytes === undefined ? error : new RecordTooLarge({ topic, bytes, maxBytes })
+      )
     }
   }
 }

@@ -50,6 +50,7 @@ export const make = (
         const isPacked = error._tag === "RecordTooLarge" && sent.compression === undefined
         if (isPacked) sent = { ...sent, compression: "gzip" }
         if (!isHealed && !isPacked) {
+          error = yield* address.withLimit(error)
           const sinceMillis = refusals?.sinceMillis ?? clock.currentTimeMillisUnsafe()
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)

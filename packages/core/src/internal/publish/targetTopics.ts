@@ -16,6 +16,8 @@ export interface TargetTopics {
   readonly require: Effect.Effect<void, BrokerError>
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
+  /** The topic's `max.message.bytes`; undefined when the cluster does not say within a second. */
+  readonly maxMessageBytes: (topic: string) => Effect.Effect<number | undefined>
   /** A partition was refused: the topic may have been created anew with fewer. */
   readonly doubt: (topic: string) => Effect.Effect<void>
 }
@@ -88,7 +90,16 @@ export const make = (
   // Ten thousand failing records ask the cluster once.
   const describeOnce = SingleFlight.perKey(describe, scope)
 
+  const maxMessageBytes = (topic: string) =>
+    withAdmin((admin) => admin.topicConfig(topic)).pipe(
+      Effect.timeout("1 second"),
+      Effect.map((config) => Number(config.get("max.message.bytes"))),
+      Effect.orElseSucceed(() => Number.NaN),
+      Effect.map((bytes) => (Number.isNaN(bytes) ? undefined : bytes))
+    )
+
   return {
+    maxMessageBytes: SingleFlight.perKey(maxMessageBytes, scope),
     doubt: (topic) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const known = counts.get(topic)
