@@ -2,16 +2,7 @@
 import { Broker } from "@eventbus/core"
 import { Effect, Queue } from "effect"
 import { assert } from "vitest"
-import {
-  admin,
-  assertTag,
-  eventually,
-  eventuallyTrue,
-  failure,
-  type Outcome,
-  topic,
-  unique
-} from "./harness.ts"
+import { admin, assertTag, eventually, eventuallyTrue, failure, type Outcome, topic, unique } from "./harness.ts"
 import { join, shared } from "./probe.ts"
 
 export const assignmentStrategies: ReadonlyArray<Outcome> = [

@@ -81,6 +81,8 @@ const followUpMillis = 200
 /** Heartbeat interval beside eager members at most: in a rebalance they stand still until the last member has noticed. */
 const eagerMillis = 1_000
 
+const rebalanceInProgress = 27
+
 const outOfGroup = new Set(["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
 
 const isTransient = ({ type }: ClientFailure): boolean => isCoordinatorFailure(type) || type === Local.timeout
@@ -135,11 +137,10 @@ const join = Effect.fnUntraced(function* (member: Member) {
 
 /** Commits and gives up everything before an eager join. Handlers may take as long as the coordinator waits, so heartbeats go on: their answer is that the group rebalances. */
 const giveUp = (member: Member): Effect.Effect<void, ClientFailure> => {
-  const noted = Effect.tap(noteContact(member), () => Effect.sync(() => (member.confirmedAt = performance.now())))
   const stayKnown = beat(member).pipe(
     Effect.catchIf(
       ({ type }) => type === "REBALANCE_IN_PROGRESS",
-      () => noted
+      () => noteContact(member)
     ),
     Effect.catchIf(isTransient, () => Effect.sync(member.coordinator.forget)),
     Effect.delay(eagerMillis)
@@ -176,8 +177,10 @@ const beat = Effect.fnUntraced(function* (member: Member) {
   const broker = yield* member.coordinator.get
   const identity = { memberId: member.memberId, generation: member.wireGeneration }
   const sentAt = performance.now()
-  yield* answered(member, (yield* sendHeartbeat(broker, member.options, identity)).errorCode)
-  member.confirmedAt = sentAt
+  const { errorCode } = yield* sendHeartbeat(broker, member.options, identity)
+  // A member that has to join again is still one.
+  if (errorCode === 0 || errorCode === rebalanceInProgress) member.confirmedAt = sentAt
+  yield* answered(member, errorCode)
 })
 
 /** One heartbeat after an interval; none when the member is to join again before. */
