@@ -16,7 +16,8 @@ export const assignmentStrategies: ReadonlyArray<Outcome> = [
       const options = {
         ...{ groupId, topics: [name], partitionAssignmentStrategy: listed },
         sessionTimeout: "6 seconds",
-        heartbeatInterval: "1 second"
+        heartbeatInterval: "1 second",
+        rebalanceTimeout: "20 seconds"
       } as const
       const first = yield* join({ ...options, onRevoked: "hold" })
       yield* first.owns(4)
