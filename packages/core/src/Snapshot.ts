@@ -161,8 +161,9 @@ export interface PartitionSnapshot extends TopicPartition {
   /** One past the last offset of the log: as of the last fetch, or at most `LagPollInterval` old where nothing is fetched. */
   readonly logEnd: bigint
   /**
-   * Offsets that are not finished, never negative: `logEnd` less the position, or less the log's start where retention has passed the position. 0 is exact. Greater
-   * values are exact where the log is dense, and upper bounds where compaction or transaction markers leave holes. Records of open transactions count.
+   * Offsets that are not finished, never negative: `logEnd` less the position, or less the log's start where retention has passed the position and all that was fetched.
+   * 0 is exact. Greater values are exact where the log is dense, and upper bounds where compaction or transaction markers leave holes. Records of open transactions count,
+   * and so do fetched records that retention has taken meanwhile: they are handled.
    */
   readonly lag: bigint
   /** Since when an open transaction holds the partition, epoch milliseconds; undefined while none does. Only under `read_committed`. */
