@@ -181,6 +181,8 @@ const replaceAll = Effect.fnUntraced(function* <R>(
   for (let replaced = 0; replaced < count; replaced++) {
     const next = yield* Effect.orDie(start)
     yield* Bus.until("the new pod works", next.isReady)
+    // A deployment waits, too. Without it the two rebalances of a replacement would be one gap for the pod that leaves.
+    yield* Effect.sleep(stayMillis)
     running.push(next)
     yield* running.shift()!.leave
     yield* Effect.sleep(stayMillis)
