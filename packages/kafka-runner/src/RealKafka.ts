@@ -18,6 +18,7 @@ import { install } from "./internal/installation.ts"
 import { prepareCluster } from "./internal/prepareCluster.ts"
 import { setScramPassword } from "./internal/scramPassword.ts"
 import { type Security, usesSasl, usesTls } from "./internal/serverProperties.ts"
+import { topicLeaders } from "./internal/topicLeaders.ts"
 import { InvalidOptions, type RealKafkaError, type StartFailed } from "./RealKafkaError.ts"
 
 export type { Compiler } from "./internal/brokerProcess.ts"
@@ -58,6 +59,8 @@ export interface Cluster {
   readonly trustClients: (...certificates: ReadonlyArray<string>) => Effect.Effect<void>
   /** Sets a user's SCRAM password, and creates the user if needed. The PLAIN password and open connections stay. */
   readonly setPassword: (username: string, password: string) => Effect.Effect<void>
+  /** The node ids of the leaders of a topic's partitions, in partition order. The topic must exist. */
+  readonly leaders: (topic: string) => Effect.Effect<ReadonlyArray<number>>
   /** Kills a broker with kill -9 and waits for its end. Its data stays for `restart`. */
   readonly kill: (nodeId: number) => Effect.Effect<void>
   /** Stops a broker with SIGTERM: it hands its partitions over first. */
@@ -130,6 +133,7 @@ const startCluster = Effect.fnUntraced(function* (options: Options) {
         if (prepared.trustedClients !== undefined) await writeFile(prepared.trustedClients, certificates.join(""))
       }),
     setPassword: (username, password) => setScramPassword(internalAddress, username, password),
+    leaders: (topic) => topicLeaders(internalAddress, topic),
     kill: (nodeId) => processes.end(nodeId, "SIGKILL"),
     stop: (nodeId) => processes.end(nodeId, "SIGTERM"),
     freeze: (nodeId) => processes.signal(nodeId, "SIGSTOP"),

@@ -37,7 +37,8 @@ describe("SEC-01 a secret", () => {
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
-      const secured = { ...options, security: { ...securedOptions(options).security, redact: secrets.redact } }
+      const before = securedOptions(options)
+      const secured = { ...before, security: { ...before.security, redact: secrets.redact } }
       const error = brokerErrors(secured).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
         operation: "connect"
       })

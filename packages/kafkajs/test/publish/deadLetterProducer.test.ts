@@ -9,7 +9,7 @@ import { guaranteesOf } from "../../src/internal/publish/producer.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
 import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
 import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
-import type { KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
+import type { ConnectionPool, KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
 import { visibleRecords } from "../visibleRecords.ts"
 
 /** A request gets lost, its answer gets lost, or all is well. */
@@ -82,13 +82,13 @@ const broker = (fates: ReadonlyArray<Fate>) => {
   const node: KafkaBroker = {
     versions: null,
     isConnected: () => true,
+    connect: async () => {},
     disconnect: async () => {},
     lookupRequest: () => () => ({
       request: { apiKey: 0, apiVersion: 7, apiName: "Produce", encode: () => Promise.reject(new Error("unused")) },
       response: { decode: () => Promise.reject(new Error("unused")), parse: async (data) => data }
     }),
-    connectionPool: { send },
-    metadata: () => Promise.reject(new Error("unused"))
+    connectionPool: { send } as Partial<ConnectionPool> as ConnectionPool
   }
   return { node, logs, acks, problems, requests: () => requests }
 }
@@ -118,7 +118,11 @@ const clusterOf = (node: KafkaBroker): Cluster => {
     metadata: () => Effect.succeed(new Map([["orders.DLT", topic]])),
     allTopics: Effect.succeed(["orders.DLT"]),
     nodes: Effect.succeed([1]),
-    coordinator: () => Effect.fail(away)
+    coordinator: () => Effect.fail(away),
+    whileCoordinator: () => Effect.fail(away),
+    askCoordinator: () => Effect.fail(away),
+    isSilent: () => false,
+    watch: (_, request) => request
   }
 }
 

@@ -33,7 +33,11 @@ const cluster = () => {
       }),
     allTopics: Effect.succeed(["t"]),
     nodes: Effect.succeed([1]),
-    coordinator: () => Effect.fail(away)
+    coordinator: () => Effect.fail(away),
+    whileCoordinator: () => Effect.fail(away),
+    askCoordinator: () => Effect.fail(away),
+    isSilent: () => false,
+    watch: (_, request) => request
   }
   return {
     self,

@@ -116,7 +116,7 @@ const authorizedOperations = Effect.fnUntraced(function* (
   const metadata = yield* ofTopics(yield* cluster.anyNode, topics)
   const groups = yield* Effect.forEach(groupIds, (groupId) =>
     Effect.matchEffect(cluster.coordinator("group", groupId), {
-      onSuccess: (broker) => ofGroup(broker, groupId),
+      onSuccess: (broker) => cluster.whileCoordinator("group", groupId, broker, ofGroup(broker, groupId)),
       // A user who may not describe the group is not told its coordinator.
       onFailure: (failed) =>
         deniedTypes.has(failed.type)

@@ -14,7 +14,9 @@ const committedOffsets =
       Effect.gen(function* () {
         const metadata = yield* cluster.metadata(topics)
         const partitions = topics.flatMap((topic) => partitionsOf(metadata, topic))
-        const committed = yield* fetchCommitted(yield* cluster.coordinator("group", groupId), groupId, partitions)
+        const committed = yield* cluster.askCoordinator("group", groupId, (broker) =>
+          fetchCommitted(broker, groupId, partitions)
+        )
         return partitions.flatMap(
           ({ topic, partition }) => committed.get(ConsumerRecord.partitionKey(topic, partition)) ?? []
         )
@@ -49,7 +51,9 @@ const deleteGroups =
       (groupId) =>
         port(
           Effect.gen(function* () {
-            const answer = yield* call(yield* cluster.coordinator("group", groupId), "DeleteGroups", [groupId])
+            const answer = yield* cluster.askCoordinator("group", groupId, (broker) =>
+              call(broker, "DeleteGroups", [groupId])
+            )
             yield* check(...answer.results.map(({ errorCode }) => errorCode))
           }),
           { operation: "delete", groupId }
@@ -70,14 +74,14 @@ export const groupAdmin = (context: AdminContext): GroupAdmin => {
     deleteGroups: deleteGroups(context),
     setCommittedOffsets: (groupId, offsets) =>
       port(
-        Effect.flatMap(cluster.coordinator("group", groupId), (broker) =>
+        cluster.askCoordinator("group", groupId, (broker) =>
           sendCommit(broker, groupId, { memberId: "", generation: -1 }, offsets)
         ),
         { operation: "commit", groupId }
       ),
     describeGroup: (groupId) =>
       port(
-        Effect.flatMap(cluster.coordinator("group", groupId), (broker) => describeGroup(broker, groupId)),
+        cluster.askCoordinator("group", groupId, (broker) => describeGroup(broker, groupId)),
         { operation: "describe", groupId }
       )
   }

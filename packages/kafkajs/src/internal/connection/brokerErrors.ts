@@ -41,7 +41,15 @@ export const brokerErrors = (options: SecuredOptions): BrokerErrors => {
   const { redact } = options.security
   const of: BrokerErrors["of"] = (failed, subject) =>
     brokerError({ ...failed, detail: redact(failed.detail) }, subject, connection)
-  return { of, map: (effect, subject) => Effect.mapError(effect, (failed) => of(failed, subject)) }
+  const map: BrokerErrors["map"] = (effect, subject) =>
+    Effect.suspend(() => {
+      const startedAt = performance.now()
+      return Effect.mapError(effect, (failed) => {
+        const waitedMillis = failed.waitedMillis ?? Math.round(performance.now() - startedAt)
+        return of({ ...failed, waitedMillis }, subject)
+      })
+    })
+  return { of, map }
 }
 
 /** The port's error of a failure. */
@@ -83,7 +91,7 @@ const settingHints: ReadonlyMap<string, string> = new Map([
 ])
 
 const ofConnection = (
-  { type, detail }: ClientFailure,
+  { type, detail, waitedMillis }: ClientFailure,
   subject: Subject,
   connection: Connection
 ): BrokerError.BrokerError | undefined => {
@@ -101,7 +109,7 @@ const ofConnection = (
     case "REQUEST_TIMED_OUT":
       return new BrokerError.RequestTimedOut({
         operation: subject.operation,
-        millis: connection.requestTimeoutMillis
+        millis: waitedMillis ?? connection.requestTimeoutMillis
       })
     default:
       return isCoordinatorFailure(type)

@@ -1,27 +1,51 @@
 /** A connection to a cluster: its nodes, metadata and coordinators. Closing the scope closes every socket. */
-import { Effect, FiberSet, Result, Semaphore } from "effect"
+import { Duration, Effect, FiberSet, Result, Schedule } from "effect"
 import type { TopicMetadata } from "../wire/apis.ts"
-import { type ClientFailure, check, clientFailure, failure, Local, thrownFailure } from "../wire/clientFailure.ts"
+import { type ClientFailure, check, failure, Local, thrownFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
-import { call } from "../wire/requests.ts"
+import { call, metadataOf } from "../wire/requests.ts"
+import { isWorthAnotherTry } from "./firstAnswer.ts"
 import { closeCluster, openCluster } from "./kafkajsCluster.ts"
+import type { Nodes } from "./nodes.ts"
+import { defaults } from "./options.ts"
 import type { SecuredOptions } from "./security.ts"
+import { untilMoved } from "./untilMoved.ts"
+
+/** A role that one node of the cluster has for each key. */
+export type CoordinatorKind = "group" | "transaction"
 
 export interface Cluster {
   /** The id of the cluster; empty when it does not say. */
   readonly id: string
   /** The node with this id; fails for -1, which is how metadata names a missing leader. */
   readonly node: (nodeId: number) => Effect.Effect<KafkaBroker, ClientFailure>
-  /** A connected node; connects to one when there is none. */
+  /** Whether the node with this id has not answered lately. */
+  readonly isSilent: (nodeId: number) => boolean
+  /** Notes when a node does not answer a request within a second, and when it does. */
+  readonly watch: Nodes["watch"]
+  /** A node that has just answered. */
   readonly anyNode: Effect.Effect<KafkaBroker, ClientFailure>
-  /** Metadata by topic. A topic that does not exist carries its error code. Also learns the addresses of the nodes. */
+  /** Metadata by topic, from whichever node answers first. A topic that does not exist carries its error code. Also learns the addresses of the nodes. */
   readonly metadata: (topics: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, TopicMetadata>, ClientFailure>
   /** Names of all topics. */
   readonly allTopics: Effect.Effect<ReadonlyArray<string>, ClientFailure>
   /** Ids of the nodes that run. */
   readonly nodes: Effect.Effect<ReadonlyArray<number>, ClientFailure>
   /** The node that coordinates a group, or a transactional id. */
-  readonly coordinator: (kind: "group" | "transaction", key: string) => Effect.Effect<KafkaBroker, ClientFailure>
+  readonly coordinator: (kind: CoordinatorKind, key: string) => Effect.Effect<KafkaBroker, ClientFailure>
+  /** Runs a request to a coordinator. Fails like a request to a former coordinator when another node becomes it while this one is silent. */
+  readonly whileCoordinator: <A>(
+    kind: CoordinatorKind,
+    key: string,
+    coordinator: KafkaBroker,
+    request: Effect.Effect<A, ClientFailure>
+  ) => Effect.Effect<A, ClientFailure>
+  /** `coordinator` and `whileCoordinator`, for a request that a coordinator answers at once. */
+  readonly askCoordinator: <A>(
+    kind: CoordinatorKind,
+    key: string,
+    request: (coordinator: KafkaBroker) => Effect.Effect<A, ClientFailure>
+  ) => Effect.Effect<A, ClientFailure>
 }
 
 /** Runs effects that kafkajs awaits as promises, until the scope closes. */
@@ -45,48 +69,100 @@ const withHint = (failed: ClientFailure, { ssl, sasl }: SecuredOptions): ClientF
   return failure(failed.type, `${failed.detail} (does the listener ${expected}, as the settings say?)`)
 }
 
-/** Connects. Fails after (`retries` + 1) connection timeouts and the pauses between them. */
-export const connect = Effect.fnUntraced(function* (options: SecuredOptions, clientId?: string) {
+const notCoordinator = failure("NOT_COORDINATOR", "another node has become the coordinator")
+
+/** The look-ups of coordinators. */
+const coordinators = ({ ask, has, learn, node }: Nodes): Pick<Cluster, "coordinator" | "whileCoordinator"> => {
+  const lookUp = Effect.fnUntraced(function* (kind: CoordinatorKind, key: string, except?: KafkaBroker) {
+    const payload = { groupId: key, coordinatorType: kind === "group" ? 0 : 1 } as const
+    const answer = yield* ask((broker) => call(broker, "GroupCoordinator", payload), except)
+    yield* check(answer.errorCode)
+    return answer.coordinator
+  })
+  return {
+    coordinator: Effect.fnUntraced(function* (kind, key) {
+      const { nodeId } = yield* lookUp(kind, key)
+      const learnNodes = Effect.flatMap(
+        ask((broker) => metadataOf(broker, [])),
+        ({ brokers }) => learn(brokers)
+      )
+      // The node may have joined, or moved to another address, after the last metadata request.
+      return has(nodeId)
+        ? yield* Effect.tapError(node(nodeId), () => Effect.ignore(learnNodes))
+        : yield* Effect.andThen(
+            learnNodes,
+            Effect.suspend(() => node(nodeId))
+          )
+    }),
+    whileCoordinator: (kind, key, coordinator, request) => {
+      const { host, port } = coordinator.connectionPool
+      const moved = Effect.map(lookUp(kind, key, coordinator), (now) =>
+        now.host === host && now.port === port ? undefined : notCoordinator
+      )
+      return untilMoved(request, moved)
+    }
+  }
+}
+
+/** How often connecting is repeated, and when it is not. */
+export interface Persistence {
+  /** Whether the caller repeats connecting itself, and says so: addresses that accept and are silent are then not asked twice. */
+  readonly isSupervised: boolean
+}
+
+/** Pauses between attempts to connect: 100 ms, growing to a second. */
+const pauses = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("1 second")])
+
+/**
+ * Connects to the bootstrap address that answers first. Fails after (`retries` + 1) connection timeouts and the pauses between them; with
+ * `isSupervised` after one of a silent address.
+ */
+export const connect = Effect.fnUntraced(function* (
+  options: SecuredOptions,
+  clientId?: string,
+  { isSupervised }: Persistence = { isSupervised: false }
+) {
   const run = yield* makeRun
   const { tls, sasl } = options.security
   const credentials = { tls: tls && (() => run(tls)), sasl: sasl && (() => run(sasl)) }
-  const { cluster } = yield* Effect.acquireRelease(openCluster(options, clientId, credentials), closeCluster)
-  const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, ClientFailure> =>
-    Effect.tryPromise({ try: evaluate, catch: clientFailure })
-  const pool = cluster.brokerPool
-  // The pool keeps only the answer to its last request, so its requests run one at a time.
-  const oneAtATime = yield* Semaphore.make(1)
-  const metadata = (topics: ReadonlyArray<string>) =>
-    attempt(async () => {
-      await pool.refreshMetadata(topics)
-      return new Map(pool.metadata.topicMetadata.map((topic) => [topic.topic, topic]))
-    }).pipe(oneAtATime.withPermits(1))
-  const node = (nodeId: number) =>
-    nodeId < 0
-      ? Effect.fail(failure(Local.connection, "the partition has no leader at the moment"))
-      : attempt(() => pool.findBroker({ nodeId }))
-  const anyNode = attempt(() => pool.findConnectedBroker())
-  const coordinator = Effect.fnUntraced(function* (kind: "group" | "transaction", key: string) {
-    const broker = yield* anyNode
-    const answer = yield* call(broker, "GroupCoordinator", { groupId: key, coordinatorType: kind === "group" ? 0 : 1 })
-    yield* check(answer.errorCode)
-    return yield* node(answer.coordinator.nodeId).pipe(
-      // The node may have joined after the last metadata request.
-      Effect.catch(() => Effect.andThen(metadata([]), node(answer.coordinator.nodeId)))
-    )
+  const { nodes } = yield* Effect.acquireRelease(openCluster(options, clientId, credentials), closeCluster)
+  const { ask, learn, node } = nodes
+  const metadataFrom = Effect.fnUntraced(function* (topics: ReadonlyArray<string>) {
+    const found = yield* ask((broker) => metadataOf(broker, topics))
+    yield* learn(found.brokers)
+    return found
   })
-  const everything = Effect.flatMap(anyNode, (broker) =>
-    call(broker, "Metadata", { topics: [], allowAutoTopicCreation: false })
+  const allTopics = Effect.map(
+    ask((broker) => call(broker, "Metadata", { topics: [], allowAutoTopicCreation: false })),
+    ({ topicMetadata }) => topicMetadata.map(({ topic }) => topic)
   )
-  const allTopics = Effect.map(everything, ({ topicMetadata }) => topicMetadata.map(({ topic }) => topic))
-  const nodes = attempt(async () => {
-    await pool.refreshMetadata([])
-    return pool.metadata.brokers.map(({ nodeId }) => nodeId)
-  }).pipe(oneAtATime.withPermits(1))
-  yield* attempt(() => cluster.connect()).pipe(
-    Effect.andThen(metadata([])),
-    Effect.mapError((failed) => withHint(failed, options))
-  )
-  const self: Cluster = { id: pool.metadata.clusterId ?? "", node, anyNode, metadata, allTopics, nodes, coordinator }
+  const startedAt = performance.now()
+  const limitMillis = Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
+  const { clusterId } = yield* Effect.retry(metadataFrom([]), {
+    schedule: pauses,
+    times: options.retries ?? defaults.retries,
+    while: (failed) => isWorthAnotherTry(failed) && !(isSupervised && performance.now() - startedAt >= limitMillis)
+  }).pipe(Effect.mapError((failed) => withHint(failed, options)))
+  const { coordinator, whileCoordinator } = coordinators(nodes)
+  const self: Cluster = {
+    id: clusterId ?? "",
+    node,
+    isSilent: nodes.isSilent,
+    watch: nodes.watch,
+    anyNode: ask((broker) => Effect.as(metadataOf(broker, []), broker)),
+    metadata: (topics) =>
+      Effect.map(
+        metadataFrom(topics),
+        ({ topicMetadata }) => new Map(topicMetadata.map((topic) => [topic.topic, topic]))
+      ),
+    allTopics,
+    nodes: Effect.map(metadataFrom([]), ({ brokers }) => brokers.map(({ nodeId }) => nodeId)),
+    coordinator,
+    whileCoordinator,
+    askCoordinator: (kind, key, request) =>
+      Effect.flatMap(coordinator(kind, key), (broker) =>
+        whileCoordinator(kind, key, broker, nodes.watch(broker, request(broker)))
+      )
+  }
   return self
 })

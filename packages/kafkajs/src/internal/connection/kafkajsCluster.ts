@@ -1,14 +1,11 @@
-/**
- * Opens kafkajs's cluster object with this package's sockets, credentials and log. The object has methods below kafkajs's public API; one of
- * them, how a broker asks for metadata, is replaced.
- */
+/** Makes kafkajs's clients of single nodes, with this package's sockets, credentials and log. */
 import type * as tls from "node:tls"
 import { Duration, Effect } from "effect"
 import { Kafka, logLevel, type Mechanism } from "kafkajs"
-import { Encoder, type KafkaCluster } from "../wire/kafkajsInternals.ts"
+import type { KafkaCluster } from "../wire/kafkajsInternals.ts"
 import { patchKafkajs, preparedSasl } from "../wire/kafkajsPatches.ts"
 import { logBridge } from "../wire/logBridge.ts"
-import { call } from "../wire/requests.ts"
+import { makeNodes, type Nodes } from "./nodes.ts"
 import { defaults } from "./options.ts"
 import { timeoutMillis as credentialsTimeoutMillis } from "./secrets.ts"
 import type { SecuredOptions } from "./security.ts"
@@ -21,7 +18,7 @@ export interface Credentials {
 }
 
 export interface OpenCluster {
-  readonly cluster: KafkaCluster
+  readonly nodes: Nodes
   readonly sockets: Sockets
 }
 
@@ -46,26 +43,6 @@ const captureCluster = (kafka: Kafka): KafkaCluster => {
   return captured as KafkaCluster
 }
 
-/** kafkajs fails all topics when one is missing, and asks for all topics when it is given none. */
-const requestGivenTopicsOnly = (cluster: KafkaCluster): void => {
-  const createBroker = cluster.brokerPool.createBroker
-  cluster.brokerPool.createBroker = (options) => {
-    const broker = createBroker(options)
-    broker.metadata = (topics) =>
-      Effect.runPromise(
-        call(
-          broker,
-          "Metadata",
-          { topics, allowAutoTopicCreation: false },
-          {
-            encode: () => new Encoder().writeArray(topics).writeBoolean(false)
-          }
-        ).pipe(Effect.mapError((failed) => Object.assign(new Error(failed.detail), { type: failed.type })))
-      )
-    return broker
-  }
-}
-
 /** Connects nothing yet. */
 export const openCluster = Effect.fnUntraced(function* (
   options: SecuredOptions,
@@ -82,7 +59,6 @@ export const openCluster = Effect.fnUntraced(function* (
     connectionTimeout,
     authenticationTimeout: connectionTimeout + credentialsTimeoutMillis,
     requestTimeout: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
-    retry: { retries: options.retries ?? defaults.retries, initialRetryTime: 100, maxRetryTime: 1_000 },
     socketFactory: sockets.factory,
     logLevel: logLevel.WARN,
     logCreator: logBridge(context, options.security.redact),
@@ -90,17 +66,21 @@ export const openCluster = Effect.fnUntraced(function* (
       sasl: preparedSasl(options.sasl?.mechanism ?? "", credentials.sasl)
     })
   })
-  const cluster = captureCluster(kafka)
-  requestGivenTopicsOnly(cluster)
-  const opened: OpenCluster = { cluster, sockets }
+  const { brokerPool, connectionPoolBuilder, rootLogger } = captureCluster(kafka)
+  const nodes = makeNodes(options.brokers, options.silent, {
+    addressCount: sockets.addressCount,
+    open: async (address) =>
+      brokerPool.createBroker({ connectionPool: await connectionPoolBuilder.build(address), logger: rootLogger })
+  })
+  const opened: OpenCluster = { nodes, sockets }
   return opened
 })
 
 const closeTimeout = Duration.seconds(1)
 
 /** Closes every socket, also those of nodes that do not answer. Takes a second at most. */
-export const closeCluster = ({ cluster, sockets }: OpenCluster) =>
-  Effect.promise(() => cluster.disconnect().catch(() => undefined)).pipe(
+export const closeCluster = ({ nodes, sockets }: OpenCluster) =>
+  Effect.promise(() => nodes.close().catch(() => undefined)).pipe(
     // Finalizers are uninterruptible, and a timeout waits for what it cannot interrupt.
     Effect.interruptible,
     Effect.timeoutOption(closeTimeout),

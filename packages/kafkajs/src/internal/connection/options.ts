@@ -86,7 +86,10 @@ export type Sasl = SaslPassword | SaslToken | SaslClientCredentials
 
 /** How to reach a cluster. */
 export interface Options {
-  /** Addresses as `host:port`, one or more. Kafka: `bootstrap.servers`. */
+  /**
+   * Addresses as `host:port`, one or more; each address that a name stands for is tried. When one has not answered within a second, the next one is tried
+   * as well, and the first answer counts. Kafka: `bootstrap.servers`.
+   */
   readonly brokers: ReadonlyArray<string>
   /** Shown in broker logs and quotas. Default `eventbus`. Kafka: `client.id`. */
   readonly clientId?: string
@@ -95,13 +98,16 @@ export interface Options {
   /** Authentication. Default: none. */
   readonly sasl?: Sasl
   /**
-   * Longest time for one connection attempt. Authenticating on the connection may take as long, and up to 10 seconds more to read credentials. Default 3
-   * seconds. Kafka: `socket.connection.setup.timeout.ms`.
+   * Longest time for one connection attempt, and for each answer until the connection is ready: that with the API versions, and those of the
+   * authentication. Reading credentials may take up to 10 seconds more. Default 3 seconds. Kafka: `socket.connection.setup.timeout.ms`.
    */
   readonly connectionTimeout?: Duration.Input
   /** Longest time for one answer. Default 30 seconds. Kafka: `request.timeout.ms`. */
   readonly requestTimeout?: Duration.Input
-  /** How often a failed connection attempt is repeated, with pauses of 100 ms to 1 s. Wrong credentials are not repeated. Default 3; 0 or more. */
+  /**
+   * How often connecting is repeated when no address can be reached, with pauses of 100 ms to 1 s. Wrong credentials are not repeated. A consumer, which
+   * is started again anyway, does not repeat an attempt that took `connectionTimeout`. Default 3; 0 or more.
+   */
   readonly retries?: number
   /**
    * How often consumers and producers look for new partitions of their topics. Consumers look for a missing topic every second. Default 10 seconds. Kafka:

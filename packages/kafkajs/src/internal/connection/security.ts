@@ -5,6 +5,7 @@ import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { Options, Ssl } from "./options.ts"
 import { type Exchange, makeExchange } from "./saslExchange.ts"
 import { makeSecrets, type Secrets } from "./secrets.ts"
+import { makeSilentAddresses, type SilentAddresses } from "./silentAddresses.ts"
 
 export interface Security {
   /** TLS options of the next connection, with the secrets as they are now; undefined without TLS. */
@@ -15,9 +16,10 @@ export interface Security {
   readonly redact: Secrets["redact"]
 }
 
-/** Options, with the security state that all connections to the cluster share. */
+/** Options, with the state that all connections to the cluster share. */
 export interface SecuredOptions extends Options {
   readonly security: Security
+  readonly silent: SilentAddresses
 }
 
 const tlsOptions = Effect.fnUntraced(function* (options: Exclude<Ssl, boolean>, secrets: Secrets) {
@@ -52,6 +54,7 @@ export const securedOptions = (options: Options): SecuredOptions => {
   const secrets = makeSecrets()
   return {
     ...options,
+    silent: makeSilentAddresses(),
     security: {
       tls: ssl === undefined || ssl === false ? undefined : tlsOptions(ssl === true ? {} : ssl, secrets),
       sasl: sasl === undefined ? undefined : makeExchange(sasl, secrets),

@@ -1,4 +1,5 @@
 /** The sockets of one connection to a cluster, in plain text or with TLS. */
+import dns, { type LookupAddress } from "node:dns"
 import * as net from "node:net"
 import * as tls from "node:tls"
 import type { ISocketFactory } from "kafkajs"
@@ -6,6 +7,8 @@ import type { ISocketFactory } from "kafkajs"
 export interface Sockets {
   /** kafkajs's socket factory. `prepare` must have succeeded before each call. */
   readonly factory: ISocketFactory & { readonly prepare: () => Promise<void> }
+  /** The number of addresses that the name of a host stands for; 1 for an address, and for a name that is not known. */
+  readonly addressCount: (host: string) => Promise<number>
   readonly destroyAll: () => void
 }
 
@@ -20,16 +23,39 @@ const refuseAlert = (socket: net.Socket): void => {
   })
 }
 
+const addressesOf = (host: string): Promise<ReadonlyArray<LookupAddress>> =>
+  new Promise((resolve, reject) =>
+    dns.lookup(host, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error)))
+  )
+
+/** Each look-up of a name begins with the next of its addresses, so that one that is silent is not met every time. */
+const rotatingLookup = (): net.LookupFunction => {
+  const turns = new Map<string, number>()
+  return (host, { all }, callback) => {
+    addressesOf(host).then(
+      (found) => {
+        const turn = turns.get(host) ?? 0
+        turns.set(host, (turn + 1) % found.length)
+        const rotated = [...found.slice(turn), ...found.slice(0, turn)]
+        if (all === true) callback(null, rotated)
+        else callback(null, rotated[0]!.address, rotated[0]!.family)
+      },
+      (error: NodeJS.ErrnoException) => callback(error, [])
+    )
+  }
+}
+
 /** `readTls` returns the options of the next socket. Without it sockets use plain text. */
 export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | undefined): Sockets => {
   const sockets = new Set<net.Socket>()
+  const lookup = rotatingLookup()
   let options: tls.ConnectionOptions | undefined
 
   const connect: ISocketFactory = ({ host, port, onConnect }) => {
     const socket =
       options === undefined
-        ? net.connect({ host, port }, onConnect)
-        : tls.connect({ host, port, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
+        ? net.connect({ host, port, lookup }, onConnect)
+        : tls.connect({ host, port, lookup, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
     if (options === undefined) refuseAlert(socket)
     socket.setKeepAlive(true, 60_000)
     // Requests are small and answered one by one. Nagle's algorithm would hold them back for a delayed ACK.
@@ -47,6 +73,13 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
 
   return {
     factory: Object.assign(connect, { prepare }),
+    addressCount: (host) =>
+      net.isIP(host) === 0
+        ? addressesOf(host).then(
+            ({ length }) => length,
+            () => 1
+          )
+        : Promise.resolve(1),
     destroyAll: () => {
       for (const socket of [...sockets]) socket.destroy(new Error("closed"))
     }

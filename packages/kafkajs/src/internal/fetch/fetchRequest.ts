@@ -25,9 +25,9 @@ export interface RequestedPartition {
   readonly maxBytes: number
 }
 
-/** True when the partition is still owned and was not moved since it was requested. */
-export const isCurrent = (ownership: Ownership, { owned, seeks }: RequestedPartition): boolean =>
-  ownership.holds(owned) && owned.phase === "fetching" && owned.seeks === seeks
+/** True when the partition is still owned and was not moved since it was requested, also not by a later answer of another leader. */
+export const isCurrent = (ownership: Ownership, { owned, position, seeks }: RequestedPartition): boolean =>
+  ownership.holds(owned) && owned.phase === "fetching" && owned.seeks === seeks && owned.position === position
 
 /** Bytes that one answer decodes at once. Kafka: `fetch.max.bytes`, whose default is larger. */
 const maxBytesPerFetch = 10 * 1024 * 1024

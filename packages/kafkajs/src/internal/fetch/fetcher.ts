@@ -5,6 +5,7 @@
 import { ConsumerRecord } from "@eventbus/core"
 import { Effect, Latch, type Scope } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
+import { patienceMillis } from "../connection/firstAnswer.ts"
 import type { Ownership } from "../group/ownership.ts"
 import type { FetchedPartition, TopicMetadata } from "../wire/apis.ts"
 import { type ClientFailure, check } from "../wire/clientFailure.ts"
@@ -42,6 +43,8 @@ interface Loops {
   readonly latches: Map<number, Latch.Latch>
   /** Node ids by partition key. */
   readonly leaders: Map<string, number>
+  /** When a node that has a request out is silent, by the monotonic clock. */
+  readonly dueAt: Map<number, number>
   turns: number
 }
 
@@ -76,7 +79,11 @@ const fetchOnce = Effect.fnUntraced(function* (
     ...{ offset: position, maxBytes }
   }))
   const payload = fetchRequest(options.isolation, positions, wait)
-  const answer = yield* call(broker, "Fetch", payload, { decode: decodeFetch })
+  loops.dueAt.set(node, performance.now() + wait + patienceMillis)
+  const answer = yield* Effect.ensuring(
+    call(broker, "Fetch", payload, { decode: decodeFetch }),
+    Effect.sync(() => loops.dueAt.delete(node))
+  )
   yield* check(answer.errorCode)
   const byKey = new Map(
     requested.map((one) => [ConsumerRecord.partitionKey(one.owned.topic, one.owned.partition), one])
@@ -128,6 +135,21 @@ const fetchForever = (loops: Loops, node: number, latch: Latch.Latch): Effect.Ef
     })
   )
 
+/** Looks for other leaders while a node does not answer. Its own loop waits for the answer. */
+const replaceSilentLeaders = (loops: Loops): Effect.Effect<never> =>
+  Effect.forever(
+    Effect.sleep(patienceMillis).pipe(
+      Effect.andThen(
+        Effect.suspend(() => {
+          const now = performance.now()
+          return Array.from(loops.dueAt.values()).some((dueAt) => now > dueAt)
+            ? Effect.ignore(refresh(loops))
+            : Effect.void
+        })
+      )
+    )
+  )
+
 const wake = ({ latches }: Loops): void => {
   for (const latch of latches.values()) latch.openUnsafe()
 }
@@ -137,6 +159,7 @@ const refresh = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyMap<string, TopicMetadata>, ClientFailure> {
   const { cluster, options, leaders, latches, scope } = loops
   const metadata = yield* cluster.metadata(options.topics)
+  if (latches.size === 0) yield* Effect.forkIn(replaceSilentLeaders(loops), scope)
   for (const { topic, partitionMetadata } of metadata.values()) {
     for (const { partitionId, leader } of partitionMetadata) {
       leaders.set(ConsumerRecord.partitionKey(topic, partitionId), leader)
@@ -169,6 +192,7 @@ export const makeFetcher = (
     rangeEnds: new RangeEnds(),
     latches: new Map(),
     leaders: new Map(),
+    dueAt: new Map(),
     turns: 0
   }
   return { refresh: refresh(loops), wake: () => wake(loops) }

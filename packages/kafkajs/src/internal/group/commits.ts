@@ -28,18 +28,20 @@ export const makeCommit = (cluster: Cluster, groupId: string, ownership: Ownersh
       if (partitions.length > 0) return Effect.fail(new BrokerError.StaleAssignment({ groupId, partitions }))
       const identity = membership.identity()
       if (identity === undefined) return Effect.fail(rebalancing)
-      return Effect.flatMap(coordinator.get, (broker) => sendCommit(broker, groupId, identity, offsets)).pipe(
-        Effect.tapError((failed) =>
-          Effect.sync(() => {
-            if (isCoordinatorFailure(failed.type)) coordinator.forget()
-            membership.heartbeatNow()
-          })
-        ),
-        // The group has a newer generation, or the member is out; the member's loop finds out. The caller may retry: the retry is checked against
-        // what is owned then.
-        Effect.mapError((failed) =>
-          failed.type === "ILLEGAL_GENERATION" || failed.type === "UNKNOWN_MEMBER_ID" ? rebalancing : failed
+      return coordinator
+        .ask((broker) => sendCommit(broker, groupId, identity, offsets))
+        .pipe(
+          Effect.tapError((failed) =>
+            Effect.sync(() => {
+              if (isCoordinatorFailure(failed.type)) coordinator.forget()
+              membership.heartbeatNow()
+            })
+          ),
+          // The group has a newer generation, or the member is out; the member's loop finds out. The caller may retry: the retry is checked against
+          // what is owned then.
+          Effect.mapError((failed) =>
+            failed.type === "ILLEGAL_GENERATION" || failed.type === "UNKNOWN_MEMBER_ID" ? rebalancing : failed
+          )
         )
-      )
     })
 }

@@ -5,24 +5,31 @@ import type { ClientFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
 
 export interface CoordinatorCache {
-  /** Looks the coordinator up when it is unknown or its connection is closed. */
-  readonly get: Effect.Effect<KafkaBroker, ClientFailure>
+  /**
+   * Runs a request to the coordinator. Looks it up when it is unknown or its connection is closed. Fails when another node becomes the coordinator
+   * before it answers.
+   */
+  readonly ask: <A>(
+    request: (coordinator: KafkaBroker) => Effect.Effect<A, ClientFailure>
+  ) => Effect.Effect<A, ClientFailure>
   /** The coordinator has moved, or does not answer. */
   readonly forget: () => void
 }
 
 export const coordinatorCache = (cluster: Cluster, groupId: string): CoordinatorCache => {
   let coordinator: KafkaBroker | undefined
+  const get = Effect.suspend(() =>
+    coordinator?.isConnected()
+      ? Effect.succeed(coordinator)
+      : Effect.tap(cluster.coordinator("group", groupId), (found) =>
+          Effect.sync(() => {
+            coordinator = found
+          })
+        )
+  )
   return {
-    get: Effect.suspend(() =>
-      coordinator?.isConnected()
-        ? Effect.succeed(coordinator)
-        : Effect.tap(cluster.coordinator("group", groupId), (found) =>
-            Effect.sync(() => {
-              coordinator = found
-            })
-          )
-    ),
+    ask: (request) =>
+      Effect.flatMap(get, (broker) => cluster.whileCoordinator("group", groupId, broker, request(broker))),
     forget: () => {
       coordinator = undefined
     }

@@ -13,11 +13,13 @@ const again = Schedule.max([Schedule.spaced("250 millis"), Schedule.recurs(12)])
 
 /** The group as its coordinator knows it. Without an answer it has no members. */
 const describe = (cluster: Cluster, groupId: string): Effect.Effect<Broker.GroupDescription> =>
-  Effect.flatMap(cluster.coordinator("group", groupId), (broker) => describeGroup(broker, groupId)).pipe(
-    Effect.orElseSucceed(
-      (): Broker.GroupDescription => ({ groupId, type: "classic", state: "Dead", protocol: "", members: [] })
+  cluster
+    .askCoordinator("group", groupId, (broker) => describeGroup(broker, groupId))
+    .pipe(
+      Effect.orElseSucceed(
+        (): Broker.GroupDescription => ({ groupId, type: "classic", state: "Dead", protocol: "", members: [] })
+      )
     )
-  )
 
 /** The members of the group list none of this member's assignment protocols. */
 export const refused = (

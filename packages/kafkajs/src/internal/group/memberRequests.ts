@@ -77,21 +77,24 @@ export const removeStaticMember = Effect.fnUntraced(function* (
   groupId: string,
   groupInstanceId: string
 ) {
-  const broker = yield* cluster.coordinator("group", groupId)
-  const errorCode = yield* callRaw(
-    broker,
-    { key: 13, version: 3, name: "LeaveGroup" },
-    () => new Encoder().writeString(groupId).writeArray([new Encoder().writeString("").writeString(groupInstanceId)]),
-    (reader) => {
-      reader.readInt32()
-      return reader.readInt16()
-    }
+  const errorCode = yield* cluster.askCoordinator("group", groupId, (broker) =>
+    callRaw(
+      broker,
+      { key: 13, version: 3, name: "LeaveGroup" },
+      () => new Encoder().writeString(groupId).writeArray([new Encoder().writeString("").writeString(groupInstanceId)]),
+      (reader) => {
+        reader.readInt32()
+        return reader.readInt16()
+      }
+    )
   )
   yield* check(errorCode)
 })
 
 /** Leaves at once, over any connection: the member's own connection may be waiting for a JoinGroup. */
 export const leaveGroup = Effect.fnUntraced(function* (cluster: Cluster, groupId: string, memberId: string) {
-  const broker = yield* cluster.coordinator("group", groupId)
-  yield* check((yield* call(broker, "LeaveGroup", { groupId, memberId })).errorCode)
+  const answer = yield* cluster.askCoordinator("group", groupId, (broker) =>
+    call(broker, "LeaveGroup", { groupId, memberId })
+  )
+  yield* check(answer.errorCode)
 })

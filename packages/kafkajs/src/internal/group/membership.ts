@@ -109,9 +109,11 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.rejoinRequested = false
   member.joining = true
   member.wake.closeUnsafe()
-  const broker = yield* member.coordinator.get
+  const { ask } = member.coordinator
   const claim = { owned: ownership.all(), generation: wireGeneration }
-  const answer = yield* joinGroup(broker, options, member.memberId, claim, (id) => setMemberId(member, id))
+  const answer = yield* ask((broker) =>
+    joinGroup(broker, options, member.memberId, claim, (id) => setMemberId(member, id))
+  )
   yield* Effect.catchIf(
     answered(member, answer.errorCode),
     ({ type }) => type === "INCONSISTENT_GROUP_PROTOCOL",
@@ -121,7 +123,8 @@ const join = Effect.fnUntraced(function* (member: Member) {
   setMemberId(member, memberId)
   const isLeader = leaderId === memberId && members.length > 0
   const assignments = isLeader ? yield* decideAssignments(cluster, options.groupId, members) : []
-  const synced = yield* syncGroup(broker, options, { memberId, generation: generationId }, assignments)
+  const identity = { memberId, generation: generationId }
+  const synced = yield* ask((broker) => syncGroup(broker, options, identity, assignments))
   yield* answered(member, synced.errorCode)
   member.wireGeneration = generationId
   member.generation = Math.max(generationId, member.generation + 1)
@@ -156,6 +159,9 @@ const dropMembership = (member: Member): Effect.Effect<void> =>
     member.listener.lost()
   })
 
+/** The cluster names another coordinator. It knows the member, and waits a whole session timeout for its next heartbeat. */
+const namesAnother = new Set(["NOT_COORDINATOR", "NOT_COORDINATOR_FOR_GROUP"])
+
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
   if (failed.type === "REBALANCE_IN_PROGRESS") return
@@ -165,7 +171,9 @@ const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailu
     return yield* Effect.fail(failed)
   }
   member.coordinator.forget()
-  if ((yield* Clock.currentTimeMillis) - member.lastContactMillis > member.options.sessionTimeoutMillis) {
+  const sessions = namesAnother.has(failed.type) ? 2 : 1
+  const silentMillis = (yield* Clock.currentTimeMillis) - member.lastContactMillis
+  if (silentMillis > sessions * member.options.sessionTimeoutMillis) {
     yield* dropMembership(member)
     return yield* Effect.fail(failed)
   }
@@ -174,10 +182,12 @@ const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailu
 
 /** One heartbeat. Fails when the member has to join again. */
 const beat = Effect.fnUntraced(function* (member: Member) {
-  const broker = yield* member.coordinator.get
+  const { cluster, coordinator, options } = member
   const identity = { memberId: member.memberId, generation: member.wireGeneration }
   const sentAt = performance.now()
-  const { errorCode } = yield* sendHeartbeat(broker, member.options, identity)
+  const { errorCode } = yield* coordinator.ask((broker) =>
+    cluster.watch(broker, sendHeartbeat(broker, options, identity))
+  )
   // A member that has to join again is still one.
   if (errorCode === 0 || errorCode === rebalanceInProgress) member.confirmedAt = sentAt
   yield* answered(member, errorCode)

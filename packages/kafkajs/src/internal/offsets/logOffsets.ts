@@ -2,9 +2,10 @@
 import { ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
+import { untilMoved } from "../connection/untilMoved.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
-import { type ClientFailure, check } from "../wire/clientFailure.ts"
+import { type ClientFailure, check, failure } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
 
 /** Timestamps of ListOffsets that mean the log start and the log end. */
@@ -17,11 +18,11 @@ export type IsolationLevel = "read_committed" | "read_uncommitted"
 export const isolationCode = (isolation: IsolationLevel): 0 | 1 => (isolation === "read_committed" ? 1 : 0)
 
 /** Partitions by the node id of their leader; -1 for partitions without a leader at the moment. */
-export const byLeader = (
-  partitions: ReadonlyArray<ConsumerRecord.TopicPartition>,
+export const byLeader = <P extends ConsumerRecord.TopicPartition>(
+  partitions: ReadonlyArray<P>,
   metadata: ReadonlyMap<string, TopicMetadata>
-): ReadonlyMap<number, ReadonlyArray<ConsumerRecord.TopicPartition>> => {
-  const nodes = new Map<number, Array<ConsumerRecord.TopicPartition>>()
+): ReadonlyMap<number, ReadonlyArray<P>> => {
+  const nodes = new Map<number, Array<P>>()
   for (const target of partitions) {
     const found = metadata
       .get(target.topic)
@@ -50,6 +51,15 @@ export const logBounds = Effect.fnUntraced(function* (
   return { logStart, logEnd }
 })
 
+const notLeader = failure("NOT_LEADER_FOR_PARTITION", "another node has become the leader")
+
+/** Looks whether a node is no longer the leader of all of the partitions. */
+const movedFrom = (cluster: Cluster, node: number, led: ReadonlyArray<ConsumerRecord.TopicPartition>) =>
+  Effect.map(cluster.metadata([...new Set(led.map(({ topic }) => topic))]), (metadata) => {
+    const leaders = byLeader(led, metadata)
+    return leaders.get(node)?.length === led.length ? undefined : notLeader
+  })
+
 /** Offsets by partition key: of the first record at or after `timestamp` (epoch milliseconds; -1 without such a record), or of `earliest` or `latest`. */
 export const listOffsets = (
   cluster: Cluster,
@@ -63,11 +73,15 @@ export const listOffsets = (
       byLeader(partitions, metadata),
       ([node, led]) =>
         Effect.gen(function* () {
-          const broker = yield* cluster.node(node)
-          const answer = yield* call(broker, "ListOffsets", {
+          const payload = {
             isolationLevel: isolationCode(isolation),
             topics: byTopic(led, ({ partition }) => ({ partition, timestamp }))
-          })
+          }
+          const broker = yield* cluster.node(node)
+          const answer = yield* untilMoved(
+            cluster.watch(broker, call(broker, "ListOffsets", payload)),
+            movedFrom(cluster, node, led)
+          )
           yield* check(...answer.responses.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
           return answer.responses.flatMap(({ topic, partitions }) =>
             partitions.map(

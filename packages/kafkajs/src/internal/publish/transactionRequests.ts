@@ -4,6 +4,7 @@ import { Clock, Duration, Effect, Schedule } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"
+import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { call } from "../wire/requests.ts"
 import type { Identity } from "./partitionLog.ts"
 
@@ -43,11 +44,12 @@ export const initProducerId = (
   millis: number
 ): Effect.Effect<Identity, ClientFailure> =>
   Effect.gen(function* () {
-    const coordinator = yield* cluster.coordinator("transaction", transactionalId)
-    const answer = yield* call(coordinator, "InitProducerId", {
-      transactionalId,
-      transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds")
-    })
+    const answer = yield* cluster.askCoordinator("transaction", transactionalId, (coordinator) =>
+      call(coordinator, "InitProducerId", {
+        transactionalId,
+        transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds")
+      })
+    )
     yield* check(answer.errorCode)
     return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
   }).pipe(retryTransient(millis))
@@ -83,15 +85,17 @@ export const transactionRequests = (
     producerId: String(identity.producerId),
     producerEpoch: identity.producerEpoch
   }
-  const coordinator = cluster.coordinator("transaction", transactionalId)
+  const ask = <A>(request: (coordinator: KafkaBroker) => Effect.Effect<A, ClientFailure>) =>
+    cluster.askCoordinator("transaction", transactionalId, request)
   const addOffsets = Effect.fnUntraced(function* (groupId: string) {
-    yield* check((yield* call(yield* coordinator, "AddOffsetsToTxn", { ...producer, groupId })).errorCode)
+    const answer = yield* ask((coordinator) => call(coordinator, "AddOffsetsToTxn", { ...producer, groupId }))
+    yield* check(answer.errorCode)
   })
   return {
     addPartitions: (partitions) =>
       Effect.gen(function* () {
         const topics = byTopic(partitions, ({ partition }) => partition)
-        const answer = yield* call(yield* coordinator, "AddPartitionsToTxn", { ...producer, topics })
+        const answer = yield* ask((coordinator) => call(coordinator, "AddPartitionsToTxn", { ...producer, topics }))
         const codes = answer.errors.flatMap(({ partitionErrors }) => partitionErrors.map(({ errorCode }) => errorCode))
         yield* check(...codes.filter((code) => code !== operationNotAttempted))
       }).pipe(retryTransient(millis)),
@@ -99,19 +103,21 @@ export const transactionRequests = (
     sendOffsets: (groupId, offsets) =>
       Effect.gen(function* () {
         yield* addOffsets(groupId)
-        const group = yield* cluster.coordinator("group", groupId)
         const topics = byTopic(offsets, ({ partition, offset, metadata }) => ({
           partition,
           offset: String(offset),
           metadata: metadata ?? null
         }))
-        const answer = yield* call(group, "TxnOffsetCommit", { ...producer, groupId, topics })
+        const answer = yield* cluster.askCoordinator("group", groupId, (coordinator) =>
+          call(coordinator, "TxnOffsetCommit", { ...producer, groupId, topics })
+        )
         yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
       }).pipe(retryTransient(millis)),
     end: (outcome) =>
       Effect.gen(function* () {
         const transactionResult = outcome === "commit"
-        yield* check((yield* call(yield* coordinator, "EndTxn", { ...producer, transactionResult })).errorCode)
+        const answer = yield* ask((coordinator) => call(coordinator, "EndTxn", { ...producer, transactionResult }))
+        yield* check(answer.errorCode)
       }).pipe(retryTransient(millis))
   }
 }

@@ -3,19 +3,33 @@ import { type Broker, ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { fetchTopicIds } from "../connection/topicIds.ts"
+import { untilMoved } from "../connection/untilMoved.ts"
 import { isFatal } from "../fetch/fetchAnswer.ts"
 import { byGeneration, type GenerationPartitions, type OwnedPartition } from "../group/ownership.ts"
 import { fetchCommitted } from "../offsets/committedOffsets.ts"
-import { earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
+import { byLeader, earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
+import { failure, Local } from "../wire/clientFailure.ts"
 import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
 
+type Metadata = ReadonlyMap<string, TopicMetadata>
+
+/** One part for the partitions whose leaders answer, and one for those without a leader that answers. A part that would be empty is left out. */
+const byAnswer = ({ cluster }: SessionState, partitions: ReadonlyArray<OwnedPartition>, metadata: Metadata) => {
+  const leaders = byLeader(partitions, metadata)
+  const parts = Map.groupBy(leaders, ([leader]) => leader < 0 || cluster.isSilent(leader))
+  return Array.from(parts.values(), (part) => part.flatMap(([, led]) => led))
+}
+
 /** The log bounds of new partitions, and what the group has committed in their topics. */
-const lookUpOffsets = Effect.fnUntraced(function* (session: SessionState, added: ReadonlyArray<OwnedPartition>) {
-  const { cluster, fetcher, settings } = session
-  const metadata = yield* fetcher.refresh
+const lookUpOffsets = Effect.fnUntraced(function* (
+  session: SessionState,
+  added: ReadonlyArray<OwnedPartition>,
+  metadata: Metadata
+) {
+  const { cluster, settings } = session
   const offsetsAt = (at: number) => listOffsets(cluster, metadata, added, at, settings.isolation)
-  const committed = Effect.flatMap(cluster.coordinator("group", settings.groupId), (broker) =>
+  const committed = cluster.askCoordinator("group", settings.groupId, (broker) =>
     fetchCommitted(broker, settings.groupId, allOf(added, metadata))
   )
   const [offsets, starts, ends] = yield* Effect.all([committed, offsetsAt(earliest), offsetsAt(latest)], {
@@ -51,7 +65,7 @@ export const lookUpTopicIds = Effect.fnUntraced(function* (session: SessionState
 /** The given partitions, and all others of their topics. */
 const allOf = (
   added: ReadonlyArray<OwnedPartition>,
-  metadata: ReadonlyMap<string, TopicMetadata>
+  metadata: Metadata
 ): ReadonlyArray<ConsumerRecord.TopicPartition> => {
   const all = new Map<string, ConsumerRecord.TopicPartition>()
   const add = (topic: string, partition: number) =>
@@ -63,32 +77,42 @@ const allOf = (
   return Array.from(all.values())
 }
 
-/** Emits `Assigned` for the partitions that are still owned when their offsets are known. */
+const someAreSilent = failure(Local.timeout, "some leaders answer, and some do not")
+
+/**
+ * Emits `Assigned` for the partitions that are still owned when their offsets are known. Partitions without a leader that answers are announced on their
+ * own, so that the others do not wait for them.
+ */
 const announce = (
   session: SessionState,
   generation: number,
   added: ReadonlyArray<OwnedPartition>,
   triesBefore = 0
 ): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { ownership } = session
+  Effect.gen(function* () {
+    const { fetcher, ownership } = session
     const held = added.filter((owned) => ownership.holds(owned))
-    if (held.length === 0) return Effect.void
-    return Effect.matchEffect(lookUpOffsets(session, held), {
-      onSuccess: (found) =>
-        Effect.sync(() => {
-          const still = held.filter((owned) => ownership.holds(owned))
-          for (const owned of still) owned.phase = "waiting"
-          if (still.length === 0) return
-          const partitions = found.partitions.filter((at) => ownership.get(at)?.generation === generation)
-          emit(session, { _tag: "Assigned", generation, partitions, commits: found.commits })
-        }),
-      onFailure: (failed) =>
-        isFatal(failed)
-          ? session.failSession(failed)
-          : Effect.delay(announce(session, generation, added, triesBefore + 1), RetryBackoff.delayMillis(triesBefore))
-    })
-  })
+    if (held.length === 0) return
+    const metadata = yield* fetcher.refresh
+    const parts = byAnswer(session, held, metadata)
+    if (parts.length > 1) {
+      for (const part of parts) session.fork(announce(session, generation, part, triesBefore))
+      return
+    }
+    const mixed = Effect.sync(() => (byAnswer(session, held, metadata).length > 1 ? someAreSilent : undefined))
+    const found = yield* untilMoved(lookUpOffsets(session, held, metadata), mixed)
+    const still = held.filter((owned) => ownership.holds(owned))
+    for (const owned of still) owned.phase = "waiting"
+    if (still.length === 0) return
+    const partitions = found.partitions.filter((at) => ownership.get(at)?.generation === generation)
+    emit(session, { _tag: "Assigned", generation, partitions, commits: found.commits })
+  }).pipe(
+    Effect.catch((failed) =>
+      isFatal(failed)
+        ? session.failSession(failed)
+        : Effect.delay(announce(session, generation, added, triesBefore + 1), RetryBackoff.delayMillis(triesBefore))
+    )
+  )
 
 /** Emits `Revoked`, and `Lost` when the partitions are not released within the rebalance timeout. */
 const revoke = (session: SessionState, { generation, partitions }: GenerationPartitions): void => {

@@ -75,10 +75,9 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
 ) {
   const settings = sessionSettings(consumer)
   const subject = { operation: "consume", groupId: settings.groupId, groupInstanceId: consumer.groupInstanceId }
+  const connectTo = (to: SecuredOptions) => connect(to, consumer.clientId, { isSupervised: true })
   const [memberCluster, cluster] = yield* errors.map(
-    Effect.all([connect(memberConnection(options, settings), consumer.clientId), connect(options, consumer.clientId)], {
-      concurrency: "unbounded"
-    }),
+    Effect.all([connectTo(memberConnection(options, settings)), connectTo(options)], { concurrency: "unbounded" }),
     { ...subject, operation: "connect" }
   )
   const scope = yield* Effect.scope

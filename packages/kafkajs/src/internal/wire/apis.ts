@@ -66,7 +66,9 @@ export interface Apis {
   }
   readonly GroupCoordinator: {
     readonly payload: { readonly groupId: string; readonly coordinatorType: 0 | 1 }
-    readonly response: ErrorCode & { readonly coordinator: { readonly nodeId: number } }
+    readonly response: ErrorCode & {
+      readonly coordinator: { readonly nodeId: number; readonly host: string; readonly port: number }
+    }
   }
   readonly JoinGroup: {
     readonly payload: {

@@ -10,6 +10,8 @@ export interface ClientFailure {
   readonly _tag: "ClientFailure"
   readonly type: string
   readonly detail: string
+  /** How long the client waited for an answer, in milliseconds, where none came. */
+  readonly waitedMillis?: number
 }
 
 export const failure = (type: string, detail: string): ClientFailure => ({ _tag: "ClientFailure", type, detail })
@@ -74,7 +76,13 @@ const named = (error: Error): ClientFailure | undefined => {
   if (type !== undefined) return failure(type, error.message)
   const code = stringField(error, "code")
   if (code !== undefined && tlsCodes.test(code)) return failure(Local.tls, error.message)
-  if (error.name === "KafkaJSRequestTimeoutError") return failure(Local.timeout, error.message)
+  if (error.name === "KafkaJSRequestTimeoutError") {
+    const sentAt: unknown = Reflect.get(error, "sentAt")
+    return {
+      ...failure(Local.timeout, error.message),
+      ...(typeof sentAt === "number" && { waitedMillis: Date.now() - sentAt })
+    }
+  }
   if (connectionNames.has(error.name) || code !== undefined) return failure(Local.connection, error.message)
   return undefined
 }

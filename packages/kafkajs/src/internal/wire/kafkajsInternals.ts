@@ -1,9 +1,10 @@
 /**
  * The internal modules of kafkajs that this package uses, typed, and checked when they are loaded. No other file imports one.
- * `kafkajsPatches.ts` repairs what is imported here; `connection/kafkajsCluster.ts` changes one method of kafkajs's cluster object.
+ * `kafkajsPatches.ts` repairs what is imported here.
  *
- * kafkajs has two layers. This package uses the lower one (`Cluster`, `Broker`: sockets, TLS, SASL, re-authentication, API versions, request
- * encodings). It replaces the upper one (consumer, producer), which cannot do what the Broker port promises:
+ * kafkajs has two layers. This package uses the lower one (`Broker`: sockets, TLS, SASL, re-authentication, API versions, request encodings), and
+ * keeps the nodes of a cluster itself: kafkajs waits for a node that accepts a connection and does not answer. It replaces the upper layer
+ * (consumer, producer), which cannot do what the Broker port promises:
  *
  * - Its consumer stops fetching during a whole rebalance, commits -2 or -1 for the group when a position is out of range, restarts
  *   retained partitions from the committed offset, and cannot be a static member.
@@ -27,32 +28,40 @@ import encoderModule from "kafkajs/src/protocol/encoder.js"
 import errorModule from "kafkajs/src/protocol/error.js"
 import apiKeysModule from "kafkajs/src/protocol/requests/apiKeys.js"
 import requestsModule from "kafkajs/src/protocol/requests/index.js"
-import type { Apis } from "./apis.ts"
 
-/** kafkajs's connection pool to one node. Fetches have a connection of their own. */
+/** kafkajs's connections to one node. Fetches have a connection of their own. */
+export interface ConnectionPool {
+  readonly host: string
+  readonly port: number
+  /** The connection of every other request, and that of fetches. */
+  readonly pool: readonly [KafkaConnection, KafkaConnection]
+  readonly send: (request: ProtocolRequest) => Promise<unknown>
+}
+
+/** kafkajs's client of one node. */
 export interface KafkaBroker {
   /** The newest version of each API that the node speaks; null until it is connected. */
   readonly versions: Readonly<Record<number, { readonly maxVersion: number } | undefined>> | null
   readonly isConnected: () => boolean
+  /** Connects, asks for the API versions once, and authenticates. */
+  readonly connect: () => Promise<void>
+  /** Waits for the answers that are due. */
   readonly disconnect: () => Promise<void>
   readonly lookupRequest: (apiKey: number, definition: RequestDefinition) => (payload: unknown) => ProtocolRequest
-  readonly connectionPool: {
-    readonly send: (request: ProtocolRequest) => Promise<unknown>
-  }
-  metadata: (topics: ReadonlyArray<string>) => Promise<Apis["Metadata"]["response"]>
+  readonly connectionPool: ConnectionPool
 }
 
-/** kafkajs's view of a cluster: its nodes, their addresses, and the metadata of the requested topics. */
+/** The parts of kafkajs's cluster object that make clients of nodes. */
 export interface KafkaCluster {
-  readonly connect: () => Promise<void>
-  readonly disconnect: () => Promise<void>
+  readonly rootLogger: unknown
+  readonly connectionPoolBuilder: {
+    readonly build: (address: { readonly host: string; readonly port: number }) => Promise<ConnectionPool>
+  }
   readonly brokerPool: {
-    createBroker: (options: unknown) => KafkaBroker
-    readonly findBroker: (node: { readonly nodeId: number }) => Promise<KafkaBroker>
-    readonly findConnectedBroker: () => Promise<KafkaBroker>
-    readonly refreshMetadata: (topics: ReadonlyArray<string>) => Promise<void>
-    /** The answer to the last `refreshMetadata`. */
-    readonly metadata: Apis["Metadata"]["response"]
+    readonly createBroker: (options: {
+      readonly connectionPool: ConnectionPool
+      readonly logger: unknown
+    }) => KafkaBroker
   }
 }
 
@@ -165,27 +174,43 @@ export const passwordMechanisms = {
 }
 
 interface RequestQueueClass {
-  readonly prototype: { scheduleCheckPendingRequests: (this: RequestQueue) => void }
+  readonly prototype: {
+    scheduleCheckPendingRequests: (this: RequestQueue) => void
+    createSocketRequest: (this: RequestQueue, pushed: PushedRequest) => { requestTimeout: number }
+    fulfillRequest: (this: RequestQueue, answer: { readonly correlationId: number }) => void
+  }
+}
+
+interface PushedRequest {
+  readonly entry: { readonly apiKey: number; readonly correlationId: number }
 }
 
 interface RequestQueue {
+  readonly inflight: ReadonlyMap<number, unknown>
   readonly pending: ReadonlyArray<unknown>
   readonly throttledUntil: number
   throttleCheckTimeoutId: NodeJS.Timeout | null
   readonly checkPendingRequests: () => void
+  readonly rejectAll: (error: Error) => void
+  /** This package's addition: the longest time for each answer before a connection is ready. */
+  handshakeTimeoutMillis?: number
+  /** This package's addition: the correlation id of the last request. */
+  lastCorrelationId?: number
 }
 
 export const requestQueue = checked<RequestQueueClass>(
   "network/requestQueue",
   requestQueueModule,
-  (m) => typeof m?.prototype?.scheduleCheckPendingRequests === "function"
+  (m) =>
+    typeof m?.prototype?.scheduleCheckPendingRequests === "function" &&
+    typeof m.prototype.createSocketRequest === "function" &&
+    typeof m.prototype.fulfillRequest === "function"
 )
 
 export interface KafkaConnection {
-  readonly requestQueue: {
-    readonly inflight: ReadonlyMap<number, unknown>
-    readonly rejectAll: (error: Error) => void
-  }
+  readonly requestQueue: RequestQueue
+  /** Longest time for a TCP connection, with its TLS handshake, in milliseconds. */
+  readonly connectionTimeout: number
   chunks: Array<Buffer>
   bytesBuffered: number
   bytesNeeded: number
@@ -194,6 +219,7 @@ export interface KafkaConnection {
   /** Milliseconds, as a Long; 0 when the broker does not limit the session (KIP-368). */
   readonly sessionLifetime: { readonly toNumber: () => number }
   readonly isConnected: () => boolean
+  readonly disconnect: () => Promise<unknown>
 }
 
 /** SASL of one connection. `prepare` is this package's addition: it makes the provider for the next authentication. */
@@ -215,11 +241,15 @@ interface ConnectionClass {
   readonly prototype: KafkaConnection & {
     connect: (this: KafkaConnection) => Promise<unknown>
     disconnect: (this: KafkaConnection) => Promise<unknown>
+    processData: (this: KafkaConnection, bytes: Buffer) => void
   }
 }
 
 export const connection = checked<ConnectionClass>(
   "network/connection",
   connectionModule,
-  (m) => typeof m?.prototype?.connect === "function" && typeof m.prototype.disconnect === "function"
+  (m) =>
+    typeof m?.prototype?.connect === "function" &&
+    typeof m.prototype.disconnect === "function" &&
+    typeof m.prototype.processData === "function"
 )

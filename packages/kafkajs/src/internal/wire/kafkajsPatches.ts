@@ -1,6 +1,14 @@
 /** Repairs of kafkajs 2.2.4 that every connection needs. They change its prototypes, once per process, when the first cluster is opened. */
 import type { Mechanism } from "kafkajs"
-import { connection, Encoder, type KafkaConnection, requestQueue, saslAuthenticator } from "./kafkajsInternals.ts"
+import {
+  apiKeys,
+  connection,
+  Encoder,
+  type KafkaBroker,
+  type KafkaConnection,
+  requestQueue,
+  saslAuthenticator
+} from "./kafkajsInternals.ts"
 
 /**
  * kafkajs re-arms a timer of at most 1 ms on every connection for ever, even when there is nothing to send. An idle process spends 4 % of a core
@@ -50,6 +58,15 @@ const forgetLastSocket = (self: KafkaConnection): void => {
   self.socket.destroy()
 }
 
+/** Closes both connections to a node, whatever they wait for. */
+export const closeAtOnce = ({ connectionPool }: KafkaBroker): void => {
+  for (const one of connectionPool.pool) {
+    rejectUnanswered(one)
+    one.socket?.destroy(new Error("closed"))
+    one.disconnect().catch(() => undefined)
+  }
+}
+
 /**
  * When several requests find a connection closed, kafkajs opens a socket for each, keeps the last one and leaves the others open. It also
  * continues a half-read answer of the old socket with the bytes of the new one, and it cannot wait for the secrets that a socket needs.
@@ -61,12 +78,63 @@ const connectOnce = (): void => {
     const pending = connecting.get(this)
     if (pending !== undefined) return pending
     if (!this.isConnected()) forgetLastSocket(this)
+    this.requestQueue.handshakeTimeoutMillis = this.connectionTimeout
     // Other users of kafkajs in this process have socket factories without `prepare`.
     const attempt = Promise.resolve(this.socketFactory.prepare?.())
       .then(() => connect.call(this))
       .finally(() => connecting.delete(this))
     connecting.set(this, attempt)
     return attempt
+  }
+}
+
+/** The requests that make a connection ready for others. */
+const handshakeKeys = new Set([apiKeys.ApiVersions, apiKeys.SaslHandshake, apiKeys.SaslAuthenticate])
+
+/**
+ * kafkajs waits for the answers that make a connection ready as long as for any other answer. A node that accepts a connection and is silent is
+ * unavailable (ruling 82), so each of them may take only as long as connecting may.
+ */
+const boundHandshake = (): void => {
+  const createSocketRequest = requestQueue.prototype.createSocketRequest
+  requestQueue.prototype.createSocketRequest = function (pushed) {
+    const request = createSocketRequest.call(this, pushed)
+    const { apiKey, correlationId } = pushed.entry
+    this.lastCorrelationId = correlationId
+    if (handshakeKeys.has(apiKey)) {
+      request.requestTimeout = Math.min(request.requestTimeout, this.handshakeTimeoutMillis ?? request.requestTimeout)
+    }
+    return request
+  }
+}
+
+/** The longest answer that is read. A longer one is no answer of Kafka: the first bytes of HTTP are a length of more than a gigabyte. */
+const maxAnswerBytes = 256 * 1024 * 1024
+
+/**
+ * An answer whose length cannot be true ends the process in kafkajs, or fills its memory; it only logs an answer to a request that was never sent. Both
+ * mean that the bytes are not understood, so the connection ends, and its requests fail.
+ */
+const refuseFalseAnswers = (): void => {
+  const fulfillRequest = requestQueue.prototype.fulfillRequest
+  requestQueue.prototype.fulfillRequest = function (answer) {
+    const { correlationId } = answer
+    // An earlier id is that of a request that has timed out: its answer is dropped.
+    const isFalse = correlationId < 0 || correlationId > (this.lastCorrelationId ?? correlationId)
+    if (isFalse && !this.inflight.has(correlationId)) {
+      throw new Error(`the listener answered request ${correlationId}, which was not sent`)
+    }
+    fulfillRequest.call(this, answer)
+  }
+  const processData = connection.prototype.processData
+  connection.prototype.processData = function (bytes) {
+    try {
+      processData.call(this, bytes)
+      if (this.bytesNeeded > maxAnswerBytes) throw new Error(`the listener announced ${this.bytesNeeded} bytes`)
+    } catch (error) {
+      const { message } = error as Error
+      this.socket?.destroy(Object.assign(new Error(`not an answer of Kafka (${message})`), { code: "EBADMSG" }))
+    }
   }
 }
 
@@ -142,6 +210,8 @@ export const patchKafkajs = (): void => {
   stopIdleTimer()
   connectOnce()
   rejectWhenClosed()
+  boundHandshake()
+  refuseFalseAnswers()
   reauthenticateInTime()
   readCredentialsFirst()
   writeHeaderInPlace()

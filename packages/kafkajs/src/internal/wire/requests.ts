@@ -8,6 +8,7 @@ import {
   Decoder,
   definitions,
   type Encoded,
+  Encoder,
   type KafkaBroker,
   type ProtocolRequest,
   type Reader
@@ -44,6 +45,18 @@ export const call = <K extends keyof Apis>(
     },
     catch: clientFailure
   })
+
+/** Metadata of the given topics only: kafkajs asks for all topics when it is given none. */
+export const metadataOf = (
+  broker: KafkaBroker,
+  topics: ReadonlyArray<string>
+): Effect.Effect<Apis["Metadata"]["response"], ClientFailure> =>
+  call(
+    broker,
+    "Metadata",
+    { topics, allowAutoTopicCreation: false },
+    { encode: () => new Encoder().writeArray(topics).writeBoolean(false) }
+  )
 
 /** An API in the version that is sent, whatever kafkajs knows of it. */
 interface RawApi {

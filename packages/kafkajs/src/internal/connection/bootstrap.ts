@@ -1,0 +1,78 @@
+/** Asks the bootstrap addresses which nodes there are; the address that answers first decides. */
+import { Effect, Exit, type Result, Semaphore } from "effect"
+import type { Apis } from "../wire/apis.ts"
+import type { ClientFailure } from "../wire/clientFailure.ts"
+import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
+import { metadataOf } from "../wire/requests.ts"
+import { firstAnswer } from "./firstAnswer.ts"
+import type { Connections } from "./nodeConnections.ts"
+import type { SilentAddresses } from "./silentAddresses.ts"
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** kafkajs takes the brackets of an IPv6 address for a part of its name. */
+const parseAddress = (address: string): Address => {
+  const colon = address.lastIndexOf(":")
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(address.slice(colon + 1)) }
+}
+
+/** How addresses are reached. */
+export interface Network {
+  /** Makes the client of an address, without connecting it. */
+  readonly open: (address: Address) => Promise<KafkaBroker>
+  /** The number of addresses that the name of a host stands for. */
+  readonly addressCount: (host: string) => Promise<number>
+}
+
+/** The node that answered, and the nodes that it named. */
+export interface Bootstrapped {
+  readonly broker: KafkaBroker
+  readonly brokers: Apis["Metadata"]["response"]["brokers"]
+}
+
+/** All that wait for the bootstrap addresses at the same time get the same answer. */
+export const makeBootstrap = (
+  bootstrap: ReadonlyArray<string>,
+  silent: SilentAddresses,
+  { addressCount, open }: Network,
+  { abandon, connect }: Connections
+): Effect.Effect<Bootstrapped, ClientFailure> => {
+  /** Asks the node behind a bootstrap address which nodes there are. The client of an address that does not answer is closed. */
+  const atAddress = (address: string) =>
+    Effect.acquireUseRelease(
+      Effect.promise(() => open(parseAddress(address))),
+      (broker) =>
+        Effect.map(Effect.andThen(connect(broker), metadataOf(broker, [])), ({ brokers }) => ({ broker, brokers })),
+      (broker, exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => abandon(broker)))
+    ).pipe(
+      Effect.tap(() => silent.noteAnswer(address)),
+      silent.watch(address)
+    )
+
+  const ask = Effect.gen(function* () {
+    const avoidedLast = bootstrap.toSorted((a, b) => Number(silent.has(a)) - Number(silent.has(b)))
+    const counts = yield* Effect.promise(() =>
+      Promise.all(avoidedLast.map((address) => addressCount(parseAddress(address).host)))
+    )
+    // Each connection to a name begins with another of its addresses.
+    const attempts = avoidedLast.flatMap((address, index) => Array.from({ length: counts[index]! }, () => address))
+    return yield* firstAnswer(attempts.map(atAddress))
+  })
+
+  const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
+  let last: Result.Result<Bootstrapped, ClientFailure> | undefined
+  let rounds = 0
+  return Effect.suspend(() => {
+    const before = rounds
+    return Effect.gen(function* () {
+      if (last === undefined || rounds === before) {
+        last = yield* Effect.result(ask)
+        rounds++
+      }
+      return yield* Effect.fromResult(last)
+    }).pipe(oneAtATime)
+  })
+}

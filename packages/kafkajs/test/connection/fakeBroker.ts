@@ -1,0 +1,157 @@
+/** A TCP server that speaks just enough of Kafka's protocol for look-ups, and misbehaves on demand. */
+import { createServer, type Socket } from "node:net"
+import { Effect, type Scope } from "effect"
+import { Encoder, type Writer } from "../../src/internal/wire/kafkajsInternals.ts"
+
+export const apiKey = {
+  metadata: 3,
+  heartbeat: 12,
+  findCoordinator: 10,
+  saslHandshake: 17,
+  apiVersions: 18,
+  describeGroups: 15
+}
+
+export interface Request {
+  readonly apiKey: number
+  readonly correlationId: number
+  readonly socket: Socket
+  /** Sends the true answer. */
+  readonly answer: () => void
+}
+
+export interface FakeBroker {
+  readonly address: string
+  readonly port: number
+  /** Answers a request, or does something else with it. */
+  behave: (request: Request) => void
+  /** The nodes that its metadata names, by id. */
+  nodes: ReadonlyMap<number, FakeBroker>
+  /** The id of the coordinator of everything. */
+  coordinator: number
+  /** Connections that are open now. */
+  readonly connections: () => number
+  /** Requests so far. */
+  readonly requests: () => number
+}
+
+/** Answers every request. */
+export const answering = ({ answer }: Request): void => answer()
+
+/** Answers nothing. */
+export const silent = (): void => {}
+
+/** Answers nothing until it is thawed, and then everything, as a process between SIGSTOP and SIGCONT. */
+export const frozen = () => {
+  const held: Array<() => void> = []
+  return {
+    behave: ({ answer }: Request): void => void held.push(answer),
+    thaw: () => {
+      for (const answer of held.splice(0)) answer()
+    }
+  }
+}
+
+/** Answers late. */
+export const after =
+  (millis: number) =>
+  ({ answer }: Request): void =>
+    void setTimeout(answer, millis)
+
+/** An answer with its length and correlation id. */
+export const frame = (correlationId: number, body: Buffer): Buffer => {
+  const head = Buffer.alloc(8)
+  head.writeInt32BE(body.length + 4, 0)
+  head.writeInt32BE(correlationId, 4)
+  return Buffer.concat([head, body])
+}
+
+const apiVersions = (): Writer =>
+  new Encoder()
+    .writeInt16(0)
+    .writeArray(
+      [
+        [apiKey.metadata, 5],
+        [apiKey.findCoordinator, 1],
+        [apiKey.heartbeat, 1],
+        [apiKey.saslHandshake, 1],
+        [36, 1]
+      ].map(([key, version]) => new Encoder().writeInt16(key!).writeInt16(0).writeInt16(version!))
+    )
+    .writeInt32(0)
+
+const metadata = (nodes: FakeBroker["nodes"]): Writer =>
+  new Encoder()
+    .writeInt32(0)
+    .writeArray(
+      [...nodes].map(([id, { port }]) =>
+        new Encoder().writeInt32(id).writeString("127.0.0.1").writeInt32(port).writeString(null)
+      )
+    )
+    .writeString("fake")
+    .writeInt32(1)
+    .writeArray([])
+
+const coordinatorOf = ({ coordinator, nodes }: FakeBroker): Writer =>
+  new Encoder()
+    .writeInt32(0)
+    .writeInt16(0)
+    .writeString(null)
+    .writeInt32(coordinator)
+    .writeString("127.0.0.1")
+    .writeInt32(nodes.get(coordinator)?.port ?? 0)
+
+const bodyOf = (broker: FakeBroker, key: number): Writer => {
+  if (key === apiKey.apiVersions) return apiVersions()
+  if (key === apiKey.metadata) return metadata(broker.nodes)
+  if (key === apiKey.findCoordinator) return coordinatorOf(broker)
+  return new Encoder().writeInt32(0).writeInt16(0)
+}
+
+/** Starts on a free port of `host`, and ends with the Scope. Its metadata names itself, as node 1. */
+export const makeFakeBroker = (
+  behave: FakeBroker["behave"],
+  { host = "127.0.0.1", port = 0 } = {}
+): Effect.Effect<FakeBroker, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<{ broker: FakeBroker; close: () => void }>((resume) => {
+      const open = new Set<Socket>()
+      let requests = 0
+      const server = createServer((socket) => {
+        open.add(socket)
+        socket.on("close", () => open.delete(socket)).on("error", () => {})
+        let rest: Buffer = Buffer.alloc(0)
+        socket.on("data", (bytes: Buffer) => {
+          rest = Buffer.concat([rest, bytes])
+          while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
+            const [key, correlationId] = [rest.readInt16BE(4), rest.readInt32BE(8)]
+            rest = rest.subarray(4 + rest.readInt32BE(0))
+            requests++
+            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key).buffer))
+            broker.behave({ apiKey: key, correlationId, socket, answer })
+          }
+        })
+      })
+      let broker: FakeBroker
+      server.listen(port, host, () => {
+        const at = server.address()
+        const bound = typeof at === "object" && at !== null ? at.port : 0
+        broker = {
+          address: `${host}:${bound}`,
+          port: bound,
+          behave,
+          nodes: new Map(),
+          coordinator: 1,
+          connections: () => open.size,
+          requests: () => requests
+        }
+        broker.nodes = new Map([[1, broker]])
+        const close = () => {
+          server.close()
+          for (const socket of open) socket.destroy()
+        }
+        resume(Effect.succeed({ broker, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  ).pipe(Effect.map(({ broker }) => broker))
