@@ -131,7 +131,7 @@ const runOnce = Effect.fnUntraced(function* (
     fences: [DerivedNames.formerReplayTransactionalId(groupId, deadLetterTopic)]
   })
   const admin = yield* broker.admin
-  const progress = yield* ReplayProgress.load(options, admin)
+  const progress = yield* ReplayProgress.load(options, admin, "await")
   const ensureJournal = yield* Effect.cached(Journal.ensure(admin, deadLetterTopic))
   const partitionCounts = new Map<string, number>()
   const run = { options, selection, state, progress, producer, admin, ensureJournal, partitionCounts }

@@ -22,7 +22,7 @@ import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { Discarded } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-import type { TopicScan } from "./topicScan.ts"
+import type { OpenTransactions, TopicScan } from "./topicScan.ts"
 
 export const topicOf = DerivedNames.journal
 
@@ -63,12 +63,16 @@ export interface Journal {
 /** A journal without entries. */
 export const empty: Journal = { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
 
-/** Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. */
+/**
+ * Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. Groups may share a journal, so a transaction of
+ * another one can hide what this one has written: a replay, which must not repeat any of it, awaits open transactions.
+ */
 export const load = (
   scan: TopicScan,
   topic: string,
   logOffsets: ReadonlyArray<PartitionOffsets>,
-  groupIds: ReadonlyArray<string>
+  groupIds: ReadonlyArray<string>,
+  openTransactions: OpenTransactions
 ): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
   const journals = new Map(
     groupIds.map((groupId): [string, MutableJournal] => [
@@ -76,15 +80,20 @@ export const load = (
       { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
     ])
   )
-  return entries(scan, topic, logOffsets).pipe(
+  return entries(scan, topic, logOffsets, openTransactions).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
     Effect.as(journals)
   )
 }
 
-const entries = (scan: TopicScan, topic: string, logOffsets: ReadonlyArray<PartitionOffsets>) =>
+const entries = (
+  scan: TopicScan,
+  topic: string,
+  logOffsets: ReadonlyArray<PartitionOffsets>,
+  openTransactions?: OpenTransactions
+) =>
   Stream.flatMap(Stream.fromIterable(logOffsets), ({ partition, logStart, logEnd }) =>
-    scan.read({ topic, partition, from: logStart, to: logEnd })
+    scan.read({ topic, partition, from: logStart, to: logEnd }, openTransactions)
   )
 
 export const positionEntry = (

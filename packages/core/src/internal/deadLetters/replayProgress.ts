@@ -45,10 +45,11 @@ export interface ReplayProgress {
   readonly scan: TopicScan.TopicScan
 }
 
-/** Loads the progress. It has no partitions when the topic does not exist or is empty. */
+/** Loads the progress. It has no partitions when the topic does not exist or is empty. `openTransactions`: those in the journal. */
 export const load = Effect.fnUntraced(function* (
   { broker, groupId, adopts, deadLetterTopic }: Target,
-  admin: Admin
+  admin: Admin,
+  openTransactions: TopicScan.OpenTransactions = "leave"
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
   const [logOffsets, journalOffsets] = yield* Effect.all(
@@ -57,7 +58,7 @@ export const load = Effect.fnUntraced(function* (
   )
   const scan = yield* TopicScan.open({ broker, admin })
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
-  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
+  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts], openTransactions)
   const at = { scan, deadLetterTopic, logOffsets }
   const committed = yield* committedOf(admin, deadLetterTopic, groupId)
   const own = yield* ofGroup(at, committed, journals.get(groupId))

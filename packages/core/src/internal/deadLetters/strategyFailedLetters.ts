@@ -93,7 +93,7 @@ const notedBefore = (options: Options, partition: number): Effect.Effect<Readonl
     const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
     if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return none
     const scan = yield* TopicScan.open({ broker, admin })
-    const journals = yield* Journal.load(scan, topic, logOffsets, [groupId])
+    const journals = yield* Journal.load(scan, topic, logOffsets, [groupId], "await")
     return journals.get(groupId)?.failed.get(partition) ?? none
   })
   return watched(options, Effect.scoped(read)).pipe(Effect.catch(() => Effect.succeed(none)))

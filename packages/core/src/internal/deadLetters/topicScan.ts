@@ -24,13 +24,19 @@ export interface Range extends TopicPartition {
 
 export interface TopicScan {
   /**
-   * Reads the records of a range that `read_committed` consumers see, in order. The scan skips records that retention removes meanwhile, and ends before the first record
-   * of a transaction that was open when the scan first read the topic.
+   * Reads the records of a range that `read_committed` consumers see, in order. The scan skips records that retention removes meanwhile. Unless it awaits open
+   * transactions, it ends before the first record of one that was open when the scan first read the topic.
    */
-  readonly read: (range: Range) => Stream.Stream<ConsumerRecord, BrokerError>
+  readonly read: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<ConsumerRecord, BrokerError>
   /** The same records in pages, as they were fetched. */
-  readonly pages: (range: Range) => Stream.Stream<Page, BrokerError>
+  readonly pages: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<Page, BrokerError>
 }
+
+/**
+ * An open transaction hides the records behind its first one, those of others too. `leave`: the range ends there. `await`: the scan waits for its end, at most
+ * `idleTimeout`: for a program that acts on what it reads.
+ */
+export type OpenTransactions = "leave" | "await"
 
 export interface Page {
   readonly records: ReadonlyArray<ConsumerRecord>
@@ -62,8 +68,9 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     return found
   })
 
-  const next = Effect.fnUntraced(function* (range: Range, from: bigint) {
-    const [to, reader] = yield* Effect.all([endOf(range), connected], { concurrency: "unbounded" })
+  const next = Effect.fnUntraced(function* (range: Range, from: bigint, openTransactions: OpenTransactions) {
+    const end = openTransactions === "await" ? Effect.succeed(range.to) : endOf(range)
+    const [to, reader] = yield* Effect.all([end, connected], { concurrency: "unbounded" })
     let offset: bigint | undefined = from
     while (offset !== undefined && offset < to) {
       const { topic, partition } = range
@@ -74,9 +81,15 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     return nothing
   })
 
-  const pages: TopicScan["pages"] = (range) =>
-    Stream.paginate(range.from, (from) => (from < range.to ? next(range, from) : Effect.succeed(nothing)))
-  return { pages, read: (range) => Stream.flatMap(pages(range), ({ records }) => Stream.fromIterable(records)) }
+  const pages: TopicScan["pages"] = (range, openTransactions = "leave") =>
+    Stream.paginate(range.from, (from) =>
+      from < range.to ? next(range, from, openTransactions) : Effect.succeed(nothing)
+    )
+  return {
+    pages,
+    read: (range, openTransactions) =>
+      Stream.flatMap(pages(range, openTransactions), ({ records }) => Stream.fromIterable(records))
+  }
 })
 
 const nothing: readonly [ReadonlyArray<Page>, Option.Option<bigint>] = [[], Option.none()]
