@@ -32,27 +32,16 @@ const readEach = (reader: Broker.Reader, topic: string, offset: bigint) =>
     { concurrency: "unbounded" }
   )
 
+/** Reads again after errors, so that a slow machine does not decide. */
+const untilAllAreRead = <A, E, R>(reads: Effect.Effect<ReadonlyArray<A>, E, R>) =>
+  Effect.repeat(reads, { until: (all) => all.every((each) => typeof each !== "string"), times: 10 })
+
 KafkaSuite.own("a reader on nodes that fail", { brokers: 3 }, (it) => {
   const story = <E>(effect: Effect.Effect<void, E, RealKafka.RealKafka | Broker.Broker | Scope.Scope>) =>
     Effect.flatMap(RealKafka.RealKafka, ({ bootstrap }) =>
-      Effect.provideService(effect, Broker.Broker, KafkaJs.make({ brokers: bootstrap, requestTimeout: "3 seconds" }))
+      Effect.provideService(effect, Broker.Broker, KafkaJs.make({ brokers: bootstrap, requestTimeout: "5 seconds" }))
     )
   const from = (first: number) => Array.from({ length: 10 - first }, (_, index) => first + index)
-
-  it.effect(
-    "OPS-01 a leader that does not answer ends the read with RequestTimedOut, and the others are read",
-    () =>
-      Effect.gen(function* () {
-        yield* filled("frozen")
-        const kafka = yield* RealKafka.RealKafka
-        const reader = yield* (yield* Broker.Broker).reader()
-        assert.deepStrictEqual(yield* readEach(reader, "frozen", 0n), [from(0), from(0), from(0)])
-        yield* Effect.acquireRelease(kafka.freeze(3), () => kafka.thaw(3))
-        const found = yield* readEach(reader, "frozen", 5n)
-        assert.sameDeepMembers(found, [from(5), from(5), "RequestTimedOut"])
-      }).pipe(Effect.scoped, story),
-    60_000
-  )
 
   it.effect(
     "OPS-01 a read goes on at the next leader when its leader was killed",
@@ -61,14 +50,27 @@ KafkaSuite.own("a reader on nodes that fail", { brokers: 3 }, (it) => {
         yield* filled("killed")
         const kafka = yield* RealKafka.RealKafka
         const reader = yield* (yield* Broker.Broker).reader()
-        assert.deepStrictEqual(yield* readEach(reader, "killed", 0n), [from(0), from(0), from(0)])
-        yield* kafka.kill(2)
+        assert.deepStrictEqual(yield* untilAllAreRead(readEach(reader, "killed", 0n)), [from(0), from(0), from(0)])
+        yield* Effect.acquireRelease(kafka.kill(2), () => Effect.orDie(kafka.restart(2)))
         // The cluster notices after six seconds; a read tries for about as long.
-        const found = yield* readEach(reader, "killed", 5n).pipe(
-          Effect.repeat({ until: (all) => all.every((each) => typeof each !== "string"), times: 10 })
-        )
+        const found = yield* untilAllAreRead(readEach(reader, "killed", 5n))
         assert.deepStrictEqual(found, [from(5), from(5), from(5)])
       }).pipe(Effect.scoped, story),
     120_000
+  )
+
+  it.effect(
+    "OPS-01 a leader that does not answer ends the read with RequestTimedOut, and the others are read",
+    () =>
+      Effect.gen(function* () {
+        yield* filled("frozen")
+        const kafka = yield* RealKafka.RealKafka
+        const reader = yield* (yield* Broker.Broker).reader()
+        assert.deepStrictEqual(yield* untilAllAreRead(readEach(reader, "frozen", 0n)), [from(0), from(0), from(0)])
+        yield* Effect.acquireRelease(kafka.freeze(3), () => kafka.thaw(3))
+        const found = yield* readEach(reader, "frozen", 5n)
+        assert.sameDeepMembers(found, [from(5), from(5), "RequestTimedOut"])
+      }).pipe(Effect.scoped, story),
+    60_000
   )
 })
