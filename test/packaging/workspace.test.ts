@@ -130,14 +130,19 @@ describe("the workspace", () => {
       )
     )
     // Sockets are of the real world: the adapter sleeps by Effect's clock too, but compares deadlines of the wire, among them the session timeout since a member's
-    // last heartbeat, and stamps records with the time that a broker holds against its own. kafkajs has a timer of its own.
+    // last heartbeat, measures how long an address has been silent, and stamps records with the time that a broker holds against its own. kafkajs has a timer of its own.
     expect(uses.sort()).toEqual([
-      "kafkajs/src/internal/fetch/fetcher.ts: performance.now(",
+      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/brokerErrors.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/cluster.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/nodeConnections.ts: performance.now("),
+      ...Array.from({ length: 4 }, () => "kafkajs/src/internal/connection/silentAddresses.ts: performance.now("),
+      ...Array.from({ length: 3 }, () => "kafkajs/src/internal/fetch/fetcher.ts: performance.now("),
       ...Array.from({ length: 4 }, () => "kafkajs/src/internal/group/membership.ts: performance.now("),
       "kafkajs/src/internal/publish/pendingRecords.ts: Date.now",
       "kafkajs/src/internal/publish/sendBatches.ts: Date.now",
       "kafkajs/src/internal/publish/sender.ts: Date.now",
       ...Array.from({ length: 2 }, () => "kafkajs/src/internal/session/consumerSession.ts: performance.now("),
+      "kafkajs/src/internal/wire/clientFailure.ts: Date.now",
       "kafkajs/src/internal/wire/kafkajsPatches.ts: Date.now",
       "kafkajs/src/internal/wire/kafkajsPatches.ts: setTimeout("
     ])

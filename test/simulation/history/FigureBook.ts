@@ -57,8 +57,8 @@ export class FigureBook {
   private readonly calls = new Map<number, { readonly binding: string; partition: string; readonly atMillis: number }>()
   private readonly sends = new Map<string, string>()
   private readonly touched = new Map<string, number>()
-  /** The members of groups that own partitions, by group and partition. */
-  private readonly owners = new Map<string, string>()
+  /** The members of groups that own partitions, with the generation of their assignment, by group and partition. */
+  private readonly owners = new Map<string, { readonly memberId: string; readonly generation: number }>()
   private readonly members = new Members()
   /** The client of the newest append. */
   private appendedBy = ""
@@ -96,10 +96,13 @@ export class FigureBook {
     return this.touched.get(partition) ?? Number.NEGATIVE_INFINITY
   }
 
-  /** The process that owns a partition, as the broker sees it. */
-  ownerOf(groupId: string, partition: string): string | undefined {
-    const member = this.owners.get(`${groupId} ${partition}`)
-    return member === undefined ? undefined : this.members.processOf(member)
+  /** The process that owns a partition, as the broker sees it, and the generation of its assignment. */
+  ownerOf(
+    groupId: string,
+    partition: string
+  ): { readonly process: string | undefined; readonly generation: number } | undefined {
+    const owner = this.owners.get(`${groupId} ${partition}`)
+    return owner && { process: this.members.processOf(owner.memberId), generation: owner.generation }
   }
 
   apply(entry: Entry): void {
@@ -181,12 +184,13 @@ export class FigureBook {
     const { groupId, memberId } = entry
     if (entry._tag === "Left" || entry._tag === "Expired" || entry._tag === "Fenced") {
       for (const [key, owner] of this.owners)
-        if (owner === memberId && key.startsWith(`${groupId} `)) this.owners.delete(key)
+        if (owner.memberId === memberId && key.startsWith(`${groupId} `)) this.owners.delete(key)
     }
     if (!("partitions" in entry)) return
     for (const partition of entry.partitions) {
       this.touched.set(partition, atMillis)
-      if (entry._tag === "Assigned") this.owners.set(`${groupId} ${partition}`, memberId)
+      if (entry._tag === "Assigned")
+        this.owners.set(`${groupId} ${partition}`, { memberId, generation: entry.generation })
       else if (entry._tag !== "Revoked") this.owners.delete(`${groupId} ${partition}`)
     }
   }

@@ -78,7 +78,7 @@ type PartitionSnapshot = Snapshot.PartitionSnapshot
 
 /**
  * A partition that a process owns, as its snapshot and the broker see it. Partitions that two consumers of the process believe to own are left out: one of them is
- * wrong, and does not know it yet.
+ * wrong, and does not know it yet. So is an assignment that is over without its consumer knowing it.
  */
 interface Owned {
   readonly plan: BindingPlan
@@ -92,8 +92,10 @@ const ownedOf = ({ process, snapshots, logs }: Read, book: FigureBook): Readonly
     const plan = planOf(book.scenario, binding)
     return partitions.flatMap((at) => {
       const name = `${at.topic}/${at.partition}`
+      const owner = book.ownerOf(groupOf(plan, at.topic), name)
       const isOwner =
-        book.ownerOf(groupOf(plan, at.topic), name) === process &&
+        owner?.process === process &&
+        owner.generation === at.generation &&
         partitions.every((other) => other === at || other.topic !== at.topic || other.partition !== at.partition)
       return isOwner ? [{ plan, at, name, log: logs.get(name)! }] : []
     })
