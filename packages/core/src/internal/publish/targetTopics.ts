@@ -90,16 +90,11 @@ export const make = (
   // Ten thousand failing records ask the cluster once.
   const describeOnce = SingleFlight.perKey(describe, scope)
 
-  const maxMessageBytes = (topic: string) =>
-    withAdmin((admin) => admin.topicConfig(topic)).pipe(
-      Effect.timeout("1 second"),
-      Effect.map((config) => Number(config.get("max.message.bytes"))),
-      Effect.orElseSucceed(() => Number.NaN),
-      Effect.map((bytes) => (Number.isNaN(bytes) ? undefined : bytes))
-    )
-
   return {
-    maxMessageBytes: SingleFlight.perKey(maxMessageBytes, scope),
+    maxMessageBytes: SingleFlight.perKey(
+      (topic) => maxMessageBytesOf(withAdmin((admin) => admin.topicConfig(topic))),
+      scope
+    ),
     doubt: (topic) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const known = counts.get(topic)
@@ -118,3 +113,11 @@ export const make = (
       })
   }
 }
+
+const maxMessageBytesOf = (config: ReturnType<Admin["topicConfig"]>): Effect.Effect<number | undefined> =>
+  config.pipe(
+    Effect.timeout("1 second"),
+    Effect.map((settings) => Number(settings.get("max.message.bytes"))),
+    Effect.map((bytes) => (Number.isNaN(bytes) ? undefined : bytes)),
+    Effect.orElseSucceed(() => undefined)
+  )
