@@ -91,10 +91,7 @@ export const make = (
   const describeOnce = SingleFlight.perKey(describe, scope)
 
   return {
-    maxMessageBytes: SingleFlight.perKey(
-      (topic) => maxMessageBytesOf(withAdmin((admin) => admin.topicConfig(topic))),
-      scope
-    ),
+    maxMessageBytes: SingleFlight.perKey((topic) => maxMessageBytes(broker, topic), scope),
     doubt: (topic) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const known = counts.get(topic)
@@ -114,10 +111,11 @@ export const make = (
   }
 }
 
-const maxMessageBytesOf = (config: ReturnType<Admin["topicConfig"]>): Effect.Effect<number | undefined> =>
-  config.pipe(
+const maxMessageBytes = (broker: Broker["Service"], topic: string): Effect.Effect<number | undefined> =>
+  Effect.flatMap(broker.admin, (admin) => admin.topicConfig(topic)).pipe(
+    Effect.scoped,
     Effect.timeout("1 second"),
-    Effect.map((settings) => Number(settings.get("max.message.bytes"))),
+    Effect.map((config) => Number(config.get("max.message.bytes"))),
     Effect.map((bytes) => (Number.isNaN(bytes) ? undefined : bytes)),
     Effect.orElseSucceed(() => undefined)
   )
