@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Binding, type Broker, Plan, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { JavaClient } from "@eventbus/kafka-runner"
-import { Data, Effect, Fiber, type Scope } from "effect"
+import { Data, Effect, Fiber, Random, type Scope } from "effect"
 import * as BareClient from "../../packages/kafkajs/test/bareClient.ts"
 import * as Bus from "./bus.ts"
 
@@ -172,6 +172,9 @@ const load = Effect.fnUntraced(function* ({ bootstrap, name }: Service) {
   return stop
 })
 
+/** Random, so that no replacement meets the heartbeats of the others at one point of their interval. */
+const stay = Effect.flatMap(Random.nextIntBetween(stayMillis, 2 * stayMillis), Effect.sleep)
+
 /** Replaces pods, the oldest first: the new one works before the old one leaves. */
 const replaceAll = Effect.fnUntraced(function* <R>(
   running: Array<Pod>,
@@ -182,10 +185,10 @@ const replaceAll = Effect.fnUntraced(function* <R>(
     const next = yield* Effect.orDie(start)
     yield* Bus.until("the new pod works", next.isReady)
     // A deployment waits, too. Without it the two rebalances of a replacement would be one gap for the pod that leaves.
-    yield* Effect.sleep(stayMillis)
+    yield* stay
     running.push(next)
     yield* running.shift()!.leave
-    yield* Effect.sleep(stayMillis)
+    yield* stay
   }
 })
 
