@@ -50,7 +50,7 @@ describe("a group that moves between clients", () => {
         isDown = false
         yield* advance("2 minutes")
         assert.deepStrictEqual(yield* waiting(stepOne), [
-          "info: No record waits in a retry topic: the group can be moved back to the other client."
+          "info: No record waits in a retry topic: none is left behind when the group moves back to the other client."
         ])
         assert.deepStrictEqual(yield* waiting(binding()), [])
       })

@@ -59,7 +59,7 @@ export const findings = (listed: Strategies, group: GroupDescription): ReadonlyA
   return protocol === AssignmentStrategy.own
     ? found(
         "info",
-        `${has}, and all of them list '${protocol}': step 1 of moving the group is complete. Step 2: remove ${quoted(others)} from partitionAssignmentStrategy (${guide}).`
+        `${has}, and all of them list '${protocol}': step 1 of moving the group is complete. Step 2: remove ${quoted(others)} from partitionAssignmentStrategy. On the way back: replace the pods by old ones (${guide}).`
       )
     : found(
         "info",
