@@ -192,6 +192,7 @@ KafkaSuite.shared("the first version as a neighbour", (bootstrap) => {
         yield* Bus.publish(records)
         const first = yield* start("first", "once")
         yield* Bus.until("the first version has handled all", () => values("once").length >= 200, {
+          within: "2 minutes",
           otherwise: first.output
         })
         yield* Effect.sleep("1 second")
@@ -201,6 +202,7 @@ KafkaSuite.shared("the first version as a neighbour", (bootstrap) => {
         const next = yield* start("new", "once")
         yield* Bus.publish([{ topic: `${name}-once`, key: null, value: Bus.bytes("last") }])
         yield* Bus.until("the new version has come to the last one", () => values("once").includes("last"), {
+          within: "2 minutes",
           otherwise: next.output
         })
         yield* Effect.sleep("5 seconds")
@@ -211,6 +213,6 @@ KafkaSuite.shared("the first version as a neighbour", (bootstrap) => {
         yield* Effect.sleep("15 seconds")
         assert.isAtMost(values("once").length, 202)
       }),
-    180_000
+    360_000
   )
 })
