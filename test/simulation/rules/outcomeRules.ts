@@ -72,7 +72,9 @@ const losses: Rule["check"] = on("Ended", ({ remains }, ledger) => {
       // Retention or an operator may have deleted it since.
       const isDeadLettered =
         deadLetters.has(`${id} ${record.replays}`) || ledger.logs.letters.count(id, record.replays) > 0
-      if (record.state === "routed" && !isFurther && !isDeadLettered) {
+      // The transaction that would have routed it was aborted, retention took it meanwhile, and somebody said so.
+      const isGone = record.removed === "retention" && record.reportedGone
+      if (record.state === "routed" && !isFurther && !isDeadLettered && !isGone) {
         return `${at} counts as routed, and there is no copy`
       }
       if (record.state === "dead-lettered" && !isDeadLettered) {
