@@ -33,7 +33,8 @@ const recordsWaiting = Effect.fnUntraced(function* (plan: Plan, admin: Admin, ex
     total === 0
       ? {
           ...{ severity: "info", code: "records-waiting", subject },
-          message: "No record waits in a retry topic: none is left behind when the group moves back to the other client."
+          message:
+            "No record waits in a retry topic: none is left behind when the group moves back to the other client."
         }
       : {
           ...{ severity: "warning", code: "records-waiting", subject },
