@@ -8,6 +8,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import * as SingleFlight from "../base/singleFlight.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
+import * as MessageLimits from "./messageLimits.ts"
 
 export interface TargetTopics {
   /** Creates a topic that is missing; fails when that is not possible, or not wanted (`missingTopics`). */
@@ -17,7 +18,7 @@ export interface TargetTopics {
   /** Undefined when the cluster does not say. Remembered for a minute. */
   readonly partitionsOf: (topic: string) => Effect.Effect<number | undefined>
   /** The topic's `max.message.bytes`; undefined when the cluster does not say within a second. */
-  readonly maxMessageBytes: (topic: string) => Effect.Effect<number | undefined>
+  readonly maxMessageBytes: MessageLimits.MessageLimits
   /** A partition was refused: the topic may have been created anew with fewer. */
   readonly doubt: (topic: string) => Effect.Effect<void>
 }
@@ -91,7 +92,7 @@ export const make = (
   const describeOnce = SingleFlight.perKey(describe, scope)
 
   return {
-    maxMessageBytes: SingleFlight.perKey((topic) => maxMessageBytes(broker, topic), scope),
+    maxMessageBytes: MessageLimits.make(broker, scope),
     doubt: (topic) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const known = counts.get(topic)
@@ -110,12 +111,3 @@ export const make = (
       })
   }
 }
-
-const maxMessageBytes = (broker: Broker["Service"], topic: string): Effect.Effect<number | undefined> =>
-  Effect.flatMap(broker.admin, (admin) => admin.topicConfig(topic)).pipe(
-    Effect.scoped,
-    Effect.timeout("1 second"),
-    Effect.map((config) => Number(config.get("max.message.bytes"))),
-    Effect.map((bytes) => (Number.isNaN(bytes) ? undefined : bytes)),
-    Effect.orElseSucceed(() => undefined)
-  )
