@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { advance, append, inTime, orders, scenario, settle, start } from "../scenarios/bus.ts"
+import { advance, append, inTime, nothingInUse, orders, scenario, settle, start } from "../scenarios/bus.ts"
 
 const failing = (calls: { count: number }) =>
   Binding.make("orders", {
@@ -15,8 +15,6 @@ const failing = (calls: { count: number }) =>
       )
   })
 
-const nothing = { consumers: 0, producers: 0, readers: 0, admins: 0, members: 0, timers: 0 }
-
 describe("C22 a retry that was scheduled before the stop keeps running afterwards (without tiers and replay)", () => {
   scenario("LIF-16 CARD-07 stop right after the failure: no call, no commit, no timer, no member afterwards", () =>
     Effect.gen(function* () {
@@ -26,7 +24,7 @@ describe("C22 a retry that was scheduled before the stop keeps running afterward
       const calls = { count: 0 }
       const app = yield* start(failing(calls))
       yield* app.connector.stop("orders")
-      assert.deepStrictEqual(yield* memory.usage, nothing)
+      assert.deepStrictEqual(yield* memory.usage, nothingInUse)
       const commits = (yield* memory.commits("billing")).length
       const events = app.events.length
       yield* advance("1 day")

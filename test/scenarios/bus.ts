@@ -83,6 +83,9 @@ export const start = <R = never>(
     return app
   })
 
+/** The usage of a broker that no client is connected to any more. */
+export const nothingInUse = { consumers: 0, producers: 0, readers: 0, admins: 0, members: 0, timers: 0 }
+
 /** No chain of fibers in these tests is longer than so many turns of the scheduler. Many short runs may do with less. */
 export const Turns = Context.Reference<number>("test/Turns", { defaultValue: () => 300 })
 

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Binding, type BindingOptions, EventBusConnector, EventBusError, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Deferred, Effect, Layer } from "effect"
-import { advance, append, inTime, orders, scenario, settle, start, until } from "../bus.ts"
+import { advance, append, inTime, nothingInUse, orders, scenario, settle, start, until } from "../bus.ts"
 
 const values = (count: number) => Array.from({ length: count }, (_, index) => `v${index}`)
 
@@ -184,14 +184,7 @@ describe("registering", () => {
           })
         )
         assert.deepStrictEqual(handled, ["v0"])
-        assert.deepStrictEqual(yield* memory.usage, {
-          consumers: 0,
-          producers: 0,
-          readers: 0,
-          admins: 0,
-          members: 0,
-          timers: 0
-        })
+        assert.deepStrictEqual(yield* memory.usage, nothingInUse)
       })
   )
 

@@ -11,7 +11,7 @@ import {
 } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer, Random } from "effect"
-import { advance, append, inTime, orders, scenario, settle, start, until } from "../bus.ts"
+import { advance, append, inTime, nothingInUse, orders, scenario, settle, start, until } from "../bus.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
@@ -198,14 +198,7 @@ describe("registering at run time", () => {
           assert.isAbove(succeeded.get("register") ?? 0, 3)
           yield* settle
           const { usage } = yield* MemoryBroker.MemoryBroker
-          assert.deepStrictEqual(yield* usage, {
-            consumers: 0,
-            producers: 0,
-            readers: 0,
-            admins: 0,
-            members: 0,
-            timers: 0
-          })
+          assert.deepStrictEqual(yield* usage, nothingInUse)
         })
     )
   }
