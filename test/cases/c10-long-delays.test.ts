@@ -1,8 +1,9 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Route, Snapshot } from "@eventbus/core"
+import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { advance, append, orders, publish, scenario, start } from "../scenarios/bus.ts"
+import { rareLooks } from "../scenarios/rareLooks.ts"
 
 class Down extends Data.TaggedError("Down") {}
 
@@ -16,6 +17,8 @@ describe("C10 delays that a timer of the platform cannot hold", () => {
       let calls = 0
       const binding = Binding.make("orders", {
         ...orders,
+        heartbeatInterval: "1 day",
+        sessionTimeout: "24 days",
         retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [2_592_000_000] }),
         onError: { Down: Route.retry },
         handler: ({ tier }) =>
@@ -38,41 +41,37 @@ describe("C10 delays that a timer of the platform cannot hold", () => {
       assert.strictEqual(calls, 2)
       const { retention, delay } = yield* retentionOf("orders.retry-1")
       assert.isAbove(retention, delay)
-    })
+    }).pipe(rareLooks)
   )
 
-  scenario(
-    "CB-06 an open breaker waits for 2^31 ms",
-    () =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryBroker.MemoryBroker
-        yield* memory.createTopic("orders")
-        let calls = 0
-        const app = yield* start(
-          Binding.make("orders", {
-            ...orders,
-            heartbeatInterval: "1 day",
-            sessionTimeout: "24 days",
-            retry: RetryPolicy.none,
-            circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: 2 ** 31 },
-            onError: { Down: Route.retry },
-            handler: () =>
-              Effect.suspend(() => {
-                calls++
-                return calls === 1 ? Effect.fail(new Down()) : Effect.void
-              })
-          })
-        )
-        yield* append("orders", 0, ["a", "b"])
-        yield* advance("1 second")
-        yield* advance(2 ** 31 - 2_000)
-        assert.strictEqual(calls, 1)
-        yield* advance(1_000)
-        assert.strictEqual(calls, 3)
-        assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
-        // Most of the time goes into looking: health is looked at some 430,000 times meanwhile, and lag would be 215,000 times.
-      }).pipe(Effect.provideService(Snapshot.LagPollInterval, "1 day")),
-    { timeoutMillis: 240_000 }
+  scenario("CB-06 an open breaker waits for 2^31 ms", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      let calls = 0
+      const app = yield* start(
+        Binding.make("orders", {
+          ...orders,
+          heartbeatInterval: "1 day",
+          sessionTimeout: "24 days",
+          retry: RetryPolicy.none,
+          circuitBreaker: { minimumNumberOfCalls: 1, slidingWindowSize: 1, waitDurationInOpenState: 2 ** 31 },
+          onError: { Down: Route.retry },
+          handler: () =>
+            Effect.suspend(() => {
+              calls++
+              return calls === 1 ? Effect.fail(new Down()) : Effect.void
+            })
+        })
+      )
+      yield* append("orders", 0, ["a", "b"])
+      yield* advance("1 second")
+      yield* advance(2 ** 31 - 2_000)
+      assert.strictEqual(calls, 1)
+      yield* advance(1_000)
+      assert.strictEqual(calls, 3)
+      assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+    }).pipe(rareLooks)
   )
 
   scenario("CFG ruling 12 a duration that is not finite is refused, with the limit", () =>
