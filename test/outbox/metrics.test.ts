@@ -2,7 +2,7 @@
  * Each of the nine metrics of outbox seed §15 moves by the right amount, on every database and in every shape that has statements of its own, and its gauges are right when nothing happens, after a
  * node died, after a purge and after a replay of dead events (ruling 75).
  */
-import { assert, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { DeadEventManager, ListenerRegistry, MetricsExporter, Outbox, OutboxError, OutboxStore } from "@eventbus/outbox"
 import { Context, Effect, Exit, Layer, Metric, Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -93,115 +93,121 @@ const shapesOn = (database: string) =>
     (name) => database === "SQLite" || name === "multiNode"
   )
 
-onDatabases("the nine metrics of an outbox", (db) => {
-  for (const name of shapesOn(db.name)) {
+// A test waits for looks at a table of its own most of the time, and has a registry of its own.
+describe.concurrent("side by side", () => {
+  onDatabases("the nine metrics of an outbox", (db) => {
+    for (const name of shapesOn(db.name)) {
+      it.live(
+        `OUT-M-02 ruling 75 ${name}: each counter counts its events, and each gauge says what is there`,
+        () => {
+          let open = () => {}
+          const gate = new Promise<void>((resolve) => {
+            open = resolve
+          })
+          return Effect.gen(function* () {
+            yield* until((all) => all.get("pending") === 0)
+            assert.strictEqual(yield* valueOf("lag.oldest.ms"), 0)
+            yield* write(["slow"])
+            yield* until((all) =>
+              isHot(name)
+                ? all.get("queue.hot.depth") === 0 && all.get("enqueue.hot") === 1
+                : all.get("enqueue.cold") === 1
+            )
+            // One event runs, two wait in the hot queue, and the others wait in the table or in the cold queue.
+            yield* write(["fine", "bad", "flaky", "down", "fine"])
+            yield* until((all) => all.get("pending") === 6)
+            yield* until((all) =>
+              isHot(name)
+                ? all.get("queue.cold.depth") === 2 || name === "multiNode"
+                : all.get("queue.cold.depth") === 6
+            )
+            if (isHot(name)) {
+              assert.strictEqual(yield* valueOf("queue.hot.depth"), 2)
+              assert.strictEqual(yield* valueOf("enqueue.hot"), 3)
+              assert.strictEqual(yield* valueOf("enqueue.hot.dropped"), 3)
+            }
+            const lag = (yield* valueOf("lag.oldest.ms"))!
+            yield* Effect.sleep("300 millis")
+            assert.isAtLeast((yield* valueOf("lag.oldest.ms"))!, lag + 250, "it grows while nothing happens")
+            open()
+            const dead = name === "ordered" ? 2 : 1
+            yield* until(
+              (all) => all.get("pending") === 0 && all.get("dead") === dead && all.get("queue.cold.depth") === 0
+            )
+            const all = yield* metrics
+            // In `ordered` an event has one attempt.
+            assert.strictEqual(all.get("dispatch.success"), 6 - dead)
+            assert.strictEqual(all.get("dispatch.failure"), name === "ordered" ? 1 : 2)
+            assert.strictEqual(all.get("dispatch.dead"), dead)
+            assert.strictEqual(all.get("lag.oldest.ms"), 0)
+            assert.strictEqual(all.get("queue.hot.depth"), 0)
+            assert.isAtLeast(all.get("enqueue.cold")!, isHot(name) ? 3 : 6)
+            // A replay makes the dead ones pending; they die again.
+            assert.strictEqual(yield* DeadEventManager.DeadEventManager.use((manager) => manager.replayAll()), dead)
+            yield* until((all) => all.get("dispatch.dead") === dead + 1 && all.get("dead") === 1)
+            const store = yield* OutboxStore.OutboxStore
+            yield* Effect.sleep("50 millis")
+            yield* store.purgeTerminal(0, 100)
+            yield* until((all) => all.get("dead") === 0)
+          }).pipe(
+            Effect.provide(
+              shapes[name].pipe(Layer.provide(Layer.merge(listeners(gate), exporter)), Layer.provideMerge(db.migrated))
+            ),
+            withMetrics
+          )
+        },
+        60_000
+      )
+    }
+
     it.live(
-      `OUT-M-02 ruling 75 ${name}: each counter counts its events, and each gauge says what is there`,
-      () => {
-        let open = () => {}
-        const gate = new Promise<void>((resolve) => {
-          open = resolve
-        })
-        return Effect.gen(function* () {
-          yield* until((all) => all.get("pending") === 0)
-          assert.strictEqual(yield* valueOf("lag.oldest.ms"), 0)
-          yield* write(["slow"])
-          yield* until((all) =>
-            isHot(name)
-              ? all.get("queue.hot.depth") === 0 && all.get("enqueue.hot") === 1
-              : all.get("enqueue.cold") === 1
-          )
-          // One event runs, two wait in the hot queue, and the others wait in the table or in the cold queue.
-          yield* write(["fine", "bad", "flaky", "down", "fine"])
-          yield* until((all) => all.get("pending") === 6)
-          yield* until((all) =>
-            isHot(name) ? all.get("queue.cold.depth") === 2 || name === "multiNode" : all.get("queue.cold.depth") === 6
-          )
-          if (isHot(name)) {
-            assert.strictEqual(yield* valueOf("queue.hot.depth"), 2)
-            assert.strictEqual(yield* valueOf("enqueue.hot"), 3)
-            assert.strictEqual(yield* valueOf("enqueue.hot.dropped"), 3)
-          }
-          const lag = (yield* valueOf("lag.oldest.ms"))!
-          yield* Effect.sleep("300 millis")
-          assert.isAtLeast((yield* valueOf("lag.oldest.ms"))!, lag + 250, "it grows while nothing happens")
-          open()
-          const dead = name === "ordered" ? 2 : 1
-          yield* until(
-            (all) => all.get("pending") === 0 && all.get("dead") === dead && all.get("queue.cold.depth") === 0
-          )
-          const all = yield* metrics
-          // In `ordered` an event has one attempt.
-          assert.strictEqual(all.get("dispatch.success"), 6 - dead)
-          assert.strictEqual(all.get("dispatch.failure"), name === "ordered" ? 1 : 2)
-          assert.strictEqual(all.get("dispatch.dead"), dead)
-          assert.strictEqual(all.get("lag.oldest.ms"), 0)
-          assert.strictEqual(all.get("queue.hot.depth"), 0)
-          assert.isAtLeast(all.get("enqueue.cold")!, isHot(name) ? 3 : 6)
-          // A replay makes the dead ones pending; they die again.
-          assert.strictEqual(yield* DeadEventManager.DeadEventManager.use((manager) => manager.replayAll()), dead)
-          yield* until((all) => all.get("dispatch.dead") === dead + 1 && all.get("dead") === 1)
-          const store = yield* OutboxStore.OutboxStore
-          yield* Effect.sleep("50 millis")
-          yield* store.purgeTerminal(0, 100)
-          yield* until((all) => all.get("dead") === 0)
+      "OUT-M-02 ruling 75 writerOnly: the figures of the table are right although nothing is delivered here",
+      () =>
+        Effect.gen(function* () {
+          yield* write(["fine", "fine"])
+          yield* until((all) => all.get("pending") === 2 && all.get("lag.oldest.ms")! > 0)
+          assert.isUndefined(yield* valueOf("queue.hot.depth"))
         }).pipe(
-          Effect.provide(
-            shapes[name].pipe(Layer.provide(Layer.merge(listeners(gate), exporter)), Layer.provideMerge(db.migrated))
-          ),
+          Effect.provide(Outbox.writerOnly().pipe(Layer.provide(exporter), Layer.provideMerge(db.migrated))),
           withMetrics
-        )
-      },
+        ),
       60_000
     )
-  }
 
-  it.live(
-    "OUT-M-02 ruling 75 writerOnly: the figures of the table are right although nothing is delivered here",
-    () =>
-      Effect.gen(function* () {
-        yield* write(["fine", "fine"])
-        yield* until((all) => all.get("pending") === 2 && all.get("lag.oldest.ms")! > 0)
-        assert.isUndefined(yield* valueOf("queue.hot.depth"))
-      }).pipe(
-        Effect.provide(Outbox.writerOnly().pipe(Layer.provide(exporter), Layer.provideMerge(db.migrated))),
-        withMetrics
-      ),
-    60_000
-  )
-
-  it.live(
-    "OUT-M-02 ruling 75 multiNode: rows that a dead node claimed stay in the figures of the others, and the dead node shows none",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* Effect.context<SqlClient.SqlClient>()
-        const hangs = ListenerRegistry.layerAll(() => Effect.never)
-        const options = { workerCount: 1, interval: "200 millis", drainTimeout: "100 millis" } as const
-        const node = (prefix: string) =>
-          Outbox.multiNode({ ...options, claimLocking: { lockTimeout: "5 minutes", owner: prefix } }).pipe(
-            Layer.provide(Layer.merge(hangs, MetricsExporter.layer(`${prefix}.outbox`))),
-            Layer.fresh
+    it.live(
+      "OUT-M-02 ruling 75 multiNode: rows that a dead node claimed stay in the figures of the others, and the dead node shows none",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* Effect.context<SqlClient.SqlClient>()
+          const hangs = ListenerRegistry.layerAll(() => Effect.never)
+          const options = { workerCount: 1, interval: "200 millis", drainTimeout: "100 millis" } as const
+          const node = (prefix: string) =>
+            Outbox.multiNode({ ...options, claimLocking: { lockTimeout: "5 minutes", owner: prefix } }).pipe(
+              Layer.provide(Layer.merge(hangs, MetricsExporter.layer(`${prefix}.outbox`))),
+              Layer.fresh
+            )
+          const first = yield* Scope.make()
+          const services = yield* Layer.buildWithScope(node("first"), first)
+          yield* Layer.build(node("shop"))
+          yield* Effect.provideContext(write(["a", "b", "c"]), Context.merge(sql, services))
+          yield* until((all) => all.get("first.outbox.pending") === 3)
+          // The node dies: its claims stay.
+          yield* Effect.provideContext(
+            SqlClient.SqlClient.use((client) => client.unsafe("UPDATE outbox_event SET locked_by = 'nobody'")),
+            sql
           )
-        const first = yield* Scope.make()
-        const services = yield* Layer.buildWithScope(node("first"), first)
-        yield* Layer.build(node("shop"))
-        yield* Effect.provideContext(write(["a", "b", "c"]), Context.merge(sql, services))
-        yield* until((all) => all.get("first.outbox.pending") === 3)
-        // The node dies: its claims stay.
-        yield* Effect.provideContext(
-          SqlClient.SqlClient.use((client) => client.unsafe("UPDATE outbox_event SET locked_by = 'nobody'")),
-          sql
-        )
-        yield* Scope.close(first, Exit.void)
-        yield* until((all) => all.get("pending") === 3 && all.get("lag.oldest.ms")! > 0)
-        const names = [...(yield* metrics).keys()]
-        assert.deepStrictEqual(
-          names.filter(
-            (name) => name.startsWith("first.") && /depth|lag|pending|\.dead$/.test(name) && !name.includes("dispatch")
-          ),
-          []
-        )
-      }).pipe(Effect.scoped, Effect.provide(db.migrated), withMetrics),
-    60_000
-  )
+          yield* Scope.close(first, Exit.void)
+          yield* until((all) => all.get("pending") === 3 && all.get("lag.oldest.ms")! > 0)
+          const names = [...(yield* metrics).keys()]
+          assert.deepStrictEqual(
+            names.filter(
+              (name) =>
+                name.startsWith("first.") && /depth|lag|pending|\.dead$/.test(name) && !name.includes("dispatch")
+            ),
+            []
+          )
+        }).pipe(Effect.scoped, Effect.provide(db.migrated), withMetrics),
+      60_000
+    )
+  })
 })
