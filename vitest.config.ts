@@ -16,9 +16,20 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+/** Files whose tests touch nothing but brokers in memory, each test with one of its own. */
+const inMemory = ["packages/{config,core,testkit}/test/**/*.test.ts", "test/{cases,scenarios}/**/*.test.ts"]
+
+/** Of these folders: files with a real Kafka, a database, a process, the real clock, the time zone of their own process, or minutes of computing. */
+const outside = [
+  "packages/core/test/breaker/ownership.test.ts",
+  "packages/core/test/deadLetters/replayOnKafka.test.ts",
+  "packages/testkit/test/TestBus.test.ts",
+  "test/cases/c{03,30,31,35,37,38,41,42,43,56,64}-*.test.ts",
+  "test/scenarios/lifecycle/{churn,shutdown}.test.ts"
+]
+
 export default defineConfig({
   test: {
-    include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     // Starts one real Kafka for the run when the first test file asks for it.
     globalSetup: ["packages/kafka-runner/src/internal/globalSetup.ts"],
     // Most of the time a test waits for a broker, a database or a process: a machine with two cores runs two files at a time, too.
@@ -26,6 +37,25 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // Bounds of a hang, wide enough for a machine that is busy with something else.
     testTimeout: 60_000,
-    hookTimeout: 60_000
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "outside",
+          include: [
+            "packages/!(config|core|testkit)/test/**/*.test.ts",
+            "test/!(cases|scenarios)/**/*.test.ts",
+            "test/*.test.ts",
+            ...outside
+          ]
+        }
+      },
+      {
+        extends: true,
+        // Loading the modules takes longer than most of these files: a worker loads them once.
+        test: { name: "in memory", isolate: false, include: inMemory, exclude: outside }
+      }
+    ]
   }
 })
