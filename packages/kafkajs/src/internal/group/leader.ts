@@ -1,27 +1,45 @@
 /** The leader of a group decides the assignments of all members in each round. */
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
+import type { TopicMetadata } from "../wire/apis.ts"
 import { assign } from "./assigner.ts"
 import { type DecodedMember, decodeMember, encodeAssignment } from "./memberProtocol.ts"
 
 /** Time for a node to learn of a new topic. */
 const metadataLag = "500 millis"
 
-/** The number of partitions of every topic. A topic that is owned but missing is looked up twice: a node may lag behind. */
-const countPartitions = Effect.fnUntraced(function* (
+/** The metadata of every topic. A topic that is owned but missing is looked up twice: a node may lag behind. */
+const lookUpTopics = Effect.fnUntraced(function* (
   cluster: Cluster,
   topics: ReadonlyArray<string>,
   owned: ReadonlySet<string>
 ) {
-  const count = Effect.map(
-    cluster.metadata(topics),
-    (metadata) => new Map([...metadata].map(([topic, { partitionMetadata }]) => [topic, partitionMetadata.length]))
-  )
-  const first = yield* count
-  if (![...owned].some((topic) => !first.get(topic))) return first
+  const first = yield* cluster.metadata(topics)
+  if (![...owned].some((topic) => !first.get(topic)?.partitionMetadata.length)) return first
   yield* Effect.sleep(metadataLag)
-  return yield* count
+  return yield* cluster.metadata(topics)
 })
+
+const topicAuthorizationFailed = 29
+
+/** A topic that this member may not describe has no partitions for the whole group, and no other member would say so. */
+const reportHiddenTopics = (
+  groupId: string,
+  group: ReadonlyArray<DecodedMember>,
+  metadata: ReadonlyMap<string, TopicMetadata>
+): Effect.Effect<void> => {
+  const hidden = Array.from(metadata).filter(([, { topicErrorCode }]) => topicErrorCode === topicAuthorizationFailed)
+  return Effect.forEach(
+    hidden,
+    ([topic]) => {
+      const readers = group.filter(({ topics }) => topics.includes(topic)).map(({ memberId }) => `'${memberId}'`)
+      return Effect.logWarning(
+        `Nobody gets the partitions of topic '${topic}' in group '${groupId}': this member leads the group and may not describe the topic, which ${readers.join(", ")} ${readers.length === 1 ? "reads" : "read"}. Grant its user Describe on the topic.`
+      )
+    },
+    { discard: true }
+  )
+}
 
 /** The members, of whatever client. One that cannot be read gets no partitions, since it may keep what it owns. */
 const decodeMembers = Effect.fnUntraced(function* (groupId: string, members: ReadonlyArray<JoinedMember>) {
@@ -52,7 +70,10 @@ export const decideAssignments = Effect.fnUntraced(function* (
   const group = yield* decodeMembers(groupId, members)
   const subscribed = [...new Set(group.flatMap((member) => member.topics))]
   const owned = new Set(group.flatMap((member) => member.owned.map(({ topic }) => topic)))
-  const round = assign(group, yield* countPartitions(cluster, subscribed, owned))
+  const metadata = yield* lookUpTopics(cluster, subscribed, owned)
+  yield* reportHiddenTopics(groupId, group, metadata)
+  const counts = new Map(Array.from(metadata, ([topic, { partitionMetadata }]) => [topic, partitionMetadata.length]))
+  const round = assign(group, counts)
   const ofGroup = { incomplete: round.incomplete, hasEager: group.some(({ isEager }) => isEager) }
   return group.map((member) => {
     const partitions = round.assignments.get(member.memberId) ?? []
