@@ -29,6 +29,9 @@ export interface Replays
   readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
 }
 
+/** A process that is killed in the middle of a transaction hides the journal that other services share with it for so long, and Kafka looks every ten seconds. */
+const transactionTimeout = "15 seconds"
+
 /** The run takes a record however often it was replayed. */
 const noLimit = { maxReplays: Number.POSITIVE_INFINITY }
 
@@ -128,10 +131,11 @@ const runOnce = Effect.fnUntraced(function* (
   // Before anything is read: this fences every other replay, so nobody else moves the position from now on.
   const producer = yield* broker.transactionalProducer({
     transactionalId: DerivedNames.replayTransactionalId(groupId, deadLetterTopic),
+    transactionTimeout,
     fences: [DerivedNames.formerReplayTransactionalId(groupId, deadLetterTopic)]
   })
   const admin = yield* broker.admin
-  const progress = yield* ReplayProgress.load(options, admin, "await")
+  const progress = yield* ReplayProgress.load(options, admin)
   const ensureJournal = yield* Effect.cached(Journal.ensure(admin, deadLetterTopic))
   const partitionCounts = new Map<string, number>()
   const run = { options, selection, state, progress, producer, admin, ensureJournal, partitionCounts }

@@ -63,7 +63,7 @@ const countRecords = (target: ReplayProgress.LimitedTarget, admin: Admin): Effec
     })
   )
 
-/** All records below it are dealt with, but for those in the journal that a custom handler failed for, or that were replayed too often. */
+/** All records below it are dealt with, but for those that the journal names: a custom handler failed for them, or a replay left them. */
 const beginOf = (
   { adopts }: ReplayProgress.LimitedTarget,
   { position, logStart }: ReplayProgress.PartitionProgress
@@ -73,7 +73,9 @@ const beginOf = (
 
 const notedBelow = (target: ReplayProgress.LimitedTarget, progress: ReplayProgress.PartitionProgress) => {
   const begin = beginOf(target, progress)
-  return Array.from(new Set([...progress.failed.keys(), ...progress.exhausted.keys()]))
+  return Array.from(
+    new Set([progress.failed, progress.exhausted, progress.refused].flatMap((noted) => [...noted.keys()]))
+  )
     .filter((offset) => offset >= progress.logStart && offset < begin)
     .sort((a, b) => (a < b ? -1 : 1))
 }

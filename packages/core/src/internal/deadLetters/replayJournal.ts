@@ -1,18 +1,25 @@
 /**
  * The journal of replays of a dead letter topic: the compacted topic `{dead letter topic}.replays`.
  *
- * A replay writes four of the five kinds of entries, in the transaction that publishes its copies:
+ * A replay writes all kinds of entries but the last, in the transaction that publishes its copies:
  * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: all records below `position` are dealt with. Offset and timestamp identify the last record
  *   below it, which tells whether the topic was recreated since. The committed offset of group `{group}.dlt` takes precedence. Kafka deletes that offset seven days
  *   after the last commit of a group without members; this entry stays.
+ * - `topic/{partition}/{group}` → `{position} {topic id}`: the topic that the position belongs to. It says nothing about another position, which an older version has
+ *   written since.
  * - `taken/{partition}/{offset}/{group}` → `{timestamp}`: this record at or above the position is dealt with. Deleted once the position has passed it.
  * - `exhausted/{partition}/{offset}/{group}` → `{timestamp} {replays}`: a replay moved the position past this record and left it, because it was replayed `maxReplays`
  *   times, `replays` by now. So it is not dealt with. Deleted once somebody replays it all the same, or discards it, or it is gone from the topic.
+ * - `refused/{partition}/{offset}/{group}` → `{timestamp}`: a replay moved the position past this record, whose copy the broker refused. So it is not dealt with. Deleted
+ *   like `exhausted`.
+ * - `adopted/{partition}/{offset}/{group}` → `{timestamp}`: this record, which was dead-lettered under a former name of the group, is dealt with. The position says
+ *   nothing about such a record, since it may have passed it before the group adopted the name. Deleted once the record is gone from the topic.
  * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
  *
- * A custom handler's consumer writes the fifth kind before it commits past the record:
+ * A custom handler's consumer writes before it commits past the record:
  * - `failed/{partition}/{offset}/{group}` → `{timestamp}`: the handler failed for this record, so it is not dealt with although the position has passed it (ruling 75).
  *   Deleted once a replay takes it, somebody discards it, or the handler succeeds for it after a restart.
+ * - `adopted/{partition}/{offset}/{group}`, as above, when the handler has succeeded.
  */
 import { Effect, Option, Schema, Stream } from "effect"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
@@ -22,12 +29,12 @@ import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { Discarded } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-import type { OpenTransactions, TopicScan } from "./topicScan.ts"
+import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = DerivedNames.journal
 
 /** The last record below a position. */
-interface Anchor {
+export interface Anchor {
   readonly offset: bigint
   readonly timestamp: number
 }
@@ -35,6 +42,12 @@ interface Anchor {
 interface Position {
   readonly position: bigint
   readonly anchor: Anchor | undefined
+}
+
+/** The topic that a position belongs to. */
+interface TopicOfPosition {
+  readonly position: bigint
+  readonly topicId: string
 }
 
 /** A record that was replayed as often as it may be. */
@@ -46,54 +59,54 @@ export interface Exhausted {
 }
 
 /** The kinds of entries that are about one record. */
-export type RecordEntry = "taken" | "failed" | "exhausted"
+export type RecordEntry = "taken" | "failed" | "exhausted" | "refused" | "adopted"
 
 /** The entries of one group at the time of reading. */
 export interface Journal {
   /** By partition. */
   readonly positions: ReadonlyMap<number, Position>
+  /** By partition. */
+  readonly topics: ReadonlyMap<number, TopicOfPosition>
   /** By partition, then by offset: the timestamp of the record. */
   readonly taken: ReadonlyMap<number, ReadonlyMap<bigint, number>>
   /** The records that the custom handler failed for, in the same form. */
   readonly failed: ReadonlyMap<number, ReadonlyMap<bigint, number>>
+  /** The records whose copies the broker refused, in the same form. */
+  readonly refused: ReadonlyMap<number, ReadonlyMap<bigint, number>>
+  /** The records of former names that are dealt with, in the same form. */
+  readonly adopted: ReadonlyMap<number, ReadonlyMap<bigint, number>>
   /** The records that a replay left behind the position, by partition, then by offset. */
   readonly exhausted: ReadonlyMap<number, ReadonlyMap<bigint, Exhausted>>
 }
 
+const emptyJournal = (): MutableJournal => ({
+  ...{ positions: new Map(), topics: new Map(), exhausted: new Map() },
+  ...{ taken: new Map(), failed: new Map(), refused: new Map(), adopted: new Map() }
+})
+
 /** A journal without entries. */
-export const empty: Journal = { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
+export const empty: Journal = emptyJournal()
 
 /**
  * Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. Groups may share a journal, so a transaction of
- * another one can hide what this one has written: a replay, which must not repeat any of it, awaits open transactions.
+ * another one can hide what this one has written, while the committed offset of the same transaction is known already: the journal is read behind open transactions.
  */
 export const load = (
   scan: TopicScan,
   topic: string,
   logOffsets: ReadonlyArray<PartitionOffsets>,
-  groupIds: ReadonlyArray<string>,
-  openTransactions: OpenTransactions
+  groupIds: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
-  const journals = new Map(
-    groupIds.map((groupId): [string, MutableJournal] => [
-      groupId,
-      { positions: new Map(), taken: new Map(), failed: new Map(), exhausted: new Map() }
-    ])
-  )
-  return entries(scan, topic, logOffsets, openTransactions).pipe(
+  const journals = new Map(groupIds.map((groupId): [string, MutableJournal] => [groupId, emptyJournal()]))
+  return entries(scan, topic, logOffsets).pipe(
     Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
     Effect.as(journals)
   )
 }
 
-const entries = (
-  scan: TopicScan,
-  topic: string,
-  logOffsets: ReadonlyArray<PartitionOffsets>,
-  openTransactions?: OpenTransactions
-) =>
+const entries = (scan: TopicScan, topic: string, logOffsets: ReadonlyArray<PartitionOffsets>) =>
   Stream.flatMap(Stream.fromIterable(logOffsets), ({ partition, logStart, logEnd }) =>
-    scan.read({ topic, partition, from: logStart, to: logEnd }, openTransactions)
+    scan.read({ topic, partition, from: logStart, to: logEnd }, "await")
   )
 
 export const positionEntry = (
@@ -108,17 +121,28 @@ export const positionEntry = (
   value: encoder.encode(anchor === undefined ? String(position) : `${position} ${anchor.offset} ${anchor.timestamp}`)
 })
 
-export const takenEntry = (topic: string, groupId: string, record: ConsumerRecord): ProducerRecord => ({
+/** The topic that the position belongs to. */
+export const topicEntry = (
+  topic: string,
+  groupId: string,
+  partition: number,
+  { position, topicId }: TopicOfPosition
+): ProducerRecord => ({
   topic,
-  key: recordKey("taken", record.partition, record.offset, groupId),
-  value: encoder.encode(String(record.timestamp))
+  key: encoder.encode(`topic/${partition}/${groupId}`),
+  value: encoder.encode(`${position} ${topicId}`)
 })
 
-/** The custom handler failed for the record. */
-export const failedEntry = (topic: string, groupId: string, record: ConsumerRecord): ProducerRecord => ({
+/** An entry of a kind that says no more than which record it is. */
+export const recordEntry = (
+  kind: Exclude<RecordEntry, "exhausted">,
+  topic: string,
+  groupId: string,
+  { partition, offset, timestamp }: ConsumerRecord
+): ProducerRecord => ({
   topic,
-  key: recordKey("failed", record.partition, record.offset, groupId),
-  value: encoder.encode(String(record.timestamp))
+  key: recordKey(kind, partition, offset, groupId),
+  value: encoder.encode(String(timestamp))
 })
 
 /** The position leaves the record behind, and nobody has dealt with it. */
@@ -199,40 +223,47 @@ const decoder = new TextDecoder()
 const recordKey = (kind: RecordEntry, partition: number, offset: bigint, groupId: string): Uint8Array =>
   encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
-const key = /^(?:position\/(\d{1,10})|(taken|failed|exhausted)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
+const key = /^(?:(position|topic)\/(\d{1,10})|(taken|failed|exhausted|refused|adopted)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
 const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
+const topicValue = /^(\d{1,19}) (\S{1,64})$/
 const recordValue = /^-?\d{1,16}$/
 const exhaustedValue = /^(-?\d{1,16}) (\d{1,10})$/
 
-interface MutableJournal {
+interface MutableJournal extends Record<Exclude<RecordEntry, "exhausted">, Map<number, Map<bigint, number>>> {
   readonly positions: Map<number, Position>
-  readonly taken: Map<number, Map<bigint, number>>
-  readonly failed: Map<number, Map<bigint, number>>
+  readonly topics: Map<number, TopicOfPosition>
   readonly exhausted: Map<number, Map<bigint, Exhausted>>
 }
 
 /** Applies one entry. A malformed entry is ignored. */
 const apply = (record: ConsumerRecord, journals: ReadonlyMap<string, MutableJournal>): void => {
   const found = key.exec(record.key === null ? "" : decoder.decode(record.key))
-  const journal = found === null ? undefined : journals.get(found[5]!)
+  const journal = found === null ? undefined : journals.get(found[6]!)
   if (found === null || journal === undefined) return
   const value = record.value === null ? "" : decoder.decode(record.value)
   if (found[1] !== undefined) {
-    const parts = positionValue.exec(value)
-    if (parts === null) return
-    const [, position, offset, timestamp] = parts
-    const anchor = offset === undefined ? undefined : { offset: BigInt(offset), timestamp: Number(timestamp) }
-    journal.positions.set(Number(found[1]), { position: BigInt(position!), anchor })
+    applyPosition(journal, found[1], Number(found[2]), value)
     return
   }
-  const at = { partition: Number(found[3]), offset: BigInt(found[4]!) }
-  if (found[2] === "exhausted") {
+  const at = { partition: Number(found[4]), offset: BigInt(found[5]!) }
+  const kind = found[3] as RecordEntry
+  if (kind === "exhausted") {
     const parts = exhaustedValue.exec(value)
     const entry = parts === null ? undefined : { timestamp: Number(parts[1]), replays: Number(parts[2]) }
     put(journal.exhausted, at, entry)
+  } else put(journal[kind], at, recordValue.test(value) ? Number(value) : undefined)
+}
+
+const applyPosition = (journal: MutableJournal, kind: string, partition: number, value: string): void => {
+  if (kind === "topic") {
+    const [, position, topicId] = topicValue.exec(value) ?? []
+    if (position !== undefined) journal.topics.set(partition, { position: BigInt(position), topicId: topicId! })
     return
   }
-  put(found[2] === "taken" ? journal.taken : journal.failed, at, recordValue.test(value) ? Number(value) : undefined)
+  const [, position, offset, timestamp] = positionValue.exec(value) ?? []
+  if (position === undefined) return
+  const anchor = offset === undefined ? undefined : { offset: BigInt(offset), timestamp: Number(timestamp) }
+  journal.positions.set(partition, { position: BigInt(position), anchor })
 }
 
 /** Keeps the entry of a record; undefined ends it. */

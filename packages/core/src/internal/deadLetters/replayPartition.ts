@@ -14,14 +14,21 @@ import { CopyRefused, keyOf, type Run } from "./replayRun.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
 
-/** Records of one transaction. */
+/** Most records of one transaction. */
 const batchRecords = 100
+
+/** Bytes of values that are enough for one transaction, which has a time limit. */
+const batchBytes = 4 * 1024 * 1024
 
 /** The records of the next transaction. */
 interface Batch {
   readonly letters: ReadonlyArray<Letter>
   /** Records that the run passes over for the first time. Once the position is behind them, the journal alone tells that they are not dealt with. */
   readonly exhausted: ReadonlyArray<Letter>
+  /** Records whose copies the broker refused, as above. */
+  readonly refused: ReadonlyArray<Letter>
+  /** Bytes of the values of `letters`. */
+  readonly bytes: number
   readonly passedOver: number
   /** The owners of the dead letters of other groups. */
   readonly foreign: ReadonlyArray<string>
@@ -42,8 +49,6 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     from: options.ownsPosition ? beginOf(run, partition) : logStart,
     to: logEnd
   }
-  const counted = state.countedTo.get(partition.partition) ?? 0n
-  const nothing = { letters: [], exhausted: [], passedOver: 0, foreign: [] }
   let batch: Batch = { ...nothing, from: 0n, position: range.from, last: undefined }
   const publish = Effect.suspend(() => {
     const ready = batch
@@ -59,19 +64,9 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
         const letter = DeadLetterRecord.read(record)
         const verdict = verdictOn(run, partition, letter)
         if (verdict === "stop") return false
-        const isNew = record.offset >= counted
-        const isNoted = verdict !== "exhausted" || ReplayProgress.isExhausted(partition, record)
-        batch = {
-          ...batch,
-          letters: verdict === "take" ? [...batch.letters, letter] : batch.letters,
-          exhausted: isNoted ? batch.exhausted : [...batch.exhausted, letter],
-          passedOver: batch.passedOver + (verdict === "exhausted" && isNew ? 1 : 0),
-          foreign: verdict === "foreign" && isNew ? [...batch.foreign, letter.owner!] : batch.foreign,
-          position: record.offset + 1n,
-          last: record
-        }
+        batch = withLetter(run, partition, batch, letter, verdict)
         const isEnough = !(state.replayed + batch.letters.length < selection.count)
-        if (isEnough || batch.letters.length + batch.exhausted.length >= batchRecords) yield* publish
+        if (isEnough || isFull(batch)) yield* publish
         if (isEnough) return false
       }
       batch = { ...batch, position: nextOffset }
@@ -81,11 +76,41 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
+const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [] }
+
+const isFull = ({ letters, exhausted, refused, bytes }: Batch): boolean =>
+  letters.length + exhausted.length + refused.length >= batchRecords || bytes >= batchBytes
+
+/** The batch and one more record. */
+const withLetter = (
+  { state }: Run,
+  partition: ReplayProgress.PartitionProgress,
+  batch: Batch,
+  letter: Letter,
+  verdict: Exclude<Verdict, "stop">
+): Batch => {
+  const { record, owner } = letter
+  const isNew = record.offset >= (state.countedTo.get(partition.partition) ?? 0n)
+  const isNoted = ReplayProgress.isLeft(partition, record)
+  const isTaken = verdict === "take"
+  return {
+    ...batch,
+    letters: isTaken ? [...batch.letters, letter] : batch.letters,
+    exhausted: verdict === "exhausted" && !isNoted ? [...batch.exhausted, letter] : batch.exhausted,
+    refused: verdict === "refused" && !isNoted ? [...batch.refused, letter] : batch.refused,
+    bytes: batch.bytes + (isTaken ? (letter.value?.length ?? 0) : 0),
+    passedOver: batch.passedOver + (verdict === "exhausted" && isNew ? 1 : 0),
+    foreign: verdict === "foreign" && isNew ? [...batch.foreign, owner!] : batch.foreign,
+    position: record.offset + 1n,
+    last: record
+  }
+}
+
 /** The position, or the first record below it that is not dealt with and that the run takes or reports. */
-const beginOf = (
-  { options, selection }: Run,
-  { position, logStart, failed, exhausted }: ReplayProgress.PartitionProgress
-): bigint => {
+const beginOf = ({ options, selection }: Run, partition: ReplayProgress.PartitionProgress): bigint => {
+  const { position, logStart, failed, exhausted, refused, former } = partition
+  // The position says nothing about records of former names.
+  if (former.size > 0) return logStart
   let begin = position
   const include = (offset: bigint) => {
     if (offset < begin && offset >= logStart) begin = offset
@@ -94,28 +119,34 @@ const beginOf = (
   // Somebody may have raised the limit since the record was passed over.
   for (const [offset, { replays }] of exhausted)
     if (selection.passesOverOnce !== true || replays < options.maxReplays) include(offset)
+  if (selection.passesOverOnce !== true) for (const offset of refused.keys()) include(offset)
   return begin
 }
 
-/** `exhausted`: it was replayed too often. `foreign`: it belongs to another group (ruling 71). */
+/** `exhausted`: it was replayed too often. `refused`: the broker refused its copy. `foreign`: it belongs to another group (ruling 71). */
+type Verdict = "take" | "leave" | "stop" | "exhausted" | "refused" | "foreign"
+
 const verdictOn = (
   { options, selection, state }: Run,
   partition: ReplayProgress.PartitionProgress,
   letter: Letter
-): "take" | "leave" | "stop" | "exhausted" | "foreign" => {
+): Verdict => {
   const { record } = letter
-  const isPassed = options.ownsPosition && record.offset < partition.position
-  if (isPassed && !ReplayProgress.isFailed(partition, record) && !ReplayProgress.isExhausted(partition, record))
-    return "leave"
-  if (CopyOwner.foreign(record, options) !== undefined) {
+  const isForeign = CopyOwner.foreign(record, options) !== undefined
+  if (options.ownsPosition && isForeign && record.offset < partition.position) return "leave"
+  if (isForeign) {
     // A run in order passes all of them over, so that a young one never stops it.
     return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
   }
+  if (options.ownsPosition && ReplayProgress.isPassed(partition, record)) return "leave"
   if (ReplayProgress.isTaken(partition, record)) return "leave"
   const verdict = selection.select(letter)
   if (verdict !== "take") return verdict
-  if (letter.replayCount >= (selection.maxReplays ?? options.maxReplays)) return "exhausted"
-  return state.refused.has(keyOf(record)) ? "leave" : "take"
+  const limit = selection.maxReplays ?? options.maxReplays
+  const wasLeft = selection.passesOverOnce === true && ReplayProgress.isLeft(partition, record)
+  if (letter.replayCount >= limit) return wasLeft ? "leave" : "exhausted"
+  if (wasLeft && ReplayProgress.isRefused(partition, record)) return "leave"
+  return state.refused.has(keyOf(record)) ? "refused" : "take"
 }
 
 /** Counts what the batch passed over, once it is dealt with. */
@@ -145,9 +176,7 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
   const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
   if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
     return count(run, partition.partition, batch)
-  const positions = movesPosition
-    ? [Journal.positionEntry(journal, groupId, partition.partition, position, batch.last)]
-    : []
+  const positions = movesPosition ? yield* positionsOf(run, partition, batch, position) : []
   yield* run.ensureJournal
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
@@ -167,26 +196,49 @@ const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayPro
   count(run, partition.partition, batch)
 })
 
-/** The journal entries of records that the position leaves behind: only those that are not dealt with keep one. */
+/** The position, and the topic that it belongs to. */
+const positionsOf = (run: Run, progress: ReplayProgress.PartitionProgress, batch: Batch, position: bigint) => {
+  const { deadLetterTopic, groupId } = run.options
+  const { partition, anchor, logStart } = progress
+  const journal = Journal.topicOf(deadLetterTopic)
+  const entry = Journal.positionEntry(journal, groupId, partition, position, batch.last ?? anchor)
+  return Effect.map(run.progress.scan.topicId({ topic: deadLetterTopic, partition, offset: logStart }), (topicId) =>
+    topicId === undefined ? [entry] : [entry, Journal.topicEntry(journal, groupId, partition, { position, topicId })]
+  )
+}
+
+/** The journal entries of records that the position leaves behind: only those that it does not tell enough about keep one. */
 const notesBehind = (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) => {
   const { deadLetterTopic, groupId } = run.options
+  const journal = Journal.topicOf(deadLetterTopic)
   const isBehind = (offset: bigint) => offset >= batch.from && offset < batch.position
   const isOver = (offset: bigint) => offset < partition.logStart || isIn(batch)(offset)
   return [
-    ...batch.exhausted.map((letter) => Journal.exhaustedEntry(Journal.topicOf(deadLetterTopic), groupId, letter)),
+    ...batch.exhausted.map((letter) => Journal.exhaustedEntry(journal, groupId, letter)),
+    ...batch.refused.map(({ record }) => Journal.recordEntry("refused", journal, groupId, record)),
+    ...batch.letters
+      .filter(({ record }) => ReplayProgress.formerNameOf(partition, record) !== undefined)
+      .map(({ record }) => Journal.recordEntry("adopted", journal, groupId, record)),
     ...tombstones(run, partition, "taken", isBehind),
     ...tombstones(run, partition, "failed", isBehind),
-    ...tombstones(run, partition, "exhausted", isOver)
+    ...tombstones(run, partition, "exhausted", isOver),
+    ...tombstones(run, partition, "refused", isOver),
+    ...tombstones(run, partition, "adopted", (offset) => offset < partition.logStart)
   ]
 }
 
 /** The journal entries of records that are dealt with, wherever the position is. */
 const notesOf = (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) => {
   const { deadLetterTopic, groupId } = run.options
+  const journal = Journal.topicOf(deadLetterTopic)
   return [
-    ...batch.letters.map(({ record }) => Journal.takenEntry(Journal.topicOf(deadLetterTopic), groupId, record)),
+    ...batch.letters.map(({ record }) => {
+      const isAdopted = ReplayProgress.formerNameOf(partition, record) !== undefined
+      return Journal.recordEntry(isAdopted ? "adopted" : "taken", journal, groupId, record)
+    }),
     ...tombstones(run, partition, "failed", isIn(batch)),
-    ...tombstones(run, partition, "exhausted", isIn(batch))
+    ...tombstones(run, partition, "exhausted", isIn(batch)),
+    ...tombstones(run, partition, "refused", isIn(batch))
   ]
 }
 

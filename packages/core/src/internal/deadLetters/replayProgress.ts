@@ -33,11 +33,17 @@ interface GroupProgress {
   readonly failed: ReadonlyMap<bigint, number>
   /** Records below the position that a replay left, because they were replayed too often. */
   readonly exhausted: ReadonlyMap<bigint, Journal.Exhausted>
+  /** Records below the position that a replay left, because the broker refused their copies: timestamp by offset. */
+  readonly refused: ReadonlyMap<bigint, number>
+  /** Records of former names that are dealt with: timestamp by offset. */
+  readonly adopted: ReadonlyMap<bigint, number>
+  /** The last record below the position that a replay has seen; undefined when the position is not that of the journal. */
+  readonly anchor: Journal.Anchor | undefined
 }
 
 export interface PartitionProgress extends PartitionOffsets, GroupProgress {
   /** How far the adopted groups came with their dead letters. */
-  readonly adopted: ReadonlyMap<string, GroupProgress>
+  readonly former: ReadonlyMap<string, GroupProgress>
 }
 
 export interface ReplayProgress {
@@ -45,11 +51,10 @@ export interface ReplayProgress {
   readonly scan: TopicScan.TopicScan
 }
 
-/** Loads the progress. It has no partitions when the topic does not exist or is empty. `openTransactions`: those in the journal. */
+/** Loads the progress. It has no partitions when the topic does not exist or is empty. */
 export const load = Effect.fnUntraced(function* (
   { broker, groupId, adopts, deadLetterTopic }: Target,
-  admin: Admin,
-  openTransactions: TopicScan.OpenTransactions = "leave"
+  admin: Admin
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
   const [logOffsets, journalOffsets] = yield* Effect.all(
@@ -58,11 +63,11 @@ export const load = Effect.fnUntraced(function* (
   )
   const scan = yield* TopicScan.open({ broker, admin })
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
-  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts], openTransactions)
+  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
   const at = { scan, deadLetterTopic, logOffsets }
   const committed = yield* committedOf(admin, deadLetterTopic, groupId)
   const own = yield* ofGroup(at, committed, journals.get(groupId))
-  const adopted = yield* Effect.forEach(
+  const former = yield* Effect.forEach(
     adopts,
     Effect.fnUntraced(function* (group) {
       const offsets = yield* committedOfAdopted(admin, deadLetterTopic, group)
@@ -71,7 +76,7 @@ export const load = Effect.fnUntraced(function* (
   )
   const partitions = logOffsets.map((offsets, index) => ({
     ...{ ...offsets, ...own[index]! },
-    adopted: new Map(adopted.map(([group, of]) => [group, of[index]!]))
+    former: new Map(former.map(([group, of]) => [group, of[index]!]))
   }))
   return { partitions, scan }
 })
@@ -101,16 +106,21 @@ const ofGroup = (
   committed: ReadonlyMap<number, bigint>,
   journal: Journal.Journal = Journal.empty
 ): Effect.Effect<ReadonlyArray<GroupProgress>, BrokerError> =>
-  Effect.forEach(logOffsets, (partition) =>
+  Effect.forEach(logOffsets, (offsets) =>
     Effect.gen(function* () {
-      const offset = committed.get(partition.partition)
+      const { partition } = offsets
+      const offset = committed.get(partition)
       // A replay that runs while the topic is deleted may commit for the new one: the journal tells, since one transaction writes both.
-      const inJournal = offset === undefined || journal.positions.get(partition.partition)?.position === offset
-      const position = inJournal ? yield* journaled(scan, deadLetterTopic, partition, journal) : offset
-      const taken = journal.taken.get(partition.partition) ?? new Map<bigint, number>()
-      const failed = journal.failed.get(partition.partition) ?? new Map<bigint, number>()
-      const exhausted = journal.exhausted.get(partition.partition) ?? new Map<bigint, Journal.Exhausted>()
-      return { position: within(partition, position), taken, failed, exhausted }
+      const inJournal = offset === undefined || journal.positions.get(partition)?.position === offset
+      const found = inJournal ? yield* journaled(scan, deadLetterTopic, offsets, journal) : undefined
+      const of = <A>(entries: ReadonlyMap<number, ReadonlyMap<bigint, A>>): ReadonlyMap<bigint, A> =>
+        entries.get(partition) ?? new Map<bigint, A>()
+      return {
+        position: within(offsets, inJournal ? found?.position : offset),
+        anchor: found?.anchor,
+        ...{ taken: of(journal.taken), failed: of(journal.failed), exhausted: of(journal.exhausted) },
+        ...{ refused: of(journal.refused), adopted: of(journal.adopted) }
+      }
     })
   )
 
@@ -123,7 +133,7 @@ export const stateOf = (
   if (CopyOwner.foreign(record, target) !== undefined) return "foreign"
   if (isTaken(progress, record)) return "dealt-with"
   if (isFailed(progress, record)) return "failed"
-  if (record.offset < progress.position && !isExhausted(progress, record)) return "dealt-with"
+  if (isPassed(progress, record)) return "dealt-with"
   return DeadLetterRecord.read(record).replayCount >= target.maxReplays ? "exhausted" : "waiting"
 }
 
@@ -132,17 +142,33 @@ export const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: Cons
   failed.get(record.offset) === record.timestamp
 
 /** Whether a replay of the group moved the position past the record without dealing with it. The timestamp must match, as above. */
-export const isExhausted = ({ exhausted }: Pick<GroupProgress, "exhausted">, record: ConsumerRecord): boolean =>
-  exhausted.get(record.offset)?.timestamp === record.timestamp
+export const isLeft = (progress: Pick<GroupProgress, "exhausted" | "refused">, record: ConsumerRecord): boolean =>
+  progress.exhausted.get(record.offset)?.timestamp === record.timestamp || isRefused(progress, record)
+
+/** Whether it did so because the broker refused the copy. The timestamp must match, as above. */
+export const isRefused = ({ refused }: Pick<GroupProgress, "refused">, record: ConsumerRecord): boolean =>
+  refused.get(record.offset) === record.timestamp
+
+/**
+ * Whether the position tells that the record is dealt with. It says nothing about a record of a former name: the position may have passed it as another group's, before
+ * the group adopted the name.
+ */
+export const isPassed = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
+  formerNameOf(progress, record) === undefined && isBehind(progress, record)
+
+const isBehind = (progress: GroupProgress, record: ConsumerRecord): boolean =>
+  record.offset < progress.position && !isFailed(progress, record) && !isLeft(progress, record)
+
+/** The adopted group that dead-lettered the record. */
+export const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): string | undefined =>
+  former.size === 0 ? undefined : CopyOwner.formerName(record, former.keys())
 
 /** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */
-export const isTaken = ({ taken, adopted }: PartitionProgress, record: ConsumerRecord): boolean => {
-  if (taken.get(record.offset) === record.timestamp) return true
-  if (adopted.size === 0) return false
-  const former = adopted.get(CopyOwner.of(record) ?? "")
-  if (former === undefined) return false
-  if (former.taken.get(record.offset) === record.timestamp) return true
-  return record.offset < former.position && !isFailed(former, record) && !isExhausted(former, record)
+export const isTaken = (progress: PartitionProgress, record: ConsumerRecord): boolean => {
+  const isIn = (entries: ReadonlyMap<bigint, number>) => entries.get(record.offset) === record.timestamp
+  if (isIn(progress.taken) || isIn(progress.adopted)) return true
+  const former = progress.former.get(formerNameOf(progress, record) ?? "")
+  return former !== undefined && (isIn(former.taken) || isBehind(former, record))
 }
 
 /** The log offsets of a topic; empty when it does not exist. */
@@ -156,7 +182,7 @@ export const logOffsetsOf = (
 const within = ({ logStart, logEnd }: PartitionOffsets, position: bigint | undefined): bigint =>
   position === undefined || position < logStart || position > logEnd ? logStart : position
 
-/** The position in the journal, if the record below it is still the same one. */
+/** The position in the journal, if it belongs to the topic of today. */
 const journaled = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   topic: string,
@@ -166,9 +192,14 @@ const journaled = Effect.fnUntraced(function* (
   const found = journal.positions.get(partition)
   if (found === undefined) return undefined
   const { anchor, position } = found
-  if (anchor === undefined || anchor.offset < logStart) return position
+  const written = journal.topics.get(partition)
+  const current =
+    written?.position === position ? yield* scan.topicId({ topic, partition, offset: logStart }) : undefined
+  if (current !== undefined) return current === written?.topicId ? found : undefined
+  // An older version wrote the position, or the cluster has no ids of topics: the record below the position tells.
+  if (anchor === undefined || anchor.offset < logStart) return found
   if (anchor.offset >= logEnd) return undefined
   const range = { topic, partition, from: anchor.offset, to: anchor.offset + 1n }
   const [record] = yield* Stream.runCollect(scan.read(range))
-  return record === undefined || record.timestamp === anchor.timestamp ? position : undefined
+  return record === undefined || record.timestamp === anchor.timestamp ? found : undefined
 })

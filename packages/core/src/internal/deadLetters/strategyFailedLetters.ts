@@ -1,26 +1,26 @@
 /**
- * Notes in the replay journal which dead letters the custom handler failed for, so that counts and lists show them after the consumer has committed past them
- * (ruling 75). Each partition has its own notes for as long as it is assigned.
+ * Notes in the replay journal what the consumer's commits do not tell: which dead letters the custom handler failed for, so that counts and lists show them (ruling 75),
+ * and which ones of former names it has handled, which it may have passed over before the group adopted the name. Each partition has its own notes for as long as it is assigned.
  */
 import { Effect, Schedule, Scope } from "effect"
 import type { Broker, Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as TopicScan from "./topicScan.ts"
 
-export interface Options {
+export interface Options extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
-  readonly groupId: string
   readonly deadLetterTopic: string
   readonly failures: Pick<OngoingFailures, "failed" | "worked">
 }
 
 export interface Notes {
   /**
-   * Writes what the handler's result changes: nothing for a success, as a rule. Waits while the cluster does not answer. When the cluster refuses the note, for want of
+   * Writes what the handler's result changes: nothing for a success with a record of the group's own name, as a rule. Waits while the cluster does not answer. When the cluster refuses the note, for want of
    * a right, health shows it, and the note is written with the next one: a missing right never stops the handler.
    */
   readonly note: (record: ConsumerRecord, hasFailed: boolean) => Effect.Effect<void>
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 const notesOf = (
-  { deadLetterTopic, groupId }: Options,
+  { deadLetterTopic, groupId, adopts }: Options,
   noted: ReadonlyMap<bigint, number>,
   write: (entries: ReadonlyArray<ProducerRecord>) => Effect.Effect<boolean>
 ): Notes => {
@@ -72,10 +72,15 @@ const notesOf = (
   let waiting: ReadonlyArray<ProducerRecord> = []
   return {
     note: (record, hasFailed) => {
-      if (hasFailed) waiting = [...waiting, Journal.failedEntry(topic, groupId, record)].slice(-mostWaiting)
+      const add = (entry: ProducerRecord) => {
+        waiting = [...waiting, entry].slice(-mostWaiting)
+      }
+      if (hasFailed) add(Journal.recordEntry("failed", topic, groupId, record))
       // The handler failed for it, and the process ended before the commit.
       else if (noted.get(record.offset) === record.timestamp)
-        waiting = [...waiting, Journal.tombstone("failed", topic, groupId, record.partition, record.offset)]
+        add(Journal.tombstone("failed", topic, groupId, record.partition, record.offset))
+      if (!hasFailed && CopyOwner.formerName(record, adopts) !== undefined)
+        add(Journal.recordEntry("adopted", topic, groupId, record))
       if (waiting.length === 0) return Effect.void
       return Effect.map(write(waiting), (isWritten) => {
         if (isWritten) waiting = []
@@ -93,7 +98,7 @@ const notedBefore = (options: Options, partition: number): Effect.Effect<Readonl
     const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
     if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return none
     const scan = yield* TopicScan.open({ broker, admin })
-    const journals = yield* Journal.load(scan, topic, logOffsets, [groupId], "await")
+    const journals = yield* Journal.load(scan, topic, logOffsets, [groupId])
     return journals.get(groupId)?.failed.get(partition) ?? none
   })
   return watched(options, Effect.scoped(read)).pipe(Effect.catch(() => Effect.succeed(none)))

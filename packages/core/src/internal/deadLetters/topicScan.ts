@@ -6,7 +6,7 @@
  */
 import { Duration, Effect, Option, Schedule, Scope, Stream } from "effect"
 import type { Admin, Broker, Reader, ReadResult } from "../../Broker.ts"
-import { type BrokerError, RequestTimedOut, UnknownTopic } from "../../BrokerError.ts"
+import { type BrokerError, RequestTimedOut, UnexpectedBrokerError, UnknownTopic } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 
 export interface Options {
@@ -30,6 +30,8 @@ export interface TopicScan {
   readonly read: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<ConsumerRecord, BrokerError>
   /** The same records in pages, as they were fetched. */
   readonly pages: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<Page, BrokerError>
+  /** The id of the topic that the scan reads, looked up at a position that exists; undefined when the cluster gives none. */
+  readonly topicId: (position: RecordPosition) => Effect.Effect<string | undefined, BrokerError>
 }
 
 /**
@@ -68,6 +70,14 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     return found
   })
 
+  const topicId = Effect.fnUntraced(function* (position: RecordPosition) {
+    const known = topicIds.get(position.topic)
+    if (known !== undefined) return known
+    const found = yield* Effect.flatMap(connected, ({ read }) => read(position))
+    if (found.topicId !== undefined) topicIds.set(position.topic, found.topicId)
+    return found.topicId
+  })
+
   const next = Effect.fnUntraced(function* (range: Range, from: bigint, openTransactions: OpenTransactions) {
     const end = openTransactions === "await" ? Effect.succeed(range.to) : endOf(range)
     const [to, reader] = yield* Effect.all([end, connected], { concurrency: "unbounded" })
@@ -87,6 +97,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     )
   return {
     pages,
+    topicId,
     read: (range, openTransactions) =>
       Stream.flatMap(pages(range, openTransactions), ({ records }) => Stream.fromIterable(records))
   }
@@ -120,18 +131,31 @@ const behind = (found: Exclude<ReadResult, { readonly _tag: "Fetched" }>): Effec
 /** Reads until something is found. A leader that has just changed may not know yet how far its log can be read. */
 const awaitResult = (reader: Reader, position: RecordPosition, limit: Duration.Input) => {
   const { topic, offset } = position
-  const timedOut = new RequestTimedOut({ operation: `Reading topic '${topic}'`, millis: Duration.toMillis(limit) })
+  const millis = Duration.toMillis(limit)
+  const timedOut = new RequestTimedOut({ operation: `Reading topic '${topic}'`, millis })
+  let failed: BrokerError = timedOut
   return reader.read(position).pipe(
     Effect.filterOrFail(
       (found) => found._tag !== "Fetched" || found.chunk.nextOffset > offset,
-      () => timedOut
+      () => {
+        failed = hiddenBehindTransaction(position, millis)
+        return failed
+      }
     ),
     Effect.retry({
       schedule: Schedule.spaced("100 millis"),
       while: ({ _tag, retryable }) => retryable && _tag !== "UnknownTopic"
     }),
-    Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(timedOut) })
+    Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(failed) })
   )
 }
+
+const hiddenBehindTransaction = ({ topic, partition, offset }: RecordPosition, millis: number): BrokerError =>
+  new UnexpectedBrokerError({
+    operation: `Reading ${topic}-${partition} from offset ${offset} on`,
+    code: "OPEN_TRANSACTION",
+    detail: `an open transaction of some producer has hidden the records there for ${millis} ms. A producer that was killed leaves one, and Kafka ends it after its transaction timeout: try again then`,
+    retryable: true
+  })
 
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -50,6 +50,17 @@ export const of = ({ headers, topic }: Pick<ConsumerRecord, "headers" | "topic">
   return group === "" ? undefined : group
 }
 
+/** The former name, of those given, under which the copy was made; undefined for a copy of another group, and for one without a mark. */
+export const formerName = (
+  record: Pick<ConsumerRecord, "headers" | "topic">,
+  names: Iterable<string>
+): string | undefined => {
+  const owner = of(record)
+  return owner === undefined
+    ? undefined
+    : Array.from(names).find((name) => name === owner || CompactMark.ownerOf(name) === owner)
+}
+
 /** The mark as its topic and its group; undefined for headers without one. */
 export const partsOf = (
   headers: ReadonlyArray<Header>
