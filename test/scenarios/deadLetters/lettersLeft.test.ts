@@ -137,20 +137,47 @@ describe("DLT-23 dead letters of a former name", () => {
 })
 
 describe("DLT-23 a dead letter topic that is deleted and made again", () => {
-  scenario("DLT-23 ruling 75 is recognised, whatever its log has where the former position was", () =>
+  scenario("DLT-23 ruling 75 is recognised, also behind a replay that found nothing but a transaction's end", () =>
     Effect.gen(function* () {
-      const memory = yield* withTopics([letter("a"), letter("b"), letter("c")])
+      const { append, broker, createTopic } = yield* withTopics([])
+      const producer = yield* broker.transactionalProducer({ transactionalId: "orders of a transactional binding" })
+      const records = ["a", "b", "c"].map((value) => ({ ...letter(value), topic: "orders.DLT", partition: 0 }))
+      yield* inTime(producer.transaction(({ sendAll }) => sendAll(records)))
       const letters = yield* app()
-      assert.strictEqual((yield* inTime(letters.replay(10))).replayed, 3)
+      assert.strictEqual((yield* inTime(letters.replay(3))).replayed, 3)
+      assert.strictEqual((yield* inTime(letters.replay(10))).replayed, 0)
       yield* deleteTopic("orders.DLT")
       yield* settle
-      yield* memory.createTopic("orders.DLT")
-      // The record where the anchor was has the same time as the former one.
-      yield* memory.append("orders.DLT", 0, [letter("d"), letter("e"), letter("f"), letter("g")])
-      assert.strictEqual((yield* inTime(letters.stats)).count, 4)
-      assert.strictEqual((yield* inTime(letters.replay(10))).replayed, 4)
-      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c", "d", "e", "f", "g"])
+      yield* createTopic("orders.DLT")
+      const values = ["d", "e", "f", "g", "h", "i"]
+      yield* append(
+        "orders.DLT",
+        0,
+        values.map((value) => letter(value))
+      )
+      assert.strictEqual((yield* inTime(letters.stats)).count, values.length)
+      assert.strictEqual((yield* inTime(letters.replay(10))).replayed, values.length)
+      assert.deepStrictEqual(yield* valuesOf("orders"), ["a", "b", "c", ...values])
     })
+  )
+
+  scenario(
+    "DLT-23 ruling 75 is recognised when its log has a transaction's end where the last replayed record was",
+    () =>
+      Effect.gen(function* () {
+        const { append, broker, createTopic } = yield* withTopics([letter("a"), letter("b")])
+        const letters = yield* app()
+        assert.strictEqual((yield* inTime(letters.replay(10))).replayed, 2)
+        yield* deleteTopic("orders.DLT")
+        yield* settle
+        yield* createTopic("orders.DLT")
+        const producer = yield* broker.transactionalProducer({ transactionalId: "orders of a transactional binding" })
+        const first = { ...letter("c"), topic: "orders.DLT", partition: 0 }
+        yield* inTime(producer.transaction(({ send }) => send(first)))
+        yield* append("orders.DLT", 0, [letter("d")])
+        assert.strictEqual((yield* inTime(letters.stats)).count, 2)
+        assert.strictEqual((yield* inTime(letters.replay(10))).replayed, 2)
+      })
   )
 })
 
