@@ -21,7 +21,7 @@ const letter = (value: string, { topic = "orders", owner = "orders" } = {}) => (
 
 const plain = { ...orders, groupId: "orders", autoStartup: false, handler: () => Effect.void }
 
-const app = (settings: Partial<Binding.Options<string>> = {}) =>
+const app = (settings: object = {}) =>
   Effect.flatMap(start(Binding.make("orders", { ...plain, ...settings })), ({ connector }) =>
     connector.deadLetters("orders")
   )
@@ -80,7 +80,7 @@ describe("DLT-23 dead letters whose copies the broker refuses", () => {
   scenario("DLT-23 ruling 75 wait on behind a scheduled replay, which tries each of them once", () =>
     Effect.gen(function* () {
       yield* withTopics([letter("a"), letter("b", { topic: "gone" })])
-      const deadLetter = DeadLetter.scheduledReplay({ cooldown: "1 minute", interval: "1 minute" })
+      const deadLetter = DeadLetter.scheduledReplay({ cooldown: "1 minute" })
       const { connector, of } = yield* start(Binding.make("orders", { ...plain, deadLetter, autoStartup: true }))
       yield* advance("10 minutes")
       const letters = yield* connector.deadLetters("orders")

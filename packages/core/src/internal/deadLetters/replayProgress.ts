@@ -138,7 +138,7 @@ export const stateOf = (
 }
 
 /** Whether the group's custom handler failed for the record. The timestamp must match, because the topic may have been recreated. */
-export const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: ConsumerRecord): boolean =>
+const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: ConsumerRecord): boolean =>
   failed.get(record.offset) === record.timestamp
 
 /** Whether a replay of the group moved the position past the record without dealing with it. The timestamp must match, as above. */
