@@ -2,6 +2,7 @@
  * Commands of operators on a binding's dead letter topic, and their reports (connector seed §4.7, rulings 30 to 32 and 61).
  */
 import { type Effect, Schema } from "effect"
+import type { UnreadableBatch } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
@@ -44,10 +45,11 @@ export interface DeadLetters {
   readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError | InvalidArgument>
   /**
    * Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. Fails with `ForeignDeadLetters`, and
-   * deletes nothing, when a dead letter of another group is among them.
+   * deletes nothing, when a dead letter of another group is among them. Ends before a batch that cannot be read, and logs that, unless `deleteUnreadable` is given.
    */
   readonly purge: (
-    beforeMillis: number
+    beforeMillis: number,
+    options?: PurgeOptions
   ) => Effect.Effect<number, BrokerError | NotPurgeable | ForeignDeadLetters | InvalidArgument>
 }
 
@@ -60,16 +62,28 @@ export interface ReplayOptions {
   readonly ignoreMaxReplays?: boolean
 }
 
+/** How `purge` deletes. */
+export interface PurgeOptions {
+  /**
+   * True also deletes the batches that cannot be read, as far as no younger record lies before them: nobody can tell how old their records are and to which group they
+   * belong, and the answer counts their offsets. Default false: the purge of a partition ends before the first of them.
+   */
+  readonly deleteUnreadable?: boolean
+}
+
 /** A dead letter, and what was done about it. */
 export interface ListedDeadLetter {
-  /** The dead letter. */
+  /** The dead letter. Where its batch cannot be read, only its position is known. */
   readonly letter: DeadLetterRecord
   /**
    * `waiting`: a replay takes it. `exhausted`: it was replayed `maxReplays` times, so a replay takes it only with `ignoreMaxReplays`. `failed`: the custom handler of the
    * strategy failed for it and is not called again; a replay takes it, unless it was replayed `maxReplays` times. `dealt-with`: replayed, given up, or handled by the custom
-   * handler. `foreign`: it belongs to the group that `letter.owner` names.
+   * handler. `foreign`: it belongs to the group that `letter.owner` names. `unreadable`: its batch cannot be read, so no command can act on it but `purge` with
+   * `deleteUnreadable`; one entry stands for the whole batch.
    */
-  readonly state: "waiting" | "exhausted" | "failed" | "dealt-with" | "foreign"
+  readonly state: "waiting" | "exhausted" | "failed" | "dealt-with" | "foreign" | "unreadable"
+  /** The batch that cannot be read, and why; set in state `unreadable`. */
+  readonly unreadable?: UnreadableBatch
 }
 
 /** A part of a dead letter topic. */
@@ -107,17 +121,21 @@ export interface Report {
   readonly refused: number
   /** Dead letters of other groups that were passed over, by group: they stay. */
   readonly foreign: ReadonlyMap<string, number>
+  /** Offsets of batches that could not be read, an upper bound of their records: they stay, and no replay moves its position past them. The log names them. */
+  readonly unreadable: number
 }
 
 /** A dead letter topic by what is not dealt with yet. Times are those of dead-lettering. */
 export interface Stats {
-  /** Records that are not dealt with, those that were replayed `maxReplays` times and those that a custom handler failed for included. */
+  /** Records that are not dealt with, those that were replayed `maxReplays` times, those that a custom handler failed for and those that cannot be read included. */
   readonly count: number
+  /** Of the counted ones, those in batches that cannot be read: their offsets, an upper bound of the records. Whose they are and how old is not known. */
+  readonly unreadable: number
   /** Of the counted ones, those in state `exhausted`: replayed `maxReplays` times, so that replays leave them. */
   readonly exhausted: number
   /** Of the counted ones, those that the custom handler of the strategy failed for: it is not called again for them. */
   readonly failed: number
-  /** All records of the group that lie in the topic. */
+  /** All records of the group that lie in the topic, and the offsets of those that cannot be read. */
   readonly stored: number
   /** Records of other groups that lie in the topic, by group: at most 200 groups, all further ones as `other`. */
   readonly foreign: ReadonlyMap<string, number>

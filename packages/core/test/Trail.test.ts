@@ -41,6 +41,7 @@ const replays = MemoryBroker.MemoryBroker.useSync(({ broker }) =>
       sourceTopic: "orders",
       deadLetterTopic: "orders.DLT",
       maxReplays: 3,
+      maxBufferedBytes: 16_777_216,
       ownsPosition: true
     },
     tiers: failing().binding.definition.tiers

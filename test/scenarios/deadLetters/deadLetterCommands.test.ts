@@ -122,7 +122,8 @@ describe("dead letters of a binding", () => {
         replayed: 2,
         passedOver: 0,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       yield* settle
       assert.deepStrictEqual(handled, ["a", "b"])
@@ -227,7 +228,8 @@ describe("dead letters of a binding", () => {
         replayed: 0,
         passedOver: 1,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       const records = yield* log("orders.DLT", 0)
       assert.strictEqual(headersOf(records.at(-1)).get("x-eventbus-replay-count"), "3")
@@ -248,7 +250,8 @@ describe("dead letters of a binding", () => {
         replayed: 0,
         passedOver: 1,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       assert.strictEqual((yield* Effect.flip(connector.deadLetters("nobody")))._tag, "BindingNotFound")
     })

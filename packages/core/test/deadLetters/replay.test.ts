@@ -20,6 +20,7 @@ const options = (broker: Options["broker"], changes: Partial<Options> = {}): Opt
   deadLetterTopic: "orders.DLT",
   tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, retry.tiers),
   maxReplays: 3,
+  maxBufferedBytes: 16_777_216,
   ownsPosition: true,
   ...changes
 })
@@ -92,7 +93,8 @@ describe("replay (TST-06: dead letter replay)", () => {
         replayed: 2,
         passedOver: 0,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["a", "b"])
       assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 2n)
@@ -156,7 +158,8 @@ describe("replay (TST-06: dead letter replay)", () => {
         replayed: 1,
         passedOver: 1,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["new"])
       assert.strictEqual(yield* memory.committed("billing.dlt", "orders.DLT", 0), 2n)
@@ -165,7 +168,8 @@ describe("replay (TST-06: dead letter replay)", () => {
         replayed: 0,
         passedOver: 1,
         refused: 0,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       assert.deepStrictEqual(yield* valuesIn("orders.DLT"), ["old", "new"])
     })
@@ -251,7 +255,8 @@ describe("replay (TST-06: dead letter replay)", () => {
         replayed: 2,
         passedOver: 0,
         refused: 2,
-        foreign: new Map()
+        foreign: new Map(),
+        unreadable: 0
       })
       assert.deepStrictEqual(yield* valuesIn("orders"), ["a", "c"])
     })

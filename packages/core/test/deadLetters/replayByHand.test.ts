@@ -30,7 +30,14 @@ const setUp = Effect.fnUntraced(function* (ownsPosition = true) {
     0,
     [..."abcde"].map((value) => letter(value))
   )
-  const target = { broker: memory.broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", maxReplays: 3 }
+  const target = {
+    broker: memory.broker,
+    groupId: "billing",
+    adopts: [],
+    deadLetterTopic: "orders.DLT",
+    maxReplays: 3,
+    maxBufferedBytes: 16_777_216
+  }
   const replays = Replay.make({
     ...{ ...target, sourceTopic: "orders", ownsPosition },
     tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, [])

@@ -32,7 +32,14 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   yield* Bus.createTopic(name, 2)
   yield* Bus.createTopic(`${name}.DLT`, 2)
   yield* Bus.publish(Array.from({ length: count }, (_, index) => letter(name, index, BigInt(Math.floor(index / 2)))))
-  const target = { broker, groupId: name, adopts: [], deadLetterTopic: `${name}.DLT`, maxReplays: 3 }
+  const target = {
+    broker,
+    groupId: name,
+    adopts: [],
+    deadLetterTopic: `${name}.DLT`,
+    maxReplays: 3,
+    maxBufferedBytes: 16_777_216
+  }
   const make = (ownsPosition = true) =>
     Replay.make({
       ...{ ...target, sourceTopic: name, ownsPosition },

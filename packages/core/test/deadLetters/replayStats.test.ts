@@ -6,7 +6,14 @@ import * as Stats from "../../src/internal/deadLetters/replayStats.ts"
 import type * as Replay from "../../src/Replay.ts"
 
 const target = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) => ({
-  ...{ broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", maxReplays: 3 }
+  ...{
+    broker,
+    groupId: "billing",
+    adopts: [],
+    deadLetterTopic: "orders.DLT",
+    maxReplays: 3,
+    maxBufferedBytes: 16_777_216
+  }
 }))
 const stats = Effect.flatMap(target, (of) => inTime(Stats.stats(of), "1 second"))
 const purge = (beforeMillis: number) =>
@@ -44,6 +51,7 @@ describe("statistics of dead letters", () => {
         exhausted: 0,
         failed: 0,
         stored: 0,
+        unreadable: 0,
         oldestMillis: undefined,
         newestMillis: undefined,
         byExceptionClass: new Map(),
@@ -63,7 +71,7 @@ describe("statistics of dead letters", () => {
       yield* memory.appendAborted("orders.DLT", 2, [letter("never", 1)])
       yield* memory.setCommitted("billing.dlt", "orders.DLT", 0, 1n)
       const { byExceptionClass, ...found } = yield* stats
-      const counts = { count: 5, exhausted: 0, failed: 0, stored: 6 }
+      const counts = { count: 5, exhausted: 0, failed: 0, stored: 6, unreadable: 0 }
       assert.deepStrictEqual(found, { ...counts, oldestMillis: 5, newestMillis: 100, foreign: new Map() })
       assert.deepStrictEqual([...byExceptionClass].sort(), [
         ["Down", 3],

@@ -63,6 +63,7 @@ const replays = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) =>
       sourceTopic: "orders",
       deadLetterTopic: "orders.DLT",
       maxReplays: 3,
+      maxBufferedBytes: 16_777_216,
       ownsPosition: true
     },
     tiers: consumer(() => Effect.void).binding.definition.tiers
@@ -157,7 +158,8 @@ describe("replayed records", () => {
           replayed: 0,
           passedOver: 1,
           refused: 0,
-          foreign: new Map()
+          foreign: new Map(),
+          unreadable: 0
         })
         const [original, ...again] = yield* letters
         assert.deepStrictEqual(

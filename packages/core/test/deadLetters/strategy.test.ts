@@ -21,13 +21,22 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
   const replays = Replay.make({
     ...{ broker, groupId: "billing", adopts: [], sourceTopic: "orders", deadLetterTopic: "orders.DLT" },
     tiers: Tiers.make(source, TopicName.standard, []),
+    maxBufferedBytes: 16_777_216,
     maxReplays: deadLetter.settings.maxReplays ?? 3,
     ownsPosition: deadLetter._tag !== "Custom"
   })
   const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
   const { onStored } = yield* Scope.provide(
     Strategy.run({
-      ...{ deadLetter, broker, groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", replays },
+      ...{
+        deadLetter,
+        broker,
+        groupId: "billing",
+        adopts: [],
+        deadLetterTopic: "orders.DLT",
+        replays,
+        maxBufferedBytes: 16_777_216
+      },
       onEvent: (event) => events.push(event),
       failures: { failed: () => {}, worked: () => {} }
     }),

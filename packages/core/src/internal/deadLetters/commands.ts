@@ -20,9 +20,9 @@ export interface DeadLetterCommands extends DeadLetters {
 }
 
 export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
-  const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers } = definition
+  const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
   const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
-  const target = { broker, groupId, adopts, deadLetterTopic, maxReplays }
+  const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic },
@@ -34,7 +34,7 @@ export const make = (definition: BindingDefinition<unknown>, broker: Broker["Ser
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
     list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(target, page)),
-    purge: (beforeMillis) =>
-      Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis))
+    purge: (beforeMillis, options) =>
+      Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }
 }

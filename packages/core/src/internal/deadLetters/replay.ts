@@ -42,7 +42,7 @@ export const make = (options: Options): Replays => {
 
   const run = (selection: Selection): Effect.Effect<Report, BrokerError> => {
     const state: RunState = {
-      ...{ replayed: 0, passedOver: 0, refused: new Set<string>() },
+      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Set<string>() },
       ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() }
     }
     const attempt: Effect.Effect<void, BrokerError> = Effect.scoped(runOnce(options, selection, state)).pipe(
@@ -57,8 +57,8 @@ export const make = (options: Options): Replays => {
       )
     )
     const report = () => {
-      const { replayed, passedOver, refused, foreign } = state
-      return { replayed, passedOver, refused: refused.size, foreign }
+      const { replayed, passedOver, refused, foreign, unreadable } = state
+      return { replayed, passedOver, refused: refused.size, foreign, unreadable }
     }
     return mutex.withPermits(1)(Effect.map(attempt, report))
   }
@@ -117,6 +117,10 @@ const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection
   return {
     count: wanted.size,
     inOrder: false,
+    concerns: (batch) =>
+      records.some(
+        ({ partition, offset }) => partition === batch.partition && offset >= batch.offset && offset <= batch.lastOffset
+      ),
     select: ({ record }) => (wanted.has(`${record.partition}/${record.offset}`) ? "take" : "leave")
   }
 }

@@ -1,12 +1,14 @@
 /**
  * Counts the dead letters of a group that are not dealt with, for the gauge: those that no replay has taken, replayed `maxReplays` times or not, that nobody has
- * discarded, that no custom handler has handled, and that are the group's own (ruling 75).
+ * discarded, that no custom handler has handled, and that are the group's own (ruling 75). The offsets of a batch that cannot be read count, too: nobody has dealt with
+ * its records.
  */
 import { Effect, Stream } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
+import * as TopicScan from "./topicScan.ts"
 
 /** Offsets from the positions on that a count reads at most. Beyond, the gauge shows how many offsets wait, an upper bound of the records. */
 const mostRead = 10_000n
@@ -51,10 +53,13 @@ const countRecords = (target: ReplayProgress.LimitedTarget, admin: Admin): Effec
       for (const progress of partitions) {
         for (const { from, to } of rangesOf(target, progress)) {
           const range = { topic: target.deadLetterTopic, partition: progress.partition, from, to }
-          yield* Stream.runForEach(scan.read(range), (record) =>
+          yield* Stream.runForEach(scan.pages(range), (page) =>
             Effect.sync(() => {
-              const state = ReplayProgress.stateOf(target, progress, record)
-              if (state !== "dealt-with" && state !== "foreign") records++
+              records += TopicScan.unreadableOffsets(page, progress.position)
+              for (const record of page.records) {
+                const state = ReplayProgress.stateOf(target, progress, record)
+                if (state !== "dealt-with" && state !== "foreign") records++
+              }
             })
           )
         }

@@ -2,7 +2,9 @@
  * Lists dead letters for operators: page by page, with the state of each.
  */
 import { Effect, Stream } from "effect"
+import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as Journal from "./replayJournal.ts"
@@ -21,15 +23,25 @@ export const list = (
     if (found === undefined) return []
     const { partition, logStart, logEnd } = found
     const from = page.from === undefined || page.from < logStart ? logStart : page.from
-    return yield* scan.read({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
+    return yield* scan.pages({ topic: target.deadLetterTopic, partition, from, to: logEnd }).pipe(
+      Stream.flatMap(({ records, unreadable }) =>
+        Stream.fromIterable<ConsumerRecord | UnreadableBatch>(unreadable === undefined ? records : [unreadable])
+      ),
       Stream.take(page.count),
-      Stream.map((record): ListedDeadLetter => {
-        const letter = DeadLetterRecord.read(record)
-        return { letter, state: ReplayProgress.stateOf(target, found, record) }
+      Stream.map((entry): ListedDeadLetter => {
+        if ("problem" in entry) return unreadableEntry(entry)
+        return { letter: DeadLetterRecord.read(entry), state: ReplayProgress.stateOf(target, found, entry) }
       }),
       Stream.runCollect
     )
   }).pipe(Effect.scoped)
+
+/** Of a batch that cannot be read, only the position is known. */
+const unreadableEntry = (batch: UnreadableBatch): ListedDeadLetter => {
+  const { topic, partition, offset } = batch
+  const record = { topic, partition, offset, timestamp: 0, key: null, value: null, headers: [] }
+  return { letter: DeadLetterRecord.read(record), state: "unreadable", unreadable: batch }
+}
 
 /** Lists the discarded records with their reasons. */
 export const discarded = (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>

@@ -2,6 +2,7 @@
  * Replays one partition of a dead letter topic from its replay position on, one transaction per batch.
  */
 import { Clock, Effect, Stream } from "effect"
+import type { UnreadableBatch } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
@@ -11,6 +12,7 @@ import { copyOf } from "./replayCopies.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import { CopyRefused, keyOf, type Run } from "./replayRun.ts"
+import * as TopicScan from "./topicScan.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
 
@@ -32,6 +34,8 @@ interface Batch {
   readonly passedOver: number
   /** The owners of the dead letters of other groups. */
   readonly foreign: ReadonlyArray<string>
+  /** Offsets of batches that cannot be read. */
+  readonly unreadable: number
   /** The position at which the previous batch ended; 0 for the first. */
   readonly from: bigint
   /** All records below this offset are dealt with once the batch is. */
@@ -49,17 +53,32 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     from: options.ownsPosition ? beginOf(run, partition) : logStart,
     to: logEnd
   }
+  let movesPosition = selection.inOrder && options.ownsPosition
   let batch: Batch = { ...nothing, from: 0n, position: range.from, last: undefined }
   const publish = Effect.suspend(() => {
     const ready = batch
     if (ready.position === (ready.from || range.from)) return Effect.void
     batch = { ...nothing, from: ready.position, position: ready.position, last: ready.last }
-    return publishBatch(run, partition, ready)
+    return publishBatch(run, partition, ready, movesPosition)
+  })
+  /** The position never moves past a batch that nobody has read. Records behind it are replayed all the same, each with a note of its own. */
+  const passUnreadable = Effect.fnUntraced(function* (page: TopicScan.Page, batchOf: UnreadableBatch) {
+    const offsets = selection.concerns?.(batchOf) === false ? 0 : TopicScan.unreadableOffsets(page, partition.position)
+    if (offsets > 0) {
+      yield* publish
+      movesPosition = false
+      yield* Effect.logWarning(`A replay left ${TopicScan.textOf(batchOf)}`)
+    }
+    const isNew = batchOf.offset >= (state.countedTo.get(partition.partition) ?? 0n)
+    batch = { ...batch, unreadable: batch.unreadable + (isNew ? offsets : 0), position: page.nextOffset }
+    return true
   })
 
   yield* Stream.runForEachWhile(
     progress.scan.pages(range),
-    Effect.fnUntraced(function* ({ records, nextOffset }) {
+    Effect.fnUntraced(function* (page) {
+      const { records, nextOffset, unreadable } = page
+      if (unreadable !== undefined) return yield* passUnreadable(page, unreadable)
       for (const record of records) {
         const letter = DeadLetterRecord.read(record)
         const verdict = verdictOn(run, partition, letter)
@@ -76,7 +95,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   yield* publish
 })
 
-const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [] }
+const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [], unreadable: 0 }
 
 const isFull = ({ letters, exhausted, refused, bytes }: Batch): boolean =>
   letters.length + exhausted.length + refused.length >= batchRecords || bytes >= batchBytes
@@ -152,17 +171,22 @@ const verdictOn = (
 /** Counts what the batch passed over, once it is dealt with. */
 const count = ({ state }: Run, partition: number, batch: Batch): void => {
   state.passedOver += batch.passedOver
+  state.unreadable += batch.unreadable
   for (const owner of batch.foreign) state.foreign.set(owner, (state.foreign.get(owner) ?? 0) + 1)
   const counted = state.countedTo.get(partition) ?? 0n
   if (batch.position > counted) state.countedTo.set(partition, batch.position)
 }
 
 /** Publishes one batch in one transaction: copies, journal entries and position become visible together or not at all. */
-const publishBatch = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) {
+const publishBatch = Effect.fnUntraced(function* (
+  run: Run,
+  partition: ReplayProgress.PartitionProgress,
+  batch: Batch,
+  movesPosition: boolean
+) {
   const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
-  const movesPosition = selection.inOrder && options.ownsPosition
   if (!movesPosition && batch.letters.length === 0) return count(run, partition.partition, batch)
   const { discardedBecause } = selection
   const nowMillis = yield* Clock.currentTimeMillis

@@ -16,6 +16,8 @@ import * as TopicScan from "./topicScan.ts"
 export interface Target extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
   readonly deadLetterTopic: string
+  /** The largest record of a compressed batch that is read: what the binding's own consumers read. */
+  readonly maxBufferedBytes: number
 }
 
 /** With the limit that decides about the state of a dead letter. */
@@ -53,7 +55,7 @@ export interface ReplayProgress {
 
 /** Loads the progress. It has no partitions when the topic does not exist or is empty. */
 export const load = Effect.fnUntraced(function* (
-  { broker, groupId, adopts, deadLetterTopic }: Target,
+  { broker, groupId, adopts, deadLetterTopic, maxBufferedBytes }: Target,
   admin: Admin
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
@@ -61,7 +63,7 @@ export const load = Effect.fnUntraced(function* (
     [logOffsetsOf(admin, deadLetterTopic), logOffsetsOf(admin, journalTopic)],
     { concurrency: "unbounded" }
   )
-  const scan = yield* TopicScan.open({ broker, admin })
+  const scan = yield* TopicScan.open({ broker, admin, maxRecordBytes: maxBufferedBytes })
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
   const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
   const at = { scan, deadLetterTopic, logOffsets }

@@ -2,7 +2,7 @@
  * The state of a run of a replay, which its parts share: the settings, the selected records, and the progress.
  */
 import type { Effect } from "effect"
-import type { Admin, Broker, TransactionalProducer } from "../../Broker.ts"
+import type { Admin, Broker, TransactionalProducer, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
@@ -16,6 +16,7 @@ export interface Options extends CopyOwner.Groups {
   /** The main topic of the binding. Records whose headers name no origin go there. */
   readonly sourceTopic: string
   readonly deadLetterTopic: string
+  readonly maxBufferedBytes: number
   readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
   /** A record that was replayed this often is passed over, unless the run sets another limit. */
   readonly maxReplays: number
@@ -29,6 +30,8 @@ export interface Selection {
   readonly count: number
   /** Decides about each record: replay it, leave it, or stop with this partition. */
   readonly select: (letter: DeadLetterRecord) => "take" | "leave" | "stop"
+  /** Whether the run would have come to records of a batch that cannot be read. Default: of every one. */
+  readonly concerns?: (batch: UnreadableBatch) => boolean
   /** True when the run takes every record up to the last selected one, so that the position may move. */
   readonly inOrder: boolean
   /** The retry tier that copies go to. Default: the topic that the record came from. */
@@ -47,6 +50,8 @@ export interface Selection {
 export interface RunState {
   replayed: number
   passedOver: number
+  /** Offsets of batches that could not be read. */
+  unreadable: number
   /** Dead letters of other groups, by group. */
   readonly foreign: Map<string, number>
   /** Records below these offsets have been counted, by partition: a run that starts again counts no record twice. */

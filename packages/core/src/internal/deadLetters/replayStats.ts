@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type Stats } from "../../Replay.ts"
+import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type PurgeOptions, type Stats } from "../../Replay.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as TopicScan from "./topicScan.ts"
@@ -26,8 +26,12 @@ export const stats = Effect.fnUntraced(function* (
           ...{ topic: target.deadLetterTopic, partition: partition.partition },
           ...{ from: partition.logStart, to: partition.logEnd }
         }
-        yield* Stream.runForEach(scan.read(range), (record) =>
-          Effect.sync(() => tally.add(record, target, ReplayProgress.stateOf(target, partition, record)))
+        yield* Stream.runForEach(scan.pages(range), (page) =>
+          Effect.sync(() => {
+            tally.addUnreadable(page, partition.position)
+            for (const record of page.records)
+              tally.add(record, target, ReplayProgress.stateOf(target, partition, record))
+          })
         )
       }
       return tally
@@ -39,11 +43,20 @@ class Tally implements Stats {
   count = 0
   failed = 0
   exhausted = 0
+  unreadable = 0
   stored = 0
   oldestMillis: number | undefined
   newestMillis: number | undefined
   readonly byExceptionClass = new Map<string, number>()
   readonly foreign = new Map<string, number>()
+
+  /** Nobody knows the records of an unreadable batch, so they count as far as the position has not passed them. */
+  addUnreadable(page: TopicScan.Page, position: bigint): void {
+    const waiting = TopicScan.unreadableOffsets(page, position)
+    this.unreadable += waiting
+    this.count += waiting
+    this.stored += TopicScan.unreadableOffsets(page, 0n)
+  }
 
   add(record: ConsumerRecord, groups: CopyOwner.Groups, state: ListedDeadLetter["state"]): void {
     if (state === "foreign") countIn(this.foreign, CopyOwner.foreign(record, groups)!)
@@ -67,13 +80,15 @@ const countIn = (counts: Map<string, number>, name: string): void => {
 
 /**
  * Deletes records that were dead-lettered before `beforeMillis` and answers how many. Kafka deletes only prefixes of partitions, so an old record behind a younger
- * one stays, and a record of another group refuses the purge (ruling 71).
+ * one stays, and a record of another group refuses the purge (ruling 71). Nobody knows how old the records of an unreadable batch are, and whose, so the purge ends
+ * before it, unless the operator has it deleted.
  */
 export const purge = Effect.fnUntraced(function* (
   target: ReplayProgress.Target,
-  beforeMillis: number
+  beforeMillis: number,
+  { deleteUnreadable = false }: PurgeOptions = {}
 ): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters> {
-  const { broker, deadLetterTopic } = target
+  const { broker, deadLetterTopic, maxBufferedBytes } = target
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* broker.admin
@@ -85,7 +100,7 @@ export const purge = Effect.fnUntraced(function* (
       if (!cleanupPolicy.split(",").some((policy) => policy.trim() === "delete")) {
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
-      const scan = yield* TopicScan.open({ broker, admin })
+      const scan = yield* TopicScan.open({ broker, admin, maxRecordBytes: maxBufferedBytes })
       const foreign = new Map<string, number>()
       const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) => {
         const range = { topic: deadLetterTopic, partition, from: logStart, to: logEnd }
@@ -93,7 +108,8 @@ export const purge = Effect.fnUntraced(function* (
           const owner = CopyOwner.foreign(record, target)
           if (owner !== undefined) countIn(foreign, owner)
         }
-        return Effect.map(oldPrefix(scan, range, beforeMillis, onOld), (prefix) => ({ partition, ...prefix }))
+        const prefix = oldPrefix(scan, range, { beforeMillis, deleteUnreadable, onOld })
+        return Effect.map(prefix, (found) => ({ partition, ...found }))
       })
       if (foreign.size > 0) {
         return yield* new ForeignDeadLetters({ topic: deadLetterTopic, owners: Object.fromEntries(foreign) })
@@ -105,24 +121,34 @@ export const purge = Effect.fnUntraced(function* (
   )
 })
 
+interface Old {
+  readonly beforeMillis: number
+  readonly deleteUnreadable: boolean
+  readonly onOld: (record: ConsumerRecord) => void
+}
+
 /** Counts the old records at the start of the range, and answers the offset after them. */
 const oldPrefix = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   range: TopicScan.Range,
-  beforeMillis: number,
-  onOld: (record: ConsumerRecord) => void
+  { beforeMillis, deleteUnreadable, onOld }: Old
 ) {
   let count = 0
   let before = range.from
-  yield* Stream.runForEachWhile(scan.pages(range), ({ records, nextOffset }) =>
-    Effect.sync(() => {
-      for (const record of records) {
+  yield* Stream.runForEachWhile(scan.pages(range), (page) =>
+    Effect.gen(function* () {
+      if (page.unreadable !== undefined && !deleteUnreadable) {
+        yield* Effect.logWarning(`A purge ended before ${TopicScan.textOf(page.unreadable)}`)
+        return false
+      }
+      count += TopicScan.unreadableOffsets(page, range.from)
+      for (const record of page.records) {
         if (!(DeadLetterRecord.read(record).dltTimestamp < beforeMillis)) return false
         count++
         onOld(record)
         before = record.offset + 1n
       }
-      before = nextOffset
+      before = page.nextOffset
       return true
     })
   )

@@ -5,13 +5,15 @@
  * fails when nothing moves for `idleTimeout`.
  */
 import { Duration, Effect, Option, Schedule, Scope, Stream } from "effect"
-import type { Admin, Broker, Reader, ReadResult } from "../../Broker.ts"
+import type { Admin, Broker, Reader, ReadResult, UnreadableBatch } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut, UnexpectedBrokerError, UnknownTopic } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 
 export interface Options {
   readonly broker: Broker["Service"]
   readonly admin: Admin
+  /** The largest record of a compressed batch that is read. Default: that of a reader (`FetchOptions`). */
+  readonly maxRecordBytes?: number
   /** Longest time without progress. Default 30 seconds. */
   readonly idleTimeout?: Duration.Input
 }
@@ -25,10 +27,11 @@ export interface Range extends TopicPartition {
 export interface TopicScan {
   /**
    * Reads the records of a range that `read_committed` consumers see, in order. The scan skips records that retention removes meanwhile. Unless it awaits open
-   * transactions, it ends before the first record of one that was open when the scan first read the topic.
+   * transactions, it ends before the first record of one that was open when the scan first read the topic. It leaves out a batch that cannot be read, and logs that: a
+   * caller that acts on what is missing takes pages.
    */
   readonly read: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<ConsumerRecord, BrokerError>
-  /** The same records in pages, as they were fetched. */
+  /** The same records in pages, as they were fetched. A batch that cannot be read is a page of its own, without records. */
   readonly pages: (range: Range, openTransactions?: OpenTransactions) => Stream.Stream<Page, BrokerError>
   /** The id of the topic that the scan reads, looked up at a position that exists; undefined when the cluster gives none. */
   readonly topicId: (position: RecordPosition) => Effect.Effect<string | undefined, BrokerError>
@@ -44,12 +47,15 @@ export interface Page {
   readonly records: ReadonlyArray<ConsumerRecord>
   /** The range is read up to this offset, transaction markers included. */
   readonly nextOffset: bigint
+  /** Set when the page stands for a batch that cannot be read: nobody knows its records. */
+  readonly unreadable?: UnreadableBatch
 }
 
 /** Opens a scan. It sends no request before the first range that is not empty is read. */
 export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<TopicScan, never, Scope.Scope> {
-  const { broker, admin, idleTimeout = "30 seconds" } = options
-  const connected = yield* Effect.cached(Scope.provide(broker.reader(), yield* Effect.scope))
+  const { broker, admin, maxRecordBytes, idleTimeout = "30 seconds" } = options
+  const reader = broker.reader(maxRecordBytes === undefined ? {} : { maxRecordBytes })
+  const connected = yield* Effect.cached(Scope.provide(reader, yield* Effect.scope))
   /** The id that each topic had first, and the ends of what could be read then. */
   const topicIds = new Map<string, string>()
   const ends = new Map<string, ReadonlyMap<number, bigint>>()
@@ -86,7 +92,9 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       const { topic, partition } = range
       const found: ReadResult = yield* look(reader, { topic, partition, offset })
       if (found._tag === "Fetched") return [[pageOf(found.chunk, to)], Option.some(found.chunk.nextOffset)] as const
-      offset = yield* behind(found)
+      if (found._tag === "Unreadable") return unreadablePage(found, to)
+      // A log that ends before the position is not the log that the range was taken from: it was recreated.
+      offset = found.logStart > found.position ? found.logStart : undefined
     }
     return nothing
   })
@@ -99,7 +107,11 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     pages,
     topicId,
     read: (range, openTransactions) =>
-      Stream.flatMap(pages(range, openTransactions), ({ records }) => Stream.fromIterable(records))
+      Stream.flatMap(pages(range, openTransactions), ({ records, unreadable }) =>
+        unreadable === undefined
+          ? Stream.fromIterable(records)
+          : Stream.drain(Stream.fromEffect(Effect.logWarning(`Left out ${textOf(unreadable)}`)))
+      )
   }
 })
 
@@ -117,16 +129,22 @@ const pageOf = ({ records, nextOffset }: Page, to: bigint): Page => ({
   nextOffset: min(nextOffset, to)
 })
 
-/** Where to read on when there are no records at a position. */
-const behind = (found: Exclude<ReadResult, { readonly _tag: "Fetched" }>): Effect.Effect<bigint | undefined> => {
-  const { topic, partition } = found
-  if (found._tag === "Unreadable")
-    return Effect.logWarning(
-      `Left out offsets ${found.offset} to ${found.lastOffset} of ${topic}-${partition}: the batch cannot be read: ${found.detail}`
-    ).pipe(Effect.as(found.lastOffset + 1n))
-  // A log that ends before the position is not the log that the range was taken from: it was recreated.
-  return Effect.succeed(found.logStart > found.position ? found.logStart : undefined)
+const unreadablePage = (batch: UnreadableBatch, to: bigint) => {
+  const nextOffset = min(batch.lastOffset + 1n, to)
+  const page: Page = { records: [], nextOffset, unreadable: batch }
+  return [[page], Option.some(nextOffset)] as const
 }
+
+/** How many offsets of the page's unreadable batch lie at or above an offset: an upper bound of its records there; 0 when the page can be read. */
+export const unreadableOffsets = ({ unreadable, nextOffset }: Page, from: bigint): number => {
+  if (unreadable === undefined) return 0
+  const first = unreadable.offset > from ? unreadable.offset : from
+  return nextOffset > first ? Number(nextOffset - first) : 0
+}
+
+/** What a log line says of a batch that cannot be read. */
+export const textOf = ({ topic, partition, offset, lastOffset, detail }: UnreadableBatch): string =>
+  `offsets ${offset} to ${lastOffset} of ${topic}-${partition}: the batch cannot be read: ${detail}`
 
 /** Reads until something is found. A leader that has just changed may not know yet how far its log can be read. */
 const awaitResult = (reader: Reader, position: RecordPosition, limit: Duration.Input) => {

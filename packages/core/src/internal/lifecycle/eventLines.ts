@@ -136,10 +136,10 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
     case "LetterHandlerFailed":
       return Effect.logWarning(`Dead letter handler failed: ${failureText(event.failure)}`)
     case "ScheduledReplay": {
-      const { replayed, passedOver, refused, foreign } = event.report
+      const { replayed, passedOver, refused, foreign, unreadable } = event.report
       const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")
       return Effect.logInfo(
-        `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${others}`
+        `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${others}${unreadable === 0 ? "" : `, unreadable: ${unreadable}`}`
       )
     }
     case "ForeignLettersPassedOver": {

@@ -21,6 +21,8 @@ export interface AppendedRecord {
   readonly headers?: ReadonlyArray<ConsumerRecord.Header>
   /** Epoch milliseconds. Default: now. */
   readonly timestamp?: number
+  /** The codec of its batch. Default none. A client with a smaller `maxRecordBytes` than the record cannot read a compressed one. */
+  readonly compression?: ConsumerRecord.Compression | undefined
 }
 
 /** Number of clients, members and timers that are alive. */
@@ -110,7 +112,8 @@ export const make = (cluster: Cluster): Inspection => {
     key: record.key ?? null,
     value: record.value ?? null,
     headers: record.headers ?? [],
-    timestamp: record.timestamp ?? kernel.nowMillis()
+    timestamp: record.timestamp ?? kernel.nowMillis(),
+    compression: record.compression
   })
   return {
     createTopic: (

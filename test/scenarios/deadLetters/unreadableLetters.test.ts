@@ -1,0 +1,130 @@
+import { assert, describe } from "@effect/vitest"
+import { Binding, TopicName } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
+import { bytes, deadLetterDepth, inTime, orders, scenario, start, text } from "../bus.ts"
+
+const maxBufferedBytes = 4_000
+const dlt = "orders.DLT"
+
+const headers = (millis: number, owner?: string) =>
+  Object.entries({
+    "x-eventbus-dlt-timestamp": String(millis),
+    ...(owner === undefined ? {} : { "x-eventbus-copy-owner": `${dlt}/${owner}` })
+  }).map(([key, value]) => ({ key, value: bytes(value) }))
+
+/** A dead letter in a batch that a binding with `maxBufferedBytes` cannot read. */
+const large = (millis: number, owner?: string) => ({
+  ...{ key: null, value: bytes("x".repeat(5_000)), compression: "gzip" as const },
+  headers: headers(millis, owner)
+})
+const small = (value: string, millis: number) => ({ key: null, value: bytes(value), headers: headers(millis) })
+
+/** The dead letter topic of binding `orders` holds these, and nothing handles the main topic. */
+const withLetters = Effect.fnUntraced(function* (
+  letters: ReadonlyArray<ReturnType<typeof large> | ReturnType<typeof small>>,
+  settings: { readonly maxBufferedBytes?: number } = { maxBufferedBytes }
+) {
+  const memory = yield* MemoryBroker.MemoryBroker
+  for (const topic of ["orders", dlt]) yield* memory.createTopic(topic)
+  yield* memory.append(dlt, 0, letters)
+  const bound = (changes: { readonly maxBufferedBytes?: number }) =>
+    Effect.flatMap(
+      start(Binding.make("orders", { ...orders, ...changes, autoStartup: false, handler: () => Effect.void })),
+      ({ connector }) => connector.deadLetters("orders")
+    )
+  const commands = yield* bound(settings)
+  const copies = Effect.map(memory.log("orders", 0), (records) =>
+    records.map(({ value }) => (value!.length > 100 ? `${value!.length} bytes` : text(value)))
+  )
+  const states = Effect.map(inTime(commands.list({ partition: 0, count: 9 })), (all) =>
+    all.map(({ letter, state }) => `${letter.record.offset} ${state}`)
+  )
+  const counts = Effect.map(inTime(commands.stats), ({ count, unreadable, stored }) => [count, unreadable, stored])
+  const position = memory.committed(TopicName.deadLetterGroup("billing"), dlt, 0)
+  return { memory, commands, bound, copies, states, counts, position }
+})
+
+describe("dead letters that cannot be read (ruling 79)", () => {
+  scenario("DLT-23 DLT-30 CLN-05 the commands read every dead letter that the binding itself reads", () =>
+    Effect.gen(function* () {
+      const value = new Uint8Array(17 * 1024 * 1024)
+      const letter = { ...large(1), value }
+      const { commands, copies, counts } = yield* withLetters([small("a", 1), letter, small("c", 1)], {
+        maxBufferedBytes: 64 * 1024 * 1024
+      })
+      assert.deepStrictEqual(yield* counts, [3, 0, 3])
+      assert.deepInclude(yield* inTime(commands.replay(Infinity)), { replayed: 3, unreadable: 0 })
+      assert.sameMembers([...(yield* copies)], ["a", `${value.length} bytes`, "c"])
+      assert.strictEqual(yield* inTime(commands.purge(2)), 3)
+    })
+  )
+
+  scenario("DLT-23 DLT-26 DLT-30 ruling 75 a replay never moves past one: it counts until it can be read", () =>
+    Effect.gen(function* () {
+      const letters = [small("a", 1), large(1), small("c", 1), small("d", 1)]
+      const { commands, bound, copies, states, counts, position } = yield* withLetters(letters)
+      assert.deepStrictEqual(yield* states, ["0 waiting", "1 unreadable", "2 waiting", "3 waiting"])
+      assert.deepStrictEqual(yield* counts, [4, 1, 4])
+      const report = yield* inTime(commands.replay(2))
+      assert.deepInclude(report, { replayed: 2, passedOver: 0, refused: 0, unreadable: 1 })
+      assert.deepStrictEqual(yield* copies, ["a", "c"])
+      assert.strictEqual(yield* position, 1n)
+      assert.deepStrictEqual(yield* states, ["0 dealt-with", "1 unreadable", "2 dealt-with", "3 waiting"])
+      assert.deepStrictEqual(yield* counts, [2, 1, 4])
+      assert.deepInclude(yield* inTime(commands.replay(Infinity)), { replayed: 1, unreadable: 1 })
+      assert.deepInclude(yield* inTime(commands.replay(Infinity)), { replayed: 0, unreadable: 1 })
+      assert.deepStrictEqual(yield* counts, [1, 1, 4])
+      // A release that reads larger records, as the remedy says.
+      const larger = yield* bound({ maxBufferedBytes: 10_000 })
+      assert.deepInclude(yield* inTime(larger.replay(Infinity)), { replayed: 1, unreadable: 0 })
+      assert.deepStrictEqual(yield* copies, ["a", "c", "d", "5000 bytes"])
+      assert.strictEqual(yield* position, 4n)
+      assert.deepInclude(yield* inTime(larger.stats), { count: 0, unreadable: 0 })
+    })
+  )
+
+  scenario("DLT-23 ruling 75 a replay of chosen records or of a window says that it could not read one", () =>
+    Effect.gen(function* () {
+      const { commands, copies } = yield* withLetters([small("a", 1), large(1), small("c", 1)])
+      const at = (offset: bigint) => [{ partition: 0, offset }]
+      assert.deepInclude(yield* inTime(commands.replayRecords(at(1n))), { replayed: 0, unreadable: 1 })
+      assert.deepInclude(yield* inTime(commands.replayRecords(at(2n))), { replayed: 1, unreadable: 0 })
+      assert.strictEqual(yield* inTime(commands.discard(at(1n), "lost")), 0)
+      assert.deepInclude(yield* inTime(commands.replayWindow(0, 9)), { replayed: 1, unreadable: 1 })
+      assert.deepStrictEqual(yield* copies, ["c", "a"])
+    })
+  )
+
+  scenario("C46 ruling 75 the depth counts one until it is gone", () =>
+    Effect.gen(function* () {
+      const { memory, commands } = yield* withLetters([small("a", 1), large(1), small("c", 1)])
+      yield* inTime(commands.replay(Infinity))
+      yield* start(Binding.make("orders", { ...orders, maxBufferedBytes, handler: () => Effect.void }))
+      assert.deepStrictEqual(yield* deadLetterDepth, [1])
+      yield* Effect.flatMap(memory.broker.admin, (admin) => admin.deleteRecords(dlt, [{ partition: 0, before: 2n }]))
+      assert.deepStrictEqual(yield* deadLetterDepth, [0])
+    })
+  )
+
+  scenario("DLT-29 rulings 32 and 71 a purge ends before one, whose age and owner nobody knows", () =>
+    Effect.gen(function* () {
+      const { memory, commands } = yield* withLetters([small("a", 1), large(99, "another-group"), small("c", 1)])
+      assert.strictEqual(yield* inTime(commands.purge(50)), 1)
+      const left = memory.log(dlt, 0)
+      assert.lengthOf(yield* left, 2)
+      assert.strictEqual(yield* inTime(commands.purge(50)), 0)
+      assert.lengthOf(yield* left, 2)
+      assert.strictEqual(yield* inTime(commands.purge(50, { deleteUnreadable: true })), 2)
+      assert.lengthOf(yield* left, 0)
+    })
+  )
+
+  scenario("DLT-29 a purge that the operator tells to deletes one that is the last of its partition", () =>
+    Effect.gen(function* () {
+      const { memory, commands } = yield* withLetters([small("a", 1), large(1)])
+      assert.strictEqual(yield* inTime(commands.purge(50, { deleteUnreadable: true })), 2)
+      assert.lengthOf(yield* memory.log(dlt, 0), 0)
+    })
+  )
+})
