@@ -87,7 +87,8 @@ export class EventBusConnector extends Context.Service<
     readonly resume: TierCommand
     /**
      * Drops a record that holds its partition (`BindingSnapshot.held`), or that is the only one for the breaker to try (`trials.only`). Or passes the batch that cannot be
-     * read at this position (`PartitionSnapshot.unreadable`), all of it: event `BatchSkipped` names its offsets. The reason stands in the log, and the partition goes on.
+     * read at this position (`PartitionSnapshot.unreadable`), all of it: event `BatchSkipped` names its offsets. The reason stands in the log, and the partition goes on. So
+     * does the partition of a dead letter topic whose custom handler is held by such a batch (event `UnreadableLettersSkipped`).
      */
     readonly skip: DecisionCommand
     /** Sends such a record to the dead letter topic, with dlt reason `MANUAL` and the given reason. The partition goes on. */

@@ -2,7 +2,7 @@
  * Everything that happens, as one tagged union. Logs, metrics, snapshots and tests all read these events. They are plain data, except for the source record. The
  * connector builds them only while somebody listens, so they cost nothing otherwise.
  */
-import type { RequiredAcl } from "./Broker.ts"
+import type { RequiredAcl, UnreadableBatch } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { RecordPosition, RetryProgress } from "./ConsumerRecord.ts"
@@ -70,6 +70,14 @@ export type StrategyEvent =
       readonly owner: string
       /** How many since the last such event. */
       readonly records: number
+    }
+  /** An operator passed a batch of dead letters that the custom handler's consumer could not read: the handler gets none of them. */
+  | {
+      readonly _tag: "UnreadableLettersSkipped"
+      /** The batch. */
+      readonly batch: UnreadableBatch
+      /** Why it was passed. */
+      readonly reason: string
     }
   /** A scheduled replay dealt with at least one record. */
   | {

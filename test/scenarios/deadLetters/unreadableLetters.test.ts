@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, TopicName } from "@eventbus/core"
+import { Binding, DeadLetter, Health, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect } from "effect"
-import { bytes, deadLetterDepth, inTime, orders, scenario, start, text } from "../bus.ts"
+import { Effect, Exit } from "effect"
+import { advance, bytes, deadLetterDepth, inTime, orders, scenario, start, text } from "../bus.ts"
 
 const maxBufferedBytes = 4_000
 const dlt = "orders.DLT"
@@ -125,6 +125,131 @@ describe("dead letters that cannot be read (ruling 79)", () => {
       const { memory, commands } = yield* withLetters([small("a", 1), large(1)])
       assert.strictEqual(yield* inTime(commands.purge(50, { deleteUnreadable: true })), 2)
       assert.lengthOf(yield* memory.log(dlt, 0), 0)
+    })
+  )
+})
+
+/** A custom handler on partition 0 of the dead letter topic: a small letter, one that cannot be read, and `behind`. */
+const handled = Effect.fnUntraced(function* (behind: ReadonlyArray<string>, millisPerLetter = 0) {
+  const memory = yield* MemoryBroker.MemoryBroker
+  for (const topic of ["orders", dlt]) yield* memory.createTopic(topic)
+  yield* memory.append(dlt, 0, [small("before", 1), large(1), ...behind.map((value) => small(value, 1))])
+  const got: Array<string | null> = []
+  const deadLetter = DeadLetter.custom(({ value }) =>
+    Effect.andThen(
+      Effect.sleep(millisPerLetter),
+      Effect.sync(() => got.push(value!.length > 100 ? "large" : text(value)))
+    )
+  )
+  const binding = (changes: { readonly maxBufferedBytes?: number } = { maxBufferedBytes }) =>
+    Binding.make("orders", { ...orders, ...changes, deadLetter, handler: () => Effect.void })
+  const app = yield* start(binding())
+  yield* advance("20 seconds")
+  const health = Effect.map(app.connector.health, ({ status, reasons }) => [status, ...reasons.map(({ _tag }) => _tag)])
+  const purge = Effect.flatMap(app.connector.deadLetters("orders"), (commands) =>
+    inTime(commands.purge(50, { deleteUnreadable: true }))
+  )
+  const committed = memory.committed("billing.dlt", dlt, 0)
+  const admin = yield* memory.broker.admin
+  const deleteBefore = (before: bigint) => admin.deleteRecords(dlt, [{ partition: 0, before }])
+  return { memory, app, binding, got, health, purge, committed, deleteBefore }
+})
+
+const failing = ["DOWN", "DeadLetterStrategyFailing"]
+const at1 = { topic: dlt, partition: 0, offset: 1n }
+
+describe("a custom handler before a dead letter that cannot be read (ruling 79)", () => {
+  scenario("DLT-20 ruling 74 health names the remedy, and an operator passes it: the handler goes on behind it", () =>
+    Effect.gen(function* () {
+      const { app, got, health, committed } = yield* handled(["behind"])
+      assert.deepStrictEqual([got, yield* health], [["before"], failing])
+      const { reasons, live } = yield* app.connector.health
+      assert.isTrue(live)
+      assert.match(Health.describe(reasons[0]!), /orders\.DLT-0 at offset 1.*maxBufferedBytes.*`skip`/)
+      const wrong = yield* Effect.flip(app.connector.skip("orders", { ...at1, offset: 2n }, "wrong"))
+      assert.strictEqual(wrong._tag === "RecordNotHeld" && wrong.held.join(), "orders.DLT-0@1")
+      assert.strictEqual(
+        (yield* Effect.flip(app.connector.deadLetter("orders", at1, "no record")))._tag,
+        "RecordNotHeld"
+      )
+      yield* app.connector.skip("orders", at1, "a test of load")
+      yield* advance("1 second")
+      assert.deepStrictEqual([got, yield* health], [["before", "behind"], ["UP"]])
+      assert.strictEqual(yield* committed, 3n)
+      const [skipped] = app.of("UnreadableLettersSkipped")
+      assert.deepInclude(skipped, { reason: "a test of load" })
+      assert.deepInclude(skipped!.batch, { ...at1, lastOffset: 1n, problem: "tooLarge" })
+    })
+  )
+
+  scenario("DLT-20 the last of its partition is passed, too, and stays dealt with after a restart", () =>
+    Effect.gen(function* () {
+      const { memory, app, binding, got, committed } = yield* handled([])
+      yield* app.connector.skip("orders", at1, "gone for good")
+      yield* advance("1 second")
+      assert.strictEqual(yield* committed, 2n)
+      const commands = yield* app.connector.deadLetters("orders")
+      assert.deepInclude(yield* inTime(commands.stats), { count: 0, unreadable: 0, stored: 2 })
+      yield* app.close
+      const again = yield* start(binding())
+      yield* memory.append(dlt, 0, [small("new", 1)])
+      yield* advance("20 seconds")
+      assert.deepStrictEqual(got, ["before", "new"])
+      assert.deepStrictEqual((yield* again.connector.health).reasons, [])
+    })
+  )
+
+  scenario("DLT-20 the pass waits for the letter before it: the commit never passes one in the handler", () =>
+    Effect.gen(function* () {
+      const { app, got, committed } = yield* handled(["behind"], 60_000)
+      assert.deepStrictEqual(got, [])
+      const skipping = yield* Effect.exit(app.connector.skip("orders", at1, "early"))
+      assert.isTrue(Exit.isSuccess(skipping))
+      yield* advance("20 seconds")
+      assert.strictEqual(yield* committed, undefined)
+      yield* advance("3 minutes")
+      assert.deepStrictEqual(got, ["before", "behind"])
+      assert.strictEqual(yield* committed, 3n)
+    })
+  )
+
+  for (const by of ["retention", "a purge"] as const) {
+    scenario(`DLT-20 DLT-29 goes on, and health is up, within seconds after ${by} has removed it`, () =>
+      Effect.gen(function* () {
+        const { memory, got, health, purge, deleteBefore } = yield* handled(["behind"])
+        if (by === "retention") yield* deleteBefore(2n)
+        else {
+          yield* memory.append(dlt, 0, [small("young", 99)])
+          assert.strictEqual(yield* purge, 3)
+        }
+        yield* advance("10 seconds")
+        const [next] = by === "retention" ? ["behind"] : ["young"]
+        assert.deepStrictEqual([got, yield* health], [["before", next], ["UP"]])
+      })
+    )
+  }
+
+  scenario("DLT-20 when the partition moves to another process, the former one no longer fails", () =>
+    Effect.gen(function* () {
+      const { app, binding, health, got } = yield* handled(["behind"])
+      const other = yield* start(binding())
+      yield* advance("1 minute")
+      const reasons = [(yield* health).length > 1, (yield* other.connector.health).reasons.length > 0]
+      assert.sameMembers(reasons, [true, false])
+      const owner = reasons[0] ? app : other
+      yield* owner.connector.skip("orders", at1, "passed")
+      yield* advance("10 seconds")
+      assert.deepStrictEqual([yield* health, got.at(-1)], [["UP"], "behind"])
+    })
+  )
+
+  scenario("DLT-20 CLN-05 a handler gets every dead letter that the binding itself reads", () =>
+    Effect.gen(function* () {
+      const { app, binding, got } = yield* handled(["behind"])
+      yield* app.close
+      yield* start(binding({ maxBufferedBytes: 10_000 }))
+      yield* advance("20 seconds")
+      assert.deepStrictEqual(got, ["before", "large", "behind"])
     })
   )
 })

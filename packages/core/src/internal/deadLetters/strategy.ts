@@ -12,6 +12,7 @@ import * as Alerts from "./strategyAlerts.ts"
 import * as Custom from "./strategyCustom.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 import * as Schedule from "./strategySchedule.ts"
+import * as Unreadable from "./strategyUnreadable.ts"
 
 /** The groups are the binding's own, and those that it adopts. */
 export interface Options<R> extends CopyOwner.Groups {
@@ -23,14 +24,21 @@ export interface Options<R> extends CopyOwner.Groups {
   readonly onEvent: OnEvent
   /** Told of each failure that keeps the strategy from its work, and of its end. */
   readonly failures: Pick<OngoingFailures, "failed" | "worked">
+  /** The largest record of a compressed batch that a custom handler gets. */
+  readonly maxBufferedBytes: number
 }
 
 export interface Strategy {
   /** Call it with each dead letter as it is stored in the topic, once the broker has acknowledged it. Never waits, never throws. */
   readonly onStored: (record: ConsumerRecord) => void
+  /** The batches that a custom handler's consumer cannot read, and how an operator passes one. */
+  readonly unreadable: Pick<Unreadable.UnreadableLetters, "list" | "skip">
 }
 
-const storeOnly: Strategy = { onStored: () => {} }
+const storeOnly: Strategy = {
+  onStored: () => {},
+  unreadable: { list: () => [], skip: () => Effect.succeed(false) }
+}
 
 /** Runs the strategy until the scope closes. Running handlers then get up to ten seconds to end. */
 export const run = <R>(options: Options<R>): Effect.Effect<Strategy, never, R | Scope.Scope> => {
@@ -39,10 +47,15 @@ export const run = <R>(options: Options<R>): Effect.Effect<Strategy, never, R | 
     case "StoreOnly":
       return Effect.succeed(storeOnly)
     case "AlertAndStore":
-      return Effect.map(Alerts.make({ ...deadLetter, onEvent }), (onStored) => ({ onStored }))
+      return Effect.map(Alerts.make({ ...deadLetter, onEvent }), (onStored) => ({ ...storeOnly, onStored }))
     case "ScheduledReplay":
       return Effect.as(Effect.forkScoped(Schedule.run(replays, deadLetter, onEvent, failures)), storeOnly)
-    case "Custom":
-      return Effect.as(Effect.forkScoped(Custom.run({ ...options, handler: deadLetter.handler })), storeOnly)
+    case "Custom": {
+      const unreadable = Unreadable.make(options)
+      return Effect.forkScoped(Custom.run({ ...options, handler: deadLetter.handler, unreadable })).pipe(
+        Effect.andThen(Effect.forkScoped(unreadable.watch)),
+        Effect.as({ ...storeOnly, unreadable })
+      )
+    }
   }
 }

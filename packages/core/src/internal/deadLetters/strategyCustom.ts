@@ -10,10 +10,9 @@ import type {
   ConsumerEvent,
   ConsumerSession,
   OffsetCommit,
-  RecordChunk,
-  UnreadableBatch
+  RecordChunk
 } from "../../Broker.ts"
-import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
+import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Failure } from "../../Failure.ts"
@@ -30,6 +29,7 @@ import * as StartPosition from "../partition/startPosition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 import * as FailedLetters from "./strategyFailedLetters.ts"
+import type { UnreadableLetters } from "./strategyUnreadable.ts"
 
 export interface Options<R> extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
@@ -37,22 +37,14 @@ export interface Options<R> extends CopyOwner.Groups {
   readonly handler: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
   readonly onEvent: OnEvent
   readonly failures: Pick<OngoingFailures, "failed" | "worked">
+  /** The largest record of a compressed batch that the handler gets. */
+  readonly maxBufferedBytes: number
+  readonly unreadable: UnreadableLetters
 }
 
 /** The parts of the strategy that health names. */
 const consuming = "consumer"
 const committing = "commits"
-
-/** A batch of dead letters that cannot be read holds its partition, until a purge or retention removes it. */
-const unreadable = "unreadable batch"
-
-const unreadableError = ({ topic, partition, offset, detail }: UnreadableBatch): BrokerError =>
-  new UnexpectedBrokerError({
-    operation: `Reading the batch of ${topic}-${partition} at offset ${offset}`,
-    code: "UNREADABLE_BATCH",
-    detail: `${detail}. Purge the dead letters up to this offset to go on`,
-    retryable: false
-  })
 
 /** A retryable commit is retried for five seconds. */
 const commitRetries = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(10)])
@@ -95,14 +87,18 @@ interface Counting<R> extends Options<R> {
 const consume = Effect.fnUntraced(function* <R>(
   options: Counting<R>
 ): Effect.fn.Return<never, BrokerError, R | Scope.Scope> {
-  const { broker, groupId, deadLetterTopic } = options
+  const { broker, groupId, deadLetterTopic, maxBufferedBytes, unreadable } = options
   const notesOf = yield* FailedLetters.make(options)
-  const session = yield* broker.consumer({ groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] })
+  const session = yield* broker.consumer({
+    ...{ groupId: TopicName.deadLetterGroup(groupId), topics: [deadLetterTopic] },
+    maxRecordBytes: maxBufferedBytes
+  })
   const readers = new Map<string, Reader>()
   const fibers = yield* Scope.make()
   yield* Effect.addFinalizer(() =>
     Effect.forEach(readers.values(), drain, { concurrency: "unbounded", discard: true }).pipe(
-      Effect.andThen(Scope.close(fibers, Exit.void))
+      Effect.andThen(Scope.close(fibers, Exit.void)),
+      Effect.andThen(Effect.sync(unreadable.releaseAll))
     )
   )
 
@@ -124,7 +120,10 @@ const consume = Effect.fnUntraced(function* <R>(
 
   const remove = (partitions: ReadonlyArray<TopicPartition>, stop: (reader: Reader) => Effect.Effect<unknown>) => {
     const leaving = partitions.flatMap((partition) => readers.get(keyOf(partition)) ?? [])
-    for (const reader of leaving) readers.delete(keyOf(reader.at))
+    for (const { at } of leaving) {
+      readers.delete(keyOf(at))
+      unreadable.release(at)
+    }
     return Effect.forEach(leaving, stop, { concurrency: "unbounded", discard: true })
   }
 
@@ -137,16 +136,16 @@ const consume = Effect.fnUntraced(function* <R>(
         return Effect.asVoid(Effect.forkIn(Effect.andThen(remove(event.partitions, drain), event.release), fibers))
       case "Lost":
         return Effect.asVoid(Effect.forkIn(remove(event.partitions, interrupt), fibers))
-      case "Unreadable":
-        return Effect.sync(() => options.failures.failed(unreadable, unreadableError(event)))
+      case "Unreadable": {
+        const reader = readers.get(keyOf(event))
+        return reader === undefined ? Effect.void : Effect.sync(() => unreadable.hold(event, movesOf(session, reader)))
+      }
       case "OutOfRange":
-        options.failures.worked(unreadable)
+        unreadable.release(event)
         return session.seek(event, StartPosition.afterOutOfRange(event).position)
       case "Fetched": {
         const reader = readers.get(keyOf(event.chunk))
-        if (reader?.at.generation !== event.chunk.generation) return Effect.void
-        // One chunk at a time: the partition resumes once this chunk is handled.
-        return Effect.andThen(session.pause([event.chunk]), Queue.offer(reader.chunks, event.chunk))
+        return reader?.at.generation === event.chunk.generation ? take(session, reader, event.chunk) : Effect.void
       }
     }
   }
@@ -163,6 +162,21 @@ interface Reader {
   stopping: boolean
   fiber: Fiber.Fiber<unknown, unknown> | undefined
 }
+
+/** One chunk at a time: the partition resumes once this chunk is handled. */
+const take = (session: ConsumerSession, reader: Reader, chunk: RecordChunk): Effect.Effect<void> =>
+  Effect.asVoid(Effect.andThen(session.pause([chunk]), Queue.offer(reader.chunks, chunk)))
+
+/** How a partition goes on behind a batch that cannot be read. */
+const movesOf = (session: ConsumerSession, reader: Reader) => ({
+  seek: (offset: bigint) => session.seek(reader.at, offset),
+  pass: (nextOffset: bigint) => {
+    const { topic, partition, generation } = reader.at
+    // Without records: the commit follows those of the records before it.
+    const gap = { topic, partition, generation, records: [], nextOffset, highWatermark: nextOffset, bytes: 0 }
+    return Effect.andThen(take(session, reader, gap), session.seek(reader.at, nextOffset))
+  }
+})
 
 /** Waits for the running handler within a limit, then interrupts it. */
 const drain = (reader: Reader): Effect.Effect<void> => {

@@ -1,22 +1,13 @@
 /** Batches that cannot be read: each holds its own partition, until an operator passes it or retention removes it (ruling 79). */
 import { Clock, Effect } from "effect"
-import type { ConsumerEvent, UnreadableBatch } from "../../Broker.ts"
+import type { ConsumerEvent } from "../../Broker.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { report } from "../delivery/consumerContext.ts"
+import { remedies } from "../partition/unreadableText.ts"
 import type * as Running from "./runningPartitions.ts"
 
 type Unreadable = Extract<ConsumerEvent, { readonly _tag: "Unreadable" }>
-
-const pass = "or pass the batch with `skip`"
-
-/** The remedy that an operator has, by problem. */
-const remedies: Readonly<Record<UnreadableBatch["problem"], string>> = {
-  codec: `Run a version that reads the codec, ${pass}.`,
-  broken: `Restore the partition from a replica or a backup, ${pass}.`,
-  tooLarge: `Raise maxBufferedBytes of the binding, ${pass}.`,
-  format: `Have the broker rewrite the records (topic setting message.format.version), ${pass}.`
-}
 
 /** Holds the partition in front of the batch. */
 export const hold = <R>(

@@ -9,6 +9,7 @@ import { Hostname } from "../../Hostname.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
+import type { Strategy } from "../deadLetters/strategy.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
 import * as Supervisor from "../group/supervisor.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
@@ -91,7 +92,9 @@ export const make = Effect.fnUntraced(function* <R>(
   const health = () => HealthReport.statusOf(runSync(snapshot), clock.currentTimeMillisUnsafe())
   const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
+  let strategy: Strategy | undefined
   const pausing: Pausing.Pausing = Pausing.make({
+    unreadableLetters: () => strategy?.unreadable,
     ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce },
     isStarted: () => lifecycle.phase === "STARTED",
     fork: Effect.runForkWith(services)
@@ -104,6 +107,9 @@ export const make = Effect.fnUntraced(function* <R>(
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters, services },
     onStatus: (index, status) => statuses.set(index, status),
+    onStrategy: (running) => {
+      strategy = running
+    },
     consumer: {
       ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
       bindingReasons: pausing.reasonsFor,
@@ -121,6 +127,7 @@ export const make = Effect.fnUntraced(function* <R>(
     drain: (limits) => onConsumers((consumer) => consumer.drain(limits)),
     onEnded: () => {
       statuses.clear()
+      strategy = undefined
       clusterStatus.unreachable = undefined
       failures.clear()
       metrics.end()

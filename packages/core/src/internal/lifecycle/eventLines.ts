@@ -135,6 +135,10 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
       return Effect.logWarning("Alert queue is full; dropped the alert about a stored dead letter")
     case "LetterHandlerFailed":
       return Effect.logWarning(`Dead letter handler failed: ${failureText(event.failure)}`)
+    case "UnreadableLettersSkipped":
+      return Effect.logWarning(
+        `An operator passed the unreadable dead letters of ${batchText(event.batch)}: ${event.reason}`
+      )
     case "ScheduledReplay": {
       const { replayed, passedOver, refused, foreign, unreadable } = event.report
       const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")

@@ -9,6 +9,7 @@ import type { RecordPosition } from "../../ConsumerRecord.ts"
 import { type ContainerState, InvalidContainerState, RecordNotHeld } from "../../EventBusError.ts"
 import type { Decision, PauseReason } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
+import type { Strategy } from "../deadLetters/strategy.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
@@ -27,6 +28,8 @@ export interface PausingOptions {
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly hub: EventHub
   readonly held: HeldRecords
+  /** The batches that the consumer of a custom dead letter handler cannot read; undefined while there is none. */
+  readonly unreadableLetters: () => Strategy["unreadable"] | undefined
   /** The consumers that have a session now. */
   readonly consumers: () => ReadonlyArray<Consumer>
   /** Runs an effect for each of them, all at once. */
@@ -188,7 +191,9 @@ const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resum
   const notHeld = ({ topic, partition, offset }: RecordPosition) =>
     new RecordNotHeld({
       ...{ binding: BindingKey.label(definition), topic, partition, offset: String(offset) },
-      held: [...options.held.decidable(), ...unreadable()].map((at) => `${at.topic}-${at.partition}@${at.offset}`)
+      held: [...options.held.decidable(), ...unreadable(), ...(options.unreadableLetters()?.list() ?? [])].map(
+        (at) => `${at.topic}-${at.partition}@${at.offset}`
+      )
     })
 
   /** A batch that cannot be read is no record: it can be skipped, and nothing of it can be dead-lettered. */
@@ -197,6 +202,8 @@ const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resum
       for (const consumer of kind === "skip" ? options.consumers() : []) {
         if ((yield* consumer.skipUnreadable(at, reason)) !== undefined) return
       }
+      const letters = kind === "skip" ? options.unreadableLetters() : undefined
+      if (letters !== undefined && (yield* letters.skip(at, reason))) return
       return yield* notHeld(at)
     })
 

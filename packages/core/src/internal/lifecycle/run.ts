@@ -23,6 +23,7 @@ export interface RunOptions<R> {
   readonly consumer: Omit<ConsumerOptions<R>, "index" | "subscription" | "onDeadLetter">
   readonly deadLetters: DeadLetterCommands
   readonly services: Context.Context<R>
+  readonly onStrategy: (strategy: DeadLetterStrategy.Strategy) => void
   readonly onStatus: (index: number, status: Supervisor.ConsumerStatus) => void
 }
 
@@ -49,17 +50,20 @@ export const start = Effect.fnUntraced(function* <R>(run: Run, options: RunOptio
 })
 
 /** Runs the dead letter strategy of the binding. Answers the callback for stored dead letters if the strategy wants them. */
-const runStrategy = <R>({ consumer, deadLetters }: RunOptions<R>) => {
+const runStrategy = <R>({ consumer, deadLetters, onStrategy }: RunOptions<R>) => {
   const { definition, broker, hub, failures } = consumer
-  const { deadLetter, deadLetterTopic, groupId, adopts } = definition
+  const { deadLetter, deadLetterTopic, groupId, adopts, maxBufferedBytes } = definition
   if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
   const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
   return Effect.map(
     DeadLetterStrategy.run({
       ...{ deadLetter, broker, groupId, adopts, deadLetterTopic, onEvent },
-      ...{ replays: deadLetters, failures: failures.strategy }
+      ...{ replays: deadLetters, failures: failures.strategy, maxBufferedBytes }
     }),
-    ({ onStored }) => (deadLetter._tag === "AlertAndStore" ? onStored : undefined)
+    (strategy) => {
+      onStrategy(strategy)
+      return deadLetter._tag === "AlertAndStore" ? strategy.onStored : undefined
+    }
   )
 }
 
