@@ -57,6 +57,45 @@ describe("C48 a copy fits wherever its source did (ruling 78)", () => {
       })
   )
 
+  scenario("CLN-03 CLN-05 C48 a copy can be read wherever its source was: in the tier, by a replay, and after it", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      for (const topic of ["orders", "orders.DLT"]) yield* memory.createTopic(topic)
+      const value = new Uint8Array(10_000)
+      // Exactly at the bound: every header that is added goes beyond it.
+      const headers = [{ key: "mine", value: new Uint8Array(96) }]
+      const { send } = yield* (yield* Broker.Broker).producer()
+      yield* inTime(send({ topic: "orders", key: null, value, headers, compression: "gzip" }))
+      const handled: Array<string> = []
+      let isDown = true
+      const app = yield* start(
+        Binding.make("orders", {
+          ...{ ...orders, value: Serde.bytes, retry, maxBufferedBytes: 10_100 },
+          onError: { Down: Route.retry },
+          handler: (delivery) =>
+            Effect.suspend(() => {
+              handled.push(`${delivery.tier} ${delivery.value?.length} ${isDown ? "fails" : "succeeds"}`)
+              return isDown ? Effect.fail(new Down()) : Effect.void
+            })
+        })
+      )
+      yield* advance("10 seconds")
+      assert.deepStrictEqual(handled, ["0 10000 fails", "1 10000 fails"])
+      const commands = yield* app.connector.deadLetters("orders")
+      const round = Effect.gen(function* () {
+        assert.deepInclude(yield* inTime(commands.stats), { count: 1, unreadable: 0 })
+        assert.deepInclude(yield* inTime(commands.replay(1)), { replayed: 1 })
+        yield* advance("10 seconds")
+      })
+      yield* round
+      isDown = false
+      yield* round
+      assert.deepStrictEqual(handled.slice(2), ["0 10000 fails", "1 10000 fails", "0 10000 succeeds"])
+      assert.lengthOf(app.of("BatchUnreadable"), 0)
+      assert.strictEqual((yield* app.connector.health).status, "UP")
+    })
+  )
+
   scenario("CLN-03 C48 a record that always fails is dead-lettered once, with its value", () =>
     Effect.gen(function* () {
       const always = yield* copied(text, Number.POSITIVE_INFINITY, { compression: "zstd" })

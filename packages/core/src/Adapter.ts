@@ -9,6 +9,7 @@ import * as Ranges from "./Ranges.ts"
 
 export { clients as clientsOf, refusal as refusalOf } from "./internal/checks/groupProtocol.ts"
 export { isEager } from "./internal/port/assignmentStrategy.ts"
+export { isOfCopy as isCopyHeader } from "./internal/record/headerSets.ts"
 
 /**
  * Fails with `UnexpectedBrokerError`, code `INVALID_CONFIG`, when a number among the options is out of its range (ruling 84): what Kafka's clients would cut to 32 bits, or
@@ -32,6 +33,12 @@ export const fetchDefaults = {
   maxRecordBytes: 16 * 1024 * 1024,
   isolationLevel: "read_committed"
 } as const
+
+/**
+ * A compressed record may hold so many bytes of the headers that the connector writes into copies (`isCopyHeader`), beside the `maxRecordBytes` of the rest. So a copy
+ * can be read wherever its source was (ruling 78). The connector writes far less.
+ */
+export const maxCopyHeaderBytes = 1024 * 1024
 
 /** The most bytes that an adapter fetches of one partition of the topic at once. */
 export const maxFetchBytes = (options: ConsumerOptions, topic: string): number => {

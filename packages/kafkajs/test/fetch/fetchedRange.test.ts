@@ -188,6 +188,24 @@ describe.each(codecs)("a large batch of codec %s", (codec) => {
     assert.lengthOf(textsOf(await readAll(range([stored]))), count + 2)
   })
 
+  it("CLN-03 CLN-05 C48: the headers of a copy do not count in the bound; all others do, and nothing is unbounded", async () => {
+    const maxRecordBytes = 900_020
+    const header = (key: string, bytes: number) => ({ key, value: Buffer.alloc(bytes, "h") })
+    const read = async (...headers: ReadonlyArray<ConsumerRecord.Header>) => {
+      const contents = [{ key: null, value: Buffer.alloc(900_000, "v"), headers }, ...values("last")]
+      const chunks = await readAll(range([await batch(codec, 0n, contents)], 0n, { ...bounds, maxRecordBytes }))
+      return unreadableOf(chunks)?.problem ?? textsOf(chunks).length
+    }
+    const own = ["x-eventbus-last-exception-stacktrace", "x-eventbus-tier3-exception", "kafka_dlt-exception-stacktrace"]
+    assert.strictEqual(await read(), 2)
+    assert.strictEqual(await read(...own.map((key) => header(key, 3_000))), 2)
+    assert.strictEqual(await read(header(own[0]!, 1_000_000)), 2)
+    assert.strictEqual(await read(header(own[0]!, 1_100_000)), "tooLarge")
+    for (const key of ["mine", "x-eventbus-mine"]) assert.strictEqual(await read(header(key, 100)), "tooLarge")
+    const many = Array.from({ length: 10_000 }, (_, index) => header(`${index}`, 0))
+    assert.strictEqual(await read(...many), "tooLarge")
+  })
+
   it("CLN-05: a batch that is cut off in the middle is unreadable from there on", async () => {
     const body = bodyOf(values(...large))
     const stored = batchOf(codec, count, 0n, Buffer.from(await compress(codec, body.subarray(0, 3_000_000))))

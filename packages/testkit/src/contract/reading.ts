@@ -252,6 +252,20 @@ const bounds: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "the headers that the connector writes into copies do not count in maxRecordBytes",
+    run: Effect.gen(function* () {
+      const name = yield* topic()
+      const { send } = yield* producer
+      const headers = (key: string) => [{ key, value: new Uint8Array(3_000) }]
+      for (const key of ["x-eventbus-last-exception-stacktrace", "mine"])
+        yield* send(record(name, "x".repeat(600_000), { compression: "gzip", headers: headers(key) }))
+      const reading = yield* reader({ maxRecordBytes: 601_000 })
+      assert.strictEqual((yield* chunkAt(reading, name, 0n)).nextOffset, 1n)
+      const found = yield* reading.read({ topic: name, partition: 0, offset: 1n })
+      assert.deepInclude(found, { _tag: "Unreadable", offset: 1n, problem: "tooLarge" })
+    })
+  },
+  {
     title: "closing the scope ends what is being read, and what is read later, with BrokerUnavailable",
     run: Effect.gen(function* () {
       const name = yield* topic()

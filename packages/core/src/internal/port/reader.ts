@@ -13,8 +13,9 @@ export interface FetchOptions {
   /** `max.partition.fetch.bytes`: bounds one chunk, and so what arrives after a pause. Default 1 MiB. */
   readonly maxPartitionFetchBytes?: number
   /**
-   * The largest record of a compressed batch that is decompressed, in bytes, 1 or more. A batch with a larger one is `Unreadable`. Batches themselves may be of any
-   * size: they are decompressed in parts. Default 16 MiB.
+   * The largest record of a compressed batch that is decompressed, in bytes, 1 or more. A batch with a larger one is `Unreadable`. The headers that the connector writes
+   * into copies (`Adapter.isCopyHeader`) do not count, up to `Adapter.maxCopyHeaderBytes`. Batches themselves may be of any size: they are decompressed in parts.
+   * Default 16 MiB.
    */
   readonly maxRecordBytes?: number
   /** `isolation.level`. Default `read_committed`: records of aborted or open transactions are not delivered. */

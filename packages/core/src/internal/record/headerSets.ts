@@ -24,6 +24,10 @@ const brokers = {
 } as const
 const brokersNames: ReadonlySet<string> = new Set(Object.values(brokers))
 
+/** Whether this is a header that the connector writes into its copies: one of its own, or of an optional set. A copy has more of them than its source. */
+export const isOfCopy = (key: string): boolean =>
+  Names.isRewritten(key) || Spring.isSpring(key) || brokersNames.has(key)
+
 /** Builds all headers of a dead letter: the user's, the connector's, then the optional sets. A written set replaces its headers of an earlier dead-lettering. */
 export const make = (letter: DeadLetterHeaders.DeadLetter, groupId: string, sets: HeaderSets): Array<Header> => {
   const own = DeadLetterHeaders.make(letter)

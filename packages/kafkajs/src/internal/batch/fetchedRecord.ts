@@ -88,6 +88,24 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     return this.#headers
   }
 
+  /** Bytes of key, value and headers as they are encoded, without the headers whose names `isLeftOut` takes. */
+  encodedBytes(isLeftOut: (key: string) => boolean): number {
+    const { bytes } = this.#batch
+    const end = this.#valueAt + Math.max(0, this.#valueLength)
+    const reader = new VarintReader(bytes, end)
+    let total = end - this.#keyAt
+    for (let count = reader.number(); count > 0; count--) {
+      const from = reader.at
+      const keyLength = reader.number()
+      const key = bytes.toString("utf8", reader.at, reader.at + keyLength)
+      reader.at += keyLength
+      const valueLength = reader.number()
+      if (valueLength > 0) reader.at += valueLength
+      if (!isLeftOut(key)) total += reader.at - from
+    }
+    return total
+  }
+
   #slice(at: number, length: number): Uint8Array | null {
     return length < 0 ? null : this.#batch.bytes.subarray(at, at + length)
   }

@@ -2,10 +2,10 @@
  * Reads the records of one batch. A small batch is read at once; a large compressed one is decompressed piece by piece, as far as is asked for. A batch
  * yields as many records as it counts and uses up its bytes, or it is unreadable.
  */
-import type { ConsumerRecord } from "@eventbus/core"
+import { Adapter, type ConsumerRecord } from "@eventbus/core"
 import { broken, CodecError } from "../codec/CodecError.ts"
 import { type CodecName, codecOf } from "../codec/codecNames.ts"
-import { decompressPieces, decompressSmall, type Pieces } from "../codec/decompress.ts"
+import { decompressPieces, decompressSmall, type Pieces, smallBytes } from "../codec/decompress.ts"
 import type { FetchedBatch } from "./fetchedBatch.ts"
 import { type BatchContext, FetchedRecord, skipHeaders } from "./fetchedRecord.ts"
 import { attribute } from "./recordBatch.ts"
@@ -46,12 +46,15 @@ export class RecordReader {
   #partBytes = 0
   #neededBytes = 0
 
-  /** `maxRecordBytes`: the largest record of a compressed batch that is decompressed. */
+  /**
+   * `maxRecordBytes`: the largest record of a compressed batch that is decompressed, without the headers of a copy. One that fits into what is decompressed at once
+   * is always read.
+   */
   constructor(batch: FetchedBatch, { topic, partition }: ConsumerRecord.TopicPartition, maxRecordBytes: number) {
     const isAppendTime = (batch.attributes & attribute.logAppendTime) !== 0
     this.#batch = batch
     this.#codec = codecOf(batch.attributes & attribute.compression)
-    this.#maxRecordBytes = this.#codec === "none" ? Number.MAX_SAFE_INTEGER : maxRecordBytes
+    this.#maxRecordBytes = this.#codec === "none" ? Number.MAX_SAFE_INTEGER : Math.max(maxRecordBytes, smallBytes)
     this.#left = batch.count
     this.#nextOffset = batch.baseOffset
     this.#context = {
@@ -184,6 +187,7 @@ export class RecordReader {
       // Most records have no headers: a 0, and the end.
       const isWhole = bytes[reader.at] === 0 ? ++reader.at === end : skipHeaders(reader, end)
       if (!isWhole) throw broken("a record is not as long as it says")
+      if (length > this.#maxRecordBytes) this.#checkSize(record)
       const delta = record.offsetDelta
       if (!(delta > this.#delta && delta <= lastDelta)) throw broken("the offset of a record is not one of its batch")
       this.#delta = delta
@@ -200,9 +204,19 @@ export class RecordReader {
       if (available >= maxLengthBytes) throw broken("the length of a record is not a number")
       return available + 1
     }
-    if (length > this.#maxRecordBytes)
-      throw new CodecError("tooLarge", `a record of ${length} bytes is larger than the ${this.#maxRecordBytes} allowed`)
+    // Its headers decide once they are here.
+    if (length > this.#maxRecordBytes + Adapter.maxCopyHeaderBytes) throw this.#tooLarge(length)
     return lengthBytes + length
+  }
+
+  /** A large record is here, headers included. Those of a copy do not count, so that it can be read wherever its source was. */
+  #checkSize(record: FetchedRecord): void {
+    const bytes = record.encodedBytes(Adapter.isCopyHeader)
+    if (bytes > this.#maxRecordBytes) throw this.#tooLarge(bytes)
+  }
+
+  #tooLarge(bytes: number): CodecError {
+    return new CodecError("tooLarge", `a record of ${bytes} bytes is larger than the ${this.#maxRecordBytes} allowed`)
   }
 
   #finish(): void {

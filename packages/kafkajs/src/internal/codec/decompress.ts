@@ -9,7 +9,7 @@ import { type ZstdFrame, zstdFrames } from "./zstdFrames.ts"
 import { requireZstd } from "./zstdSupport.ts"
 
 /** The most bytes that are decompressed at once. So small a body is decompressed twice as fast on this thread as on another one. */
-const smallBytes = 256 * 1024
+export const smallBytes = 256 * 1024
 
 /** The most bytes of a piece. */
 export const pieceBytes = 128 * 1024

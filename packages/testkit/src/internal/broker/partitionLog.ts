@@ -3,7 +3,7 @@
  *
  * Control markers and compacted records are holes: they take an offset and have no record.
  */
-import type { ConsumerRecord } from "@eventbus/core"
+import { Adapter, type ConsumerRecord } from "@eventbus/core"
 
 type Stored = ConsumerRecord.ConsumerRecord
 type Isolation = "read_committed" | "read_uncommitted"
@@ -57,6 +57,14 @@ export const recordBytes = (record: Pick<NewRecord, "key" | "value" | "headers">
   let bytes = (record.key?.length ?? 0) + (record.value?.length ?? 0)
   for (const header of record.headers) bytes += header.key.length + (header.value?.length ?? 0)
   return bytes
+}
+
+/** The headers of a copy count by themselves, so that a copy can be read wherever its source was. */
+const isLargerThan = (record: Stored, maxBytes: number): boolean => {
+  const bytes = recordBytes(record)
+  if (bytes <= maxBytes) return false
+  const own = { ...record, headers: record.headers.filter(({ key }) => !Adapter.isCopyHeader(key)) }
+  return bytes > maxBytes + Adapter.maxCopyHeaderBytes || recordBytes(own) > maxBytes
 }
 
 /** Whether the record is in a compressed batch. */
@@ -147,7 +155,7 @@ export class PartitionLog {
     if (position >= end) return { records: [], nextOffset: position, bytes: 0 }
     const from = this.indexOf(position)
     const { maxRecordBytes = Number.POSITIVE_INFINITY } = limits
-    const isTooLarge = (record: Stored) => isCompressed(record) && recordBytes(record) > maxRecordBytes
+    const isTooLarge = (record: Stored) => isCompressed(record) && isLargerThan(record, maxRecordBytes)
     let to = from
     let bytes = 0
     while (to < this.records.length && this.records[to]!.offset < end && to - from < limits.maxRecords) {
