@@ -201,6 +201,8 @@ export type EventBusEvent =
       readonly to: bigint
       /** How many records were never read; undefined when that cannot be known. */
       readonly gone: bigint | undefined
+      /** True when more may be gone: the topic was made again, and it cannot be told which topic the rest of the last known log belonged to. */
+      readonly isLowerBound?: boolean
       /** Why: the topic's retention, a new topic under the same name, a committed offset that never existed, or a topic that was deleted, or deleted and made again, while records waited in it. */
       readonly cause: "retention" | "log-replaced" | "invalid-commit" | "topic-deleted"
     })

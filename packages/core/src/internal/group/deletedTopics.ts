@@ -2,10 +2,13 @@
  * Tells how many records went with a topic that was deleted, or deleted and made again, while they waited in it: those between the position and the last known end of
  * the log. A retry topic holds records that nobody else has.
  *
+ * The known end may come from the lag poller, which asks by name and so may have asked the new topic. It counts only where the new topic has fewer records than that.
+ * Elsewhere the count goes as far as the fetches knew the log: a lower bound.
+ *
  * A session says that it has lost a partition, or has to give it up, and not why. So the topic's id in the next assignment tells, or a look at the topic's logs.
  */
 import { Effect, type Scope } from "effect"
-import type { AssignedPartition, Broker, ConsumerSession, PartitionOffsets } from "../../Broker.ts"
+import type { AssignedPartition, Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
@@ -33,7 +36,15 @@ interface Left extends TopicPartition {
   /** With the id of the topic, where the cluster gives one. */
   readonly metadata: string
   readonly position: bigint
+  /** As the lag poller knows it, which may be the end of the new topic. */
+  readonly known: Extent
+  /** As the fetches know it. */
+  readonly fetched: Extent
+}
+
+interface Extent {
   readonly end: bigint
+  /** From the position to the end. */
   readonly records: bigint
 }
 
@@ -50,12 +61,16 @@ const answerMillis = 10_000
 export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope): DeletedTopics => {
   const left = new Map<string, Left>()
   const isOpen = (each: Left) => left.get(keyOf(each)) === each
-  const settle = (each: Left, isDeleted: boolean) => {
+  /** `newEnd`: the end of the log that has the name now, 0 where none has it; undefined when the topic is the same. */
+  const settle = (each: Left, newEnd: bigint | undefined) => {
     if (!isOpen(each)) return
     left.delete(keyOf(each))
-    if (!isDeleted) return
-    const { position: from, end: to, records: gone } = each
-    report(context, each, { _tag: "RecordsGone", from, to, gone, cause: "topic-deleted" })
+    if (newEnd === undefined) return
+    const { position: from, known, fetched } = each
+    const isLowerBound = known.end > fetched.end && known.end <= newEnd
+    const { end: to, records } = isLowerBound ? fetched : known
+    const gone = isLowerBound && records === 0n ? undefined : records
+    report(context, each, { _tag: "RecordsGone", from, to, gone, isLowerBound, cause: "topic-deleted" })
   }
 
   const look = Effect.fnUntraced(function* (given: ReadonlyArray<Left>, isLast: boolean) {
@@ -65,8 +80,10 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
     for (const [topic, partitions] of Map.groupBy(open, (each) => each.topic)) {
       const logs = yield* Effect.catchTag(admin.topicOffsets(topic), "UnknownTopic", () => Effect.succeed([]))
       for (const each of partitions) {
-        if (isGone(each, logs, isLast)) settle(each, true)
-        else if (isLast) settle(each, false)
+        const log = logs.find(({ partition }) => partition === each.partition)
+        // A log that ends before the known end is another one. A new leader may not know the end of its log at once, so only the last look goes by it.
+        const isGone = log === undefined || (isLast && log.logEnd < each.known.end)
+        if (isGone || isLast) settle(each, isGone ? (log?.logEnd ?? 0n) : undefined)
       }
     }
   })
@@ -79,14 +96,14 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
       Effect.andThen(lookAtMost(asked, true)),
       Effect.ensuring(
         Effect.sync(() => {
-          for (const each of given) settle(each, false)
+          for (const each of given) settle(each, undefined)
         })
       )
     )
 
   const gaveUp = (partitions: ReadonlyArray<Partition>, mayAsk: (topic: string) => boolean) =>
     Effect.suspend(() => {
-      const given = partitions.map(leftOf).filter(({ records }) => records > 0n)
+      const given = partitions.map(leftOf).filter(({ known }) => known.records > 0n)
       for (const each of given) left.set(keyOf(each), each)
       const asked = given.filter(({ topic }) => mayAsk(topic))
       return given.length === 0 ? Effect.void : Effect.asVoid(Effect.forkIn(looks(given, asked), scope))
@@ -98,13 +115,15 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
     revoked: (partitions) => gaveUp(partitions, (topic) => context.definition.tiers.ofTopic(topic) !== undefined),
     assigned: (partitions) =>
       Effect.sync(() => {
-        const ids = new Map(
-          partitions.map(({ topic, topicId }) => [topic, CommitMetadata.topicOf(session.clusterId, topicId)])
-        )
+        const found = new Map(partitions.map((each) => [each.topic, each]))
         for (const each of Array.from(left.values())) {
           // Without an id the looks tell.
-          const id = ids.get(each.topic)
-          if (id !== undefined) settle(each, CommitMetadata.isOfFormerTopic(each, id))
+          const id = CommitMetadata.topicOf(session.clusterId, found.get(each.topic)?.topicId)
+          if (id === undefined) continue
+          const log = partitions.find(({ topic, partition }) => topic === each.topic && partition === each.partition)
+          // Where another member has the partition, nobody here knows how long the new log is.
+          if (!CommitMetadata.isOfFormerTopic(each, id)) settle(each, undefined)
+          else settle(each, log?.logEnd ?? each.known.end)
         }
       })
   }
@@ -114,13 +133,8 @@ const leftOf = (partition: Partition): Left => {
   const { topic, partition: number, generation, metadata, log } = partition
   const position = partition.position()
   const at = { topic, partition: number, generation, metadata: metadata ?? "" }
-  return { ...at, position, end: log.end, records: log.lag(position) }
-}
-
-/** A log that ends before the known end is another one. A new leader may not know the end of its log at once, so only the last look goes by it. */
-const isGone = ({ partition, end }: Left, logs: ReadonlyArray<PartitionOffsets>, isLast: boolean): boolean => {
-  const log = logs.find((each) => each.partition === partition)
-  return log === undefined || (isLast && log.logEnd < end)
+  const upTo = (end: bigint): Extent => ({ end, records: log.lag(position, end) })
+  return { ...at, position, known: upTo(log.end), fetched: upTo(log.fetchedEnd) }
 }
 
 const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)

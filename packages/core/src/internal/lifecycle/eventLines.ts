@@ -99,12 +99,7 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
       return Effect.logWarning("Partition lost; running handlers were interrupted, nothing was committed")
     case "RecordsGone": {
       const { gone, cause, from, to } = event
-      if (cause === "topic-deleted") {
-        const records = pluralize(Number(gone), "record")
-        return Effect.logError(
-          `Topic '${event.topic}' was deleted, or deleted and made again, and ${records} that waited in partition ${event.partition} went with it: offsets ${from} to ${to - 1n}, as far as the log was known`
-        )
-      }
+      if (cause === "topic-deleted") return Effect.logError(deletedText(event))
       const lost = cause === "retention" ? "lost to retention" : `never read (${cause})`
       return Effect.logError(
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`
@@ -125,6 +120,14 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
     default:
       return undefined
   }
+}
+
+const deletedText = (event: Extract<EventBusEvent, { readonly _tag: "RecordsGone" }>): string => {
+  const { topic, partition, gone, from, to } = event
+  if (gone === undefined)
+    return `Topic '${topic}' was deleted and made again. Records that waited in partition ${partition} behind offset ${from} may have gone with it; how many is not known`
+  const records = `${event.isLowerBound === true ? "at least " : ""}${pluralize(Number(gone), "record")}`
+  return `Topic '${topic}' was deleted, or deleted and made again, and ${records} that waited in partition ${partition} went with it: offsets ${from} to ${to - 1n}, as far as the log was known`
 }
 
 const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined => {

@@ -14,6 +14,8 @@ interface Gap {
 export class LogView {
   /** One past the last offset of the log, as far as is known. */
   end: bigint
+  /** The part of the end that the assignment and the fetches tell. They know which topic they read; the poller knows its name alone, which a new topic may have by then. */
+  fetchedEnd: bigint
   /** The next offset to fetch: behind all chunks that were taken. */
   fetchedTo: bigint
   /** Chunks that a fetch has brought so far. */
@@ -28,11 +30,12 @@ export class LogView {
   constructor(position: bigint, end: bigint) {
     this.fetchedTo = position
     this.end = end
+    this.fetchedEnd = end
   }
 
-  /** Offsets between the position and the end, without those that are gone. Never negative. */
-  lag(position: bigint): bigint {
-    let lag = this.end - position
+  /** Offsets between the position and the end (default: the last known one), without those that are gone. Never negative. */
+  lag(position: bigint, end: bigint = this.end): bigint {
+    let lag = end - position
     for (const { from, to } of this.#gaps) if (to > position) lag -= to - (from > position ? from : position)
     return lag > 0n ? lag : 0n
   }
@@ -42,6 +45,7 @@ export class LogView {
     this.unfetchedMillis = undefined
     this.fetchedTo = nextOffset
     this.sawEnd(highWatermark)
+    if (highWatermark > this.fetchedEnd) this.fetchedEnd = highWatermark
     if (this.openTransaction !== undefined && nextOffset > this.openTransaction.offset) this.openTransaction = undefined
   }
 
