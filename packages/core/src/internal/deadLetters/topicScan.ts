@@ -142,7 +142,7 @@ export const unreadableOffsets = ({ unreadable, nextOffset }: Page, from: bigint
   return nextOffset > first ? Number(nextOffset - first) : 0
 }
 
-/** What a log line says of a batch that cannot be read. */
+/** The text of a log line about a batch that cannot be read. */
 export const textOf = ({ topic, partition, offset, lastOffset, detail }: UnreadableBatch): string =>
   `offsets ${offset} to ${lastOffset} of ${topic}-${partition}: the batch cannot be read: ${detail}`
 
