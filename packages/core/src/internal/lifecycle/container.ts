@@ -88,14 +88,12 @@ export const make = Effect.fnUntraced(function* <R>(
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
-  const runSync = Effect.runSyncWith(services)
-  const health = () => HealthReport.statusOf(runSync(snapshot), clock.currentTimeMillisUnsafe())
+  const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
   const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
-  let strategy: Strategy | undefined
+  const { onStrategy, unreadableLetters } = runningStrategy()
   const pausing: Pausing.Pausing = Pausing.make({
-    unreadableLetters: () => strategy?.unreadable,
-    ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce },
+    ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce, unreadableLetters },
     isStarted: () => lifecycle.phase === "STARTED",
     fork: Effect.runForkWith(services)
   })
@@ -105,11 +103,8 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
-    ...{ deadLetters, services },
+    ...{ deadLetters, services, onStrategy },
     onStatus: (index, status) => statuses.set(index, status),
-    onStrategy: (running) => {
-      strategy = running
-    },
     consumer: {
       ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
       bindingReasons: pausing.reasonsFor,
@@ -127,7 +122,6 @@ export const make = Effect.fnUntraced(function* <R>(
     drain: (limits) => onConsumers((consumer) => consumer.drain(limits)),
     onEnded: () => {
       statuses.clear()
-      strategy = undefined
       clusterStatus.unreachable = undefined
       failures.clear()
       metrics.end()
@@ -141,6 +135,17 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide }
   }
 })
+
+/** The dead letter strategy of the last run. Once it has ended, it holds no batches. */
+const runningStrategy = () => {
+  let strategy: Strategy | undefined
+  return {
+    onStrategy: (running: Strategy) => {
+      strategy = running
+    },
+    unreadableLetters: () => strategy?.unreadable
+  }
+}
 
 /** The running consumers of a binding. */
 const consumersOf = (statuses: Map<number, Supervisor.ConsumerStatus>) => {
