@@ -213,7 +213,7 @@ describe("DLT-23 a transaction of another service in the shared journal", () => 
       yield* Fiber.join(count)
       assert.strictEqual((yield* inTime(letters.stats)).count, 1)
 
-      yield* open(broker)
+      yield* Effect.asVoid(open(broker))
       const failed = yield* inTime(Effect.flip(letters.stats))
       assert.match(failed.message, /open transaction of some producer .*try again then/)
     })
