@@ -14,7 +14,8 @@ const siblings = {
   redis: ["core"],
   avro: ["core"],
   testkit: ["core", "outbox"],
-  cli: ["config", "core", "kafkajs"],
+  admin: ["config", "core"],
+  cli: ["admin", "config", "core", "kafkajs", "observability"],
   "kafka-runner": []
 }
 

@@ -24,6 +24,7 @@ import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
+import * as NamedBinding from "./internal/assemble/namedBinding.ts"
 import * as SettingRules from "./internal/assemble/settingRules.ts"
 import * as Overrides from "./internal/environment/environment.ts"
 import * as Variables from "./internal/environment/variables.ts"
@@ -139,6 +140,41 @@ export const decodeBinding = (
       ? Effect.fail(new EventBusError.ConfigurationValidation({ binding: name, issues: withoutLocations(all) }))
       : Effect.succeed(deepFreeze(settings))
   })
+
+/** Options of `decodeNamedBinding` and `parseNamedBinding`. */
+export interface NamedBindingOptions {
+  /** Handlers to check the binding against, so that one failure lists all mistakes. Default: not checked. */
+  readonly handlers?: Handlers<unknown>
+}
+
+/**
+ * Reads one binding from plain data with its name under the key `name`, beside its settings. Paths of issues begin at the top of the data. Fails with
+ * `ConfigurationValidation`, which lists all mistakes.
+ */
+export const decodeNamedBinding = (
+  data: unknown,
+  options: NamedBindingOptions = {}
+): Effect.Effect<BindingSettings.BindingSettings, EventBusError.ConfigurationValidation> =>
+  Effect.suspend(() => named(toNode(data, { name: "data" }), Issues.make(), options))
+
+/** The same from a JSON text, such as the body of a request. It also refuses a key that occurs twice. */
+export const parseNamedBinding = (
+  text: string,
+  options: NamedBindingOptions = {}
+): Effect.Effect<BindingSettings.BindingSettings, EventBusError.ConfigurationValidation> =>
+  Effect.suspend(() => {
+    const issues = Issues.make()
+    return named(Texts.parse(text, "body", "json", issues), issues, options)
+  })
+
+const named = (node: Node.Node | undefined, issues: Issues.Issues, { handlers }: NamedBindingOptions) => {
+  const settings = node && NamedBinding.decode(node, issues, handlers)
+  const all = issues.all()
+  if (settings !== undefined && all.length === 0) return Effect.succeed(deepFreeze(settings))
+  // A rule about the name has no path below a binding; here it has one.
+  const below = node?._tag === "Section" ? all.map((issue) => ({ ...issue, path: issue.path || "name" })) : all
+  return Effect.fail(new EventBusError.ConfigurationValidation({ issues: withoutLocations(below) }))
+}
 
 /** Data has no file to point into, so its issues have no location. */
 const withoutLocations = (issues: ReadonlyArray<EventBusError.ConfigurationIssue>) =>

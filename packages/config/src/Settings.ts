@@ -25,6 +25,9 @@ import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 
+/** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
+export const parseDuration: (text: string) => number = Durations.parse
+
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
 

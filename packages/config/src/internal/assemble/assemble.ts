@@ -43,6 +43,7 @@ export const all = (
   checkRules(
     settings.bindings.map((binding) => ({ binding, refused: [] })),
     tree,
+    inFile,
     issues,
     handlers
   )
@@ -53,14 +54,16 @@ export const all = (
 export const one = (
   name: string,
   tree: Node.Node,
-  issues: Issues.Issues
+  issues: Issues.Issues,
+  handlers?: Handlers<unknown>
 ): BindingSettings.BindingSettings | undefined => {
   const readable = withoutRefused(name, tree, [], issues)
-  if (readable !== undefined) report([readable], tree, () => [], issues)
+  if (readable !== undefined) checkRules([readable], tree, () => [], issues, handlers)
   return readable === undefined || readable.refused.length > 0 ? undefined : readable.binding
 }
 
 const bindingsPath = ["eventbus", "bindings"]
+const inFile = (name: string): Node.Path => [...bindingsPath, name]
 
 const partial = (tree: Node.Node, issues: Issues.Issues, handlers: Handlers<unknown> | undefined): void => {
   const bindings = Node.child(Node.child(tree, "eventbus"), "bindings")
@@ -69,7 +72,7 @@ const partial = (tree: Node.Node, issues: Issues.Issues, handlers: Handlers<unkn
   const readable = bindings.entries.flatMap(
     ({ key, value }) => withoutRefused(key, value, [...bindingsPath, key], Issues.make()) ?? []
   )
-  checkRules(readable, tree, issues, handlers)
+  checkRules(readable, tree, inFile, issues, handlers)
 }
 
 /** Decodes a binding without its refused parts; undefined when it is not a section. */
@@ -106,15 +109,16 @@ const placeholder = ({ source, offset }: Node.Node): Node.Scalar => ({
 const checkRules = (
   readable: ReadonlyArray<SettingRules.PartialBinding>,
   tree: Node.Node,
+  prefix: (name: string) => Node.Path,
   issues: Issues.Issues,
   handlers: Handlers<unknown> | undefined
 ): void => {
-  report(readable, tree, (name) => [...bindingsPath, name], issues)
+  report(readable, tree, prefix, issues)
   if (handlers === undefined) return
   for (const { binding, refused } of readable) {
     for (const { path, found, allowed } of HandlerChecks.problems(binding, handlers)) {
       if (!RuleInputs.dependsOnRefused(path, refused))
-        add([...bindingsPath, binding.name, ...path], found, allowed, tree, issues)
+        add([...prefix(binding.name), ...path], found, allowed, tree, issues)
     }
   }
 }

@@ -1,0 +1,57 @@
+/** A binding that says its own name, as the body of a request does. */
+import { assert, describe, it } from "@effect/vitest"
+import { Configuration, Handlers, Settings } from "@eventbus/config"
+import { Effect } from "effect"
+
+const handlers = Handlers.make({ charge: () => Effect.void })
+const paths = (effect: ReturnType<typeof Configuration.parseNamedBinding>) =>
+  Effect.map(Effect.flip(effect), ({ issues }) => issues.map(({ path }) => path).sort())
+
+describe("a named binding", () => {
+  it.effect("CFG-22 is read like one of a file, from data and from JSON", () =>
+    Effect.gen(function* () {
+      const body = { name: "orders", topic: "orders", "group-id": "billing", "max-poll-records": 7 }
+      const { name: _, ...settings } = body
+      const expected = yield* Configuration.decodeBinding("orders", settings)
+      assert.deepStrictEqual(yield* Configuration.decodeNamedBinding(body), expected)
+      assert.deepStrictEqual(yield* Configuration.parseNamedBinding(JSON.stringify(body)), expected)
+      assert.deepStrictEqual([expected.handler, expected.maxPollRecords], ["orders", 7])
+    })
+  )
+
+  it.effect("CFG-21 all mistakes come at once: name, handler, settings, unknown keys", () =>
+    Effect.gen(function* () {
+      const body = { name: 7, topic: "orders", concurrency: 0, handler: "chrage", "x-more": 1, topik: 2 }
+      const expected = ["concurrency", "groupId", "handler", "name", "topik", "x-more"]
+      assert.deepStrictEqual(yield* paths(Configuration.decodeNamedBinding(body, { handlers })), expected)
+      assert.deepStrictEqual(yield* paths(Configuration.parseNamedBinding(JSON.stringify(body), { handlers })), expected)
+    })
+  )
+
+  it.effect("the default handler is the name, once the name is one", () =>
+    Effect.gen(function* () {
+      const of = (name: unknown) => Configuration.decodeNamedBinding({ name, topic: "o", groupId: "g" }, { handlers })
+      assert.deepStrictEqual(yield* paths(of("orders")), ["handler"])
+      assert.deepStrictEqual(yield* paths(of(" ")), ["name"])
+      assert.strictEqual((yield* of("charge")).handler, "charge")
+      const long = { name: "n".repeat(300), topic: "o", groupId: "g", staticMembership: true }
+      assert.deepStrictEqual(yield* paths(Configuration.decodeNamedBinding(long)), ["name"])
+    })
+  )
+
+  it.effect("CFG-21 JSON with duplicates, and what is no object, is refused", () =>
+    Effect.gen(function* () {
+      const text = '{"name":"orders","name":"other","topic":"o","group-id":"g","groupId":"h"}'
+      assert.deepStrictEqual(yield* paths(Configuration.parseNamedBinding(text)), ["groupId", "name"])
+      for (const wrong of ["", "[]", "7", "{", "null"])
+        assert.deepStrictEqual(yield* paths(Configuration.parseNamedBinding(wrong)), [""])
+    })
+  )
+
+  it("CFG-23 a duration is parsed as in a file", () => {
+    assert.deepStrictEqual(["7d", "1m 30s", "10 seconds", "PT10S"].map(Settings.parseDuration), [
+      604_800_000, 90_000, 10_000, 10_000
+    ])
+    assert.deepStrictEqual(["", "7", "tomorrow"].map(Settings.parseDuration), [Number.NaN, Number.NaN, Number.NaN])
+  })
+})
