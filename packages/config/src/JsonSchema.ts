@@ -63,3 +63,30 @@ export const document: Section = {
   // Keys that begin with `x-` hold anchors.
   patternProperties: { "^x-": {} }
 }
+
+/** Without other spellings and without `${NAME}`, neither of which a document for programs needs. */
+const plain = (json: Json): Json => {
+  if (isList(json)) return json.filter((each) => each !== variable).map(plain)
+  if (typeof json !== "object" || json === null) return json
+  const entries = Object.entries(json).flatMap(([key, value]): ReadonlyArray<readonly [string, Json]> => {
+    if (key === "additionalProperties" && value === false) return []
+    if (key !== "properties") return [[key, plain(value)]]
+    const own = Object.entries(value as Section).filter(([name, each]) => (each as Section)["title"] === name)
+    return [[key, plain(Object.fromEntries(own))]]
+  })
+  return Object.fromEntries(entries)
+}
+
+const isList = (json: Json): json is ReadonlyArray<Json> => Array.isArray(json)
+
+const binding = plain(describe(Shape.make(Settings.Binding.ast))) as Section
+
+/** The schema of a binding that says its own name, as `Configuration.parseNamedBinding` reads it, in the canonical spelling of every key. */
+export const namedBinding: Section = {
+  ...binding,
+  required: ["name", "topic", "groupId"],
+  properties: {
+    name: { type: "string", minLength: 1, description: "Name of the binding." },
+    ...(binding["properties"] as Section)
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The admin API as a declaration: its routes with their parameters, answers and errors. Effect's `HttpApiClient` makes a typed client of it.
+ */
+import { JsonSchema } from "@eventbus/config"
+import { Context, Schema } from "effect"
+import {
+  HttpApi,
+  HttpApiEndpoint,
+  HttpApiGroup,
+  HttpApiMiddleware,
+  HttpApiSchema,
+  HttpApiSecurity,
+  OpenApi
+} from "effect/http-api"
+import * as Answers from "./Answers.ts"
+import type * as Authorizer from "./Authorizer.ts"
+import * as Errors from "./internal/errorSchemas.ts"
+import * as Parameters from "./internal/parameters.ts"
+
+/** The right that an endpoint needs. */
+export class RequiredRight extends Context.Service<RequiredRight, Authorizer.Right>()("@eventbus/admin/RequiredRight") {}
+
+/** Lets a request through, or not, before anything of it is read. */
+export class Guard extends HttpApiMiddleware.Service<Guard>()("@eventbus/admin/Guard", {
+  error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
+  security: { bearer: HttpApiSecurity.bearer }
+}) {}
+
+/** Answers parameters that the schemas refuse, all at once. */
+export class RefusedParameters extends HttpApiMiddleware.Service<RefusedParameters>()("@eventbus/admin/Parameters", {
+  error: Errors.invalidRequest
+}) {}
+
+const params = { name: Parameters.name }
+const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
+const ofCommand = [...lookup, Errors.invalidContainerState] as const
+const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
+
+/** The binding schema of configuration files, and the name. */
+const bindingBody = (operation: Record<string, unknown>): Record<string, unknown> => ({
+  ...operation,
+  requestBody: { required: true, content: { "application/json": { schema: JsonSchema.namedBinding } } }
+})
+
+const bindings = HttpApiGroup.make("bindings").add(
+  HttpApiEndpoint.get("list", "/bindings", { success: Schema.Array(Answers.BindingSummary) })
+    .annotate(RequiredRight, "view")
+    .annotate(OpenApi.Summary, "List all bindings with their states"),
+  HttpApiEndpoint.post("register", "/bindings", {
+    payload: Schema.Unknown,
+    success: Answers.BindingSummary.pipe(HttpApiSchema.status(201)),
+    error: [
+      Errors.configurationValidation,
+      Errors.unknownCluster,
+      Errors.bindingAlreadyExists,
+      Errors.connectorClosed,
+      Errors.unreadableBody
+    ]
+  })
+    .annotate(RequiredRight, "admin")
+    .annotate(OpenApi.Summary, "Register a binding")
+    .annotate(OpenApi.Transform, bindingBody),
+  HttpApiEndpoint.get("get", "/bindings/:name", { params, success: Answers.BindingDetail, error: lookup })
+    .annotate(RequiredRight, "view")
+    .annotate(OpenApi.Summary, "One binding, with a summary of its metrics"),
+  HttpApiEndpoint.delete("unregister", "/bindings/:name", { params, success: Answers.BindingDetail, error: ofCommand })
+    .annotate(RequiredRight, "admin")
+    .annotate(OpenApi.Summary, "Stop a binding and remove it"),
+  HttpApiEndpoint.post("start", "/bindings/:name/start", {
+    params,
+    success: Answers.BindingSummary,
+    error: ofCommand
+  }).annotate(RequiredRight, "operate"),
+  HttpApiEndpoint.post("stop", "/bindings/:name/stop", {
+    params,
+    success: Answers.BindingSummary,
+    error: ofCommand
+  }).annotate(RequiredRight, "operate"),
+  HttpApiEndpoint.post("pause", "/bindings/:name/pause", {
+    params,
+    query: { tier: Schema.optionalKey(Parameters.tier) },
+    success: Answers.BindingSummary,
+    error: ofCommand
+  }).annotate(RequiredRight, "operate"),
+  HttpApiEndpoint.post("resume", "/bindings/:name/resume", {
+    params,
+    query: { tier: Schema.optionalKey(Parameters.tier) },
+    success: Answers.BindingSummary,
+    error: ofCommand
+  }).annotate(RequiredRight, "operate"),
+  HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
+    .annotate(RequiredRight, "view")
+    .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")
+)
+
+const deadLetters = HttpApiGroup.make("deadLetters").add(
+  HttpApiEndpoint.post("replay", "/bindings/:name/dlt/replay", {
+    params,
+    query: {
+      count: Schema.optionalKey(Parameters.count),
+      from: Schema.optionalKey(Parameters.from),
+      to: Schema.optionalKey(Parameters.to)
+    },
+    success: Answers.ReplayReport,
+    error: [...ofLetters, Errors.invalidRequest]
+  })
+    .annotate(RequiredRight, "replay")
+    .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
+  HttpApiEndpoint.post("replayToTier", "/bindings/:name/dlt/replay-to-tier", {
+    params,
+    query: { tier: Parameters.tier, count: Parameters.count },
+    success: Answers.ReplayReport,
+    error: [...ofLetters, Errors.unknownTier]
+  })
+    .annotate(RequiredRight, "replay")
+    .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),
+  HttpApiEndpoint.get("stats", "/bindings/:name/dlt/stats", {
+    params,
+    success: Answers.DeadLetterStats,
+    error: ofLetters
+  })
+    .annotate(RequiredRight, "view")
+    .annotate(OpenApi.Summary, "Count the dead letters that are not dealt with"),
+  HttpApiEndpoint.delete("purge", "/bindings/:name/dlt", {
+    params,
+    query: { olderThan: Parameters.olderThan },
+    success: Answers.PurgeReport,
+    error: [...ofLetters, Errors.notPurgeable, Errors.foreignDeadLetters]
+  })
+    .annotate(RequiredRight, "discard")
+    .annotate(OpenApi.Summary, "Delete old dead letters")
+)
+
+/** The API below a prefix. */
+export const make = (prefix: `/${string}` = "/eventbus") =>
+  HttpApi.make("EventBusAdmin")
+    .add(bindings, deadLetters)
+    .middleware(RefusedParameters)
+    .middleware(Guard)
+    .prefix(prefix)
+    .annotate(HttpApi.ParseOptions, { errors: "all", onExcessProperty: "error" })
+    // Every request has headers that no schema names.
+    .annotate(HttpApi.HeadersParseOptions, {})
+    .annotate(OpenApi.Title, "Event Bus Connector")
+    .annotate(OpenApi.Description, "The bindings of one process, and their dead letters.")
+
+/** The type of the API. */
+export type AdminApi = ReturnType<typeof make>

@@ -1,0 +1,74 @@
+/**
+ * The errors of the admin API that are not already errors of the connector. Over HTTP every error is `{ _tag, message, ... }` with its fields.
+ */
+import { Schema } from "effect"
+
+/** A parameter that cannot be. */
+export const ParameterIssue = Schema.Struct({
+  /** The name of the parameter. Empty for the request as a whole. */
+  path: Schema.String,
+  /** The value that was found, as text. */
+  found: Schema.String,
+  /** The values that are allowed. */
+  allowed: Schema.String
+})
+export type ParameterIssue = typeof ParameterIssue.Type
+
+/** Parameters of a request that cannot be, all at once. Nothing was done. */
+export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
+  /** Every parameter that is refused. */
+  issues: Schema.Array(ParameterIssue)
+}) {
+  override get message(): string {
+    const lines = this.issues.map(({ path, found, allowed }) => `  ${path}: found ${found}, allowed is ${allowed}`)
+    return ["The request cannot be used:", ...lines].join("\n")
+  }
+}
+
+/** The body of a request is larger than 1 MiB, or is not JSON by its content type. Nothing was done. */
+export class UnreadableBody extends Schema.TaggedError<UnreadableBody>()("UnreadableBody", {
+  /** Why it is refused. */
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `The body of the request is refused: ${this.reason}.`
+  }
+}
+
+/** The API has no authorizer, so it answers only callers on this machine. */
+export class LoopbackOnly extends Schema.TaggedError<LoopbackOnly>()("LoopbackOnly", {}) {
+  override get message(): string {
+    return "Without an authorizer the admin API answers only callers on this machine, and this caller is not known to be one. Give the API an authorizer."
+  }
+}
+
+/** The API changes nothing: it has no authorizer, or is set to `readOnly`. */
+export class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", {
+  /** Whether an authorizer would let the request through. */
+  authorizer: Schema.Boolean
+}) {
+  override get message(): string {
+    return this.authorizer
+      ? "The admin API is set to read-only, so it changes nothing."
+      : "Without an authorizer the admin API is read-only. Give the API an authorizer."
+  }
+}
+
+/** The authorizer failed without an answer, so nothing was done. */
+export class AuthorizerFailed extends Schema.TaggedError<AuthorizerFailed>()("AuthorizerFailed", {}) {
+  override get message(): string {
+    return "The authorizer gave no answer. The log of the process says why."
+  }
+}
+
+/** The cluster refused, or did not answer. */
+export class ClusterFailed extends Schema.TaggedError<ClusterFailed>()("ClusterFailed", {
+  /** The tag of the broker's error, such as `BrokerUnavailable`. */
+  error: Schema.String,
+  /** The message of the broker's error. */
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return this.detail
+  }
+}

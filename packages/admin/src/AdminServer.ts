@@ -1,0 +1,72 @@
+/**
+ * The admin API on a port of its own, around the program: the server starts first and stops last. So it answers while the program starts and while it drains, when
+ * reading still works, registrations are refused, and `/health/ready` says no (connector seed §4.11).
+ *
+ * ```ts
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { AdminServer, EventBusAdmin } from "@eventbus/admin"
+ * import { Layer } from "effect"
+ *
+ * declare const Main: Layer.Layer<EventBusAdmin.EventBusAdmin>
+ *
+ * NodeRuntime.runMain(Layer.launch(AdminServer.layer(Main, { port: 8080 })))
+ * ```
+ */
+import { createServer } from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { HttpRouter, HttpServer, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as AdminRoutes from "./AdminRoutes.ts"
+import { EventBusAdmin } from "./EventBusAdmin.ts"
+import * as Failures from "./internal/failures.ts"
+import * as Paths from "./internal/paths.ts"
+
+/** The routes, and where the server listens. */
+export interface Options extends AdminRoutes.Options {
+  /** The port; 0 takes a free one, which `HttpServer` names. */
+  readonly port: number
+  /**
+   * The address to listen on. Default: all addresses, so that the platform reaches the probes. Without an authorizer the admin API itself answers only callers on this machine
+   * all the same.
+   */
+  readonly host?: string
+}
+
+type Answer = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  unknown,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+/** Builds the program inside of the server. Closing it closes the program first. */
+export const layer = <A, E, R>(
+  program: Layer.Layer<A | EventBusAdmin, E, R>,
+  { port, host, ...routes }: Options
+): Layer.Layer<A | EventBusAdmin | HttpServer.HttpServer, E | HttpServerError.ServeError, R> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const server = yield* NodeHttpServer.make(() => createServer(), host === undefined ? { port } : { port, host })
+      let answer: Answer = starting(Paths.make(routes))
+      yield* server.serve(Effect.suspend(() => answer))
+      yield* Effect.logInfo(`Admin API listens on ${JSON.stringify(server.address)}`)
+      const context = yield* Layer.build(program)
+      const admin = Context.get(context, EventBusAdmin)
+      answer = Failures.orNotFound(
+        yield* HttpRouter.toHttpEffect(Layer.provide(AdminRoutes.layer(routes), Layer.succeed(EventBusAdmin, admin))).pipe(
+          Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 })
+        )
+      )
+      return Context.add(context, HttpServer.HttpServer, server)
+    })
+  )
+
+/** Before the program is built: alive, and not ready. */
+const starting = ({ live }: Paths.Paths): Answer =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ originalUrl }) =>
+    Failures.pathOf(originalUrl) === live
+      ? HttpServerResponse.jsonUnsafe({ status: "UP" })
+      : HttpServerResponse.jsonUnsafe(
+          { status: "DOWN", _tag: "Starting", message: "The program is starting." },
+          { status: 503 }
+        )
+  )

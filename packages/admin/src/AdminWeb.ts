@@ -1,0 +1,74 @@
+/**
+ * The admin API for other frameworks: a function from `Request` to `Response` (Hono, Next), and a listener for Node.js (Express, Fastify).
+ *
+ * ```ts
+ * import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
+ * import { type Layer, ManagedRuntime, Redacted } from "effect"
+ *
+ * declare const Main: Layer.Layer<EventBusAdmin.EventBusAdmin>
+ * declare const app: { readonly use: (listener: AdminWeb.AdminWeb["nodeListener"]) => void }
+ *
+ * const runtime = ManagedRuntime.make(Main)
+ * const token = Redacted.make(process.env["ADMIN_TOKEN"] ?? "")
+ * const authorizer = Authorizer.fromTokens([{ token, name: "on-call", rights: ["view", "operate"] }])
+ *
+ * const web = await runtime.runPromise(AdminWeb.make({ authorizer }))
+ * app.use(web.nodeListener)
+ * ```
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Context, Effect, type Layer, Scope } from "effect"
+import { HttpEffect, HttpRouter, type HttpServerRequest } from "effect/http"
+import * as AdminRoutes from "./AdminRoutes.ts"
+import type { EventBusAdmin } from "./EventBusAdmin.ts"
+import * as Failures from "./internal/failures.ts"
+import * as NodeMessages from "./internal/nodeMessages.ts"
+import * as Paths from "./internal/paths.ts"
+import { PeerAddress } from "./internal/peerAddress.ts"
+
+export type { Options } from "./AdminRoutes.ts"
+
+/** A request that a framework may have read already. */
+export interface NodeRequest extends IncomingMessage {
+  /** The body as the framework's parser left it. Default: it was not read. */
+  readonly body?: unknown
+  /** The whole URL, where the framework cuts `url`. Default: `url`. */
+  readonly originalUrl?: string
+}
+
+/** The API as functions. They stay usable while the connector closes. */
+export interface AdminWeb {
+  /**
+   * Answers a request; 404 for one that is none of its routes. Without an authorizer the API answers only callers on this machine, and a `Request` does not say where it comes
+   * from: `peer.remoteAddress` is the address of the caller's socket.
+   */
+  readonly handler: (request: Request, peer?: { readonly remoteAddress?: string | undefined }) => Promise<Response>
+  /** Answers a request of Node.js, also after its body was read. With `next`, as Express has it, requests for other paths go on to it. */
+  readonly nodeListener: (request: NodeRequest, response: ServerResponse, next?: (error?: unknown) => void) => void
+}
+
+/** Makes the functions. They run in the fibers of the program: its loggers, clock and metrics. */
+export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb, never, EventBusAdmin> =>
+  Effect.gen(function* () {
+    const context = yield* Effect.context<EventBusAdmin>()
+    // The routes hold nothing that has to be released.
+    const scope = yield* Scope.make()
+    const routes: Layer.Layer<never, never, EventBusAdmin | HttpRouter.HttpRouter> = AdminRoutes.layer(options)
+    const router = yield* Scope.provide(HttpRouter.toHttpEffect(routes), scope).pipe(
+      Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 })
+    )
+    const answer = HttpEffect.toWebHandlerWith<EventBusAdmin, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(
+      Failures.orNotFound(router)
+    )
+    const handler: AdminWeb["handler"] = (request, { remoteAddress } = {}) =>
+      answer(request, Context.make(PeerAddress, remoteAddress))
+    const paths = Paths.make(options)
+    return {
+      handler,
+      nodeListener: (request, response, next) => {
+        const url = request.originalUrl ?? request.url ?? "/"
+        if (next !== undefined && !paths.has(Failures.pathOf(url))) next()
+        else NodeMessages.respond(handler, request, response)
+      }
+    }
+  })

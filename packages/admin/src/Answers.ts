@@ -1,0 +1,195 @@
+/**
+ * The answers of the admin API. Times are ISO-8601 texts in UTC, offsets are texts of decimal digits, and lags are numbers.
+ */
+import { EventBusError } from "@eventbus/core"
+import { Schema } from "effect"
+
+const optional = Schema.optionalKey
+
+/** A number of things that have something in common, such as an exception class. */
+export const Count = Schema.Struct({ name: Schema.String, count: Schema.Int })
+export type Count = typeof Count.Type
+
+/** A binding in a list. */
+export const BindingSummary = Schema.Struct({
+  /** `{cluster}:{binding}`, which names the binding in every request. */
+  key: Schema.String,
+  name: Schema.String,
+  cluster: Schema.String,
+  topic: Schema.String,
+  groupId: Schema.String,
+  state: EventBusError.ContainerState,
+  /** Since when it has this state. */
+  since: Schema.String,
+  /** The reasons that hold it: `operator`, `breaker` or both. */
+  pausedBy: Schema.Array(Schema.String),
+  /** Retry tiers that are paused by themselves. */
+  pausedTiers: Schema.Array(Schema.Int),
+  /** Offsets that are not finished, of the partitions that this process owns. */
+  lag: Schema.Int,
+  partitions: Schema.Int,
+  consumersRunning: Schema.Int,
+  /** Absent for a binding without a circuit breaker. */
+  breaker: optional(Schema.String)
+})
+export type BindingSummary = typeof BindingSummary.Type
+
+/** The main topic of a binding, or one of its retry tiers. */
+export const Container = Schema.Struct({
+  name: Schema.String,
+  tier: Schema.Int,
+  topic: Schema.String,
+  state: EventBusError.ContainerState
+})
+export type Container = typeof Container.Type
+
+/** A member of the group. */
+export const Consumer = Schema.Struct({
+  index: Schema.Int,
+  status: Schema.Literals(["connecting", "running", "crashed", "fenced"]),
+  since: Schema.String,
+  crashes: Schema.Int,
+  /** Why it crashed last. */
+  error: optional(Schema.String)
+})
+export type Consumer = typeof Consumer.Type
+
+/** A partition that this process owns. */
+export const Partition = Schema.Struct({
+  topic: Schema.String,
+  partition: Schema.Int,
+  tier: Schema.Int,
+  consumer: Schema.Int,
+  position: Schema.String,
+  committed: optional(Schema.String),
+  logEnd: Schema.String,
+  lag: Schema.Int,
+  /** The reasons that hold its fetching. */
+  pauses: Schema.Array(Schema.String),
+  inFlight: Schema.Int,
+  buffered: Schema.Int,
+  /** For how long the position has not moved although there is lag. */
+  waitingMillis: Schema.Number
+})
+export type Partition = typeof Partition.Type
+
+/** A record that holds its partition until an operator decides about it. The message of its error is in the log. */
+export const HeldRecord = Schema.Struct({
+  topic: Schema.String,
+  partition: Schema.Int,
+  offset: Schema.String,
+  exceptionClass: Schema.String,
+  since: Schema.String
+})
+export type HeldRecord = typeof HeldRecord.Type
+
+/** The figures of a binding in this process, since it was started. The connector's metrics have the same ones by name. */
+export const MetricsSummary = Schema.Struct({
+  /** Records whose handler succeeded. */
+  processed: Schema.Int,
+  /** Deliveries that failed. */
+  failed: Schema.Int,
+  /** The failed ones by the class of their last error. */
+  failedByException: Schema.Array(Count),
+  /** Records that were routed to a retry topic. */
+  routed: Schema.Int,
+  /** The routed ones by the tier that they went to. */
+  routedByTier: Schema.Array(Count),
+  /** Records that were stored in the dead letter topic. */
+  deadLettered: Schema.Int,
+  /** The dead-lettered ones by reason. */
+  deadLetteredByReason: Schema.Array(Count),
+  /** Records that were dropped on purpose. */
+  skipped: Schema.Int,
+  /** Refused attempts to publish a copy. */
+  publishFailed: Schema.Int,
+  /** Dead letters of the group that are not dealt with, as the cluster said last. */
+  deadLetterDepth: optional(Schema.Int),
+  /** Calls of the handler. */
+  handlerCalls: Schema.Int,
+  /** The mean time in one call. Absent before the first. */
+  handlerMeanMillis: optional(Schema.Number),
+  /** The longest time in one call. Absent before the first. */
+  handlerMaxMillis: optional(Schema.Number)
+})
+export type MetricsSummary = typeof MetricsSummary.Type
+
+/** A binding in full. */
+export const BindingDetail = Schema.Struct({
+  ...BindingSummary.fields,
+  containers: Schema.Array(Container),
+  consumers: Schema.Array(Consumer),
+  assigned: Schema.Array(Partition),
+  held: Schema.Array(HeldRecord),
+  /** What is wrong with it: the reasons of its health, in one line each. */
+  problems: Schema.Array(Schema.String),
+  /** Absent where metrics are off, and for a binding that was never started. */
+  metrics: optional(MetricsSummary)
+})
+export type BindingDetail = typeof BindingDetail.Type
+
+/** The result of a replay, in records. */
+export const ReplayReport = Schema.Struct({
+  /** Copies that are acknowledged. */
+  replayed: Schema.Int,
+  /** Records that stay because they were replayed `maxReplays` times. */
+  passedOver: Schema.Int,
+  /** Records that cannot be published where they came from. */
+  refused: Schema.Int,
+  /** Dead letters of other groups, by group: they stay. */
+  foreign: Schema.Array(Count)
+})
+export type ReplayReport = typeof ReplayReport.Type
+
+/** A dead letter topic by what is not dealt with yet. Times are those of dead-lettering. */
+export const DeadLetterStats = Schema.Struct({
+  /** Records that are not dealt with. */
+  count: Schema.Int,
+  /** Of these, the ones that were replayed `maxReplays` times. */
+  exhausted: Schema.Int,
+  /** Of these, the ones that the custom handler failed for. */
+  failed: Schema.Int,
+  /** All records of the group that lie in the topic. */
+  stored: Schema.Int,
+  /** Records of other groups, by group. */
+  foreign: Schema.Array(Count),
+  /** Absent without a record. */
+  oldest: optional(Schema.String),
+  /** Absent without a record. */
+  newest: optional(Schema.String),
+  /** The counted ones by the class of the last exception, the most frequent first. */
+  byExceptionClass: Schema.Array(Count)
+})
+export type DeadLetterStats = typeof DeadLetterStats.Type
+
+/** The result of a purge. */
+export const PurgeReport = Schema.Struct({
+  /** Records that were deleted. */
+  purged: Schema.Int
+})
+export type PurgeReport = typeof PurgeReport.Type
+
+/** Something that is not as it should be. */
+export const HealthReason = Schema.Struct({
+  /** The kind, such as `BreakerOpen`: a tag of `Health.Reason`. */
+  reason: Schema.String,
+  /** All of it in one line. */
+  message: Schema.String,
+  cluster: optional(Schema.String),
+  /** The bindings that it is about. */
+  bindings: Schema.Array(Schema.String),
+  since: optional(Schema.String)
+})
+export type HealthReason = typeof HealthReason.Type
+
+/** The health of all bindings of this process. */
+export const HealthReport = Schema.Struct({
+  status: Schema.Literals(["UP", "DEGRADED", "DOWN"]),
+  /** False only where a restart of the process can help. */
+  live: Schema.Boolean,
+  /** Whether each started binding consumes, and nothing holds it. */
+  ready: Schema.Boolean,
+  /** The worst first. Empty when it is `UP`. */
+  reasons: Schema.Array(HealthReason)
+})
+export type HealthReport = typeof HealthReport.Type

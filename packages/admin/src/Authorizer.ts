@@ -1,0 +1,90 @@
+/**
+ * Decides which caller of the admin API may do what. Without an authorizer the API answers only callers on this machine, and changes nothing.
+ *
+ * ```ts
+ * import { Authorizer } from "@eventbus/admin"
+ * import { Config, Effect } from "effect"
+ *
+ * export const authorizer = Effect.map(Config.Redacted("ADMIN_TOKEN"), (token) =>
+ *   Authorizer.fromTokens([{ token, name: "on-call", rights: ["view", "operate", "replay"] }])
+ * )
+ * ```
+ */
+import { createHash, timingSafeEqual } from "node:crypto"
+import { Effect, Redacted, Schema } from "effect"
+
+/**
+ * A kind of action.
+ *
+ * - `view`: read states, figures, health and dead letter statistics.
+ * - `operate`: start, stop, pause and resume.
+ * - `replay`: publish dead letters again.
+ * - `discard`: purge dead letters.
+ * - `admin`: register and remove bindings.
+ */
+export const Right = Schema.Literals(["view", "operate", "replay", "discard", "admin"])
+export type Right = typeof Right.Type
+
+/** The caller that an authorizer has recognised. */
+export interface Principal {
+  /** The name in log lines. */
+  readonly name: string
+}
+
+/** The request has no credential, or one that the authorizer does not know. Nothing was done. */
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {
+  override get message(): string {
+    return "The request has no valid credential. Send one as 'Authorization: Bearer ...'."
+  }
+}
+
+/** The caller is known, and does not have the right. Nothing was done. */
+export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", {
+  /** The right that is missing. */
+  right: Right,
+  /** `{cluster}:{binding}`, or the name as the request gives it when no binding has it. Absent when the request is about all bindings. */
+  binding: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    return `The caller does not have the right '${this.right}'${this.binding === undefined ? "" : ` on binding '${this.binding}'`}.`
+  }
+}
+
+/**
+ * Answers who a caller is, or fails. `credential` is the bearer token, empty when there is none. `binding` is `{cluster}:{binding}`, or the name as the request gives it
+ * when no binding has it; undefined for requests about all bindings: the list, health, and registration. It has 10 seconds; a defect, and no answer in time, means no.
+ */
+export type Authorizer = (
+  credential: Redacted.Redacted<string>,
+  right: Right,
+  binding: string | undefined
+) => Effect.Effect<Principal, Unauthorized | Forbidden>
+
+/** A fixed token, and what its bearer may do. */
+export interface Token extends Principal {
+  /** The token; not empty. */
+  readonly token: Redacted.Redacted<string>
+  /** The rights of its bearer. */
+  readonly rights: ReadonlyArray<Right>
+  /** The bindings that the rights are for, as `{cluster}:{binding}`. With it, requests about all bindings are refused. Default: all. */
+  readonly bindings?: ReadonlyArray<string>
+}
+
+/** An authorizer of fixed tokens. It compares them in constant time. */
+export const fromTokens = (tokens: ReadonlyArray<Token>): Authorizer => {
+  const known = tokens
+    .filter(({ token }) => Redacted.value(token) !== "")
+    .map((token) => ({ ...token, digest: digestOf(token.token) }))
+  return (credential, right, binding) => {
+    const digest = digestOf(credential)
+    const holder = known.find((each) => timingSafeEqual(each.digest, digest))
+    if (holder === undefined) return Effect.fail(new Unauthorized())
+    const isWithin = holder.bindings === undefined || (binding !== undefined && holder.bindings.includes(binding))
+    return holder.rights.includes(right) && isWithin
+      ? Effect.succeed({ name: holder.name })
+      : Effect.fail(new Forbidden({ right, ...(binding === undefined ? {} : { binding }) }))
+  }
+}
+
+const digestOf = (token: Redacted.Redacted<string>): Buffer =>
+  createHash("sha256").update(Redacted.value(token)).digest()

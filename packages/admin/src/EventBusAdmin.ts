@@ -1,0 +1,178 @@
+/**
+ * The operations of an administrator on the bindings of this process and on their dead letters, as a service (connector seed §4.14). `AdminRoutes` offers them over HTTP.
+ *
+ * ```ts
+ * import { EventBusAdmin } from "@eventbus/admin"
+ * import { Binding } from "@eventbus/core"
+ * import { KafkaJs } from "@eventbus/kafkajs"
+ * import { Effect, Layer } from "effect"
+ *
+ * const orders = Binding.make("orders", { topic: "orders", groupId: "billing", handler: ({ record }) => Effect.log(record.topic) })
+ *
+ * export const Main = EventBusAdmin.layer().pipe(
+ *   Layer.provideMerge(Binding.layer(orders)),
+ *   Layer.provide(KafkaJs.layer({ brokers: ["localhost:9092"] }))
+ * )
+ * ```
+ */
+import type { Handlers } from "@eventbus/config"
+import { type Broker, type BrokerError, EventBusConnector, EventBusError, type Replay } from "@eventbus/core"
+import { Context, Effect, Layer } from "effect"
+import type * as Answers from "./Answers.ts"
+import * as AnswersOf from "./internal/answersOf.ts"
+import * as MetricsSummary from "./internal/metricsSummary.ts"
+import * as Registration from "./internal/registration.ts"
+
+/** The failures of a lifecycle command. */
+export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState
+
+/** The failures of a registration: settings, all at once; the cluster; the name; a connector that is closing. */
+export type RegistrationError =
+  | EventBusError.ConfigurationValidation
+  | EventBusError.UnknownCluster
+  | EventBusError.BindingAlreadyExists
+  | EventBusError.ConnectorClosed
+
+/** The failures of a command on dead letters. */
+export type DeadLetterError = EventBusConnector.BindingLookupError | BrokerError.BrokerError | Replay.InvalidArgument
+
+/** Answers the binding as it is after the command. */
+export type Command = (name: string) => Effect.Effect<Answers.BindingSummary, CommandError>
+
+/** The same, for the whole binding or for one of its retry tiers, from 1. */
+export type TierCommand = (
+  name: string,
+  options?: { readonly tier?: number }
+) => Effect.Effect<Answers.BindingSummary, CommandError>
+
+/**
+ * A name is that of a binding, or `{cluster}:{binding}`. Operations fail with `BindingNotFound`, and with `AmbiguousBinding` where bindings of several clusters have the
+ * plain name.
+ */
+export class EventBusAdmin extends Context.Service<
+  EventBusAdmin,
+  {
+    /** Every binding, by key. Asks no broker. */
+    readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
+    /** One binding, with its figures. Asks no broker. */
+    readonly get: (name: string) => Effect.Effect<Answers.BindingDetail, EventBusConnector.BindingLookupError>
+    /** The key of a binding, `{cluster}:{binding}`. */
+    readonly keyOf: (name: string) => Effect.Effect<string, EventBusConnector.BindingLookupError>
+    /**
+     * Registers a binding, and starts it unless `autoStartup` is false. The properties are those of a configuration file, and `name`. `handler`, by default the name, is one of
+     * the layer's `handlers`.
+     */
+    readonly register: (properties: unknown) => Effect.Effect<Answers.BindingSummary, RegistrationError>
+    /** The same from a JSON text. It also refuses a key that occurs twice. */
+    readonly registerJson: (text: string) => Effect.Effect<Answers.BindingSummary, RegistrationError>
+    /** Stops a binding, from whatever state, and removes it. Answers the binding as it was before, in state DESTROYED. */
+    readonly unregister: (name: string) => Effect.Effect<Answers.BindingDetail, CommandError>
+    /** CREATED or STOPPED to RUNNING. */
+    readonly start: Command
+    /** RUNNING or PAUSED to STOPPED. Waits for running handlers and commits, within `shutdownTimeout`. */
+    readonly stop: Command
+    /** RUNNING to PAUSED. The binding stays in its group. */
+    readonly pause: TierCommand
+    /** PAUSED to RUNNING. */
+    readonly resume: TierCommand
+    /** Publishes the next `count` dead letters to where they came from. */
+    readonly replay: (name: string, count: number) => Effect.Effect<Answers.ReplayReport, DeadLetterError>
+    /** Publishes the dead letters that were dead-lettered at `fromMillis` or later, before `toMillis`. */
+    readonly replayWindow: (
+      name: string,
+      fromMillis: number,
+      toMillis: number
+    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError>
+    /** Publishes the next `count` dead letters to the retry topic of a tier, from 1. */
+    readonly replayToTier: (
+      name: string,
+      tier: number,
+      count: number
+    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.UnknownTier>
+    /** Counts the dead letters that are not dealt with. Reads the whole topic. */
+    readonly stats: (name: string) => Effect.Effect<Answers.DeadLetterStats, DeadLetterError>
+    /** Deletes what was dead-lettered before a time, as far as no younger record lies before it. */
+    readonly purge: (
+      name: string,
+      beforeMillis: number
+    ) => Effect.Effect<Answers.PurgeReport, DeadLetterError | Replay.NotPurgeable | Replay.ForeignDeadLetters>
+    /** How all bindings are. Asks no broker. */
+    readonly health: Effect.Effect<Answers.HealthReport>
+  }
+>()("@eventbus/admin/EventBusAdmin") {}
+
+/** Options of the layer. */
+export interface Options<R> {
+  /** The handlers that registrations can name. Default: none, so that nothing can be registered. */
+  readonly handlers?: Handlers.Handlers<R>
+}
+
+/** The service over the program's running connector. It needs what the handlers require, and the broker, for bindings that are registered later. */
+export const layer = <R = never>(
+  options: Options<R> = {}
+): Layer.Layer<EventBusAdmin, never, EventBusConnector.EventBusConnector | Broker.Broker | R> =>
+  Layer.effect(EventBusAdmin, make(options))
+
+const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
+  const connector = yield* EventBusConnector.EventBusConnector
+  const context = yield* Effect.context<Broker.Broker | R>()
+
+  const summary = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.summaryOf)
+  const get = Effect.fnUntraced(function* (name: string) {
+    const snapshot = yield* connector.snapshot(name)
+    return AnswersOf.detailOf(snapshot, yield* connector.health, MetricsSummary.read(context, snapshot))
+  })
+  const registered = (reading: Registration.Reading) =>
+    Registration.run(reading, handlers, connector).pipe(
+      Effect.flatMap((key) =>
+        // Somebody has removed it in this moment: the connector, which closes, or another caller.
+        Effect.mapError(summary(key), () => new EventBusError.ConnectorClosed({ binding: key }))
+      ),
+      Effect.provideContext(context)
+    )
+  const onLetters =
+    <Args extends ReadonlyArray<unknown>, A, B, E>(
+      run: (letters: Replay.DeadLetters, ...args: Args) => Effect.Effect<A, E>,
+      answer: (result: A) => B
+    ) =>
+    (name: string, ...args: Args) =>
+      connector.deadLetters(name).pipe(
+        Effect.flatMap((letters) => run(letters, ...args)),
+        Effect.map(answer)
+      )
+
+  return EventBusAdmin.of({
+    list: Effect.map(connector.listBindings, (all) =>
+      all.map(AnswersOf.summaryOf).sort((a, b) => (a.key < b.key ? -1 : 1))
+    ),
+    get,
+    keyOf: (name) => Effect.map(connector.snapshot(name), AnswersOf.keyOf),
+    register: (properties) => registered(Registration.fromData(properties)),
+    registerJson: (text) => registered(Registration.fromJson(text)),
+    unregister: (name) =>
+      Effect.gen(function* () {
+        const last = yield* get(name)
+        yield* connector.destroy(last.key)
+        return { ...last, state: "DESTROYED" as const }
+      }),
+    start: (name) => Effect.andThen(connector.start(name), summary(name)),
+    stop: (name) => Effect.andThen(connector.stop(name), summary(name)),
+    pause: (name, tier) => Effect.andThen(connector.pause(name, tier), summary(name)),
+    resume: (name, tier) => Effect.andThen(connector.resume(name, tier), summary(name)),
+    replay: onLetters((letters, count: number) => letters.replay(count), AnswersOf.replayReportOf),
+    replayWindow: onLetters(
+      (letters, from: number, to: number) => letters.replayWindow(from, to),
+      AnswersOf.replayReportOf
+    ),
+    replayToTier: onLetters(
+      (letters, tier: number, count: number) => letters.replayToTier(tier, count),
+      AnswersOf.replayReportOf
+    ),
+    stats: onLetters((letters) => letters.stats, AnswersOf.statsOf),
+    purge: onLetters(
+      (letters, before: number) => letters.purge(before),
+      (purged) => ({ purged })
+    ),
+    health: Effect.map(connector.health, AnswersOf.healthOf)
+  })
+})

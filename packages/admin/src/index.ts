@@ -1,0 +1,8 @@
+export * as AdminApi from "./AdminApi.ts"
+export * as AdminError from "./AdminError.ts"
+export * as AdminRoutes from "./AdminRoutes.ts"
+export * as AdminServer from "./AdminServer.ts"
+export * as AdminWeb from "./AdminWeb.ts"
+export * as Answers from "./Answers.ts"
+export * as Authorizer from "./Authorizer.ts"
+export * as EventBusAdmin from "./EventBusAdmin.ts"

@@ -1,0 +1,101 @@
+/**
+ * Turns snapshots, reports and health of the connector into answers that JSON can hold.
+ */
+import { Health, type Replay, type Snapshot } from "@eventbus/core"
+import type * as Answers from "../Answers.ts"
+
+export const isoOf = (millis: number): string => new Date(millis).toISOString()
+
+export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>
+  `${cluster}:${name}`
+
+export const summaryOf = (snapshot: Snapshot.BindingSnapshot): Answers.BindingSummary => {
+  const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
+  return {
+    key: keyOf(snapshot),
+    ...{ name, cluster, topic, groupId, state },
+    since: isoOf(sinceMillis),
+    ...{ pausedBy, pausedTiers },
+    lag: partitions.reduce((sum, { lag }) => sum + Number(lag), 0),
+    partitions: partitions.length,
+    consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
+    ...(breaker === undefined ? {} : { breaker: breaker.state })
+  }
+}
+
+export const detailOf = (
+  snapshot: Snapshot.BindingSnapshot,
+  { reasons }: Health.Health,
+  metrics: Answers.MetricsSummary | undefined
+): Answers.BindingDetail => ({
+  ...summaryOf(snapshot),
+  containers: snapshot.containers,
+  consumers: snapshot.consumers.map(({ index, status, sinceMillis, crashes, error }) => ({
+    ...{ index, status, crashes },
+    since: isoOf(sinceMillis),
+    ...(error === undefined ? {} : { error: error.message })
+  })),
+  assigned: snapshot.partitions.map(partitionOf),
+  held: snapshot.held.map(({ topic, partition, offset, failure, sinceMillis }) => ({
+    ...{ topic, partition },
+    offset: String(offset),
+    exceptionClass: failure.className,
+    since: isoOf(sinceMillis)
+  })),
+  problems: reasons.filter((reason) => isAbout(reason, snapshot)).map(Health.describe),
+  ...(metrics === undefined ? {} : { metrics })
+})
+
+const partitionOf = (partition: Snapshot.PartitionSnapshot): Answers.Partition => ({
+  topic: partition.topic,
+  partition: partition.partition,
+  tier: partition.tier,
+  consumer: partition.consumer,
+  position: String(partition.position),
+  ...(partition.committed === undefined ? {} : { committed: String(partition.committed) }),
+  logEnd: String(partition.logEnd),
+  lag: Number(partition.lag),
+  pauses: partition.pauses,
+  inFlight: partition.inFlight,
+  buffered: partition.buffered,
+  waitingMillis: partition.waitingMillis
+})
+
+const bindingsOf = (reason: Health.Reason): ReadonlyArray<string> =>
+  reason._tag === "Closing" ? [] : reason._tag === "ClusterUnreachable" ? reason.bindings : [reason.binding]
+
+const isAbout = (reason: Health.Reason, { cluster, name }: Snapshot.BindingSnapshot): boolean =>
+  reason._tag !== "Closing" && reason.cluster === cluster && bindingsOf(reason).includes(name)
+
+export const healthOf = ({ status, live, ready, reasons }: Health.Health): Answers.HealthReport => ({
+  ...{ status, live, ready },
+  reasons: reasons.map((reason) => ({
+    reason: reason._tag,
+    message: Health.describe(reason),
+    ...(reason._tag === "Closing" ? {} : { cluster: reason.cluster }),
+    bindings: bindingsOf(reason),
+    ...("sinceMillis" in reason ? { since: isoOf(reason.sinceMillis) } : {})
+  }))
+})
+
+/** The most frequent first, and none that never occurred. */
+export const countsOf = (counts: ReadonlyMap<string, number>): ReadonlyArray<Answers.Count> =>
+  Array.from(counts, ([name, count]) => ({ name, count }))
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+
+export const replayReportOf = ({ foreign, ...report }: Replay.Report): Answers.ReplayReport => ({
+  ...report,
+  foreign: countsOf(foreign)
+})
+
+export const statsOf = (stats: Replay.Stats): Answers.DeadLetterStats => {
+  const { count, exhausted, failed, stored, foreign, oldestMillis, newestMillis, byExceptionClass } = stats
+  return {
+    ...{ count, exhausted, failed, stored },
+    foreign: countsOf(foreign),
+    ...(oldestMillis === undefined ? {} : { oldest: isoOf(oldestMillis) }),
+    ...(newestMillis === undefined ? {} : { newest: isoOf(newestMillis) }),
+    byExceptionClass: countsOf(byExceptionClass)
+  }
+}

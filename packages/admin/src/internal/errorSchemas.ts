@@ -1,0 +1,59 @@
+/**
+ * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
+ */
+import { EventBusError, Replay } from "@eventbus/core"
+import { Schema, SchemaTransformation } from "effect"
+import * as AdminError from "../AdminError.ts"
+import * as Authorizer from "../Authorizer.ts"
+
+interface ErrorClass<E, Fields extends Schema.Struct.Fields> {
+  new (props: never): E
+  readonly fields: Fields
+}
+
+/** An error class as a schema whose encoded form also has the message, which the class computes. */
+const answer = <E extends { readonly _tag: string; readonly message: string }, Fields extends Schema.Struct.Fields>(
+  errorClass: ErrorClass<E, Fields>,
+  tag: E["_tag"],
+  httpApiStatus: number
+) => {
+  const { _tag: _, ...fields } = errorClass.fields
+  const instance = Schema.declare((value): value is E => value instanceof errorClass, { identifier: `${tag}Error` })
+  return Schema.Struct({ _tag: Schema.Literal(tag), message: Schema.String, ...fields }).pipe(
+    Schema.decodeTo(
+      instance,
+      SchemaTransformation.transform<E, Record<string, unknown>>({
+        decode: ({ message: _message, ...props }) => new errorClass(props as never),
+        encode: (error) => {
+          const given = Object.keys(fields).filter((key) => Reflect.get(error, key) !== undefined)
+          return {
+            _tag: tag,
+            message: error.message,
+            ...Object.fromEntries(given.map((key) => [key, Reflect.get(error, key)]))
+          }
+        }
+      }) as never
+    ),
+    Schema.annotate({ httpApiStatus, description: tag })
+  )
+}
+
+export const bindingNotFound = answer(EventBusError.BindingNotFound, "BindingNotFound", 404)
+export const ambiguousBinding = answer(EventBusError.AmbiguousBinding, "AmbiguousBinding", 409)
+export const bindingAlreadyExists = answer(EventBusError.BindingAlreadyExists, "BindingAlreadyExists", 409)
+export const invalidContainerState = answer(EventBusError.InvalidContainerState, "InvalidContainerState", 409)
+export const configurationValidation = answer(EventBusError.ConfigurationValidation, "ConfigurationValidation", 400)
+export const unknownCluster = answer(EventBusError.UnknownCluster, "UnknownCluster", 400)
+export const connectorClosed = answer(EventBusError.ConnectorClosed, "ConnectorClosed", 503)
+export const unknownTier = answer(Replay.UnknownTier, "UnknownTier", 400)
+export const invalidArgument = answer(Replay.InvalidArgument, "InvalidArgument", 400)
+export const notPurgeable = answer(Replay.NotPurgeable, "NotPurgeable", 409)
+export const foreignDeadLetters = answer(Replay.ForeignDeadLetters, "ForeignDeadLetters", 409)
+export const invalidRequest = answer(AdminError.InvalidRequest, "InvalidRequest", 400)
+export const unreadableBody = answer(AdminError.UnreadableBody, "UnreadableBody", 400)
+export const clusterFailed = answer(AdminError.ClusterFailed, "ClusterFailed", 502)
+export const unauthorized = answer(Authorizer.Unauthorized, "Unauthorized", 401)
+export const forbidden = answer(Authorizer.Forbidden, "Forbidden", 403)
+export const loopbackOnly = answer(AdminError.LoopbackOnly, "LoopbackOnly", 403)
+export const readOnly = answer(AdminError.ReadOnly, "ReadOnly", 403)
+export const authorizerFailed = answer(AdminError.AuthorizerFailed, "AuthorizerFailed", 503)

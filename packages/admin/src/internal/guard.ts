@@ -1,0 +1,100 @@
+/**
+ * Decides about each request before anything of it is read, and logs what operators change.
+ */
+import { Cause, Context, Effect, Layer, Predicate, type Redacted, Result } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { Guard, RequiredRight } from "../AdminApi.ts"
+import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
+import { type Authorizer, Forbidden, type Principal, type Right, Unauthorized } from "../Authorizer.ts"
+import { EventBusAdmin } from "../EventBusAdmin.ts"
+import { isLocal, PeerAddress } from "./peerAddress.ts"
+
+interface Options {
+  readonly authorizer: Authorizer | undefined
+  readonly readOnly: boolean
+}
+
+/** Longest time that an authorizer may take. */
+const authorizerTimeout = "10 seconds"
+
+export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin> =>
+  Layer.effect(
+    Guard,
+    Effect.gen(function* () {
+      const admin = yield* EventBusAdmin
+      return Guard.of({
+        bearer: (respond, { credential, endpoint }) =>
+          Effect.gen(function* () {
+            const right = Context.getUnsafe(endpoint.annotations, RequiredRight)
+            const binding = yield* bindingOf(admin)
+            const caller = yield* Effect.result(admit(options, right, binding, credential))
+            if (Result.isFailure(caller)) {
+              return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
+            }
+            const response = yield* respond
+            if (right !== "view") yield* note(caller.success, endpoint, binding, response.status)
+            return response
+          })
+      })
+    })
+  )
+
+/** The key, so that a right on one spelling of the name is a right on all. */
+const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"]) {
+  const { name } = yield* HttpRouter.params
+  if (name === undefined) return undefined
+  return yield* Effect.catch(admin.keyOf(name), () => Effect.succeed(name))
+})
+
+type Refusal = Unauthorized | Forbidden | LoopbackOnly | ReadOnly | AuthorizerFailed
+
+const admit = Effect.fnUntraced(function* (
+  { authorizer, readOnly }: Options,
+  right: Right,
+  binding: string | undefined,
+  credential: Redacted.Redacted<string>
+): Effect.fn.Return<Principal, Refusal, HttpServerRequest.HttpServerRequest> {
+  if (authorizer === undefined) {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
+    if (right !== "view") return yield* new ReadOnly({ authorizer: false })
+    return { name: "this machine" }
+  }
+  const caller = yield* ask(() => authorizer(credential, right, binding))
+  if (readOnly && right !== "view") return yield* new ReadOnly({ authorizer: true })
+  return caller
+})
+
+/** A user's function: whatever happens in it, only an answer in time lets a request through (ruling 86). */
+const ask = (
+  authorize: () => ReturnType<Authorizer>
+): Effect.Effect<Principal, Unauthorized | Forbidden | AuthorizerFailed> =>
+  Effect.suspend(() => {
+    const answer = authorize()
+    return Effect.isEffect(answer) ? answer : Effect.die(new TypeError("The authorizer returned no Effect"))
+  }).pipe(
+    Effect.filterOrElse(isPrincipal, () => Effect.die(new TypeError("The authorizer's answer is no principal"))),
+    Effect.timeoutOrElse({
+      duration: authorizerTimeout,
+      orElse: () => Effect.die(new Error(`The authorizer gave no answer in ${authorizerTimeout}`))
+    }),
+    Effect.catchCause((cause): Effect.Effect<never, Unauthorized | Forbidden | AuthorizerFailed> => {
+      const error = Cause.squash(cause)
+      if (error instanceof Unauthorized || error instanceof Forbidden) return Effect.fail(error)
+      return Effect.andThen(
+        Effect.logError("The authorizer of the admin API failed", cause),
+        Effect.fail(new AuthorizerFailed())
+      )
+    })
+  )
+
+const isPrincipal = (value: unknown): value is Principal =>
+  Predicate.hasProperty(value, "name") && typeof value.name === "string"
+
+/** RFC 9110 asks for the header. */
+const unauthorized = ({ _tag, message }: Unauthorized) =>
+  HttpServerResponse.jsonUnsafe({ _tag, message }, { status: 401, headers: { "www-authenticate": "Bearer" } })
+
+const note = ({ name }: Principal, { identifier }: HttpApiEndpoint.Top, binding: string | undefined, status: number) =>
+  Effect.logInfo(`Admin API: ${identifier}${binding === undefined ? "" : ` of binding '${binding}'`} by ${name}: ${status}`)

@@ -1,0 +1,135 @@
+/** A program in memory with the admin API, called as a framework calls it. */
+import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
+import { Handlers } from "@eventbus/config"
+import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope } from "effect"
+
+export const token = "the-token-of-the-operator"
+
+export const everything = Authorizer.fromTokens([
+  { token: Redacted.make(token), name: "operator", rights: ["view", "operate", "replay", "discard", "admin"] }
+])
+
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {}) {}
+
+export const handlers = Handlers.make({ charge: () => Effect.void, count: () => Effect.void })
+
+interface BindingOptions {
+  readonly topic?: string
+  readonly cluster?: string
+  readonly handler?: (value: string) => Effect.Effect<void, Refused>
+  readonly autoStartup?: boolean
+}
+
+/** A binding that dead-letters the value `bad`. */
+export const binding = (name = "orders", options: BindingOptions = {}) =>
+  Binding.make(name, {
+    topic: options.topic ?? "orders",
+    groupId: `${name}-group`,
+    cluster: options.cluster ?? "default",
+    autoStartup: options.autoStartup ?? true,
+    value: Serde.string,
+    retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: ["1 minute", "5 minutes"] }),
+    onError: { Refused: Route.deadLetter("refused") },
+    handler: ({ value }) => options.handler?.(value) ?? (value === "bad" ? Effect.fail(new Refused()) : Effect.void)
+  })
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: the JSON of an answer
+  readonly body: any
+}
+
+export interface CallOptions {
+  readonly token?: string | undefined
+  readonly body?: unknown
+  /** The body as it is. */
+  readonly text?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly remoteAddress?: string
+}
+
+/** The answer as text, and as JSON where it is some. */
+export const read = (response: Response): Effect.Effect<Answer> =>
+  Effect.map(
+    Effect.promise(() => response.text()),
+    (text) => {
+      const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json")
+      const { status, headers } = response
+      return { status, headers, text, body: isJson ? JSON.parse(text) : undefined }
+    }
+  )
+
+export const callOf =
+  (web: AdminWeb.AdminWeb) =>
+  (method: string, path: string, options: CallOptions = {}): Effect.Effect<Answer> => {
+    const { token: bearer = token, body, text = body === undefined ? undefined : JSON.stringify(body) } = options
+    const headers = {
+      ...(bearer === "" ? {} : { authorization: `Bearer ${bearer}` }),
+      ...(text === undefined ? {} : { "content-type": "application/json" }),
+      ...options.headers
+    }
+    const request = new Request(`http://localhost${path}`, { method, headers, ...(text === undefined ? {} : { body: text }) })
+    const { remoteAddress } = options
+    return Effect.flatMap(
+      Effect.promise(() => web.handler(request, remoteAddress === undefined ? {} : { remoteAddress })),
+      read
+    )
+  }
+
+interface Options extends AdminWeb.Options {
+  readonly bindings?: ReadonlyArray<Binding.Binding<never>>
+  readonly handlers?: Handlers.Handlers<never>
+  /** Aliases beside `default`, each a name of the same cluster. */
+  readonly clusters?: ReadonlyArray<string>
+}
+
+/** Starts a program whose authorizer knows `token`, unless `authorizer` is given as undefined. Its metrics are its own, and nothing is logged. */
+export const start = (options: Options = {}) => Effect.provide(make(options), Logger.layer([]))
+
+const make = Effect.fnUntraced(
+  function* ({ bindings = [binding()], clusters = [], handlers: own, ...routes }: Options) {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
+    const memory = yield* MemoryBroker.make()
+    for (const topic of ["orders", "payments"]) yield* memory.createTopic(topic, { partitions: 1 })
+    const broker = Layer.succeed(Broker.Broker, memory.broker)
+    const program = EventBusAdmin.layer({ handlers: own ?? handlers }).pipe(
+      Layer.provideMerge(EventBusConnector.layer),
+      Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))
+    )
+    const context = yield* Layer.buildWithScope(program, scope)
+    const connector = Context.get(context, EventBusConnector.EventBusConnector)
+    for (const each of bindings) yield* Effect.provideContext(connector.register(each), context)
+    const web = yield* Effect.provideContext(AdminWeb.make({ authorizer: everything, ...routes }), context)
+    return {
+      connector,
+      admin: Context.get(context, EventBusAdmin.EventBusAdmin),
+      memory,
+      web,
+      context,
+      call: callOf(web),
+      append: (topic: string, ...values: ReadonlyArray<string>) =>
+        memory.append(
+          topic,
+          0,
+          values.map((value) => ({ key: null, value: new TextEncoder().encode(value) }))
+        ),
+      /** Closes the connector, and so its bindings. */
+      close: Scope.close(scope, Exit.void)
+    }
+  },
+  (effect) => Effect.provideServiceEffect(effect, Metric.MetricRegistry, Effect.sync(() => new Map()))
+)
+
+/** Asks again until the answer is as it should be, or for five seconds. */
+export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, holds: (answer: A) => boolean): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    for (let round = 0; ; round++) {
+      const answer = yield* ask
+      if (holds(answer) || round === 250) return answer
+      yield* Effect.sleep("20 millis")
+    }
+  })
