@@ -116,14 +116,22 @@ export const layer = <R = never>(
 const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   const connector = yield* EventBusConnector.EventBusConnector
   const context = yield* Effect.context<Broker.Broker | R>()
+  // Phase 1 of the shutdown (connector seed §4.11). The layers of bindings drain before the connector itself closes, and this one closes before them.
+  let isClosing = false
+  yield* Effect.addFinalizer(() => Effect.sync(() => (isClosing = true)))
+  const health = Effect.map(connector.health, (now) => (isClosing ? AnswersOf.closing(now) : now))
 
   const summary = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.summaryOf)
   const get = Effect.fnUntraced(function* (name: string) {
     const snapshot = yield* connector.snapshot(name)
-    return AnswersOf.detailOf(snapshot, yield* connector.health, MetricsSummary.read(context, snapshot))
+    return AnswersOf.detailOf(snapshot, yield* health, MetricsSummary.read(context, snapshot))
   })
+  const register = (reading: Registration.Reading) =>
+    isClosing
+      ? Effect.fail(Registration.refused(reading))
+      : Registration.run(reading, handlers, connector)
   const registered = (reading: Registration.Reading) =>
-    Registration.run(reading, handlers, connector).pipe(
+    Effect.suspend(() => register(reading)).pipe(
       Effect.flatMap((key) =>
         // Somebody has removed it in this moment: the connector, which closes, or another caller.
         Effect.mapError(summary(key), () => new EventBusError.ConnectorClosed({ binding: key }))
@@ -173,6 +181,6 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
       (letters, before: number) => letters.purge(before),
       (purged) => ({ purged })
     ),
-    health: Effect.map(connector.health, AnswersOf.healthOf)
+    health: Effect.map(health, AnswersOf.healthOf)
   })
 })

@@ -67,6 +67,17 @@ const bindingsOf = (reason: Health.Reason): ReadonlyArray<string> =>
 const isAbout = (reason: Health.Reason, { cluster, name }: Snapshot.BindingSnapshot): boolean =>
   reason._tag !== "Closing" && reason.cluster === cluster && bindingsOf(reason).includes(name)
 
+/** Health while the program closes, whatever the connector says yet. */
+export const closing = (health: Health.Health): Health.Health =>
+  health.reasons.some(({ _tag }) => _tag === "Closing")
+    ? health
+    : {
+        ...health,
+        status: health.status === "UP" ? "DEGRADED" : health.status,
+        ready: false,
+        reasons: [...health.reasons, { _tag: "Closing" }]
+      }
+
 export const healthOf = ({ status, live, ready, reasons }: Health.Health): Answers.HealthReport => ({
   ...{ status, live, ready },
   reasons: reasons.map((reason) => ({

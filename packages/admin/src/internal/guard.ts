@@ -1,7 +1,7 @@
 /**
  * Decides about each request before anything of it is read, and logs what operators change.
  */
-import { Cause, Context, Effect, Layer, Predicate, type Redacted, Result } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Guard, RequiredRight } from "../AdminApi.ts"
@@ -32,9 +32,8 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             if (Result.isFailure(caller)) {
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
-            const response = yield* respond
-            if (right !== "view") yield* note(caller.success, endpoint, binding, response.status)
-            return response
+            if (right === "view") return yield* respond
+            return yield* Effect.onExit(respond, (exit) => note(caller.success, endpoint, binding, exit))
           })
       })
     })
@@ -96,5 +95,23 @@ const isPrincipal = (value: unknown): value is Principal =>
 const unauthorized = ({ _tag, message }: Unauthorized) =>
   HttpServerResponse.jsonUnsafe({ _tag, message }, { status: 401, headers: { "www-authenticate": "Bearer" } })
 
-const note = ({ name }: Principal, { identifier }: HttpApiEndpoint.Top, binding: string | undefined, status: number) =>
-  Effect.logInfo(`Admin API: ${identifier}${binding === undefined ? "" : ` of binding '${binding}'`} by ${name}: ${status}`)
+/** One line for each change that somebody asked for, and how it ended. */
+const note = (
+  { name }: Principal,
+  { identifier }: HttpApiEndpoint.Top,
+  binding: string | undefined,
+  exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
+) => {
+  const what = binding === undefined ? identifier : `${identifier} of binding '${binding}'`
+  return Effect.logInfo(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`)
+}
+
+const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
+  if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`
+  if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
+  const squashed = Cause.squash(exit.cause)
+  // Effect wraps an error of a handler on its way through a middleware of security.
+  const error = Predicate.hasProperty(squashed, "error") ? squashed.error : squashed
+  const isTyped = !Cause.hasDies(exit.cause) && Predicate.hasProperty(error, "_tag")
+  return isTyped ? `refused (${error._tag})` : "failed"
+}

@@ -42,6 +42,10 @@ type Failure =
   | EventBusError.BindingAlreadyExists
   | EventBusError.ConnectorClosed
 
+/** A program that is shutting down takes no new bindings. */
+export const refused = ({ data }: Reading): EventBusError.ConnectorClosed =>
+  new EventBusError.ConnectorClosed({ binding: nameOf(data).binding ?? "" })
+
 /** Answers the key of the registered binding. */
 export const run = Effect.fnUntraced(function* <R>(
   { data, read }: Reading,

@@ -1,0 +1,206 @@
+/** Without an authorizer: this machine only, read-only. With one: rights by action and binding. Never a secret. */
+import { assert, describe, it } from "@effect/vitest"
+import { AdminWeb, Authorizer } from "@eventbus/admin"
+import { Effect, Logger, Redacted } from "effect"
+import { type Answer, binding, callOf, everything, start, token } from "./api.ts"
+
+const shown = ({ status, body }: Answer) => [status, body._tag]
+
+/** Every route, with the right that it needs. */
+const routes = [
+  ["view", "GET", "/bindings"],
+  ["view", "GET", "/bindings/orders"],
+  ["view", "GET", "/health"],
+  ["view", "GET", "/bindings/orders/dlt/stats"],
+  ["operate", "POST", "/bindings/orders/start"],
+  ["operate", "POST", "/bindings/orders/stop"],
+  ["operate", "POST", "/bindings/orders/pause"],
+  ["operate", "POST", "/bindings/orders/resume"],
+  ["replay", "POST", "/bindings/orders/dlt/replay?count=1"],
+  ["replay", "POST", "/bindings/orders/dlt/replay-to-tier?tier=1&count=1"],
+  ["discard", "DELETE", "/bindings/orders/dlt?olderThan=1d"],
+  ["admin", "POST", "/bindings"],
+  ["admin", "DELETE", "/bindings/orders"]
+] as const
+
+describe("OPS-16 without an authorizer", () => {
+  it.live("callers on this machine may read, and nobody changes anything", () =>
+    Effect.gen(function* () {
+      const { call, connector } = yield* start({ authorizer: undefined })
+      const before = yield* connector.listBindings
+      for (const [right, method, path] of routes)
+        for (const remoteAddress of ["127.0.0.1", "::1", "::ffff:127.0.0.1"]) {
+          const answer = yield* call(method, `/eventbus${path}`, { remoteAddress, token: "" , headers: { host: "localhost:8080" } })
+          if (right === "view") assert.strictEqual(answer.status, 200, path)
+          else assert.deepStrictEqual(shown(answer), [403, "ReadOnly"], path)
+        }
+      assert.deepStrictEqual((yield* connector.listBindings).map(({ state }) => state), before.map(({ state }) => state))
+    })
+  )
+
+  it.live("callers from elsewhere, of unknown address, behind a proxy, or under another host's name get nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start({ authorizer: undefined })
+      const host = "localhost"
+      const callers = [
+        { remoteAddress: "10.0.0.7", headers: { host } },
+        { remoteAddress: "::ffff:10.0.0.7", headers: { host } },
+        { remoteAddress: "127.0.0.1.example.org", headers: { host } },
+        { headers: { host } },
+        { remoteAddress: "127.0.0.1", headers: { host, "x-forwarded-for": "10.0.0.7" } },
+        { remoteAddress: "127.0.0.1", headers: { host, forwarded: "for=127.0.0.1" } },
+        { remoteAddress: "127.0.0.1", headers: { host: "rebound.example.org" } },
+        { remoteAddress: "127.0.0.1", headers: { host: "localhost.example.org" } }
+      ]
+      for (const caller of callers)
+        for (const [, method, path] of routes) {
+          const answer = yield* call(method, `/eventbus${path}`, caller)
+          assert.deepStrictEqual(shown(answer), [403, "LoopbackOnly"], `${JSON.stringify(caller)} ${path}`)
+        }
+    })
+  )
+})
+
+describe("OPS-16 with an authorizer", () => {
+  it.live("a request without a credential, or with a wrong one, is 401 on every route, before anything of it is read", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start()
+      for (const [, method, path] of routes)
+        for (const bearer of ["", "wrong", `${token}x`]) {
+          const broken = path.replace("=1", "=nonsense")
+          const answer = yield* call(method, `/eventbus${broken}`, { token: bearer, ...(method === "GET" ? {} : { text: "{" }) })
+          assert.deepStrictEqual(shown(answer), [401, "Unauthorized"], path)
+          assert.strictEqual(answer.headers.get("www-authenticate"), "Bearer")
+        }
+    })
+  )
+
+  it.live("each route needs its right, and no other right gives it", () =>
+    Effect.gen(function* () {
+      for (const right of Authorizer.Right.literals) {
+        const authorizer = Authorizer.fromTokens([{ token: Redacted.make("t"), name: right, rights: [right] }])
+        const { call } = yield* start({ authorizer })
+        for (const [needed, method, path] of routes) {
+          const answer = yield* call(method, `/eventbus${path}`, { token: "t" })
+          if (needed === right) assert.notStrictEqual(answer.status, 403, `${right} ${path}`)
+          else assert.deepStrictEqual([...shown(answer), answer.body.right], [403, "Forbidden", needed], `${right} ${path}`)
+        }
+      }
+    })
+  )
+
+  it.live("a right on a binding holds for every spelling of its name, and for no other binding", () =>
+    Effect.gen(function* () {
+      const authorizer = Authorizer.fromTokens([
+        { token: Redacted.make("t"), name: "o", rights: ["view", "operate"], bindings: ["dr:orders"] }
+      ])
+      const { call } = yield* start({
+        authorizer,
+        clusters: ["dr"],
+        bindings: [binding("orders", { cluster: "dr" }), binding("audit", { topic: "payments" })]
+      })
+      const status = (path: string) => Effect.map(call("GET", path, { token: "t" }), (answer) => answer.status)
+      assert.strictEqual(yield* status("/eventbus/bindings/orders"), 200)
+      assert.strictEqual(yield* status("/eventbus/bindings/dr:orders"), 200)
+      assert.strictEqual(yield* status("/eventbus/bindings/audit"), 403)
+      assert.strictEqual(yield* status("/eventbus/bindings/default:audit"), 403)
+      // Nobody learns by this which names there are.
+      assert.strictEqual(yield* status("/eventbus/bindings/nobody"), 403)
+      assert.strictEqual(yield* status("/eventbus/bindings"), 403)
+    })
+  )
+
+  it.live("readOnly changes nothing, whatever the authorizer says", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start({ readOnly: true })
+      for (const [right, method, path] of routes) {
+        const answer = yield* call(method, `/eventbus${path}`)
+        if (right === "view") assert.strictEqual(answer.status, 200, path)
+        else assert.deepStrictEqual(shown(answer), [403, "ReadOnly"], path)
+      }
+    })
+  )
+
+  it.live("ruling 86: an authorizer that throws, dies, returns something else, or fails otherwise lets nobody through", () =>
+    Effect.gen(function* () {
+      const misbehaving: ReadonlyArray<unknown> = [
+        () => {
+          throw new Error("canary-throw")
+        },
+        () => Effect.die("canary-die"),
+        () => Effect.fail(new Error("canary-fail")),
+        () => undefined,
+        () => Promise.resolve({ name: "eve" }),
+        () => Effect.succeed(undefined),
+        () => Effect.succeed({ name: 7 }),
+        () => Effect.interrupt
+      ]
+      for (const authorizer of misbehaving) {
+        const { call } = yield* start({ authorizer: authorizer as Authorizer.Authorizer })
+        const answer = yield* call("GET", "/eventbus/bindings")
+        assert.deepStrictEqual(shown(answer), [503, "AuthorizerFailed"], String(authorizer))
+        assert.notInclude(answer.text, "canary")
+      }
+    })
+  )
+
+  it.live("what an operator changes is logged with who, what and how it ended; reading is not", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => void lines.push(String(message)))
+      const { context } = yield* start()
+      const web = yield* AdminWeb.make({ authorizer: everything }).pipe(
+        Effect.provideContext(context),
+        Effect.provide(Logger.layer([logger]))
+      )
+      const logged = callOf(web)
+      yield* logged("GET", "/eventbus/bindings")
+      yield* logged("POST", "/eventbus/bindings/orders/pause")
+      yield* logged("POST", "/eventbus/bindings/orders/pause")
+      assert.deepStrictEqual(
+        lines.filter((line) => line.startsWith("Admin API")),
+        [
+          "Admin API: pause of binding 'default:orders' by operator: done",
+          "Admin API: pause of binding 'default:orders' by operator: refused (InvalidContainerState)"
+        ]
+      )
+    })
+  )
+})
+
+describe("probes and metrics", () => {
+  it.live("OPS-19 /health/live, /health/ready and /metrics need no credential, and probes name nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start({ authorizer: undefined, metrics: Effect.succeed("eventbus_up 1\n") })
+      const from = { token: "", remoteAddress: "10.0.0.7", headers: { host: "pod-7" } }
+      const live = yield* call("GET", "/health/live", from)
+      assert.deepStrictEqual([live.status, live.body], [200, { status: "UP" }])
+      yield* call("GET", "/health/ready", from)
+      yield* Effect.sleep("200 millis")
+      const ready = yield* call("GET", "/health/ready", from)
+      assert.deepStrictEqual([ready.status, ready.body], [200, { status: "UP" }])
+      const metrics = yield* call("GET", "/metrics", from)
+      assert.deepStrictEqual([metrics.status, metrics.text], [200, "eventbus_up 1\n"])
+      assert.strictEqual(metrics.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
+    })
+  )
+
+  it.live("OPS-19 a paused binding is alive and not ready", () =>
+    Effect.gen(function* () {
+      const { call, connector } = yield* start()
+      yield* connector.pause("orders")
+      assert.deepStrictEqual([(yield* call("GET", "/health/live")).status, (yield* call("GET", "/health/ready")).status], [200, 503])
+    })
+  )
+
+  it.live("prefix and probes move the routes, and without `metrics` there is no such route", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start({ prefix: "/ops/bus", probes: "/ops/bus" })
+      assert.strictEqual((yield* call("GET", "/ops/bus/bindings")).status, 200)
+      assert.strictEqual((yield* call("GET", "/ops/bus/health/live")).status, 200)
+      assert.strictEqual((yield* call("GET", "/ops/bus/openapi.json")).status, 200)
+      for (const path of ["/eventbus/bindings", "/health/live", "/metrics", "/ops/bus/metrics"])
+        assert.strictEqual((yield* call("GET", path)).status, 404, path)
+    })
+  )
+})
