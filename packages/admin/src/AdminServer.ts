@@ -48,7 +48,7 @@ export const layer = <A, E, R>(
       const server = yield* NodeHttpServer.make(() => createServer(), host === undefined ? { port } : { port, host })
       let answer: Answer = starting(Paths.make(routes))
       yield* server.serve(Effect.suspend(() => answer))
-      yield* Effect.logInfo(`Admin API listens on ${JSON.stringify(server.address)}`)
+      yield* Effect.logInfo(`Admin API listens on ${HttpServer.formatAddress(server.address)}`)
       const context = yield* Layer.build(program)
       const admin = Context.get(context, EventBusAdmin)
       answer = Failures.orNotFound(

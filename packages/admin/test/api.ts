@@ -80,14 +80,16 @@ export const callOf =
     )
   }
 
-interface Options extends AdminWeb.Options {
+interface Options extends Omit<AdminWeb.Options, "authorizer"> {
+  /** Undefined for none. Default: one that knows `token`. */
+  readonly authorizer?: Authorizer.Authorizer | undefined
   readonly bindings?: ReadonlyArray<Binding.Binding<never>>
   readonly handlers?: Handlers.Handlers<never>
   /** Aliases beside `default`, each a name of the same cluster. */
   readonly clusters?: ReadonlyArray<string>
 }
 
-/** Starts a program whose authorizer knows `token`, unless `authorizer` is given as undefined. Its metrics are its own, and nothing is logged. */
+/** Starts a program. Its metrics are its own, and nothing is logged. */
 export const start = (options: Options = {}) => Effect.provide(make(options), Logger.layer([]))
 
 const make = Effect.fnUntraced(
@@ -103,7 +105,11 @@ const make = Effect.fnUntraced(
     const context = yield* Layer.buildWithScope(program, scope)
     const connector = Context.get(context, EventBusConnector.EventBusConnector)
     for (const each of bindings) yield* Effect.provideContext(connector.register(each), context)
-    const web = yield* Effect.provideContext(AdminWeb.make({ authorizer: everything, ...routes }), context)
+    const { authorizer, ...others } = { authorizer: everything, ...routes }
+    const web = yield* Effect.provideContext(
+      AdminWeb.make(authorizer === undefined ? others : { ...others, authorizer }),
+      context
+    )
     return {
       connector,
       admin: Context.get(context, EventBusAdmin.EventBusAdmin),

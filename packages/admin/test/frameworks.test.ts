@@ -22,7 +22,7 @@ const listening = (server: Server): Effect.Effect<Mounted> =>
   Effect.callback((resume) => {
     const done = () => {
       const { port } = server.address() as AddressInfo
-      resume(Effect.succeed({ port, close: () => void server.closeAllConnections() ?? server.close() }))
+      resume(Effect.succeed({ port, close: () => void server.close().closeAllConnections() }))
     }
     if (server.listening) done()
     else server.listen(0, "127.0.0.1", done)

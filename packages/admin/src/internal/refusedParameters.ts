@@ -1,23 +1,31 @@
 /**
  * Turns everything that the schemas refuse in a request into one answer with all issues and their paths.
  */
-import { Effect, Layer, type SchemaIssue } from "effect"
-import { HttpRouter, HttpServerRequest } from "effect/http"
-import { HttpApiMiddleware } from "effect/http-api"
+import { Effect, Layer, type SchemaIssue, type Types } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiError } from "effect/http-api"
 import { RefusedParameters } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { allowed } from "./parameters.ts"
 
 type Input = Readonly<Record<string, unknown>>
 
-export const layer: Layer.Layer<RefusedParameters> = HttpApiMiddleware.layerSchemaErrorTransform(
-  RefusedParameters,
-  Effect.fnUntraced(function* (error, { endpoint }) {
-    // An answer that its schema refuses is our mistake, not the caller's.
-    if (error.kind !== "Params" && error.kind !== "Query") return yield* Effect.die(error.cause)
-    const input: Input = error.kind === "Params" ? yield* HttpRouter.params : yield* HttpServerRequest.ParsedSearchParams
+export const layer: Layer.Layer<RefusedParameters> = Layer.succeed(RefusedParameters, (respond, { endpoint }) =>
+  Effect.gen(function* () {
+    const search = yield* HttpServerRequest.ParsedSearchParams
     const known = parametersOf(endpoint.query)
-    return yield* new InvalidRequest({ issues: problemsOf(error.cause.issue).map((problem) => issueOf(problem, input, known)) })
+    // A route without parameters has no schema that would refuse one.
+    const unknown = endpoint.query === undefined ? Object.keys(search) : []
+    if (unknown.length > 0) {
+      return yield* new InvalidRequest({ issues: unknown.map((path) => issueOf({ path, isUnknown: true }, search, known)) })
+    }
+    return yield* Effect.catch(respond, (error): Effect.Effect<never, Types.unhandled | InvalidRequest> => {
+      if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error)
+      // An answer that its schema refuses is our mistake, not the caller's.
+      if (error.kind !== "Query") return Effect.die(error.cause)
+      const issues = problemsOf(error.cause.issue).map((problem) => issueOf(problem, search, known))
+      return Effect.fail(new InvalidRequest({ issues }))
+    })
   })
 )
 

@@ -1,0 +1,205 @@
+/** OPS-18: the OpenAPI document describes every route, and every mutation of a request is 400 with the path of what is wrong. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import * as fc from "fast-check"
+import { start } from "./api.ts"
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required: boolean
+}
+interface Operation {
+  readonly parameters: ReadonlyArray<Parameter>
+  readonly requestBody?: { readonly content: { readonly "application/json": { readonly schema: JsonSchema } } }
+  readonly responses: Readonly<Record<string, { readonly content?: unknown }>>
+  readonly security: ReadonlyArray<unknown>
+}
+interface JsonSchema {
+  readonly type?: string | ReadonlyArray<string>
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly items?: JsonSchema
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly enum?: ReadonlyArray<string>
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+const documentOf = Effect.fnUntraced(function* () {
+  const program = yield* start()
+  const { status, body } = yield* program.call("GET", "/eventbus/openapi.json")
+  assert.strictEqual(status, 200)
+  const paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> = body.paths
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
+  )
+  return { ...program, document: body, operations }
+})
+
+/** A program for the many runs of a property. */
+const property = <A>(body: (run: (request: Parameters<Program["call"]>) => ReturnType<typeof answer>, program: Program) => Promise<A>) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const program = yield* Scope.provide(documentOf(), scope)
+      const run = (request: Parameters<Program["call"]>) => answer(program, request)
+      const result = yield* Effect.exit(Effect.promise(() => body(run, program)))
+      yield* Scope.close(scope, Exit.void)
+      return yield* result
+    })
+  )
+type Program = Effect.Success<ReturnType<typeof documentOf>>
+const answer = async ({ call }: Program, request: Parameters<Program["call"]>) => {
+  const { status, body } = await Effect.runPromise(call(...request))
+  const paths: ReadonlyArray<string> = (body?.issues ?? []).map(({ path }: { readonly path: string }) => path)
+  return { status, tag: body?._tag, paths, body }
+}
+
+describe("OPS-18 OpenAPI", () => {
+  it.live("is 3.1 and has exactly the seed's routes, each with its right to see a credential and its errors", () =>
+    Effect.gen(function* () {
+      const { document, operations } = yield* documentOf()
+      assert.match(document.openapi, /^3\.1\./)
+      assert.deepStrictEqual(
+        operations.map(({ method, path }) => `${method} ${path}`).sort(),
+        [
+          "DELETE /eventbus/bindings/{name}",
+          "DELETE /eventbus/bindings/{name}/dlt",
+          "GET /eventbus/bindings",
+          "GET /eventbus/bindings/{name}",
+          "GET /eventbus/bindings/{name}/dlt/stats",
+          "GET /eventbus/health",
+          "POST /eventbus/bindings",
+          "POST /eventbus/bindings/{name}/dlt/replay",
+          "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
+          "POST /eventbus/bindings/{name}/pause",
+          "POST /eventbus/bindings/{name}/resume",
+          "POST /eventbus/bindings/{name}/start",
+          "POST /eventbus/bindings/{name}/stop"
+        ]
+      )
+      for (const { path, operation } of operations) {
+        assert.deepStrictEqual(operation.security, [{ bearer: [] }], path)
+        for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
+          assert.property(operation.responses, status, path)
+      }
+      const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
+      assert.includeMembers(Object.keys(create.operation.responses), ["201", "400", "409", "503"])
+      const schema = create.operation.requestBody!.content["application/json"].schema
+      assert.includeMembers(Object.keys(schema.properties!), ["name", "topic", "groupId", "handler", "retry", "cluster"])
+    })
+  )
+
+  it("every operation refuses an unknown, a missing, a repeated and a wrong parameter with its path, all at once", () =>
+    property(async (run, { operations }) => {
+      const good: Readonly<Record<string, string>> = { count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" }
+      // A text without a digit is neither a number nor a time nor a duration.
+      const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
+      const nasty = fc.constantFrom("0", "-1", "1.5", "1e3", "0x10", "NaN", "Infinity", "9".repeat(20), "01:00", " 1", "1 ", "")
+      const nastyTimes = fc.constantFrom("2026-02-30", "2026-13-01", "2026-01-01T00:00", "2026-01-01T25:00Z", "1.5", "1e3", "yesterday", "1 day ago", "", "9".repeat(20))
+      const wrong = (name: string) => fc.oneof(nonsense, name === "count" || name === "tier" ? nasty : nastyTimes)
+      await fc.assert(
+        fc.asyncProperty(fc.constantFrom(...operations), fc.infiniteStream(fc.nat()), fc.string({ minLength: 1 }), async (target, numbers, extra) => {
+          const { method, path, operation } = target
+          const query = operation.parameters.filter((parameter) => parameter.in === "query")
+          const url = path.replace("{name}", "orders")
+          const next = () => numbers.next().value
+          const refused: Array<string> = []
+          const parts: Array<string> = []
+          for (const { name, required } of query) {
+            const choice = next() % (required ? 3 : 2)
+            if (choice === 2) refused.push(name)
+            else if (choice === 1) {
+              const [text] = fc.sample(wrong(name), { numRuns: 1, seed: next() })
+              parts.push(`${name}=${encodeURIComponent(text!)}`)
+              refused.push(name)
+            } else parts.push(`${name}=${good[name]}`, ...(next() % 4 === 0 ? [`${name}=${good[name]}`] : []))
+          }
+          const repeated = query.filter(({ name }) => parts.filter((part) => part.startsWith(`${name}=`)).length > 1)
+          const isKnown = query.some(({ name }) => name === extra)
+          const all = [...refused, ...repeated.map(({ name }) => name), ...(isKnown ? [] : [extra])].sort()
+          const search = [...parts, ...(isKnown ? [] : [`${encodeURIComponent(extra)}=1`])].join("&")
+          const got = await run([method, `${url}?${search}`])
+          assert.deepStrictEqual([got.status, got.tag, [...got.paths].sort()], [400, "InvalidRequest", all], search)
+        }),
+        { numRuns: 300 }
+      )
+    })
+  )
+
+  it("every key of the body of a registration refuses a wrong value with its path", () =>
+    property(async (run, { operations }) => {
+      const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
+      const { schema } = create.operation.requestBody!.content["application/json"]
+      const mutations = mutationsOf(schema, [])
+      assert.isAbove(mutations.length, 200)
+      await fc.assert(
+        fc.asyncProperty(fc.uniqueArray(fc.constantFrom(...mutations), { minLength: 1, maxLength: 3, selector: ({ path }) => path[0] }), async (chosen) => {
+          const body = chosen.reduce<object>((rest, { path, value }) => put(rest, path, value), base)
+          const got = await run(["POST", "/eventbus/bindings", { body }])
+          const shown = JSON.stringify(chosen)
+          assert.deepStrictEqual([got.status, got.tag], [400, "ConfigurationValidation"], shown)
+          for (const { path } of chosen) {
+            const [top] = path
+            assert.isTrue(got.paths.some((each) => each === top || each.startsWith(`${top}.`) || each.startsWith(`${top}[`)), `${shown} ${got.paths}`)
+          }
+        }),
+        { numRuns: 400 }
+      )
+      // Nothing of it was registered, and the unmutated body can be.
+      assert.strictEqual((await run(["GET", "/eventbus/bindings"])).body.length, 1)
+      assert.strictEqual((await run(["POST", "/eventbus/bindings", { body: base }])).status, 201)
+    })
+  )
+
+  it("every key of the body alone: the issue has exactly its path", () =>
+    property(async (run, { operations }) => {
+      const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
+      const { schema } = create.operation.requestBody!.content["application/json"]
+      for (const { path, value, isExact } of mutationsOf(schema, [])) {
+        const got = await run(["POST", "/eventbus/bindings", { body: put(base, path, value) }])
+        const text = path.join(".")
+        assert.strictEqual(got.status, 400, `${text} ${JSON.stringify(value)}`)
+        assert.isTrue(isExact ? got.paths.includes(text) : got.paths.some((each) => each.startsWith(text)), `${text} = ${JSON.stringify(value)}: ${got.paths}`)
+      }
+    })
+  )
+})
+
+const base = { name: "payments", topic: "payments", groupId: "payers", handler: "charge", autoStartup: false }
+
+interface Mutation {
+  readonly path: ReadonlyArray<string>
+  readonly value: unknown
+  readonly isExact: boolean
+}
+
+/** Values that a key cannot have, by its schema. */
+const mutationsOf = (schema: JsonSchema, path: ReadonlyArray<string>): ReadonlyArray<Mutation> => {
+  const at = (...values: ReadonlyArray<unknown>) => values.map((value) => ({ path, value, isExact: true }))
+  if (schema.properties !== undefined) {
+    const below = Object.entries(schema.properties).flatMap(([key, each]) => mutationsOf(each, [...path, key]))
+    const unknown = { path: [...path, "noSuchKey"], value: 1, isExact: true }
+    return [...below, unknown, ...(path.length === 0 ? [] : at(7, "text", true))]
+  }
+  // What an object in the place of a list or a value leads to is at the path or below it.
+  const anObject = { path, value: { noSuchKey: { deeper: true } }, isExact: false }
+  const types = [schema, ...(schema.anyOf ?? [])].flatMap(({ type = [] }) => type)
+  const leaf = schema.anyOf?.[0] ?? schema
+  return [
+    anObject,
+    ...(leaf.enum === undefined ? [] : at("NO_SUCH_VALUE", 7, true)),
+    ...(types.includes("integer") || types.includes("number")
+      ? at(true, "many", ...(leaf.minimum === undefined ? [] : [leaf.minimum - 1]), ...(leaf.maximum === undefined ? [] : [leaf.maximum + 1]))
+      : []),
+    ...(types.includes("integer") ? at(1.5) : []),
+    ...(types.includes("boolean") ? at("yes", 1) : []),
+    ...(types.includes("string") && !types.includes("integer") ? at(7, true, "") : []),
+    ...(types.includes("array") ? at(7, true) : [])
+  ]
+}
+
+const put = (target: object, [key, ...rest]: ReadonlyArray<string>, value: unknown): object => ({
+  ...target,
+  [key!]: rest.length === 0 ? value : put((Reflect.get(target, key!) as object | undefined) ?? {}, rest, value)
+})

@@ -1,0 +1,18 @@
+/**
+ * Health, metrics and the admin API beside the bindings of `eventbus run`. Only `--http` loads this module: it takes as long to load as all others.
+ */
+import * as AdminServer from "@eventbus/admin/AdminServer"
+import * as EventBusAdmin from "@eventbus/admin/EventBusAdmin"
+import type { Broker, EventBusConnector } from "@eventbus/core"
+import * as Prometheus from "@eventbus/observability/Prometheus"
+import { Layer } from "effect"
+
+/** The bindings inside of a server. Without an authorizer it answers anybody's probes, and lets only callers on this machine see more. */
+export const around = <E, R>(
+  bindings: Layer.Layer<EventBusConnector.EventBusConnector, E, R | Broker.Broker>,
+  port: number
+) =>
+  AdminServer.layer(EventBusAdmin.layer().pipe(Layer.provideMerge(bindings)), {
+    port,
+    metrics: Prometheus.exposition
+  })
