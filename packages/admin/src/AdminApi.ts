@@ -2,34 +2,12 @@
  * The admin API as a declaration: its routes with their parameters, answers and errors. Effect's `HttpApiClient` makes a typed client of it.
  */
 import { JsonSchema } from "@eventbus/config"
-import { Context, Schema } from "effect"
-import {
-  HttpApi,
-  HttpApiEndpoint,
-  HttpApiGroup,
-  HttpApiMiddleware,
-  HttpApiSchema,
-  HttpApiSecurity,
-  OpenApi
-} from "effect/http-api"
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import * as Answers from "./Answers.ts"
-import type * as Authorizer from "./Authorizer.ts"
 import * as Errors from "./internal/errorSchemas.ts"
+import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
-
-/** The right that an endpoint needs. */
-export class RequiredRight extends Context.Service<RequiredRight, Authorizer.Right>()("@eventbus/admin/RequiredRight") {}
-
-/** Lets a request through, or not, before anything of it is read. */
-export class Guard extends HttpApiMiddleware.Service<Guard>()("@eventbus/admin/Guard", {
-  error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
-  security: { bearer: HttpApiSecurity.bearer }
-}) {}
-
-/** Answers parameters that the schemas refuse, all at once. */
-export class RefusedParameters extends HttpApiMiddleware.Service<RefusedParameters>()("@eventbus/admin/Parameters", {
-  error: Errors.invalidRequest
-}) {}
 
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
@@ -44,7 +22,7 @@ const bindingBody = (operation: Record<string, unknown>): Record<string, unknown
 
 const bindings = HttpApiGroup.make("bindings").add(
   HttpApiEndpoint.get("list", "/bindings", { success: Schema.Array(Answers.BindingSummary) })
-    .annotate(RequiredRight, "view")
+    .annotate(RequiredPermission, "view")
     .annotate(OpenApi.Summary, "List all bindings with their states"),
   HttpApiEndpoint.post("register", "/bindings", {
     payload: Schema.Unknown,
@@ -57,39 +35,39 @@ const bindings = HttpApiGroup.make("bindings").add(
       Errors.unreadableBody
     ]
   })
-    .annotate(RequiredRight, "admin")
+    .annotate(RequiredPermission, "admin")
     .annotate(OpenApi.Summary, "Register a binding")
     .annotate(OpenApi.Transform, bindingBody),
   HttpApiEndpoint.get("get", "/bindings/:name", { params, success: Answers.BindingDetail, error: lookup })
-    .annotate(RequiredRight, "view")
+    .annotate(RequiredPermission, "view")
     .annotate(OpenApi.Summary, "One binding, with a summary of its metrics"),
   HttpApiEndpoint.delete("unregister", "/bindings/:name", { params, success: Answers.BindingDetail, error: ofCommand })
-    .annotate(RequiredRight, "admin")
+    .annotate(RequiredPermission, "admin")
     .annotate(OpenApi.Summary, "Stop a binding and remove it"),
   HttpApiEndpoint.post("start", "/bindings/:name/start", {
     params,
     success: Answers.BindingSummary,
     error: ofCommand
-  }).annotate(RequiredRight, "operate"),
+  }).annotate(RequiredPermission, "operate"),
   HttpApiEndpoint.post("stop", "/bindings/:name/stop", {
     params,
     success: Answers.BindingSummary,
     error: ofCommand
-  }).annotate(RequiredRight, "operate"),
+  }).annotate(RequiredPermission, "operate"),
   HttpApiEndpoint.post("pause", "/bindings/:name/pause", {
     params,
     query: { tier: Schema.optionalKey(Parameters.tier) },
     success: Answers.BindingSummary,
     error: ofCommand
-  }).annotate(RequiredRight, "operate"),
+  }).annotate(RequiredPermission, "operate"),
   HttpApiEndpoint.post("resume", "/bindings/:name/resume", {
     params,
     query: { tier: Schema.optionalKey(Parameters.tier) },
     success: Answers.BindingSummary,
     error: ofCommand
-  }).annotate(RequiredRight, "operate"),
+  }).annotate(RequiredPermission, "operate"),
   HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
-    .annotate(RequiredRight, "view")
+    .annotate(RequiredPermission, "view")
     .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")
 )
 
@@ -104,7 +82,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, Errors.invalidRequest]
   })
-    .annotate(RequiredRight, "replay")
+    .annotate(RequiredPermission, "replay")
     .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
   HttpApiEndpoint.post("replayToTier", "/bindings/:name/dlt/replay-to-tier", {
     params,
@@ -112,14 +90,14 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, Errors.unknownTier]
   })
-    .annotate(RequiredRight, "replay")
+    .annotate(RequiredPermission, "replay")
     .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),
   HttpApiEndpoint.get("stats", "/bindings/:name/dlt/stats", {
     params,
     success: Answers.DeadLetterStats,
     error: ofLetters
   })
-    .annotate(RequiredRight, "view")
+    .annotate(RequiredPermission, "view")
     .annotate(OpenApi.Summary, "Count the dead letters that are not dealt with"),
   HttpApiEndpoint.delete("purge", "/bindings/:name/dlt", {
     params,
@@ -127,7 +105,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.PurgeReport,
     error: [...ofLetters, Errors.notPurgeable, Errors.foreignDeadLetters]
   })
-    .annotate(RequiredRight, "discard")
+    .annotate(RequiredPermission, "discard")
     .annotate(OpenApi.Summary, "Delete old dead letters")
 )
 

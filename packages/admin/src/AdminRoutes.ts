@@ -17,7 +17,7 @@
  * ```
  */
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as AdminApi from "./AdminApi.ts"
 import type { Authorizer } from "./Authorizer.ts"

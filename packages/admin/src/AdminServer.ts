@@ -52,9 +52,9 @@ export const layer = <A, E, R>(
       const context = yield* Layer.build(program)
       const admin = Context.get(context, EventBusAdmin)
       answer = Failures.orNotFound(
-        yield* HttpRouter.toHttpEffect(Layer.provide(AdminRoutes.layer(routes), Layer.succeed(EventBusAdmin, admin))).pipe(
-          Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 })
-        )
+        yield* HttpRouter.toHttpEffect(
+          Layer.provide(AdminRoutes.layer(routes), Layer.succeed(EventBusAdmin, admin))
+        ).pipe(Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 }))
       )
       return Context.add(context, HttpServer.HttpServer, server)
     })

@@ -10,7 +10,7 @@
  *
  * const runtime = ManagedRuntime.make(Main)
  * const token = Redacted.make(process.env["ADMIN_TOKEN"] ?? "")
- * const authorizer = Authorizer.fromTokens([{ token, name: "on-call", rights: ["view", "operate"] }])
+ * const authorizer = Authorizer.fromTokens([{ token, name: "on-call", permissions: ["view", "operate"] }])
  *
  * const web = await runtime.runPromise(AdminWeb.make({ authorizer }))
  * app.use(web.nodeListener)
@@ -57,9 +57,9 @@ export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb,
     const router = yield* Scope.provide(HttpRouter.toHttpEffect(routes), scope).pipe(
       Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 })
     )
-    const answer = HttpEffect.toWebHandlerWith<EventBusAdmin, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(
-      Failures.orNotFound(router)
-    )
+    const answer = HttpEffect.toWebHandlerWith<EventBusAdmin, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+      context
+    )(Failures.orNotFound(router))
     const handler: AdminWeb["handler"] = (request, { remoteAddress } = {}) =>
       answer(request, Context.make(PeerAddress, remoteAddress))
     const paths = Paths.make(options)

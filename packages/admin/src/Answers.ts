@@ -121,7 +121,7 @@ export const BindingDetail = Schema.Struct({
   consumers: Schema.Array(Consumer),
   assigned: Schema.Array(Partition),
   held: Schema.Array(HeldRecord),
-  /** What is wrong with it: the reasons of its health, in one line each. */
+  /** The reasons of its health, in one line each. Empty when nothing is wrong. */
   problems: Schema.Array(Schema.String),
   /** Absent where metrics are off, and for a binding that was never started. */
   metrics: optional(MetricsSummary)

@@ -6,7 +6,7 @@
  * import { Config, Effect } from "effect"
  *
  * export const authorizer = Effect.map(Config.Redacted("ADMIN_TOKEN"), (token) =>
- *   Authorizer.fromTokens([{ token, name: "on-call", rights: ["view", "operate", "replay"] }])
+ *   Authorizer.fromTokens([{ token, name: "on-call", permissions: ["view", "operate", "replay"] }])
  * )
  * ```
  */
@@ -22,8 +22,8 @@ import { Effect, Redacted, Schema } from "effect"
  * - `discard`: purge dead letters.
  * - `admin`: register and remove bindings.
  */
-export const Right = Schema.Literals(["view", "operate", "replay", "discard", "admin"])
-export type Right = typeof Right.Type
+export const Permission = Schema.Literals(["view", "operate", "replay", "discard", "admin"])
+export type Permission = typeof Permission.Type
 
 /** The caller that an authorizer has recognised. */
 export interface Principal {
@@ -38,15 +38,15 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthoriz
   }
 }
 
-/** The caller is known, and does not have the right. Nothing was done. */
+/** The caller is known, and does not have the permission. Nothing was done. */
 export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", {
-  /** The right that is missing. */
-  right: Right,
+  /** The permission that is missing. */
+  permission: Permission,
   /** `{cluster}:{binding}`, or the name as the request gives it when no binding has it. Absent when the request is about all bindings. */
   binding: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
-    return `The caller does not have the right '${this.right}'${this.binding === undefined ? "" : ` on binding '${this.binding}'`}.`
+    return `The caller does not have the permission '${this.permission}'${this.binding === undefined ? "" : ` on binding '${this.binding}'`}.`
   }
 }
 
@@ -56,7 +56,7 @@ export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", {
  */
 export type Authorizer = (
   credential: Redacted.Redacted<string>,
-  right: Right,
+  permission: Permission,
   binding: string | undefined
 ) => Effect.Effect<Principal, Unauthorized | Forbidden>
 
@@ -64,9 +64,9 @@ export type Authorizer = (
 export interface Token extends Principal {
   /** The token; not empty. */
   readonly token: Redacted.Redacted<string>
-  /** The rights of its bearer. */
-  readonly rights: ReadonlyArray<Right>
-  /** The bindings that the rights are for, as `{cluster}:{binding}`. With it, requests about all bindings are refused. Default: all. */
+  /** The permissions of its bearer. */
+  readonly permissions: ReadonlyArray<Permission>
+  /** The bindings that the permissions are for, as `{cluster}:{binding}`. With it, requests about all bindings are refused. Default: all. */
   readonly bindings?: ReadonlyArray<string>
 }
 
@@ -75,14 +75,14 @@ export const fromTokens = (tokens: ReadonlyArray<Token>): Authorizer => {
   const known = tokens
     .filter(({ token }) => Redacted.value(token) !== "")
     .map((token) => ({ ...token, digest: digestOf(token.token) }))
-  return (credential, right, binding) => {
+  return (credential, permission, binding) => {
     const digest = digestOf(credential)
     const holder = known.find((each) => timingSafeEqual(each.digest, digest))
     if (holder === undefined) return Effect.fail(new Unauthorized())
     const isWithin = holder.bindings === undefined || (binding !== undefined && holder.bindings.includes(binding))
-    return holder.rights.includes(right) && isWithin
+    return holder.permissions.includes(permission) && isWithin
       ? Effect.succeed({ name: holder.name })
-      : Effect.fail(new Forbidden({ right, ...(binding === undefined ? {} : { binding }) }))
+      : Effect.fail(new Forbidden({ permission, ...(binding === undefined ? {} : { binding }) }))
   }
 }
 

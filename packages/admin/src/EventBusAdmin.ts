@@ -127,9 +127,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
     return AnswersOf.detailOf(snapshot, yield* health, MetricsSummary.read(context, snapshot))
   })
   const register = (reading: Registration.Reading) =>
-    isClosing
-      ? Effect.fail(Registration.refused(reading))
-      : Registration.run(reading, handlers, connector)
+    isClosing ? Effect.fail(Registration.refused(reading)) : Registration.run(reading, handlers, connector)
   const registered = (reading: Registration.Reading) =>
     Effect.suspend(() => register(reading)).pipe(
       Effect.flatMap((key) =>

@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope }
 export const token = "the-token-of-the-operator"
 
 export const everything = Authorizer.fromTokens([
-  { token: Redacted.make(token), name: "operator", rights: ["view", "operate", "replay", "discard", "admin"] }
+  { token: Redacted.make(token), name: "operator", permissions: ["view", "operate", "replay", "discard", "admin"] }
 ])
 
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {}) {}
@@ -72,7 +72,11 @@ export const callOf =
       ...(text === undefined ? {} : { "content-type": "application/json" }),
       ...options.headers
     }
-    const request = new Request(`http://localhost${path}`, { method, headers, ...(text === undefined ? {} : { body: text }) })
+    const request = new Request(`http://localhost${path}`, {
+      method,
+      headers,
+      ...(text === undefined ? {} : { body: text })
+    })
     const { remoteAddress } = options
     return Effect.flatMap(
       Effect.promise(() => web.handler(request, remoteAddress === undefined ? {} : { remoteAddress })),
@@ -127,11 +131,19 @@ const make = Effect.fnUntraced(
       close: Scope.close(scope, Exit.void)
     }
   },
-  (effect) => Effect.provideServiceEffect(effect, Metric.MetricRegistry, Effect.sync(() => new Map()))
+  (effect) =>
+    Effect.provideServiceEffect(
+      effect,
+      Metric.MetricRegistry,
+      Effect.sync(() => new Map())
+    )
 )
 
 /** Asks again until the answer is as it should be, or for five seconds. */
-export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, holds: (answer: A) => boolean): Effect.Effect<A, E, R> =>
+export const eventually = <A, E, R>(
+  ask: Effect.Effect<A, E, R>,
+  holds: (answer: A) => boolean
+): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     for (let round = 0; ; round++) {
       const answer = yield* ask

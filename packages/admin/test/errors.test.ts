@@ -76,13 +76,23 @@ describe("ADM-12 errors over HTTP", () => {
   it.live("CFG-21 an invalid body is 400 with all issues and their paths, and registers nothing", () =>
     Effect.gen(function* () {
       const { call } = yield* start()
-      const body = { name: "payments", concurrency: 0, retry: { blocking: { maxAttempts: "3" } }, topik: 1, handler: "chrage" }
+      const body = {
+        name: "payments",
+        concurrency: 0,
+        retry: { blocking: { maxAttempts: "3" } },
+        topik: 1,
+        handler: "chrage"
+      }
       const answer = yield* call("POST", "/eventbus/bindings", { body })
       assert.deepStrictEqual(shown(answer), [400, "ConfigurationValidation"])
-      assert.deepStrictEqual(
-        answer.body.issues.map(({ path }: { readonly path: string }) => path).sort(),
-        ["concurrency", "groupId", "handler", "retry.blocking.maxAttempts", "topic", "topik"]
-      )
+      assert.deepStrictEqual(answer.body.issues.map(({ path }: { readonly path: string }) => path).sort(), [
+        "concurrency",
+        "groupId",
+        "handler",
+        "retry.blocking.maxAttempts",
+        "topic",
+        "topik"
+      ])
       const concurrency = answer.body.issues.find(({ path }: { readonly path: string }) => path === "concurrency")
       assert.deepStrictEqual([concurrency.found, /^a whole number, 1 to/.test(concurrency.allowed)], ["0", true])
       assert.strictEqual((yield* call("GET", "/eventbus/bindings")).body.length, 1)

@@ -2,7 +2,7 @@
 import { createServer, request as httpRequest, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { AdminServer, AdminWeb, EventBusAdmin } from "@eventbus/admin"
+import { AdminServer, type AdminWeb, EventBusAdmin } from "@eventbus/admin"
 import { Binding, Broker } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { serve } from "@hono/node-server"
@@ -74,7 +74,10 @@ const frameworks: Readonly<Record<string, (web: AdminWeb.AdminWeb) => Effect.Eff
 }
 
 const call = Effect.fnUntraced(function* (port: number, method: string, path: string, body?: string, bearer = token) {
-  const headers = { authorization: `Bearer ${bearer}`, ...(body === undefined ? {} : { "content-type": "application/json" }) }
+  const headers = {
+    authorization: `Bearer ${bearer}`,
+    ...(body === undefined ? {} : { "content-type": "application/json" })
+  }
   const init = { method, headers, ...(body === undefined ? {} : { body }) }
   const response = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}${path}`, init))
   const text = yield* Effect.promise(() => response.text())
@@ -140,10 +143,13 @@ describe("OPS-17 mounted in a framework", () => {
 /** `fetch` does not let a program set the host. */
 const statusFor = (port: number, host: string): Effect.Effect<number> =>
   Effect.callback((resume) => {
-    const request = httpRequest({ port, host: "127.0.0.1", path: "/eventbus/bindings", headers: { host } }, (response) => {
-      response.resume()
-      resume(Effect.succeed(response.statusCode ?? 0))
-    })
+    const request = httpRequest(
+      { port, host: "127.0.0.1", path: "/eventbus/bindings", headers: { host } },
+      (response) => {
+        response.resume()
+        resume(Effect.succeed(response.statusCode ?? 0))
+      }
+    )
     request.end()
   })
 

@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import { binding, eventually, Refused, start } from "./api.ts"
 
 const payments = { name: "payments", topic: "payments", groupId: "payers", handler: "charge" }
-const waitsFor = (count: number) => (answer: { readonly body: { readonly count: number } }) => answer.body.count === count
+const waitsFor = (count: number) => (answer: { readonly body: { readonly count: number } }) =>
+  answer.body.count === count
 
 describe("bindings over HTTP", () => {
   it.live("ADM-05 GET /bindings lists all bindings with state, by key", () =>
@@ -67,11 +68,10 @@ describe("bindings over HTTP", () => {
         [body.assigned.length, body.assigned[0].position, body.assigned[0].logEnd, body.lag],
         [3, "3", "3", 0]
       )
-      assert.deepStrictEqual(body.containers.map(({ name }: { readonly name: string }) => name), [
-        "eventbus-orders",
-        "eventbus-orders-retry-1",
-        "eventbus-orders-retry-2"
-      ])
+      assert.deepStrictEqual(
+        body.containers.map(({ name }: { readonly name: string }) => name),
+        ["eventbus-orders", "eventbus-orders-retry-1", "eventbus-orders-retry-2"]
+      )
       assert.deepStrictEqual([body.consumers[0].status, body.problems], ["running", []])
       yield* call("POST", "/eventbus/bindings/orders/pause")
       const paused = yield* call("GET", "/eventbus/bindings/orders")
@@ -83,7 +83,10 @@ describe("bindings over HTTP", () => {
     Effect.gen(function* () {
       const { call, append } = yield* start()
       const { status, body } = yield* call("POST", "/eventbus/bindings", { body: payments })
-      assert.deepStrictEqual([status, body.key, body.state, body.topic], [201, "default:payments", "RUNNING", "payments"])
+      assert.deepStrictEqual(
+        [status, body.key, body.state, body.topic],
+        [201, "default:payments", "RUNNING", "payments"]
+      )
       yield* append("payments", "one")
       const { body: detail } = yield* eventually(
         call("GET", "/eventbus/bindings/payments"),
@@ -96,7 +99,13 @@ describe("bindings over HTTP", () => {
   it.live("ADM-02 the handler is the name by default, kebab-case is read, and autoStartup is respected", () =>
     Effect.gen(function* () {
       const { call } = yield* start()
-      const body = { name: "charge", topic: "payments", "group-id": "payers", "auto-startup": false, "max-poll-records": 7 }
+      const body = {
+        name: "charge",
+        topic: "payments",
+        "group-id": "payers",
+        "auto-startup": false,
+        "max-poll-records": 7
+      }
       const answer = yield* call("POST", "/eventbus/bindings", { body })
       assert.deepStrictEqual([answer.status, answer.body.state], [201, "CREATED"])
     })
@@ -117,7 +126,11 @@ describe("bindings over HTTP", () => {
     Effect.gen(function* () {
       const { call } = yield* start({
         clusters: ["dr"],
-        bindings: [binding("orders"), binding("orders", { cluster: "dr", topic: "payments" }), binding("solo", { cluster: "dr", topic: "audit" })]
+        bindings: [
+          binding("orders"),
+          binding("orders", { cluster: "dr", topic: "payments" }),
+          binding("solo", { cluster: "dr", topic: "audit" })
+        ]
       })
       const ambiguous = yield* call("POST", "/eventbus/bindings/orders/pause")
       assert.deepStrictEqual(
@@ -133,25 +146,29 @@ describe("bindings over HTTP", () => {
     })
   )
 
-  it.live("MUL-05 registration over HTTP takes a known alias, and refuses an unknown one with those that are known", () =>
-    Effect.gen(function* () {
-      const { call } = yield* start({ clusters: ["dr"] })
-      const known = yield* call("POST", "/eventbus/bindings", { body: { ...payments, cluster: "dr" } })
-      assert.deepStrictEqual([known.status, known.body.key], [201, "dr:payments"])
-      const unknown = yield* call("POST", "/eventbus/bindings", { body: { ...payments, cluster: "west" } })
-      assert.strictEqual(unknown.status, 400)
-      assert.deepStrictEqual(unknown.body, {
-        _tag: "UnknownCluster",
-        message: "There is no cluster 'west'. Known are: [default, dr].",
-        cluster: "west",
-        known: ["default", "dr"]
+  it.live(
+    "MUL-05 registration over HTTP takes a known alias, and refuses an unknown one with those that are known",
+    () =>
+      Effect.gen(function* () {
+        const { call } = yield* start({ clusters: ["dr"] })
+        const known = yield* call("POST", "/eventbus/bindings", { body: { ...payments, cluster: "dr" } })
+        assert.deepStrictEqual([known.status, known.body.key], [201, "dr:payments"])
+        const unknown = yield* call("POST", "/eventbus/bindings", { body: { ...payments, cluster: "west" } })
+        assert.strictEqual(unknown.status, 400)
+        assert.deepStrictEqual(unknown.body, {
+          _tag: "UnknownCluster",
+          message: "There is no cluster 'west'. Known are: [default, dr].",
+          cluster: "west",
+          known: ["default", "dr"]
+        })
+        const both = yield* call("POST", "/eventbus/bindings", {
+          body: { ...payments, cluster: "west", concurrency: 0 }
+        })
+        assert.deepStrictEqual(
+          [both.body._tag, both.body.issues.map(({ path }: { readonly path: string }) => path).sort()],
+          ["ConfigurationValidation", ["cluster", "concurrency"]]
+        )
       })
-      const both = yield* call("POST", "/eventbus/bindings", { body: { ...payments, cluster: "west", concurrency: 0 } })
-      assert.deepStrictEqual(
-        [both.body._tag, both.body.issues.map(({ path }: { readonly path: string }) => path).sort()],
-        ["ConfigurationValidation", ["cluster", "concurrency"]]
-      )
-    })
   )
 
   it.live("GET /health says how all bindings are", () =>

@@ -37,7 +37,9 @@ const documentOf = Effect.fnUntraced(function* () {
 })
 
 /** A program for the many runs of a property. */
-const property = <A>(body: (run: (request: Parameters<Program["call"]>) => ReturnType<typeof answer>, program: Program) => Promise<A>) =>
+const property = <A>(
+  body: (run: (request: Parameters<Program["call"]>) => ReturnType<typeof answer>, program: Program) => Promise<A>
+) =>
   Effect.runPromise(
     Effect.gen(function* () {
       const scope = yield* Scope.make()
@@ -56,28 +58,25 @@ const answer = async ({ call }: Program, request: Parameters<Program["call"]>) =
 }
 
 describe("OPS-18 OpenAPI", () => {
-  it.live("is 3.1 and has exactly the seed's routes, each with its right to see a credential and its errors", () =>
+  it.live("is 3.1 and has exactly the seed's routes, each with its permission to see a credential and its errors", () =>
     Effect.gen(function* () {
       const { document, operations } = yield* documentOf()
       assert.match(document.openapi, /^3\.1\./)
-      assert.deepStrictEqual(
-        operations.map(({ method, path }) => `${method} ${path}`).sort(),
-        [
-          "DELETE /eventbus/bindings/{name}",
-          "DELETE /eventbus/bindings/{name}/dlt",
-          "GET /eventbus/bindings",
-          "GET /eventbus/bindings/{name}",
-          "GET /eventbus/bindings/{name}/dlt/stats",
-          "GET /eventbus/health",
-          "POST /eventbus/bindings",
-          "POST /eventbus/bindings/{name}/dlt/replay",
-          "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
-          "POST /eventbus/bindings/{name}/pause",
-          "POST /eventbus/bindings/{name}/resume",
-          "POST /eventbus/bindings/{name}/start",
-          "POST /eventbus/bindings/{name}/stop"
-        ]
-      )
+      assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), [
+        "DELETE /eventbus/bindings/{name}",
+        "DELETE /eventbus/bindings/{name}/dlt",
+        "GET /eventbus/bindings",
+        "GET /eventbus/bindings/{name}",
+        "GET /eventbus/bindings/{name}/dlt/stats",
+        "GET /eventbus/health",
+        "POST /eventbus/bindings",
+        "POST /eventbus/bindings/{name}/dlt/replay",
+        "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
+        "POST /eventbus/bindings/{name}/pause",
+        "POST /eventbus/bindings/{name}/resume",
+        "POST /eventbus/bindings/{name}/start",
+        "POST /eventbus/bindings/{name}/stop"
+      ])
       for (const { path, operation } of operations) {
         assert.deepStrictEqual(operation.security, [{ bearer: [] }], path)
         for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
@@ -86,7 +85,14 @@ describe("OPS-18 OpenAPI", () => {
       const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
       assert.includeMembers(Object.keys(create.operation.responses), ["201", "400", "409", "503"])
       const schema = create.operation.requestBody!.content["application/json"].schema
-      assert.includeMembers(Object.keys(schema.properties!), ["name", "topic", "groupId", "handler", "retry", "cluster"])
+      assert.includeMembers(Object.keys(schema.properties!), [
+        "name",
+        "topic",
+        "groupId",
+        "handler",
+        "retry",
+        "cluster"
+      ])
     })
   )
 
@@ -95,37 +101,65 @@ describe("OPS-18 OpenAPI", () => {
       const good: Readonly<Record<string, string>> = { count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
-      const nasty = fc.constantFrom("0", "-1", "1.5", "1e3", "0x10", "NaN", "Infinity", "9".repeat(20), "01:00", " 1", "1 ", "")
-      const nastyTimes = fc.constantFrom("2026-02-30", "2026-13-01", "2026-01-01T00:00", "2026-01-01T25:00Z", "1.5", "1e3", "yesterday", "1 day ago", "", "9".repeat(20))
+      const nasty = fc.constantFrom(
+        "0",
+        "-1",
+        "1.5",
+        "1e3",
+        "0x10",
+        "NaN",
+        "Infinity",
+        "9".repeat(20),
+        "01:00",
+        " 1",
+        "1 ",
+        ""
+      )
+      const nastyTimes = fc.constantFrom(
+        "2026-02-30",
+        "2026-13-01",
+        "2026-01-01T00:00",
+        "2026-01-01T25:00Z",
+        "1.5",
+        "1e3",
+        "yesterday",
+        "1 day ago",
+        "",
+        "9".repeat(20)
+      )
       const wrong = (name: string) => fc.oneof(nonsense, name === "count" || name === "tier" ? nasty : nastyTimes)
       await fc.assert(
-        fc.asyncProperty(fc.constantFrom(...operations), fc.infiniteStream(fc.nat()), fc.string({ minLength: 1 }), async (target, numbers, extra) => {
-          const { method, path, operation } = target
-          const query = operation.parameters.filter((parameter) => parameter.in === "query")
-          const url = path.replace("{name}", "orders")
-          const next = () => numbers.next().value
-          const refused: Array<string> = []
-          const parts: Array<string> = []
-          for (const { name, required } of query) {
-            const choice = next() % (required ? 3 : 2)
-            if (choice === 2) refused.push(name)
-            else if (choice === 1) {
-              const [text] = fc.sample(wrong(name), { numRuns: 1, seed: next() })
-              parts.push(`${name}=${encodeURIComponent(text!)}`)
-              refused.push(name)
-            } else parts.push(`${name}=${good[name]}`, ...(next() % 4 === 0 ? [`${name}=${good[name]}`] : []))
+        fc.asyncProperty(
+          fc.constantFrom(...operations),
+          fc.infiniteStream(fc.nat()),
+          fc.string({ minLength: 1 }),
+          async (target, numbers, extra) => {
+            const { method, path, operation } = target
+            const query = operation.parameters.filter((parameter) => parameter.in === "query")
+            const url = path.replace("{name}", "orders")
+            const next = () => numbers.next().value
+            const refused: Array<string> = []
+            const parts: Array<string> = []
+            for (const { name, required } of query) {
+              const choice = next() % (required ? 3 : 2)
+              if (choice === 2) refused.push(name)
+              else if (choice === 1) {
+                const [text] = fc.sample(wrong(name), { numRuns: 1, seed: next() })
+                parts.push(`${name}=${encodeURIComponent(text!)}`)
+                refused.push(name)
+              } else parts.push(`${name}=${good[name]}`, ...(next() % 4 === 0 ? [`${name}=${good[name]}`] : []))
+            }
+            const repeated = query.filter(({ name }) => parts.filter((part) => part.startsWith(`${name}=`)).length > 1)
+            const isKnown = query.some(({ name }) => name === extra)
+            const all = [...refused, ...repeated.map(({ name }) => name), ...(isKnown ? [] : [extra])].sort()
+            const search = [...parts, ...(isKnown ? [] : [`${encodeURIComponent(extra)}=1`])].join("&")
+            const got = await run([method, `${url}?${search}`])
+            assert.deepStrictEqual([got.status, got.tag, [...got.paths].sort()], [400, "InvalidRequest", all], search)
           }
-          const repeated = query.filter(({ name }) => parts.filter((part) => part.startsWith(`${name}=`)).length > 1)
-          const isKnown = query.some(({ name }) => name === extra)
-          const all = [...refused, ...repeated.map(({ name }) => name), ...(isKnown ? [] : [extra])].sort()
-          const search = [...parts, ...(isKnown ? [] : [`${encodeURIComponent(extra)}=1`])].join("&")
-          const got = await run([method, `${url}?${search}`])
-          assert.deepStrictEqual([got.status, got.tag, [...got.paths].sort()], [400, "InvalidRequest", all], search)
-        }),
+        ),
         { numRuns: 300 }
       )
-    })
-  )
+    }))
 
   it("every key of the body of a registration refuses a wrong value with its path", () =>
     property(async (run, { operations }) => {
@@ -134,23 +168,32 @@ describe("OPS-18 OpenAPI", () => {
       const mutations = mutationsOf(schema, [])
       assert.isAbove(mutations.length, 200)
       await fc.assert(
-        fc.asyncProperty(fc.uniqueArray(fc.constantFrom(...mutations), { minLength: 1, maxLength: 3, selector: ({ path }) => path[0] }), async (chosen) => {
-          const body = chosen.reduce<object>((rest, { path, value }) => put(rest, path, value), base)
-          const got = await run(["POST", "/eventbus/bindings", { body }])
-          const shown = JSON.stringify(chosen)
-          assert.deepStrictEqual([got.status, got.tag], [400, "ConfigurationValidation"], shown)
-          for (const { path } of chosen) {
-            const [top] = path
-            assert.isTrue(got.paths.some((each) => each === top || each.startsWith(`${top}.`) || each.startsWith(`${top}[`)), `${shown} ${got.paths}`)
+        fc.asyncProperty(
+          fc.uniqueArray(fc.constantFrom(...mutations), {
+            minLength: 1,
+            maxLength: 3,
+            selector: ({ path }) => path[0]
+          }),
+          async (chosen) => {
+            const body = chosen.reduce<object>((rest, { path, value }) => put(rest, path, value), base)
+            const got = await run(["POST", "/eventbus/bindings", { body }])
+            const shown = JSON.stringify(chosen)
+            assert.deepStrictEqual([got.status, got.tag], [400, "ConfigurationValidation"], shown)
+            for (const { path } of chosen) {
+              const [top] = path
+              assert.isTrue(
+                got.paths.some((each) => each === top || each.startsWith(`${top}.`) || each.startsWith(`${top}[`)),
+                `${shown} ${got.paths}`
+              )
+            }
           }
-        }),
+        ),
         { numRuns: 400 }
       )
       // Nothing of it was registered, and the unmutated body can be.
       assert.strictEqual((await run(["GET", "/eventbus/bindings"])).body.length, 1)
       assert.strictEqual((await run(["POST", "/eventbus/bindings", { body: base }])).status, 201)
-    })
-  )
+    }))
 
   it("every key of the body alone: the issue has exactly its path", () =>
     property(async (run, { operations }) => {
@@ -160,10 +203,12 @@ describe("OPS-18 OpenAPI", () => {
         const got = await run(["POST", "/eventbus/bindings", { body: put(base, path, value) }])
         const text = path.join(".")
         assert.strictEqual(got.status, 400, `${text} ${JSON.stringify(value)}`)
-        assert.isTrue(isExact ? got.paths.includes(text) : got.paths.some((each) => each.startsWith(text)), `${text} = ${JSON.stringify(value)}: ${got.paths}`)
+        assert.isTrue(
+          isExact ? got.paths.includes(text) : got.paths.some((each) => each.startsWith(text)),
+          `${text} = ${JSON.stringify(value)}: ${got.paths}`
+        )
       }
-    })
-  )
+    }))
 })
 
 const base = { name: "payments", topic: "payments", groupId: "payers", handler: "charge", autoStartup: false }
@@ -182,7 +227,7 @@ const mutationsOf = (schema: JsonSchema, path: ReadonlyArray<string>): ReadonlyA
     const unknown = { path: [...path, "noSuchKey"], value: 1, isExact: true }
     return [...below, unknown, ...(path.length === 0 ? [] : at(7, "text", true))]
   }
-  // What an object in the place of a list or a value leads to is at the path or below it.
+  // An object that stands for a list or a value is refused at the path or below it.
   const anObject = { path, value: { noSuchKey: { deeper: true } }, isExact: false }
   const types = [schema, ...(schema.anyOf ?? [])].flatMap(({ type = [] }) => type)
   const leaf = schema.anyOf?.[0] ?? schema
@@ -190,7 +235,12 @@ const mutationsOf = (schema: JsonSchema, path: ReadonlyArray<string>): ReadonlyA
     anObject,
     ...(leaf.enum === undefined ? [] : at("NO_SUCH_VALUE", 7, true)),
     ...(types.includes("integer") || types.includes("number")
-      ? at(true, "many", ...(leaf.minimum === undefined ? [] : [leaf.minimum - 1]), ...(leaf.maximum === undefined ? [] : [leaf.maximum + 1]))
+      ? at(
+          true,
+          "many",
+          ...(leaf.minimum === undefined ? [] : [leaf.minimum - 1]),
+          ...(leaf.maximum === undefined ? [] : [leaf.maximum + 1])
+        )
       : []),
     ...(types.includes("integer") ? at(1.5) : []),
     ...(types.includes("boolean") ? at("yes", 1) : []),

@@ -14,7 +14,7 @@ const token = `${canary}-token`
 class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { card: Schema.String }) {}
 
 const authorizer = Authorizer.fromTokens([
-  { token: Redacted.make(token), name: "operator", rights: ["view", "operate", "replay", "discard", "admin"] }
+  { token: Redacted.make(token), name: "operator", permissions: ["view", "operate", "replay", "discard", "admin"] }
 ])
 
 const routes = [
@@ -43,57 +43,59 @@ const routes = [
 ] as const
 
 describe("ADM-15 secrets", () => {
-  it.live("no answer and no log line of the API has the credential, a payload, an error's fields or a cluster's password", () =>
-    Effect.gen(function* () {
-      const lines: Array<string> = []
-      const logger = Logger.make((line) => void lines.push(JSON.stringify([line.message, String(line.cause)])))
-      const { context, append, memory } = yield* start({
-        bindings: [
-          binding("orders", { handler: () => Effect.die(new CardDeclined({ card: canary })) }),
-          Binding.make("halted", {
-            topic: "payments",
-            groupId: "halting",
-            retry: RetryPolicy.blocking({ maxAttempts: 1 }),
-            orderingMode: "STRICT",
-            onExhausted: "halt",
-            handler: () => Effect.die(new CardDeclined({ card: canary }))
-          })
-        ]
-      })
-      const web = yield* AdminWeb.make({ authorizer, metrics: Effect.die(new Error(canary)) }).pipe(
-        Effect.provideContext(context),
-        Effect.provide(Logger.layer([logger]))
-      )
-      const call = callOf(web)
-      yield* append("orders", `{"card":"${canary}"}`)
-      yield* append("payments", `{"card":"${canary}"}`)
-      const halted = call("GET", "/eventbus/bindings/halted", { token })
-      const { body } = yield* eventually(halted, (answer) => answer.body.held.length === 1)
-      assert.deepStrictEqual([body.held[0].offset, body.held[0].exceptionClass], ["0", "CardDeclined"])
-      yield* eventually(call("GET", "/eventbus/bindings/orders", { token }), ({ body }) => body.metrics.routed === 1)
+  it.live(
+    "no answer and no log line of the API has the credential, a payload, an error's fields or a cluster's password",
+    () =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const logger = Logger.make((line) => void lines.push(JSON.stringify([line.message, String(line.cause)])))
+        const { context, append, memory } = yield* start({
+          bindings: [
+            binding("orders", { handler: () => Effect.die(new CardDeclined({ card: canary })) }),
+            Binding.make("halted", {
+              topic: "payments",
+              groupId: "halting",
+              retry: RetryPolicy.blocking({ maxAttempts: 1 }),
+              orderingMode: "STRICT",
+              onExhausted: "halt",
+              handler: () => Effect.die(new CardDeclined({ card: canary }))
+            })
+          ]
+        })
+        const web = yield* AdminWeb.make({ authorizer, metrics: Effect.die(new Error(canary)) }).pipe(
+          Effect.provideContext(context),
+          Effect.provide(Logger.layer([logger]))
+        )
+        const call = callOf(web)
+        yield* append("orders", `{"card":"${canary}"}`)
+        yield* append("payments", `{"card":"${canary}"}`)
+        const halted = call("GET", "/eventbus/bindings/halted", { token })
+        const { body } = yield* eventually(halted, (answer) => answer.body.held.length === 1)
+        assert.deepStrictEqual([body.held[0].offset, body.held[0].exceptionClass], ["0", "CardDeclined"])
+        yield* eventually(call("GET", "/eventbus/bindings/orders", { token }), ({ body }) => body.metrics.routed === 1)
 
-      const credentials = [token, `${token}x`, ""]
-      const answers: Array<string> = []
-      const callAll = Effect.gen(function* () {
-        for (const credential of credentials)
-          for (const [method, path] of routes) {
-            const body = method === "POST" && path === "/eventbus/bindings" ? { name: "x", topik: 1 } : undefined
-            const { text, headers } = yield* call(method, path, { token: credential, body })
-            answers.push(`${method} ${path} ${text} ${JSON.stringify([...headers])}`)
-          }
-      })
-      yield* callAll
-      // The same while the cluster answers with an error that quotes what it was sent.
-      const error = new BrokerError.AuthenticationFailed({ mechanism: "plain", detail: "refused" })
-      yield* memory.addFault(FaultPlan.chance(1, { operation: "admin" }, { _tag: "Refuse", error }))
-      yield* callAll
+        const credentials = [token, `${token}x`, ""]
+        const answers: Array<string> = []
+        const callAll = Effect.gen(function* () {
+          for (const credential of credentials)
+            for (const [method, path] of routes) {
+              const body = method === "POST" && path === "/eventbus/bindings" ? { name: "x", topik: 1 } : undefined
+              const { text, headers } = yield* call(method, path, { token: credential, body })
+              answers.push(`${method} ${path} ${text} ${JSON.stringify([...headers])}`)
+            }
+        })
+        yield* callAll
+        // The same while the cluster answers with an error that quotes what it was sent.
+        const error = new BrokerError.AuthenticationFailed({ mechanism: "plain", detail: "refused" })
+        yield* memory.addFault(FaultPlan.chance(1, { operation: "admin" }, { _tag: "Refuse", error }))
+        yield* callAll
 
-      assert.strictEqual(answers.length, 2 * 3 * routes.length)
-      for (const answer of answers) assert.notInclude(answer, canary)
-      const ofApi = lines.filter((line) => line.includes("Admin API"))
-      assert.isAbove(ofApi.length, 3)
-      for (const line of ofApi) assert.notInclude(line, canary)
-    })
+        assert.strictEqual(answers.length, 2 * 3 * routes.length)
+        for (const answer of answers) assert.notInclude(answer, canary)
+        const ofApi = lines.filter((line) => line.includes("Admin API"))
+        assert.isAbove(ofApi.length, 3)
+        for (const line of ofApi) assert.notInclude(line, canary)
+      })
   )
 
   it.live("a body is not quoted where it may hold a secret: what is refused as a whole", () =>
@@ -111,7 +113,9 @@ describe("ADM-15 secrets", () => {
     Effect.gen(function* () {
       const { clusters } = yield* Configuration.decode({
         eventbus: {
-          clusters: { default: { brokers: ["k:9092"], ssl: true, sasl: { mechanism: "plain", username: "u", password: canary } } },
+          clusters: {
+            default: { brokers: ["k:9092"], ssl: true, sasl: { mechanism: "plain", username: "u", password: canary } }
+          },
           bindings: { orders: { topic: "orders", groupId: "g" } }
         }
       })

@@ -1,4 +1,4 @@
-/** Without an authorizer: this machine only, read-only. With one: rights by action and binding. Never a secret. */
+/** Without an authorizer: this machine only, read-only. With one: permissions by action and binding. Never a secret. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { Effect, Logger, Redacted } from "effect"
@@ -6,7 +6,7 @@ import { type Answer, binding, callOf, everything, start, token } from "./api.ts
 
 const shown = ({ status, body }: Answer) => [status, body._tag]
 
-/** Every route, with the right that it needs. */
+/** Every route, with the permission that it needs. */
 const routes = [
   ["view", "GET", "/bindings"],
   ["view", "GET", "/bindings/orders"],
@@ -28,13 +28,20 @@ describe("OPS-16 without an authorizer", () => {
     Effect.gen(function* () {
       const { call, connector } = yield* start({ authorizer: undefined })
       const before = yield* connector.listBindings
-      for (const [right, method, path] of routes)
+      for (const [permission, method, path] of routes)
         for (const remoteAddress of ["127.0.0.1", "::1", "::ffff:127.0.0.1"]) {
-          const answer = yield* call(method, `/eventbus${path}`, { remoteAddress, token: "" , headers: { host: "localhost:8080" } })
-          if (right === "view") assert.strictEqual(answer.status, 200, path)
+          const answer = yield* call(method, `/eventbus${path}`, {
+            remoteAddress,
+            token: "",
+            headers: { host: "localhost:8080" }
+          })
+          if (permission === "view") assert.strictEqual(answer.status, 200, path)
           else assert.deepStrictEqual(shown(answer), [403, "ReadOnly"], path)
         }
-      assert.deepStrictEqual((yield* connector.listBindings).map(({ state }) => state), before.map(({ state }) => state))
+      assert.deepStrictEqual(
+        (yield* connector.listBindings).map(({ state }) => state),
+        before.map(({ state }) => state)
+      )
     })
   )
 
@@ -62,37 +69,49 @@ describe("OPS-16 without an authorizer", () => {
 })
 
 describe("OPS-16 with an authorizer", () => {
-  it.live("a request without a credential, or with a wrong one, is 401 on every route, before anything of it is read", () =>
-    Effect.gen(function* () {
-      const { call } = yield* start()
-      for (const [, method, path] of routes)
-        for (const bearer of ["", "wrong", `${token}x`]) {
-          const broken = path.replace("=1", "=nonsense")
-          const answer = yield* call(method, `/eventbus${broken}`, { token: bearer, ...(method === "GET" ? {} : { text: "{" }) })
-          assert.deepStrictEqual(shown(answer), [401, "Unauthorized"], path)
-          assert.strictEqual(answer.headers.get("www-authenticate"), "Bearer")
-        }
-    })
+  it.live(
+    "a request without a credential, or with a wrong one, is 401 on every route, before anything of it is read",
+    () =>
+      Effect.gen(function* () {
+        const { call } = yield* start()
+        for (const [, method, path] of routes)
+          for (const bearer of ["", "wrong", `${token}x`]) {
+            const broken = path.replace("=1", "=nonsense")
+            const answer = yield* call(method, `/eventbus${broken}`, {
+              token: bearer,
+              ...(method === "GET" ? {} : { text: "{" })
+            })
+            assert.deepStrictEqual(shown(answer), [401, "Unauthorized"], path)
+            assert.strictEqual(answer.headers.get("www-authenticate"), "Bearer")
+          }
+      })
   )
 
-  it.live("each route needs its right, and no other right gives it", () =>
+  it.live("each route needs its permission, and no other permission gives it", () =>
     Effect.gen(function* () {
-      for (const right of Authorizer.Right.literals) {
-        const authorizer = Authorizer.fromTokens([{ token: Redacted.make("t"), name: right, rights: [right] }])
+      for (const permission of Authorizer.Permission.literals) {
+        const authorizer = Authorizer.fromTokens([
+          { token: Redacted.make("t"), name: permission, permissions: [permission] }
+        ])
         const { call } = yield* start({ authorizer })
         for (const [needed, method, path] of routes) {
           const answer = yield* call(method, `/eventbus${path}`, { token: "t" })
-          if (needed === right) assert.notStrictEqual(answer.status, 403, `${right} ${path}`)
-          else assert.deepStrictEqual([...shown(answer), answer.body.right], [403, "Forbidden", needed], `${right} ${path}`)
+          if (needed === permission) assert.notStrictEqual(answer.status, 403, `${permission} ${path}`)
+          else
+            assert.deepStrictEqual(
+              [...shown(answer), answer.body.permission],
+              [403, "Forbidden", needed],
+              `${permission} ${path}`
+            )
         }
       }
     })
   )
 
-  it.live("a right on a binding holds for every spelling of its name, and for no other binding", () =>
+  it.live("a permission on a binding holds for every spelling of its name, and for no other binding", () =>
     Effect.gen(function* () {
       const authorizer = Authorizer.fromTokens([
-        { token: Redacted.make("t"), name: "o", rights: ["view", "operate"], bindings: ["dr:orders"] }
+        { token: Redacted.make("t"), name: "o", permissions: ["view", "operate"], bindings: ["dr:orders"] }
       ])
       const { call } = yield* start({
         authorizer,
@@ -113,35 +132,37 @@ describe("OPS-16 with an authorizer", () => {
   it.live("readOnly changes nothing, whatever the authorizer says", () =>
     Effect.gen(function* () {
       const { call } = yield* start({ readOnly: true })
-      for (const [right, method, path] of routes) {
+      for (const [permission, method, path] of routes) {
         const answer = yield* call(method, `/eventbus${path}`)
-        if (right === "view") assert.strictEqual(answer.status, 200, path)
+        if (permission === "view") assert.strictEqual(answer.status, 200, path)
         else assert.deepStrictEqual(shown(answer), [403, "ReadOnly"], path)
       }
     })
   )
 
-  it.live("ruling 86: an authorizer that throws, dies, returns something else, or fails otherwise lets nobody through", () =>
-    Effect.gen(function* () {
-      const misbehaving: ReadonlyArray<unknown> = [
-        () => {
-          throw new Error("canary-throw")
-        },
-        () => Effect.die("canary-die"),
-        () => Effect.fail(new Error("canary-fail")),
-        () => undefined,
-        () => Promise.resolve({ name: "eve" }),
-        () => Effect.succeed(undefined),
-        () => Effect.succeed({ name: 7 }),
-        () => Effect.interrupt
-      ]
-      for (const authorizer of misbehaving) {
-        const { call } = yield* start({ authorizer: authorizer as Authorizer.Authorizer })
-        const answer = yield* call("GET", "/eventbus/bindings")
-        assert.deepStrictEqual(shown(answer), [503, "AuthorizerFailed"], String(authorizer))
-        assert.notInclude(answer.text, "canary")
-      }
-    })
+  it.live(
+    "ruling 86: an authorizer that throws, dies, returns something else, or fails otherwise lets nobody through",
+    () =>
+      Effect.gen(function* () {
+        const misbehaving: ReadonlyArray<unknown> = [
+          () => {
+            throw new Error("canary-throw")
+          },
+          () => Effect.die("canary-die"),
+          () => Effect.fail(new Error("canary-fail")),
+          () => undefined,
+          () => Promise.resolve({ name: "eve" }),
+          () => Effect.succeed(undefined),
+          () => Effect.succeed({ name: 7 }),
+          () => Effect.interrupt
+        ]
+        for (const authorizer of misbehaving) {
+          const { call } = yield* start({ authorizer: authorizer as Authorizer.Authorizer })
+          const answer = yield* call("GET", "/eventbus/bindings")
+          assert.deepStrictEqual(shown(answer), [503, "AuthorizerFailed"], String(authorizer))
+          assert.notInclude(answer.text, "canary")
+        }
+      })
   )
 
   it.live("what an operator changes is logged with who, what and how it ended; reading is not", () =>
@@ -189,7 +210,10 @@ describe("probes and metrics", () => {
     Effect.gen(function* () {
       const { call, connector } = yield* start()
       yield* connector.pause("orders")
-      assert.deepStrictEqual([(yield* call("GET", "/health/live")).status, (yield* call("GET", "/health/ready")).status], [200, 503])
+      assert.deepStrictEqual(
+        [(yield* call("GET", "/health/live")).status, (yield* call("GET", "/health/ready")).status],
+        [200, 503]
+      )
     })
   )
 

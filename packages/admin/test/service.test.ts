@@ -28,7 +28,10 @@ describe("ADM-01 the service", () => {
         ["PAUSED", "RUNNING", [1], [], "STOPPED", "RUNNING"]
       )
       assert.strictEqual((yield* admin.register(payments)).key, "default:payments")
-      assert.strictEqual((yield* admin.registerJson(JSON.stringify({ ...payments, name: "x", topic: "x" }))).key, "default:x")
+      assert.strictEqual(
+        (yield* admin.registerJson(JSON.stringify({ ...payments, name: "x", topic: "x" }))).key,
+        "default:x"
+      )
       assert.strictEqual((yield* admin.unregister("payments")).state, "DESTROYED")
       assert.deepStrictEqual((yield* connector.listBindings).map(({ name }) => name).sort(), ["orders", "x"])
       assert.strictEqual(yield* admin.keyOf("orders"), "default:orders")
@@ -50,7 +53,10 @@ describe("ADM-01 the service", () => {
 
   it.live("fails with typed errors, and a closing program takes no bindings", () =>
     Effect.gen(function* () {
-      const { admin, close } = yield* start({ clusters: ["dr"], bindings: [binding(), binding("orders", { cluster: "dr", topic: "x" })] })
+      const { admin, close } = yield* start({
+        clusters: ["dr"],
+        bindings: [binding(), binding("orders", { cluster: "dr", topic: "x" })]
+      })
       const tagOf = <E extends { readonly _tag: string }>(effect: Effect.Effect<unknown, E>) =>
         Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
       assert.deepStrictEqual(

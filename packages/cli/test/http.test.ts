@@ -1,4 +1,5 @@
 /** `eventbus run --http`: a process with probes, metrics and the admin API, whose cluster is away. */
+import { type AddressInfo, createServer, type Server } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventbus, folderWith, program, start } from "./eventbus.ts"
@@ -61,8 +62,21 @@ describe("eventbus run --http", () => {
       const folder = yield* folderWith({ "app.yaml": app })
       const run = (port: string) =>
         eventbus(folder, "run", "app.yaml", "--handlers", program("handlers"), ...away, "--http", port)
-      assert.deepStrictEqual(yield* run("70000"), { code: 2, out: "", err: "--http takes a port, from 0 to 65535; 0 is a free one\n" })
+      assert.deepStrictEqual(yield* run("70000"), {
+        code: 2,
+        out: "",
+        err: "--http takes a port, from 0 to 65535; 0 is a free one\n"
+      })
       assert.strictEqual((yield* run("many")).code, 2)
+      const taken = yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer().listen(0, () => resume(Effect.succeed(server)))
+        }),
+        (server) => Effect.sync(() => server.close())
+      )
+      const { port } = taken.address() as AddressInfo
+      const { code, err } = yield* run(String(port))
+      assert.deepStrictEqual([code, err], [1, `--http ${port}: listen EADDRINUSE: address already in use :::${port}\n`])
     })
   )
 })

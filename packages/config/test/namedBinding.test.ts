@@ -24,7 +24,10 @@ describe("a named binding", () => {
       const body = { name: 7, topic: "orders", concurrency: 0, handler: "chrage", "x-more": 1, topik: 2 }
       const expected = ["concurrency", "groupId", "handler", "name", "topik", "x-more"]
       assert.deepStrictEqual(yield* paths(Configuration.decodeNamedBinding(body, { handlers })), expected)
-      assert.deepStrictEqual(yield* paths(Configuration.parseNamedBinding(JSON.stringify(body), { handlers })), expected)
+      assert.deepStrictEqual(
+        yield* paths(Configuration.parseNamedBinding(JSON.stringify(body), { handlers })),
+        expected
+      )
     })
   )
 
@@ -49,9 +52,10 @@ describe("a named binding", () => {
   )
 
   it("CFG-23 a duration is parsed as in a file", () => {
-    assert.deepStrictEqual(["7d", "1m 30s", "10 seconds", "PT10S"].map(Settings.parseDuration), [
-      604_800_000, 90_000, 10_000, 10_000
-    ])
+    assert.deepStrictEqual(
+      ["7d", "1m 30s", "10 seconds", "PT10S"].map(Settings.parseDuration),
+      [604_800_000, 90_000, 10_000, 10_000]
+    )
     assert.deepStrictEqual(["", "7", "tomorrow"].map(Settings.parseDuration), [Number.NaN, Number.NaN, Number.NaN])
   })
 })

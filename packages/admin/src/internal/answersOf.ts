@@ -4,7 +4,7 @@
 import { Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
 
-export const isoOf = (millis: number): string => new Date(millis).toISOString()
+const isoOf = (millis: number): string => new Date(millis).toISOString()
 
 export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>
   `${cluster}:${name}`

@@ -15,7 +15,9 @@ export const noRoute = (
 ): HttpServerResponse.HttpServerResponse => {
   const path = pathOf(originalUrl)
   const methods = Object.values(api.groups)
-    .flatMap(({ endpoints }): ReadonlyArray<{ readonly method: string; readonly path: string }> => Object.values(endpoints))
+    .flatMap(
+      ({ endpoints }): ReadonlyArray<{ readonly method: string; readonly path: string }> => Object.values(endpoints)
+    )
     .filter((endpoint) => matches(endpoint.path, path))
     .map((endpoint) => endpoint.method)
   if (methods.length === 0) return notFound(path)
@@ -23,7 +25,7 @@ export const noRoute = (
   return answer(405, "MethodNotAllowed", `${path} takes ${allow}, not ${method}.`, { allow })
 }
 
-export const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
+const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
   answer(404, "RouteNotFound", `There is no route ${path}. The paths are in openapi.json.`)
 
 /** The path of a URL, which may be an absolute one. */
@@ -45,7 +47,11 @@ export const asAnswers = <E, R>(
     (cause) =>
       Effect.as(
         Effect.logError("A request of the admin API failed", cause),
-        answer(500, "InternalError", "The request failed for a reason that is not yours. The log of the process says why.")
+        answer(
+          500,
+          "InternalError",
+          "The request failed for a reason that is not yours. The log of the process says why."
+        )
       )
   )
 

@@ -4,10 +4,10 @@
 import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { Guard, RequiredRight } from "../AdminApi.ts"
 import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
-import { type Authorizer, Forbidden, type Principal, type Right, Unauthorized } from "../Authorizer.ts"
+import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
+import { Guard, RequiredPermission } from "./middlewares.ts"
 import { isLocal, PeerAddress } from "./peerAddress.ts"
 
 interface Options {
@@ -26,20 +26,20 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
       return Guard.of({
         bearer: (respond, { credential, endpoint }) =>
           Effect.gen(function* () {
-            const right = Context.getUnsafe(endpoint.annotations, RequiredRight)
+            const permission = Context.getUnsafe(endpoint.annotations, RequiredPermission)
             const binding = yield* bindingOf(admin)
-            const caller = yield* Effect.result(admit(options, right, binding, credential))
+            const caller = yield* Effect.result(admit(options, permission, binding, credential))
             if (Result.isFailure(caller)) {
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
-            if (right === "view") return yield* respond
+            if (permission === "view") return yield* respond
             return yield* Effect.onExit(respond, (exit) => note(caller.success, endpoint, binding, exit))
           })
       })
     })
   )
 
-/** The key, so that a right on one spelling of the name is a right on all. */
+/** The key, so that permission on one spelling of the name is permission on all. */
 const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"]) {
   const { name } = yield* HttpRouter.params
   if (name === undefined) return undefined
@@ -50,18 +50,18 @@ type Refusal = Unauthorized | Forbidden | LoopbackOnly | ReadOnly | AuthorizerFa
 
 const admit = Effect.fnUntraced(function* (
   { authorizer, readOnly }: Options,
-  right: Right,
+  permission: Permission,
   binding: string | undefined,
   credential: Redacted.Redacted<string>
 ): Effect.fn.Return<Principal, Refusal, HttpServerRequest.HttpServerRequest> {
   if (authorizer === undefined) {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
-    if (right !== "view") return yield* new ReadOnly({ authorizer: false })
+    if (permission !== "view") return yield* new ReadOnly({ authorizer: false })
     return { name: "this machine" }
   }
-  const caller = yield* ask(() => authorizer(credential, right, binding))
-  if (readOnly && right !== "view") return yield* new ReadOnly({ authorizer: true })
+  const caller = yield* ask(() => authorizer(credential, permission, binding))
+  if (readOnly && permission !== "view") return yield* new ReadOnly({ authorizer: true })
   return caller
 })
 

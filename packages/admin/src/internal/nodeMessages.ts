@@ -38,11 +38,12 @@ const requestOf = (request: NodeRequest, signal: AbortSignal): Request => {
   const { method = "GET", headers } = request
   const url = new URL(request.originalUrl ?? request.url ?? "/", `http://${headers.host ?? "localhost"}`)
   const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(request)
-  const kept = Object.entries(headers).flatMap(([name, value]): ReadonlyArray<[string, string]> =>
-    // The length is that of the body as it was sent.
-    value === undefined || name.startsWith(":") || (body !== undefined && lengths.has(name))
-      ? []
-      : [[name, Array.isArray(value) ? value.join(", ") : value]]
+  const kept = Object.entries(headers).flatMap(
+    ([name, value]): ReadonlyArray<[string, string]> =>
+      // The length is that of the body as it was sent.
+      value === undefined || name.startsWith(":") || (body !== undefined && lengths.has(name))
+        ? []
+        : [[name, Array.isArray(value) ? value.join(", ") : value]]
   )
   // Node.js asks for `duplex` with a stream, and its types do not know it.
   const init = { method, headers: kept, signal, ...(body === undefined ? {} : { body, duplex: "half" }) }

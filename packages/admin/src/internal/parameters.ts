@@ -32,7 +32,7 @@ const parsed = (name: Name, parse: (text: string) => number) =>
 const whole = (text: string): number => (/^\d{1,15}$/.test(text) && Number(text) >= 1 ? Number(text) : Number.NaN)
 
 /** Epoch milliseconds; NaN for a text that is no time. */
-export const timeOf = (text: string): number => {
+const timeOf = (text: string): number => {
   if (/^-?\d{1,15}$/.test(text)) return Number(text)
   // A plus sign that a query does not encode arrives as a space.
   const iso = text.replace(/ (?=\d\d:\d\d$)/, "+")

@@ -4,8 +4,8 @@
 import { Effect, Layer, type SchemaIssue, type Types } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { RefusedParameters } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
+import { RefusedParameters } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
 
 type Input = Readonly<Record<string, unknown>>
@@ -17,7 +17,9 @@ export const layer: Layer.Layer<RefusedParameters> = Layer.succeed(RefusedParame
     // A route without parameters has no schema that would refuse one.
     const unknown = endpoint.query === undefined ? Object.keys(search) : []
     if (unknown.length > 0) {
-      return yield* new InvalidRequest({ issues: unknown.map((path) => issueOf({ path, isUnknown: true }, search, known)) })
+      return yield* new InvalidRequest({
+        issues: unknown.map((path) => issueOf({ path, isUnknown: true }, search, known))
+      })
     }
     return yield* Effect.catch(respond, (error): Effect.Effect<never, Types.unhandled | InvalidRequest> => {
       if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error)

@@ -5,14 +5,24 @@ import * as AdminServer from "@eventbus/admin/AdminServer"
 import * as EventBusAdmin from "@eventbus/admin/EventBusAdmin"
 import type { Broker, EventBusConnector } from "@eventbus/core"
 import * as Prometheus from "@eventbus/observability/Prometheus"
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
+import { ServeError } from "effect/http/HttpServerError"
+import { type CommandFailed, refuse } from "./failures.ts"
 
 /** The bindings inside of a server. Without an authorizer it answers anybody's probes, and lets only callers on this machine see more. */
 export const around = <E, R>(
   bindings: Layer.Layer<EventBusConnector.EventBusConnector, E, R | Broker.Broker>,
   port: number
-) =>
+): Layer.Layer<EventBusConnector.EventBusConnector, E | CommandFailed, R | Broker.Broker> =>
   AdminServer.layer(EventBusAdmin.layer().pipe(Layer.provideMerge(bindings)), {
     port,
     metrics: Prometheus.exposition
-  })
+  }).pipe(
+    Layer.catch((error) => {
+      const failure: Effect.Effect<never, E | CommandFailed> =
+        error instanceof ServeError ? refuse(`--http ${port}: ${reasonOf(error)}`) : Effect.fail(error)
+      return Layer.effectContext(failure)
+    })
+  )
+
+const reasonOf = ({ cause }: ServeError): string => (cause instanceof Error ? cause.message : String(cause))

@@ -27,7 +27,9 @@ export const run = Command.make(
     ),
     http: Flag.Int("http").pipe(
       Flag.withMetavar("port"),
-      Flag.withDescription("Serves /health/live, /health/ready and /metrics on this port, and the admin API, read-only, to callers on this machine"),
+      Flag.withDescription(
+        "Serves /health/live, /health/ready and /metrics on this port, and the admin API, read-only, to callers on this machine"
+      ),
       Flag.optional
     ),
     logFormat: Flag.String("log-format").pipe(Flag.withHidden, Flag.optional)

@@ -25,7 +25,8 @@ export const decode = (
   const name = nameOf(node, issues)
   const rest = { ...node, entries: node.entries.filter((entry) => entry.key !== "name") }
   // A file may have such keys at its top. A request has no use for them.
-  for (const { key } of rest.entries) if (key.startsWith("x-")) issues.add([key], "an unknown key", "a key of a binding")
+  for (const { key } of rest.entries)
+    if (key.startsWith("x-")) issues.add([key], "an unknown key", "a key of a binding")
   const tree = canonical(rest, shape, issues)
   const isHandlerKnown = name !== undefined || Node.child(tree, "handler") !== undefined
   return Assemble.one(name ?? "refused", tree, issues, isHandlerKnown ? handlers : undefined)

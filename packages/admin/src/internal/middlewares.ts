@@ -1,0 +1,23 @@
+/**
+ * The declarations of what happens around every endpoint.
+ */
+import { Context } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import type { Permission } from "../Authorizer.ts"
+import * as Errors from "./errorSchemas.ts"
+
+/** The permission that an endpoint needs. */
+export class RequiredPermission extends Context.Service<RequiredPermission, Permission>()(
+  "@eventbus/admin/RequiredPermission"
+) {}
+
+/** Lets a request through, or not, before anything of it is read. */
+export class Guard extends HttpApiMiddleware.Service<Guard>()("@eventbus/admin/Guard", {
+  error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
+  security: { bearer: HttpApiSecurity.bearer }
+}) {}
+
+/** Answers parameters that the schemas refuse, all at once. */
+export class RefusedParameters extends HttpApiMiddleware.Service<RefusedParameters>()("@eventbus/admin/Parameters", {
+  error: Errors.invalidRequest
+}) {}
