@@ -149,7 +149,7 @@ describe("OPS-16 with an authorizer", () => {
             throw new Error("canary-throw")
           },
           () => Effect.die("canary-die"),
-          () => Effect.fail(new Error("canary-fail")),
+          () => Effect.fail("canary-fail"),
           () => undefined,
           () => Promise.resolve({ name: "eve" }),
           () => Effect.succeed(undefined),
