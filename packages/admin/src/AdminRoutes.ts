@@ -55,8 +55,11 @@ export const layer = (options: Options = {}): Layer.Layer<never, never, EventBus
     Layer.provide(RefusedParameters.layer),
     Layer.provide(HttpServer.layerServices)
   )
-  const others = HttpRouter.add("*", `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, request)))
-  return Layer.mergeAll(routes, others, probes(paths, options.metrics)).pipe(
+  // Not for HEAD, which the router answers by the routes of GET.
+  const others = (["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const).map((method) =>
+    HttpRouter.add(method, `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, request)))
+  )
+  return Layer.mergeAll(routes, ...others, probes(paths, options.metrics)).pipe(
     Layer.provide(HttpRouter.middleware(Failures.asAnswers).layer)
   )
 }

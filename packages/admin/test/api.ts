@@ -59,7 +59,7 @@ export const read = (response: Response): Effect.Effect<Answer> =>
     (text) => {
       const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json")
       const { status, headers } = response
-      return { status, headers, text, body: isJson ? JSON.parse(text) : undefined }
+      return { status, headers, text, body: isJson && text !== "" ? JSON.parse(text) : undefined }
     }
   )
 

@@ -187,6 +187,15 @@ describe("ADM-12 errors over HTTP", () => {
       assert.strictEqual(answer.headers.get("allow"), "DELETE, GET")
       const pause = yield* call("GET", "/eventbus/bindings/orders/pause")
       assert.deepStrictEqual([pause.status, pause.headers.get("allow")], [405, "POST"])
+      const head = yield* call("HEAD", "/eventbus/bindings/orders")
+      assert.deepStrictEqual([head.status, head.text], [200, ""])
+      for (const path of [
+        "/eventbus/bindings/%E0%A4%A",
+        "/eventbus/bindings/%",
+        "/eventbus/",
+        "/eventbus/bindings/a%2Fb"
+      ])
+        assert.include([404, 400], (yield* call("GET", path)).status, path)
     })
   )
 
