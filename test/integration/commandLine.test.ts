@@ -42,7 +42,8 @@ KafkaSuite.shared("the command line", (bootstrap) => {
           { topic, partition: 1, key: Bus.bytes("o-1"), value: Bus.bytes('{"cents":20}') },
           { topic, partition: 1, key: Bus.bytes("o-2"), value: Bus.bytes('{"cents":2000}') }
         ])
-        const running = start(folder, "run", "app.yaml", "--handlers", program("handlers"), "--log", "json")
+        const args = ["--handlers", program("handlers"), "--log", "json", "--http", "0"]
+        const running = start(folder, "run", "app.yaml", ...args)
         yield* Effect.addFinalizer(() => Effect.sync(() => running.process.kill("SIGKILL")))
         yield* Bus.until("the first order is charged", () => running.out().includes("charged 20"), {
           otherwise: running.out
@@ -55,6 +56,15 @@ KafkaSuite.shared("the command line", (bootstrap) => {
             Effect.orElseSucceed(() => false)
           )
         )
+        const port = /Admin API listens on http:[^"]*:(\d+)/.exec(running.out())![1]
+        const get = (path: string) =>
+          Effect.promise(async () => (await fetch(`http://127.0.0.1:${port}${path}`)).text())
+        assert.strictEqual(yield* get("/health/ready"), '{"status":"UP"}')
+        const { count, byExceptionClass } = JSON.parse(yield* get("/eventbus/bindings/orders/dlt/stats"))
+        assert.deepStrictEqual([count, byExceptionClass], [1, [{ name: "TooMuch", count: 1 }]])
+        const { metrics } = JSON.parse(yield* get("/eventbus/bindings/orders"))
+        assert.deepStrictEqual([metrics.processed, metrics.deadLettered], [1, 1])
+        assert.match(yield* get("/metrics"), /^eventbus_records_dlq_total\{.*reason="RETRIES_EXHAUSTED".*\} 1$/m)
         running.process.kill("SIGTERM")
         const { code, err } = yield* Effect.promise(() => running.ended)
         assert.deepStrictEqual([code, err], [130, ""])

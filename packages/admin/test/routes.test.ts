@@ -52,7 +52,9 @@ describe("bindings over HTTP", () => {
 
   it.live("ADM-06 GET /bindings/{name} has consumers, partitions, problems and a summary of metrics", () =>
     Effect.gen(function* () {
-      const { call, append } = yield* start()
+      const { call, append } = yield* start({ bindings: [binding("orders"), binding("audit", { topic: "payments" })] })
+      yield* append("payments", "good")
+      yield* eventually(call("GET", "/eventbus/bindings/audit"), (answer) => answer.body.metrics.processed === 1)
       yield* append("orders", "good", "bad", "good")
       const { body } = yield* eventually(
         call("GET", "/eventbus/bindings/orders"),
