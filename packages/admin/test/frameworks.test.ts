@@ -135,21 +135,22 @@ describe("OPS-17 mounted in a framework", () => {
       const { web } = yield* start()
       const { port } = yield* Effect.acquireRelease(frameworks["node:http"]!(web), ({ close }) => Effect.sync(close))
       assert.strictEqual(yield* statusFor(port, "exa mple:99999"), 400)
+      for (const framework of ["Express", "node:http"]) {
+        const mounted = yield* Effect.acquireRelease(frameworks[framework]!(web), ({ close }) => Effect.sync(close))
+        assert.include([400, 404], yield* statusFor(mounted.port, "localhost", "http://["), framework)
+      }
       assert.strictEqual((yield* call(port, "GET", "/eventbus/bindings")).status, 200)
     })
   )
 })
 
 /** `fetch` does not let a program set the host. */
-const statusFor = (port: number, host: string): Effect.Effect<number> =>
+const statusFor = (port: number, host: string, path = "/eventbus/bindings"): Effect.Effect<number> =>
   Effect.callback((resume) => {
-    const request = httpRequest(
-      { port, host: "127.0.0.1", path: "/eventbus/bindings", headers: { host } },
-      (response) => {
-        response.resume()
-        resume(Effect.succeed(response.statusCode ?? 0))
-      }
-    )
+    const request = httpRequest({ port, host: "127.0.0.1", path, headers: { host } }, (response) => {
+      response.resume()
+      resume(Effect.succeed(response.statusCode ?? 0))
+    })
     request.end()
   })
 

@@ -29,7 +29,8 @@ const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
   answer(404, "RouteNotFound", `There is no route ${path}. The paths are in openapi.json.`)
 
 /** The path of a URL, which may be an absolute one. */
-export const pathOf = (url: string): string => new URL(url, "http://localhost").pathname
+export const pathOf = (url: string): string =>
+  URL.canParse(url, "http://localhost") ? new URL(url, "http://localhost").pathname : url
 
 const matches = (pattern: string, path: string): boolean => {
   const parts = pattern.split("/")

@@ -40,17 +40,13 @@ const requestOf = (request: NodeRequest, signal: AbortSignal): Request => {
   const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(request)
   const kept = Object.entries(headers).flatMap(
     ([name, value]): ReadonlyArray<[string, string]> =>
-      // The length is that of the body as it was sent.
-      value === undefined || name.startsWith(":") || (body !== undefined && lengths.has(name))
-        ? []
-        : [[name, Array.isArray(value) ? value.join(", ") : value]]
+      // HTTP/2 has the method and the path among its headers.
+      value === undefined || name.startsWith(":") ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
   )
   // Node.js asks for `duplex` with a stream, and its types do not know it.
   const init = { method, headers: kept, signal, ...(body === undefined ? {} : { body, duplex: "half" }) }
   return new Request(url, init as RequestInit)
 }
-
-const lengths = new Set(["content-length", "transfer-encoding"])
 
 /** The body as a parser left it: behind `express.json()` and in Fastify the stream is at its end, and would give an empty one. */
 const bodyOf = (request: NodeRequest): Body => {
