@@ -139,7 +139,7 @@ const make = Effect.fnUntraced(
     )
 )
 
-/** Asks again until the answer is as it should be, or for five seconds. */
+/** Asks again until the answer is as it should be, or for half a minute. */
 export const eventually = <A, E, R>(
   ask: Effect.Effect<A, E, R>,
   holds: (answer: A) => boolean
@@ -147,7 +147,7 @@ export const eventually = <A, E, R>(
   Effect.gen(function* () {
     for (let round = 0; ; round++) {
       const answer = yield* ask
-      if (holds(answer) || round === 250) return answer
+      if (holds(answer) || round === 1_500) return answer
       yield* Effect.sleep("20 millis")
     }
   })

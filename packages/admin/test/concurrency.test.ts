@@ -78,7 +78,8 @@ describe("ADM-14 while the connector closes", () => {
       const { call, append, close } = yield* start({ bindings: [binding("orders", { handler })] })
       yield* append("orders", "good")
       yield* Deferred.await(begun)
-      assert.strictEqual((yield* call("GET", "/health/ready")).status, 200)
+      const ready = yield* eventually(call("GET", "/health/ready"), ({ status }) => status === 200)
+      assert.strictEqual(ready.status, 200)
 
       const closing = yield* Effect.forkChild(close, { startImmediately: true })
       const body = { name: "payments", topic: "payments", groupId: "payers", handler: "charge" }

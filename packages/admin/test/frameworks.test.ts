@@ -174,7 +174,7 @@ describe("the server of its own", () => {
       const built = yield* Effect.forkChild(Layer.buildWithScope(server, scope), { startImmediately: true })
 
       const until = Effect.fnUntraced(function* (path: string, status: number) {
-        for (let round = 0; round < 250; round++) {
+        for (let round = 0; round < 1_500; round++) {
           const answer = yield* Effect.catchCause(call(port, "GET", path), () => Effect.succeed({ status: 0 }))
           if (answer.status === status) return true
           yield* Effect.sleep("20 millis")

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { Effect, Logger, Redacted } from "effect"
-import { type Answer, binding, callOf, everything, start, token } from "./api.ts"
+import { type Answer, binding, callOf, eventually, everything, start, token } from "./api.ts"
 
 const shown = ({ status, body }: Answer) => [status, body._tag]
 
@@ -196,9 +196,7 @@ describe("probes and metrics", () => {
       const from = { token: "", remoteAddress: "10.0.0.7", headers: { host: "pod-7" } }
       const live = yield* call("GET", "/health/live", from)
       assert.deepStrictEqual([live.status, live.body], [200, { status: "UP" }])
-      yield* call("GET", "/health/ready", from)
-      yield* Effect.sleep("200 millis")
-      const ready = yield* call("GET", "/health/ready", from)
+      const ready = yield* eventually(call("GET", "/health/ready", from), ({ status }) => status === 200)
       assert.deepStrictEqual([ready.status, ready.body], [200, { status: "UP" }])
       const metrics = yield* call("GET", "/metrics", from)
       assert.deepStrictEqual([metrics.status, metrics.text], [200, "eventbus_up 1\n"])

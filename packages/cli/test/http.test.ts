@@ -34,7 +34,7 @@ describe("eventbus run --http", () => {
           return { status: response.status, text: await response.text() }
         })
       const until = Effect.fnUntraced(function* (path: string, status: number) {
-        for (let round = 0; round < 200; round++) {
+        for (let round = 0; round < 600; round++) {
           const answer = yield* call(path)
           if (answer.status === status) return answer
           yield* Effect.sleep("50 millis")
