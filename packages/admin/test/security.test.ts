@@ -87,6 +87,15 @@ describe("OPS-16 with an authorizer", () => {
       })
   )
 
+  it.live("a token that is empty lets nobody through", () =>
+    Effect.gen(function* () {
+      const none = { token: Redacted.make(""), name: "nobody", permissions: ["view"] } as const
+      const { call } = yield* start({ authorizer: Authorizer.fromTokens([none]) })
+      for (const headers of [{}, { authorization: "Bearer " }, { authorization: "Bearer" }])
+        assert.strictEqual((yield* call("GET", "/eventbus/bindings", { token: "", headers })).status, 401)
+    })
+  )
+
   it.live("each route needs its permission, and no other permission gives it", () =>
     Effect.gen(function* () {
       for (const permission of Authorizer.Permission.literals) {
