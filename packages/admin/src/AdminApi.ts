@@ -116,9 +116,8 @@ export const make = (prefix: `/${string}` = "/eventbus") =>
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)
-    .annotate(HttpApi.ParseOptions, { errors: "all", onExcessProperty: "error" })
-    // Every request has headers that no schema names.
-    .annotate(HttpApi.HeadersParseOptions, {})
+    // Of requests alone: a request has headers that no schema names, and a client may be older than the answers that it gets.
+    .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
     .annotate(OpenApi.Title, "Event Bus Connector")
     .annotate(OpenApi.Description, "The bindings of one process, and their dead letters.")
 

@@ -137,7 +137,9 @@ export const ReplayReport = Schema.Struct({
   /** Records that cannot be published where they came from. */
   refused: Schema.Int,
   /** Dead letters of other groups, by group: they stay. */
-  foreign: Schema.Array(Count)
+  foreign: Schema.Array(Count),
+  /** Offsets of batches that cannot be read, an upper bound of their records: they stay. */
+  unreadable: Schema.Int
 })
 export type ReplayReport = typeof ReplayReport.Type
 
@@ -149,6 +151,8 @@ export const DeadLetterStats = Schema.Struct({
   exhausted: Schema.Int,
   /** Of these, the ones that the custom handler failed for. */
   failed: Schema.Int,
+  /** Of these, those in batches that cannot be read: their offsets, an upper bound of the records. */
+  unreadable: Schema.Int,
   /** All records of the group that lie in the topic. */
   stored: Schema.Int,
   /** Records of other groups, by group. */

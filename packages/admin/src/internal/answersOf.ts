@@ -29,7 +29,7 @@ export const detailOf = (
   metrics: Answers.MetricsSummary | undefined
 ): Answers.BindingDetail => ({
   ...summaryOf(snapshot),
-  containers: snapshot.containers,
+  containers: snapshot.containers.map(({ name, tier, topic, state }) => ({ name, tier, topic, state })),
   consumers: snapshot.consumers.map(({ index, status, sinceMillis, crashes, error }) => ({
     ...{ index, status, crashes },
     since: isoOf(sinceMillis),
@@ -95,15 +95,18 @@ export const countsOf = (counts: ReadonlyMap<string, number>): ReadonlyArray<Ans
     .filter(({ count }) => count > 0)
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
 
-export const replayReportOf = ({ foreign, ...report }: Replay.Report): Answers.ReplayReport => ({
-  ...report,
-  foreign: countsOf(foreign)
+export const replayReportOf = (report: Replay.Report): Answers.ReplayReport => ({
+  replayed: report.replayed,
+  passedOver: report.passedOver,
+  refused: report.refused,
+  foreign: countsOf(report.foreign),
+  unreadable: report.unreadable
 })
 
 export const statsOf = (stats: Replay.Stats): Answers.DeadLetterStats => {
-  const { count, exhausted, failed, stored, foreign, oldestMillis, newestMillis, byExceptionClass } = stats
+  const { count, exhausted, failed, unreadable, stored, foreign, oldestMillis, newestMillis, byExceptionClass } = stats
   return {
-    ...{ count, exhausted, failed, stored },
+    ...{ count, exhausted, failed, unreadable, stored },
     foreign: countsOf(foreign),
     ...(oldestMillis === undefined ? {} : { oldest: isoOf(oldestMillis) }),
     ...(newestMillis === undefined ? {} : { newest: isoOf(newestMillis) }),
