@@ -12,6 +12,10 @@ import * as Parameters from "./internal/parameters.ts"
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
 const ofCommand = [...lookup, Errors.invalidContainerState] as const
+/** A command on a binding answers with its state. */
+const command = { params, success: Answers.BindingSummary, error: ofCommand } as const
+/** One that may be about a single retry tier. */
+const tierCommand = { ...command, query: { tier: Schema.optionalKey(Parameters.tier) } } as const
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
 
 /** The binding schema of configuration files, and the name. */
@@ -44,28 +48,10 @@ const bindings = HttpApiGroup.make("bindings").add(
   HttpApiEndpoint.delete("unregister", "/bindings/:name", { params, success: Answers.BindingDetail, error: ofCommand })
     .annotate(RequiredPermission, "admin")
     .annotate(OpenApi.Summary, "Stop a binding and remove it"),
-  HttpApiEndpoint.post("start", "/bindings/:name/start", {
-    params,
-    success: Answers.BindingSummary,
-    error: ofCommand
-  }).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("stop", "/bindings/:name/stop", {
-    params,
-    success: Answers.BindingSummary,
-    error: ofCommand
-  }).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("pause", "/bindings/:name/pause", {
-    params,
-    query: { tier: Schema.optionalKey(Parameters.tier) },
-    success: Answers.BindingSummary,
-    error: ofCommand
-  }).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("resume", "/bindings/:name/resume", {
-    params,
-    query: { tier: Schema.optionalKey(Parameters.tier) },
-    success: Answers.BindingSummary,
-    error: ofCommand
-  }).annotate(RequiredPermission, "operate"),
+  HttpApiEndpoint.post("start", "/bindings/:name/start", command).annotate(RequiredPermission, "operate"),
+  HttpApiEndpoint.post("stop", "/bindings/:name/stop", command).annotate(RequiredPermission, "operate"),
+  HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand).annotate(RequiredPermission, "operate"),
+  HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand).annotate(RequiredPermission, "operate"),
   HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
     .annotate(RequiredPermission, "view")
     .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")

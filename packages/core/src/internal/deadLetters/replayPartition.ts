@@ -236,18 +236,20 @@ const notesBehind = (run: Run, partition: ReplayProgress.PartitionProgress, batc
   const { deadLetterTopic, groupId } = run.options
   const journal = Journal.topicOf(deadLetterTopic)
   const isBehind = (offset: bigint) => offset >= batch.from && offset < batch.position
-  const isOver = (offset: bigint) => offset < partition.logStart || isIn(batch)(offset)
+  const isGone = (offset: bigint) => offset < partition.logStart
+  const isInBatch = isIn(batch)
+  const isOver = (offset: bigint) => isGone(offset) || isInBatch(offset)
   return [
     ...batch.exhausted.map((letter) => Journal.exhaustedEntry(journal, groupId, letter)),
     ...batch.refused.map(({ record }) => Journal.recordEntry("refused", journal, groupId, record)),
     ...batch.letters
-      .filter(({ record }) => ReplayProgress.formerNameOf(partition, record) !== undefined)
+      .filter(({ record }) => ReplayProgress.isOfFormerName(partition, record))
       .map(({ record }) => Journal.recordEntry("adopted", journal, groupId, record)),
     ...tombstones(run, partition, "taken", isBehind),
     ...tombstones(run, partition, "failed", isBehind),
     ...tombstones(run, partition, "exhausted", isOver),
     ...tombstones(run, partition, "refused", isOver),
-    ...tombstones(run, partition, "adopted", (offset) => offset < partition.logStart)
+    ...tombstones(run, partition, "adopted", isGone)
   ]
 }
 
@@ -255,14 +257,15 @@ const notesBehind = (run: Run, partition: ReplayProgress.PartitionProgress, batc
 const notesOf = (run: Run, partition: ReplayProgress.PartitionProgress, batch: Batch) => {
   const { deadLetterTopic, groupId } = run.options
   const journal = Journal.topicOf(deadLetterTopic)
+  const isInBatch = isIn(batch)
   return [
     ...batch.letters.map(({ record }) => {
-      const isAdopted = ReplayProgress.formerNameOf(partition, record) !== undefined
-      return Journal.recordEntry(isAdopted ? "adopted" : "taken", journal, groupId, record)
+      const kind = ReplayProgress.isOfFormerName(partition, record) ? "adopted" : "taken"
+      return Journal.recordEntry(kind, journal, groupId, record)
     }),
-    ...tombstones(run, partition, "failed", isIn(batch)),
-    ...tombstones(run, partition, "exhausted", isIn(batch)),
-    ...tombstones(run, partition, "refused", isIn(batch))
+    ...tombstones(run, partition, "failed", isInBatch),
+    ...tombstones(run, partition, "exhausted", isInBatch),
+    ...tombstones(run, partition, "refused", isInBatch)
   ]
 }
 

@@ -156,13 +156,16 @@ export const isRefused = ({ refused }: Pick<GroupProgress, "refused">, record: C
  * the group adopted the name.
  */
 export const isPassed = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
-  formerNameOf(progress, record) === undefined && isBehind(progress, record)
+  !isOfFormerName(progress, record) && isBehind(progress, record)
 
 const isBehind = (progress: GroupProgress, record: ConsumerRecord): boolean =>
   record.offset < progress.position && !isFailed(progress, record) && !isLeft(progress, record)
 
-/** The adopted group that dead-lettered the record. */
-export const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): string | undefined =>
+/** Whether the group dead-lettered the record under a former name. */
+export const isOfFormerName = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
+  formerNameOf(progress, record) !== undefined
+
+const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): string | undefined =>
   former.size === 0 ? undefined : CopyOwner.formerName(record, former.keys())
 
 /** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */
