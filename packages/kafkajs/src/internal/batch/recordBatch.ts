@@ -28,12 +28,14 @@ export const measureBatch = (records: ReadonlyArray<EncodedRecord>): MeasuredBat
   const base = records[0]!.timestamp
   let maxTimestamp = base
   let total = headerBytes
-  const sizes = records.map((record, i) => {
+  const sizes = new Array<number>(records.length)
+  for (let i = 0; i < records.length; i++) {
+    const record = records[i]!
     if (record.timestamp > maxTimestamp) maxTimestamp = record.timestamp
     const size = recordSize(record, record.timestamp - base, i)
     total += varintSize(size) + size
-    return size
-  })
+    sizes[i] = size
+  }
   return { records, sizes, maxTimestamp, total }
 }
 

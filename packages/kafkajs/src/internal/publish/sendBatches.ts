@@ -1,12 +1,15 @@
 /** One Produce request: prepares its batches, sends them, and acts on the answer to each. */
-import { ConsumerRecord } from "@eventbus/core"
 import { Effect } from "effect"
+import type { Apis } from "../wire/apis.ts"
 import { type ClientFailure, clientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
 import { compressBatches } from "./compressedBatches.ts"
 import { outcomeOf } from "./produceOutcome.ts"
 import { encodeProduce, type TakenBatch } from "./produceRequest.ts"
 import type { SenderState } from "./senderState.ts"
+
+type ProduceAnswer = Apis["Produce"]["response"]
+type ProduceResult = ProduceAnswer["topics"][number]["partitions"][number]
 
 const identityRetired = failure("INVALID_TXN_STATE", "it is not known what was written to the partition before")
 const unanswered = failure(Local.connection, "the broker's answer leaves the partition out")
@@ -80,6 +83,9 @@ const prepare = Effect.fnUntraced(function* (batches: ReadonlyArray<TakenBatch>,
   yield* options.beforeSend(batches.map(({ log: { topic, partition } }) => ({ topic, partition })))
 })
 
+const needsPreparation = (batches: ReadonlyArray<TakenBatch>, { options: { kind } }: SenderState): boolean =>
+  kind === "transactional" || (kind === "idempotent" && batches.some(({ log }) => log.identity === undefined))
+
 const produce = Effect.fnUntraced(function* (
   node: number,
   batches: ReadonlyArray<TakenBatch>,
@@ -98,21 +104,28 @@ const produce = Effect.fnUntraced(function* (
   })
 })
 
+/** The results of an answer by topic and partition. */
+const resultsByPartition = ({ topics }: ProduceAnswer): ReadonlyMap<string, ReadonlyMap<number, ProduceResult>> => {
+  const results = new Map<string, Map<number, ProduceResult>>()
+  for (const { topicName, partitions } of topics) {
+    const ofTopic = new Map<number, ProduceResult>()
+    for (const result of partitions) ofTopic.set(result.partition, result)
+    results.set(topicName, ofTopic)
+  }
+  return results
+}
+
 /** Sends prepared batches. True when the leaders must be looked up again. */
 const request = Effect.fnUntraced(function* (node: number, batches: ReadonlyArray<TakenBatch>, state: SenderState) {
   const answer = yield* Effect.result(produce(node, batches, state))
   if (answer._tag === "Failure") {
     return batches.map((taken) => settleFailure(taken, answer.failure, "sent", state)).includes(true)
   }
-  const results = new Map(
-    answer.success.topics.flatMap(({ topicName, partitions }) =>
-      partitions.map((result) => [ConsumerRecord.partitionKey(topicName, result.partition), result] as const)
-    )
-  )
+  const results = resultsByPartition(answer.success)
   let stale = false
   for (const taken of batches) {
     const { log, batch } = taken
-    const result = results.get(ConsumerRecord.partitionKey(log.topic, log.partition))
+    const result = results.get(log.topic)?.get(log.partition)
     const failed = result === undefined ? unanswered : failureOfCode(result.errorCode)
     if (failed === undefined) log.acknowledged(batch, BigInt(result!.baseOffset))
     else if (failed.type === "DUPLICATE_SEQUENCE_NUMBER") log.acknowledged(batch, -1n)
@@ -127,9 +140,11 @@ export const sendBatches = Effect.fnUntraced(function* (
   batches: ReadonlyArray<TakenBatch>,
   state: SenderState
 ) {
-  const isPlain = state.options.kind === "plain"
-  const prepared = yield* Effect.result(isPlain ? Effect.void : state.oneAtATime(prepare(batches, state)))
-  return prepared._tag === "Success"
-    ? yield* request(node, batches, state)
-    : batches.map((taken) => settleFailure(taken, prepared.failure, "notSent", state)).includes(true)
+  if (needsPreparation(batches, state)) {
+    const prepared = yield* Effect.result(state.oneAtATime(prepare(batches, state)))
+    if (prepared._tag === "Failure") {
+      return batches.map((taken) => settleFailure(taken, prepared.failure, "notSent", state)).includes(true)
+    }
+  }
+  return yield* request(node, batches, state)
 })

@@ -70,7 +70,7 @@ const lookUpBusy = (state: SenderState): Effect.Effect<void> =>
 /** Takes batches for one request to a node. The partition that was served least recently comes first. */
 const takeBatches = (state: SenderState, node: number): ReadonlyArray<TakenBatch> => {
   const { options, table } = state
-  const logs = table.ready(node).toSorted((a, b) => a.lastTaken - b.lastTaken)
+  const logs = table.ready(node).sort((a, b) => a.lastTaken - b.lastTaken)
   const taken: Array<TakenBatch> = []
   let records = options.maxBatchRecords
   let bytes = options.maxBatchBytes
@@ -90,10 +90,11 @@ const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effe
   Effect.forever(
     Effect.gen(function* () {
       latch.closeUnsafe()
-      if (state.table.ready(node).length === 0) return yield* latch.await
-      if (state.options.lingerMillis > 0) yield* Effect.sleep(state.options.lingerMillis)
+      const { lingerMillis } = state.options
+      if (lingerMillis > 0 && state.table.ready(node).length > 0) yield* Effect.sleep(lingerMillis)
       const batches = takeBatches(state, node)
-      if (batches.length > 0 && (yield* sendBatches(node, batches, state))) {
+      if (batches.length === 0) return yield* latch.await
+      if (yield* sendBatches(node, batches, state)) {
         yield* Effect.sleep(retryDelay)
         yield* lookUpBusy(state)
       }

@@ -147,10 +147,12 @@ export class TopicTable {
   }
 
   /** Logs that a node leads and that have a batch to send. */
-  ready(node: number): ReadonlyArray<PartitionLog> {
-    return [...this.#topics.values()].flatMap((topic) =>
-      topic.logs.filter((log, partition) => topic.leader(partition) === node && log.ready)
-    )
+  ready(node: number): Array<PartitionLog> {
+    const ready: Array<PartitionLog> = []
+    for (const topic of this.#topics.values()) {
+      for (const log of topic.logs) if (log.ready && topic.leader(log.partition) === node) ready.push(log)
+    }
+    return ready
   }
 
   /** Ids of the leaders of all partitions. */
