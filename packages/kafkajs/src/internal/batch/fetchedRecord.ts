@@ -3,6 +3,7 @@
  * path about as cheap as the network.
  */
 import type { ConsumerRecord } from "@eventbus/core"
+import { headerName } from "./headerName.ts"
 import { VarintReader } from "./varint.ts"
 
 /** The part that all records of one record batch share. */
@@ -94,10 +95,11 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     const end = this.#valueAt + Math.max(0, this.#valueLength)
     const reader = new VarintReader(bytes, end)
     let total = end - this.#keyAt
-    for (let count = reader.number(); count > 0; count--) {
+    const count = reader.number()
+    for (let i = 0; i < count; i++) {
       const from = reader.at
       const keyLength = reader.number()
-      const key = bytes.toString("utf8", reader.at, reader.at + keyLength)
+      const key = headerName(bytes, reader.at, keyLength, i)
       reader.at += keyLength
       const valueLength = reader.number()
       if (valueLength > 0) reader.at += valueLength
@@ -119,7 +121,7 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
     const headers: Array<ConsumerRecord.Header> = []
     for (let i = 0; i < count; i++) {
       const keyLength = reader.number()
-      const key = bytes.toString("utf8", reader.at, reader.at + keyLength)
+      const key = headerName(bytes, reader.at, keyLength, i)
       reader.at += keyLength
       const valueLength = reader.number()
       headers.push({ key, value: this.#slice(reader.at, valueLength) })
