@@ -25,6 +25,7 @@ import { EventBusAdmin } from "./EventBusAdmin.ts"
 import * as Failures from "./internal/failures.ts"
 import * as Guard from "./internal/guard.ts"
 import * as Handlers from "./internal/handlers.ts"
+import * as OwnFiber from "./internal/ownFiber.ts"
 import * as Paths from "./internal/paths.ts"
 import * as RefusedParameters from "./internal/refusedParameters.ts"
 
@@ -60,7 +61,7 @@ export const layer = (options: Options = {}): Layer.Layer<never, never, EventBus
     HttpRouter.add(method, `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, request)))
   )
   return Layer.mergeAll(routes, ...others, probes(paths, options.metrics)).pipe(
-    Layer.provide(HttpRouter.middleware(Failures.asAnswers).layer)
+    Layer.provide(HttpRouter.middleware((respond) => Failures.asAnswers(Failures.onlyAsSpelled(respond))).layer)
   )
 }
 
@@ -79,7 +80,15 @@ const probes = (paths: Paths.Paths, metrics: Effect.Effect<string> | undefined) 
       yield* router.add(
         "GET",
         paths.metrics,
-        Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType }))
+        Effect.map(OwnFiber.run(metricsText(metrics)), (text) => HttpServerResponse.text(text, { contentType }))
       )
     })
+  )
+
+/** A user's effect: a defect where it is none, or gives no text, so that the log says so. */
+const metricsText = (metrics: Effect.Effect<string>): Effect.Effect<string> =>
+  Effect.filterOrElse(
+    Effect.suspend(() => (Effect.isEffect(metrics) ? metrics : Effect.succeed(metrics))),
+    (text) => typeof text === "string",
+    (text) => Effect.die(new TypeError(`'metrics' gives no text: ${typeof text}`))
   )

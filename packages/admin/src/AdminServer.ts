@@ -38,6 +38,9 @@ type Answer = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
+/** How long the server waits for open requests after the program has closed: for the answers that are on their way, and no longer for callers that say nothing. */
+const graceTime = "2 seconds"
+
 /** Builds the program inside of the server. Closing it closes the program first. */
 export const layer = <A, E, R>(
   program: Layer.Layer<A | EventBusAdmin, E, R>,
@@ -45,7 +48,10 @@ export const layer = <A, E, R>(
 ): Layer.Layer<A | EventBusAdmin | HttpServer.HttpServer, E | HttpServerError.ServeError, R> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const server = yield* NodeHttpServer.make(() => createServer(), host === undefined ? { port } : { port, host })
+      const server = yield* NodeHttpServer.make(() => createServer(), {
+        ...(host === undefined ? { port } : { port, host }),
+        gracefulShutdownTimeout: graceTime
+      })
       let answer: Answer = starting(Paths.make(routes))
       yield* server.serve(Effect.suspend(() => answer))
       yield* Effect.logInfo(`Admin API listens on ${HttpServer.formatAddress(server.address)}`)

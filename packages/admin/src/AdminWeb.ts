@@ -47,6 +47,9 @@ export interface AdminWeb {
   readonly nodeListener: (request: NodeRequest, response: ServerResponse, next?: (error?: unknown) => void) => void
 }
 
+const noRoute = (path: string): Response =>
+  Response.json({ _tag: "RouteNotFound", message: Failures.noRouteText(path) }, { status: 404 })
+
 /** Makes the functions. They run in the fibers of the program: its loggers, clock and metrics. */
 export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb, never, EventBusAdmin> =>
   Effect.gen(function* () {
@@ -66,9 +69,10 @@ export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb,
     return {
       handler,
       nodeListener: (request, response, next) => {
-        const url = request.originalUrl ?? request.url ?? "/"
-        if (next !== undefined && !paths.has(Failures.pathOf(url))) next()
-        else NodeMessages.respond(handler, request, response)
+        const path = Failures.pathOf(request.originalUrl ?? request.url ?? "/")
+        const isAmbiguous = Failures.isAmbiguous(path)
+        if (next !== undefined && (isAmbiguous || !paths.has(path))) next()
+        else NodeMessages.respond(isAmbiguous ? () => Promise.resolve(noRoute(path)) : handler, request, response)
       }
     }
   })

@@ -12,6 +12,8 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { Effect, Redacted, Schema } from "effect"
+import * as OptionChecks from "./internal/optionChecks.ts"
+import { permissions } from "./internal/permissions.ts"
 
 /**
  * A kind of action.
@@ -22,7 +24,7 @@ import { Effect, Redacted, Schema } from "effect"
  * - `discard`: purge dead letters.
  * - `admin`: register and remove bindings.
  */
-export const Permission = Schema.Literals(["view", "operate", "replay", "discard", "admin"])
+export const Permission = Schema.Literals(permissions)
 export type Permission = typeof Permission.Type
 
 /** The caller that an authorizer has recognised. */
@@ -62,7 +64,7 @@ export type Authorizer = (
 
 /** A fixed token, and what its bearer may do. */
 export interface Token extends Principal {
-  /** The token; not empty. */
+  /** The token: printable ASCII without blanks, not empty. A file that a token is read from often ends with a line break, which has to be cut. */
   readonly token: Redacted.Redacted<string>
   /** The permissions of its bearer. */
   readonly permissions: ReadonlyArray<Permission>
@@ -70,11 +72,10 @@ export interface Token extends Principal {
   readonly bindings?: ReadonlyArray<string>
 }
 
-/** An authorizer of fixed tokens. It compares them in constant time. */
+/** An authorizer of fixed tokens. It compares them in constant time. Throws `ConfigurationValidation` with everything in the tokens that cannot be used. */
 export const fromTokens = (tokens: ReadonlyArray<Token>): Authorizer => {
-  const known = tokens
-    .filter(({ token }) => Redacted.value(token) !== "")
-    .map((token) => ({ ...token, digest: digestOf(token.token) }))
+  OptionChecks.checkTokens(tokens)
+  const known = tokens.map((token) => ({ ...token, digest: digestOf(token.token) }))
   return (credential, permission, binding) => {
     const digest = digestOf(credential)
     const holder = known.find((each) => timingSafeEqual(each.digest, digest))

@@ -87,10 +87,9 @@ describe("OPS-16 with an authorizer", () => {
       })
   )
 
-  it.live("a token that is empty lets nobody through", () =>
+  it.live("a credential that is empty lets nobody through", () =>
     Effect.gen(function* () {
-      const none = { token: Redacted.make(""), name: "nobody", permissions: ["view"] } as const
-      const { call } = yield* start({ authorizer: Authorizer.fromTokens([none]) })
+      const { call } = yield* start()
       for (const headers of [{}, { authorization: "Bearer " }, { authorization: "Bearer" }])
         assert.strictEqual((yield* call("GET", "/eventbus/bindings", { token: "", headers })).status, 401)
     })

@@ -2,7 +2,7 @@
  * Answers for requests that no handler answers: no such route, and defects. Nothing of a defect is shown; the log has it.
  */
 import { Cause, Effect } from "effect"
-import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { AdminApi } from "../AdminApi.ts"
 
 const answer = (status: number, _tag: string, message: string, headers: Record<string, string> = {}) =>
@@ -20,23 +20,48 @@ export const noRoute = (
     )
     .filter((endpoint) => matches(endpoint.path, path))
     .map((endpoint) => endpoint.method)
-  if (methods.length === 0) return notFound(path)
+  if (methods.length === 0 || isAmbiguous(path)) return notFound(path)
+  if (methods.includes(method))
+    return answer(404, "RouteNotFound", "A part of the path is longer than 1024 characters.")
   const allow = methods.sort().join(", ")
   return answer(405, "MethodNotAllowed", `${path} takes ${allow}, not ${method}.`, { allow })
 }
 
 const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
-  answer(404, "RouteNotFound", `There is no route ${path}. The paths are in openapi.json.`)
+  answer(404, "RouteNotFound", noRouteText(path))
 
-/** The path of a URL, which may be an absolute one. */
-export const pathOf = (url: string): string =>
-  URL.canParse(url, "http://localhost") ? new URL(url, "http://localhost").pathname : url
+export const noRouteText = (path: string): string => `There is no route ${path}. The paths are in openapi.json.`
+
+/** The path of a URL, which may be an absolute one, as it was sent. */
+export const pathOf = (url: string): string => url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, "").replace(/[?#].*$/s, "")
+
+/** Whether a path can be read as another one, which a rule in front of the API would not recognise: with `..`, an empty segment, or a backslash. */
+export const isAmbiguous = (path: string): boolean => {
+  const [, ...segments] = path.split("/")
+  const isHarmless = (segment: string, index: number) =>
+    segment === "" ? index === segments.length - 1 : !/^(?:\.|%2e)+$/i.test(segment)
+  return path.includes("\\") || !segments.every(isHarmless)
+}
 
 const matches = (pattern: string, path: string): boolean => {
   const parts = pattern.split("/")
   const given = path.split("/")
   return parts.length === given.length && parts.every((part, index) => part.startsWith(":") || part === given[index])
 }
+
+/** The router takes other spellings of a path too, such as `/EVENTBUS` and `//eventbus`, which a rule in front of the API would not recognise. They are no routes. */
+export const onlyAsSpelled = <E, R>(
+  respond: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+): Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  E,
+  R | HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext
+> =>
+  Effect.gen(function* () {
+    const { route } = yield* HttpRouter.RouteContext
+    const path = pathOf((yield* HttpServerRequest.HttpServerRequest).originalUrl)
+    return route.path.endsWith("*") || matches(route.path, path) ? yield* respond : notFound(path)
+  })
 
 /** A defect is logged, and its answer says nothing of it: its text may hold a secret. */
 export const asAnswers = <E, R>(

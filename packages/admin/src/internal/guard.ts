@@ -8,6 +8,7 @@ import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Guard, RequiredPermission } from "./middlewares.ts"
+import * as OwnFiber from "./ownFiber.ts"
 import { isLocal, PeerAddress } from "./peerAddress.ts"
 
 interface Options {
@@ -73,7 +74,8 @@ const ask = (
     const answer = authorize()
     return Effect.isEffect(answer) ? answer : Effect.die(new TypeError("The authorizer returned no Effect"))
   }).pipe(
-    Effect.filterOrElse(isPrincipal, () => Effect.die(new TypeError("The authorizer's answer is no principal"))),
+    Effect.flatMap(principalOf),
+    OwnFiber.run,
     Effect.timeoutOrElse({
       duration: authorizerTimeout,
       orElse: () => Effect.die(new Error(`The authorizer gave no answer in ${authorizerTimeout}`))
@@ -88,8 +90,13 @@ const ask = (
     })
   )
 
-const isPrincipal = (value: unknown): value is Principal =>
-  Predicate.hasProperty(value, "name") && typeof value.name === "string"
+/** Reads the name once: a getter could throw, or say something else, when the command is done. */
+const principalOf = (answer: unknown): Effect.Effect<Principal> => {
+  const name = Predicate.hasProperty(answer, "name") ? answer.name : undefined
+  return typeof name === "string"
+    ? Effect.succeed({ name })
+    : Effect.die(new TypeError("The authorizer's answer is no principal"))
+}
 
 /** RFC 9110 asks for the header. */
 const unauthorized = ({ _tag, message }: Unauthorized) =>
@@ -103,12 +110,16 @@ const note = (
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) => {
   const what = binding === undefined ? identifier : `${identifier} of binding '${binding}'`
-  return Effect.logInfo(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`)
+  return Effect.logInfo(oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
 }
+
+/** A name with a line break must not look like another line. */
+const oneLine = (text: string): string =>
+  text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
   if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`
-  if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
+  if (Cause.hasInterruptsOnly(exit.cause)) return "its caller left before the end"
   const squashed = Cause.squash(exit.cause)
   // Effect wraps an error of a handler on its way through a middleware of security.
   const error = Predicate.hasProperty(squashed, "error") ? squashed.error : squashed

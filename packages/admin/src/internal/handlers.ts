@@ -82,6 +82,9 @@ const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<s
   const type = request.headers["content-type"] ?? "application/json"
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type))
     return Effect.fail(new UnreadableBody({ reason: "its content type is not application/json" }))
+  const encoding = request.headers["content-encoding"] ?? "identity"
+  if (encoding.toLowerCase() !== "identity")
+    return Effect.fail(new UnreadableBody({ reason: `it is encoded as ${JSON.stringify(encoding)}; send it as it is` }))
   return request.text.pipe(
     Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.fromInputUnsafe(maxBytes)),
     Effect.mapError(() => new UnreadableBody({ reason: "it cannot be read, or is larger than 1 MiB" }))

@@ -38,22 +38,27 @@ const requestOf = (request: NodeRequest, signal: AbortSignal): Request => {
   const { method = "GET", headers } = request
   const url = new URL(request.originalUrl ?? request.url ?? "/", `http://${headers.host ?? "localhost"}`)
   const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(request)
+  // HTTP/2 has the method and the path among its headers.
+  const isLeftOut = (name: string) => name.startsWith(":") || (wasRead(request) && ofUnreadBody.has(name))
   const kept = Object.entries(headers).flatMap(
     ([name, value]): ReadonlyArray<[string, string]> =>
-      // HTTP/2 has the method and the path among its headers.
-      value === undefined || name.startsWith(":") ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
+      value === undefined || isLeftOut(name) ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
   )
   // Node.js asks for `duplex` with a stream, and its types do not know it.
   const init = { method, headers: kept, signal, ...(body === undefined ? {} : { body, duplex: "half" }) }
   return new Request(url, init as RequestInit)
 }
 
+/** Headers that describe a body as it was before a parser read it. */
+const ofUnreadBody = new Set(["content-encoding", "content-length", "transfer-encoding"])
+
+const wasRead = ({ body, readableEnded, readableDidRead }: NodeRequest): boolean =>
+  body !== undefined && body !== null && (readableEnded || readableDidRead)
+
 /** The body as a parser left it: behind `express.json()` and in Fastify the stream is at its end, and would give an empty one. */
 const bodyOf = (request: NodeRequest): Body => {
   const { body } = request
-  if (body === undefined || body === null || !(request.readableEnded || request.readableDidRead)) {
-    return Readable.toWeb(request) as unknown as Body
-  }
+  if (!wasRead(request)) return Readable.toWeb(request) as unknown as Body
   if (typeof body === "string" || body instanceof Uint8Array) return body as Body
   return JSON.stringify(body)
 }

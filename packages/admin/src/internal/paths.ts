@@ -2,6 +2,8 @@
  * The paths of the routes.
  */
 
+import { checkRoutes } from "./optionChecks.ts"
+
 interface Options {
   readonly prefix?: `/${string}`
   readonly probes?: `/${string}`
@@ -16,7 +18,10 @@ export interface Paths {
   readonly has: (path: string) => boolean
 }
 
-export const make = ({ prefix = "/eventbus", probes = "/" }: Options): Paths => {
+/** Throws `ConfigurationValidation` where an option cannot be used. */
+export const make = (options: Options): Paths => {
+  checkRoutes(options)
+  const { prefix = "/eventbus", probes = "/" } = options
   const below = (path: string): `/${string}` => `${withoutSlash(probes)}${path}` as `/${string}`
   const top = withoutSlash(prefix) as `/${string}`
   const [live, ready, metrics] = [below("/health/live"), below("/health/ready"), below("/metrics")]

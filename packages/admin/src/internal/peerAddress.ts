@@ -1,6 +1,6 @@
 /**
- * Tells whether a caller is on this machine. Nobody from elsewhere can claim to be: the address is the socket's, and a request that came through a proxy, or names another
- * host, counts as one from elsewhere.
+ * Tells whether a caller is on this machine. The address is the socket's. A request that a proxy has marked, that names another host, or that a page of another site sends,
+ * counts as one from elsewhere. A proxy on this machine that marks nothing cannot be told from a caller on this machine.
  */
 import { Context, Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -10,7 +10,9 @@ export const PeerAddress = Context.Reference<string | undefined>("@eventbus/admi
   defaultValue: () => undefined
 })
 
-const forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
+/** Headers by which proxies say whom they speak for, or that they are there: RFC 7239 and 9110, and those of common proxies and clouds. */
+const ofProxies =
+  /^(?:forwarded|via|x-forwarded(?:-.+)?|x-real-ip|x-client-ip|x-cluster-client-ip|x-envoy-.+|x-original-.+|x-amzn-trace-id|true-client-ip|fastly-client-ip|cf-.+|x-azure-.+|x-appengine-.+)$/
 
 const isLoopbackAddress = (address: string): boolean => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/i.test(address)
 
@@ -25,7 +27,8 @@ export const isLocal = (
   return (
     address !== undefined &&
     isLoopbackAddress(address) &&
-    forwarded.every((header) => headers[header] === undefined) &&
+    !Object.keys(headers).some((name) => ofProxies.test(name)) &&
+    headers["sec-fetch-site"] !== "cross-site" &&
     isLoopbackHost(headers["host"] ?? "")
   )
 }

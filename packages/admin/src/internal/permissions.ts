@@ -1,0 +1,4 @@
+/**
+ * The kinds of actions, for the schema and for the checks of tokens.
+ */
+export const permissions = ["view", "operate", "replay", "discard", "admin"] as const
