@@ -28,12 +28,13 @@ export const make = (definition: BindingDefinition<unknown>, broker: Broker["Ser
     ...{ tiers, sourceTopic: topic },
     ownsPosition: deadLetter._tag !== "Custom"
   })
+  const listTarget = { ...target, ownFingerprint: deadLetter.settings.fingerprint }
   return {
     ...replays,
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
-    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(target, page)),
+    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(listTarget, page)),
     purge: (beforeMillis, options) =>
       Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }
