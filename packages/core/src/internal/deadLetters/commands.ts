@@ -19,13 +19,17 @@ export interface DeadLetterCommands extends DeadLetters {
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
 
-export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
+export const make = (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"],
+  hostname: string
+): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
   const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
   const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
   const replays = Replay.make({
     ...target,
-    ...{ tiers, sourceTopic: topic },
+    ...{ tiers, sourceTopic: topic, hostname },
     ownsPosition: deadLetter._tag !== "Custom"
   })
   const listTarget = { ...target, ownFingerprint: deadLetter.settings.fingerprint }
