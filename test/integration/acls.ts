@@ -13,8 +13,8 @@ interface Client {
 
 interface ClientModule {
   readonly Kafka: new (options: object) => Client
-  readonly AclResourceTypes: Readonly<Record<"TOPIC" | "GROUP", number>>
-  readonly AclOperationTypes: Readonly<Record<"READ" | "WRITE" | "DESCRIBE", number>>
+  readonly AclResourceTypes: Readonly<Record<"TOPIC" | "GROUP" | "TRANSACTIONAL_ID", number>>
+  readonly AclOperationTypes: Readonly<Record<"READ" | "WRITE" | "DESCRIBE" | "CREATE", number>>
   readonly AclPermissionTypes: { readonly ALLOW: number }
   readonly ResourcePatternTypes: { readonly LITERAL: number }
 }
@@ -23,9 +23,9 @@ const client: ClientModule = createRequire(new URL("../../packages/kafkajs/packa
 
 /** The ACLs of the user `app`. */
 export interface Acl {
-  readonly resource: "TOPIC" | "GROUP"
+  readonly resource: "TOPIC" | "GROUP" | "TRANSACTIONAL_ID"
   readonly name: string
-  readonly operation: "READ" | "WRITE" | "DESCRIBE"
+  readonly operation: "READ" | "WRITE" | "DESCRIBE" | "CREATE"
 }
 
 /** Lets the user `app` do this. */

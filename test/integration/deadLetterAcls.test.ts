@@ -208,4 +208,33 @@ KafkaSuite.own("a cluster that grants little", { security: "sasl_ssl", acls: tru
       }).pipe((story) => as("admin", story)),
     120_000
   )
+
+  it.effect(
+    "OPS-10 DLT-23 a replay needs no right to the first version's transactional id",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("denied-ids")
+        for (const topic of [name, `${name}.DLT`]) yield* Bus.createTopic(topic, 2)
+        yield* publish(`${name}.DLT`, "bad-a", "bad-b")
+        yield* grant(
+          yield* RealKafka.RealKafka,
+          { resource: "TOPIC", name, operation: "WRITE" },
+          { resource: "TOPIC", name: `${name}.DLT`, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.DLT.replays`, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.DLT.replays`, operation: "WRITE" },
+          { resource: "TOPIC", name: `${name}.DLT.replays`, operation: "CREATE" },
+          { resource: "GROUP", name: `${name}.dlt`, operation: "READ" },
+          { resource: "TRANSACTIONAL_ID", name: `${name}/${name}.DLT/replay`, operation: "WRITE" }
+        )
+        const replaying = Effect.gen(function* () {
+          const { connector } = yield* Bus.start(
+            Binding.make(name, { ...settings(name), autoStartup: false, handler: () => Effect.void })
+          )
+          return yield* (yield* connector.deadLetters(name)).replay(10)
+        })
+        assert.strictEqual((yield* as("app", replaying)).replayed, 2)
+        assert.strictEqual((yield* Bus.readAll(name)).length, 2)
+      }).pipe((story) => as("admin", story)),
+    120_000
+  )
 })

@@ -57,6 +57,9 @@ const bindings = HttpApiGroup.make("bindings").add(
     .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")
 )
 
+/** Another process replays. */
+const ofReplays = [Errors.replayRunning, Errors.replayTakenOver] as const
+
 const deadLetters = HttpApiGroup.make("deadLetters").add(
   HttpApiEndpoint.post("replay", "/bindings/:name/dlt/replay", {
     params,
@@ -66,7 +69,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
       to: Schema.optionalKey(Parameters.to)
     },
     success: Answers.ReplayReport,
-    error: [...ofLetters, Errors.invalidRequest]
+    error: [...ofLetters, ...ofReplays, Errors.invalidRequest]
   })
     .annotate(RequiredPermission, "replay")
     .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
@@ -74,7 +77,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     params,
     query: { tier: Parameters.tier, count: Parameters.count },
     success: Answers.ReplayReport,
-    error: [...ofLetters, Errors.unknownTier]
+    error: [...ofLetters, ...ofReplays, Errors.unknownTier]
   })
     .annotate(RequiredPermission, "replay")
     .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),

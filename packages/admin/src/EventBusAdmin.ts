@@ -76,19 +76,22 @@ export class EventBusAdmin extends Context.Service<
     /** PAUSED to RUNNING. */
     readonly resume: TierCommand
     /** Publishes the next `count` dead letters to where they came from. */
-    readonly replay: (name: string, count: number) => Effect.Effect<Answers.ReplayReport, DeadLetterError>
+    readonly replay: (
+      name: string,
+      count: number
+    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
     /** Publishes the dead letters that were dead-lettered at `fromMillis` or later, before `toMillis`. */
     readonly replayWindow: (
       name: string,
       fromMillis: number,
       toMillis: number
-    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError>
+    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
     /** Publishes the next `count` dead letters to the retry topic of a tier, from 1. */
     readonly replayToTier: (
       name: string,
       tier: number,
       count: number
-    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.UnknownTier>
+    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError | Replay.UnknownTier>
     /** Counts the dead letters that are not dealt with. Reads the whole topic. */
     readonly stats: (name: string) => Effect.Effect<Answers.DeadLetterStats, DeadLetterError>
     /** Deletes what was dead-lettered before a time, as far as no younger record lies before it. */

@@ -13,7 +13,7 @@
 import { type Duration, type Effect, Function, Schema } from "effect"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
-import type { DeadLetterReason } from "./Failure.ts"
+import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
 import { shown } from "./internal/base/shown.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
@@ -56,6 +56,12 @@ export interface Settings {
    * binding reads. Strategy, replay and statistics look after the dead letter topic alone. Default: all go there.
    */
   readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
+  /**
+   * Groups dead letters: those of one answer belong together, and have the fingerprint `own-{answer}`. Undefined leaves it to the connector, and so does a function that
+   * throws, or whose answer is no text of 1 to 128 characters. The answer stands in a header, so keep record data out of it. A dead letter that has no fingerprint in its
+   * headers is given to the function when it is listed. Default: the class of the error, the place in the application that it comes from, and the topic.
+   */
+  readonly fingerprint?: ((failure: FailureToGroup) => string | undefined) | undefined
   /** Headers of other systems to write beside the connector's. Default: none. */
   readonly headers?: HeaderSets | undefined
   /**

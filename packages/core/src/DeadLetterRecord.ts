@@ -4,8 +4,9 @@
  * Headers are untrusted input: `read` never throws, and what is missing, malformed or out of range gets the default that its field names.
  */
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import type { DeadLetterReason } from "./Failure.ts"
+import type { DeadLetterReason, ErrorSummary } from "./Failure.ts"
 import * as CopyOwner from "./internal/record/copyOwner.ts"
+import * as FailureHeaders from "./internal/record/failureHeaders.ts"
 import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { lastValues, readOrigin } from "./internal/record/origin.ts"
@@ -55,6 +56,13 @@ export interface DeadLetterRecord {
   readonly lastExceptionClass: string
   /** Default empty. */
   readonly lastExceptionMessage: string
+  /** The chain of causes of the last error, the outermost first: at most ten, in 1 KiB together. Default: none. */
+  readonly cause: ReadonlyArray<ErrorSummary>
+  /**
+   * The group of dead letters that failed for the same reason: `v1-…` by the connector's own rule, or `own-…` by the binding's. Where no header has it, it is made from the
+   * headers that are there, by the connector's rule; the lists of a binding's commands apply the binding's.
+   */
+  readonly fingerprint: string
   /** In the order of the tiers. */
   readonly tierHistory: ReadonlyArray<TierFailureRecord>
   /** How often it was replayed before it came here. Default 0, also where no owner is named: another system may have taken the header over from a record that it read. */
@@ -74,7 +82,7 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
   const dltTimestamp = HeaderValues.timestamp(headers.get(Names.dltTimestamp)) ?? record.timestamp
   const owner = CopyOwner.of(record)
   const springException = spring === undefined ? undefined : Spring.readException(record.headers)
-  return {
+  const read = {
     originFrom: own !== undefined ? "eventbus" : spring !== undefined ? "spring" : "none",
     originalTopic: origin.topic,
     originalPartition: origin.partition,
@@ -95,7 +103,8 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
     replayCount: owner === undefined ? 0 : count(headers.get(Names.replayCount)),
     owner,
     record
-  }
+  } satisfies Omit<DeadLetterRecord, "cause" | "fingerprint">
+  return { ...read, ...FailureHeaders.read(read) }
 }
 
 const mostAttempts = 1_000_000_000

@@ -8,7 +8,7 @@
 export interface ErrorSummary {
   /** Never empty: the `_tag` of a tagged error, else the error's own name, else its class, else its type. */
   readonly className: string
-  /** May be empty. An object without a message shows its fields as JSON. */
+  /** May be empty. An object without a message shows the names of its fields, such as `{code, orderId}`, and no value of one. */
   readonly message: string
 }
 
@@ -20,7 +20,7 @@ export interface Failure extends ErrorSummary {
   readonly tag: string | undefined
   /** The value that the handler failed with. */
   readonly error: unknown
-  /** The chain of `cause`, the outermost first: at most ten errors. It ends where it would repeat. */
+  /** The chain of `cause`, the outermost first: at most ten errors. It ends where it would repeat. The cause of an `AggregateError` without one is the first of its errors. */
   readonly causes: ReadonlyArray<ErrorSummary>
 }
 
@@ -32,3 +32,21 @@ export interface Failure extends ErrorSummary {
  * - `MANUAL`: an operator dead-lettered it, or its handler did so by `Outcome.deadLetter`.
  */
 export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL"
+
+/** The failure of a dead letter. The function `fingerprint` of the dead letter settings may group dead letters by it. */
+export interface FailureToGroup {
+  /** Why the record was given up. Undefined for a record that another system dead-lettered. */
+  readonly reason: DeadLetterReason | undefined
+  /** The class of the last error. Never empty. */
+  readonly exceptionClass: string
+  /** The message of the last error. May be empty. */
+  readonly message: string
+  /** The chain of causes, the outermost first: at most ten. */
+  readonly causes: ReadonlyArray<ErrorSummary>
+  /** The place in the application that the error comes from, without line and column, such as `charge payments/charge.ts`. Undefined when its stack trace names none. */
+  readonly frame: string | undefined
+  /** Where in the record the part is that could not be decoded. Undefined when the record could be decoded, or the serde names no path. */
+  readonly decodePath: string | undefined
+  /** The topic that the record was first in. */
+  readonly originalTopic: string
+}

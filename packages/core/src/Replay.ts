@@ -8,35 +8,41 @@ import type { RecordPosition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 
 /**
- * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. Replays of one process wait for
- * each other; one that begins elsewhere ends this one with `ProducerFenced`. A count is a whole number of 0 or more, or `Infinity` for all; a time is a number that is
- * not NaN. Any other one fails with `InvalidArgument`, and nothing is done.
+ * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. A count is a whole number of 0 or more,
+ * or `Infinity` for all; a time is a number that is not NaN. Any other one fails with `InvalidArgument`, and nothing is done.
+ *
+ * Replays and discards of one topic and group take turns. Those of one process wait for each other. One that comes while another process works waits for it, 20 seconds at
+ * most, and then fails with `ReplayRunning`; nothing is done. One whose process was suspended for longer than 15 seconds, that a process of an older version ends, or whose
+ * transaction takes longer than 15 seconds, fails with `ReplayTakenOver`, which says how many records it has dealt with.
  */
 export interface DeadLetters {
   /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
-  readonly replay: (count: number, options?: ReplayOptions) => Effect.Effect<Report, BrokerError | InvalidArgument>
+  readonly replay: (
+    count: number,
+    options?: ReplayOptions
+  ) => Effect.Effect<Report, BrokerError | ReplayError | InvalidArgument>
   /** Records that were dead-lettered at `fromMillis` or later, before `toMillis`. The position stays. */
   readonly replayWindow: (
     fromMillis: number,
     toMillis: number,
     options?: ReplayOptions
-  ) => Effect.Effect<Report, BrokerError | InvalidArgument>
+  ) => Effect.Effect<Report, BrokerError | ReplayError | InvalidArgument>
   /** The next `count` records, to the retry topic of a tier, from 1. */
   readonly replayToTier: (
     tier: number,
     count: number,
     options?: ReplayOptions
-  ) => Effect.Effect<Report, BrokerError | UnknownTier | InvalidArgument>
+  ) => Effect.Effect<Report, BrokerError | ReplayError | UnknownTier | InvalidArgument>
   /** These records, to where they came from, whatever lies before them. One that is dealt with already is left out. */
   readonly replayRecords: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
     options?: ReplayOptions
-  ) => Effect.Effect<Report, BrokerError>
+  ) => Effect.Effect<Report, BrokerError | ReplayError>
   /** Gives these records up: no replay takes them any more, and the journal keeps why, so the reason is not empty. They stay in the topic. The answer is how many. */
   readonly discard: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
     reason: string
-  ) => Effect.Effect<number, BrokerError | InvalidArgument>
+  ) => Effect.Effect<number, BrokerError | ReplayError | InvalidArgument>
   /** The records that were given up, with the reasons. */
   readonly discarded: Effect.Effect<ReadonlyArray<Discarded>, BrokerError>
   /** Reads the whole topic. */
@@ -162,6 +168,55 @@ export class InvalidArgument extends Schema.TaggedError<InvalidArgument>()("Inva
     return `${this.command}: ${this.argument} is ${this.given}, expected ${this.expected}. Nothing was done.`
   }
 }
+
+/** Another replay or discard of the same topic and group works, and this one has waited long enough. Nothing was done. */
+export class ReplayRunning extends Schema.TaggedError<ReplayRunning>()("ReplayRunning", {
+  /** The dead letter topic. */
+  topic: Schema.String,
+  /** The group. */
+  groupId: Schema.String,
+  /** The host of the other process. */
+  host: Schema.String,
+  /** The id of the other process on its host. */
+  pid: Schema.Number,
+  /** When the other one began, epoch milliseconds by its own clock. */
+  sinceMillis: Schema.Number,
+  /** How many records the other one had dealt with when it said so last, which it does every five seconds. */
+  replayed: Schema.Number,
+  /** How long this one has waited, in milliseconds. */
+  waitedMillis: Schema.Number
+}) {
+  override get message(): string {
+    const since = new Date(this.sinceMillis).toISOString()
+    return `Nothing was done: process ${this.pid} on host '${this.host}' has replayed dead letters of '${this.topic}' for group '${this.groupId}' since ${since}, ${this.replayed} of them so far, and ${Math.round(this.waitedMillis / 1_000)} seconds of waiting were not enough. Try again once it has ended.`
+  }
+}
+
+/**
+ * This replay or discard was ended: this process was suspended for longer than its lease and another one took over, a process began whose version knows no leases, or Kafka
+ * ended a transaction that took longer than 15 seconds. The records that are dealt with stay so, and no record is replayed twice.
+ */
+export class ReplayTakenOver extends Schema.TaggedError<ReplayTakenOver>()("ReplayTakenOver", {
+  /** The dead letter topic. */
+  topic: Schema.String,
+  /** The group. */
+  groupId: Schema.String,
+  /** How many records this one has dealt with. */
+  replayed: Schema.Number,
+  /** The host of the process that took over. Missing where none is known. */
+  host: Schema.optionalKey(Schema.String),
+  /** The id of the process that took over, on its host. Missing where none is known. */
+  pid: Schema.optionalKey(Schema.Number)
+}) {
+  override get message(): string {
+    const unknown = "A process of an older version, or a transaction of more than 15 seconds,"
+    const by = this.host === undefined ? unknown : `Process ${this.pid} on host '${this.host}'`
+    return `${by} ended this replay of dead letters of '${this.topic}' for group '${this.groupId}', after ${this.replayed} of them. They stay dealt with. Run the replay again for the others.`
+  }
+}
+
+/** The failures of a replay or discard that another process causes. */
+export type ReplayError = ReplayRunning | ReplayTakenOver
 
 /** The binding has no such tier. Nothing was replayed. */
 export class UnknownTier extends Schema.TaggedError<UnknownTier>()("UnknownTier", {

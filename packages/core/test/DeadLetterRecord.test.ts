@@ -33,6 +33,8 @@ const bytesOf = (headers: ReadonlyArray<Header>, key: string) => {
   return value instanceof Uint8Array ? Array.from(value) : value
 }
 
+const keysOf = (headers: ReadonlyArray<Header>) => headers.map(({ key }) => key)
+
 const letter: DeadLetterHeaders.DeadLetter = {
   record: { ...record([]), topic: "orders", partition: 3 },
   origin: { topic: "orders", partition: 258, offset: 2n ** 62n + 1n, timestamp: 1_700_000_000_123 },
@@ -69,6 +71,7 @@ const names = fc.oneof(
   fc.constantFrom(
     ...[Names.originalTopic, Names.originalPartition, Names.originalOffset, Names.originalTimestamp, Names.dltReason],
     ...[Names.dltTimestamp, Names.totalAttempts, Names.firstFailureTimestamp, Names.lastExceptionClass],
+    ...[Names.lastExceptionCause, Names.lastExceptionFingerprint, Names.lastExceptionStacktrace],
     ...[Names.lastExceptionMessage, Names.replayCount, Names.replayGroup, Names.retryTier, Names.trailJson],
     ...["x-eventbus-tier99999999999-exception", "x-eventbus-tier-1-exception", Names.tierException(3)],
     ...["kafka_dlt-original-topic", "kafka_dlt-original-partition", "kafka_dlt-original-offset"],
@@ -105,6 +108,52 @@ describe("DeadLetterRecord", () => {
       { tier: 2, exceptionClass: 'Quo"te', exhaustedAt: 20, attempts: 9 }
     ])
     expect(read.headers[0]).toEqual(header("mine", "1"))
+  })
+
+  it("OPS-02 the causes and the group are read; what an older version made without them has the same group", () => {
+    const written = DeadLetterHeaders.make(letter)
+    const read = DeadLetterRecord.read(record(written))
+    expect(read.cause).toEqual([{ className: "TypeError", message: "deeper" }])
+    expect(read.fingerprint).toBe(textOf(written, Names.lastExceptionFingerprint))
+    const isNew = ({ key }: Header) => key === Names.lastExceptionCause || key === Names.lastExceptionFingerprint
+    const older = DeadLetterRecord.read(record(written.filter((each) => !isNew(each))))
+    expect([older.cause, older.fingerprint]).toEqual([[], read.fingerprint])
+    for (const failure of [new Error("order 17"), "order 17", { code: 17 }]) {
+      const other = DeadLetterHeaders.make({ ...letter, failure: Failure.fromUnknown(failure) })
+      const [own, made] = [other, other.filter((each) => !isNew(each))].map((all) => DeadLetterRecord.read(record(all)))
+      expect(made?.fingerprint).toBe(own?.fingerprint)
+    }
+  })
+
+  it("OPS-02 ruling 89 headers of an earlier failure that an older version carried over say nothing about this one", () => {
+    const isNew = ({ key }: Header) => key === Names.lastExceptionCause || key === Names.lastExceptionFingerprint
+    const earlier = DeadLetterHeaders.make({ ...letter, failure: Failure.fromUnknown(new Error("e", { cause: 1 })) })
+    const older = DeadLetterHeaders.make({ ...letter, failure: Failure.fromUnknown("another reason") })
+    const later = older.filter((each) => !isNew(each))
+    const read = DeadLetterRecord.read(record([...earlier.filter(isNew), ...later]))
+    expect(read.cause).toEqual([])
+    expect(read.fingerprint).toBe(textOf(older, Names.lastExceptionFingerprint))
+    const trimmed = TrimmedHeaders.trim([...earlier.filter(isNew), ...later], 3)
+    expect(DeadLetterRecord.read(record(trimmed)).cause).toEqual([])
+    expect(keysOf(DeadLetterHeaders.carriedOver([...earlier, header("mine", "1")]))).toEqual(["mine"])
+  })
+
+  it("OPS-03 a group that a newer release named stays, and a header that is no group is not believed", () => {
+    const made = DeadLetterHeaders.make(letter)
+    const usual = textOf(made, Names.lastExceptionFingerprint)
+    const withGroup = (group: string | null) =>
+      DeadLetterRecord.read(record([...made, header(Names.lastExceptionFingerprint, group)])).fingerprint
+    for (const group of ["v2-abc", "v1-0123456789abcdef", "own-my group"]) expect(withGroup(group)).toBe(group)
+    for (const group of ["", "abc", "own-", `own-${"x".repeat(129)}`, "v1-<script>", null])
+      expect(withGroup(group)).toBe(usual)
+  })
+
+  it("DLT-10 OPS-02 a copy that its topic refuses as too large loses its causes first, and its group later", () => {
+    const made = DeadLetterHeaders.make(letter)
+    const kept = [1, 2].map((times) => keysOf(TrimmedHeaders.trim(made, times)))
+    expect(kept[0]).toContain(Names.lastExceptionFingerprint)
+    expect(kept[0]).not.toContain(Names.lastExceptionCause)
+    expect(kept[1]).not.toContain(Names.lastExceptionFingerprint)
   })
 
   it("DLT-22 a record without headers has defaults and no origin", () => {

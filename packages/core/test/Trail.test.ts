@@ -42,7 +42,8 @@ const replays = MemoryBroker.MemoryBroker.useSync(({ broker }) =>
       deadLetterTopic: "orders.DLT",
       maxReplays: 3,
       maxBufferedBytes: 16_777_216,
-      ownsPosition: true
+      ownsPosition: true,
+      hostname: "host-a"
     },
     tiers: failing().binding.definition.tiers
   })

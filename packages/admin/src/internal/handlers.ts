@@ -98,6 +98,8 @@ type Own =
   | Replay.InvalidArgument
   | Replay.UnknownTier
   | Replay.NotPurgeable
+  | Replay.ReplayRunning
+  | Replay.ReplayTakenOver
   | Replay.ForeignDeadLetters
 
 const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
@@ -106,6 +108,8 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "InvalidArgument",
   "UnknownTier",
   "NotPurgeable",
+  "ReplayRunning",
+  "ReplayTakenOver",
   "ForeignDeadLetters"
 ])
 

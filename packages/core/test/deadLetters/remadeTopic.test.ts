@@ -13,7 +13,7 @@ const deadLetterTopic = "orders.DLT"
 const options = (broker: MemoryBroker.MemoryBroker["Service"]["broker"]) => ({
   ...{ broker, groupId: "billing", adopts: [], sourceTopic: "orders", deadLetterTopic },
   tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, []),
-  ...{ maxReplays: 3, ownsPosition: true, maxBufferedBytes: 16_777_216 }
+  ...{ maxReplays: 3, ownsPosition: true, hostname: "host-a", maxBufferedBytes: 16_777_216 }
 })
 
 const letters = (count: number) =>

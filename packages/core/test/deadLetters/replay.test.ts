@@ -22,6 +22,7 @@ const options = (broker: Options["broker"], changes: Partial<Options> = {}): Opt
   maxReplays: 3,
   maxBufferedBytes: 16_777_216,
   ownsPosition: true,
+  hostname: "host-a",
   ...changes
 })
 

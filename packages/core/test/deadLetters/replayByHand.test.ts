@@ -39,7 +39,7 @@ const setUp = Effect.fnUntraced(function* (ownsPosition = true) {
     maxBufferedBytes: 16_777_216
   }
   const replays = Replay.make({
-    ...{ ...target, sourceTopic: "orders", ownsPosition },
+    ...{ ...target, sourceTopic: "orders", ownsPosition, hostname: "host-a" },
     tiers: Tiers.make({ topic: "orders", groupId: "billing" }, TopicName.standard, [])
   })
   const states = Effect.map(inTime(Listing.list(target, { partition: 0, count: 9 })), (all) =>

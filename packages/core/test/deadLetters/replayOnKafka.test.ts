@@ -42,7 +42,7 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   }
   const make = (ownsPosition = true) =>
     Replay.make({
-      ...{ ...target, sourceTopic: name, ownsPosition },
+      ...{ ...target, sourceTopic: name, ownsPosition, hostname: "host-a" },
       tiers: Tiers.make({ topic: name, groupId: name }, TopicName.standard, [])
     })
   const replayed = Effect.map(Bus.readAll(name), (records) =>

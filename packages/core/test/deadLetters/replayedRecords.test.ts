@@ -64,7 +64,8 @@ const replays = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) =>
       deadLetterTopic: "orders.DLT",
       maxReplays: 3,
       maxBufferedBytes: 16_777_216,
-      ownsPosition: true
+      ownsPosition: true,
+      hostname: "host-a"
     },
     tiers: consumer(() => Effect.void).binding.definition.tiers
   })

@@ -23,7 +23,8 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
     tiers: Tiers.make(source, TopicName.standard, []),
     maxBufferedBytes: 16_777_216,
     maxReplays: deadLetter.settings.maxReplays ?? 3,
-    ownsPosition: deadLetter._tag !== "Custom"
+    ownsPosition: deadLetter._tag !== "Custom",
+    hostname: "host-a"
   })
   const scope = yield* Effect.acquireRelease(Scope.make(), (open) => inTime(Scope.close(open, Exit.void)))
   const { onStored } = yield* Scope.provide(

@@ -76,6 +76,7 @@ describe("deadLetterHeaders", () => {
       ["x-eventbus-last-exception-class", "GatewayDown"],
       ["x-eventbus-last-exception-message", "503 from the gateway"],
       ["x-eventbus-last-exception-stacktrace", "GatewayDown: 503\n    at charge"],
+      ["x-eventbus-last-exception-fingerprint", "v1-2a2eaef4d86f8c69"],
       ["x-eventbus-retry-tier", "2"],
       ["x-eventbus-tier0-exception", "GatewayDown"],
       ["x-eventbus-tier0-exhausted-at", "1700000001300"],
@@ -183,6 +184,7 @@ describe("deadLetterHeaders", () => {
       "x-eventbus-total-attempts",
       "x-eventbus-first-failure-timestamp",
       "x-eventbus-last-exception-class",
+      "x-eventbus-last-exception-fingerprint",
       "x-eventbus-retry-tier"
     ])
     expect(smaller.length).toBeLessThan(headers.length)

@@ -97,6 +97,10 @@ export const replayTransactionalId = (groupId: string, deadLetterTopic: string):
 export const formerReplayTransactionalId = (groupId: string, deadLetterTopic: string): string =>
   `${deadLetterGroup(groupId)}.replay.${deadLetterTopic}`
 
+/** Whether no other group and topic have the same former name: only a name that has the separator in it can make one (ruling 81). */
+export const isFormerReplayIdUnique = (groupId: string, deadLetterTopic: string): boolean =>
+  [groupId, deadLetterTopic].every((name) => !`.${name}.`.includes(".dlt.replay."))
+
 /** The text without the characters that separate the parts of a name. Most names have none, and stay as they are. */
 export const escaped = (text: string): string =>
   text.replace(/[%/:]/g, (found) => `%${found.charCodeAt(0).toString(16).toUpperCase()}`)

@@ -19,21 +19,26 @@ export interface DeadLetterCommands extends DeadLetters {
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
 
-export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
+export const make = (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"],
+  hostname: string
+): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
   const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
   const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
   const replays = Replay.make({
     ...target,
-    ...{ tiers, sourceTopic: topic },
+    ...{ tiers, sourceTopic: topic, hostname },
     ownsPosition: deadLetter._tag !== "Custom"
   })
+  const listTarget = { ...target, ownFingerprint: deadLetter.settings.fingerprint }
   return {
     ...replays,
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
-    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(target, page)),
+    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(listTarget, page)),
     purge: (beforeMillis, options) =>
       Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }

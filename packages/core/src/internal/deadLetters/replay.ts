@@ -2,21 +2,30 @@
  * Publishes dead letters again: the next ones in the order of their offsets, those of a time window, or to a retry tier (connector seed §4.7, rulings 30, 31 and
  * 61).
  *
- * Copies, journal entries and the committed offset of group `{groupId}.dlt` are one Kafka transaction of up to 100 records. Topic and group make up the
- * transactional id, so a new replay fences one that still runs elsewhere, before it reads how far that one came. Therefore neither a crash nor two concurrent
- * replays publish a record twice for `read_committed` readers.
+ * Copies, journal entries and the committed offset of group `{groupId}.dlt` are one Kafka transaction of up to 100 records. A run first looks whether it has anything to
+ * write. If so, it takes the lease of topic and group, for which it waits while another process replays, and reads again how far the others came. Topic and group also make
+ * up the transactional id: whoever lost the lease without knowing, and a process that knows no leases, is fenced. Therefore neither a crash nor two concurrent replays
+ * publish a record twice for `read_committed` readers.
  */
 import { Clock, Effect, type Scope, Semaphore } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
-import { type DeadLetters, type ReplayOptions, type Report, UnknownTier } from "../../Replay.ts"
+import {
+  type DeadLetters,
+  type ReplayOptions,
+  type ReplayRunning,
+  type ReplayTakenOver,
+  type Report,
+  UnknownTier
+} from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as Arguments from "./arguments.ts"
 import * as Journal from "./replayJournal.ts"
+import * as ReplayLease from "./replayLease.ts"
 import { replayPartition } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, keyOf, type Options, type RunState, type Selection } from "./replayRun.ts"
+import { CopyRefused, keyOf, LeaseNeeded, type Options, type RunState, type Selection } from "./replayRun.ts"
 
 /** The report of a scheduled run. `nextDueMillis` is when the next record is due, epoch milliseconds; undefined when the run saw no waiting record. */
 export interface DueReport extends Report {
@@ -26,8 +35,11 @@ export interface DueReport extends Report {
 export interface Replays
   extends Pick<DeadLetters, "replay" | "replayWindow" | "replayToTier" | "replayRecords" | "discard"> {
   /** Replays the next records that are at least `cooldownMillis` old, `count` at most. */
-  readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, BrokerError>
+  readonly replayDue: (cooldownMillis: number, count: number) => Effect.Effect<DueReport, RunError>
 }
+
+/** A run that could not do what it should. */
+export type RunError = BrokerError | ReplayRunning | ReplayTakenOver
 
 /** A process that is killed in the middle of a transaction hides the journal that other services share with it for so long, and Kafka looks every ten seconds. */
 const transactionTimeout = "15 seconds"
@@ -40,27 +52,20 @@ export const make = (options: Options): Replays => {
   const mutex = Semaphore.makeUnsafe(1)
   let dueRuns = 0
 
-  const run = (selection: Selection): Effect.Effect<Report, BrokerError> => {
+  const run = (selection: Selection): Effect.Effect<Report, RunError> => {
     const state: RunState = {
-      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Set<string>() },
+      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Set<string>(), warned: new Set<string>() },
       ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() }
     }
-    const attempt: Effect.Effect<void, BrokerError> = Effect.scoped(runOnce(options, selection, state)).pipe(
-      Effect.catchIf(
-        (failed): failed is CopyRefused => failed instanceof CopyRefused,
-        (failed) => {
-          if (!isRecordFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
-          state.refused.add(keyOf(failed.record))
-          // The transaction was aborted, and the producer may be fenced by now: start again with a new one.
-          return attempt
-        }
-      )
-    )
     const report = () => {
       const { replayed, passedOver, refused, foreign, unreadable } = state
       return { replayed, passedOver, refused: refused.size, foreign, unreadable }
     }
-    return mutex.withPermits(1)(Effect.map(attempt, report))
+    const whole = Effect.catchIf(runOnce(options, selection, state), isLeaseNeeded, () =>
+      withLease(options, selection, state)
+    )
+    const told = Effect.catchIf(whole, isCopyRefused, ({ error }) => Effect.fail(error))
+    return mutex.withPermits(1)(Effect.map(told, report))
   }
 
   const limitOf = ({ ignoreMaxReplays }: ReplayOptions = {}) => (ignoreMaxReplays === true ? noLimit : {})
@@ -125,28 +130,58 @@ const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection
   }
 }
 
+const isCopyRefused = (failed: unknown): failed is CopyRefused => failed instanceof CopyRefused
+const isLeaseNeeded = (failed: unknown): failed is LeaseNeeded => failed instanceof LeaseNeeded
+
+/** Reads, and with a lease also publishes. Without one it fails at the first thing that there is to write. */
 const runOnce = Effect.fnUntraced(function* (
   options: Options,
   selection: Selection,
-  state: RunState
-): Effect.fn.Return<void, BrokerError | CopyRefused, Scope.Scope> {
-  const { broker, groupId, deadLetterTopic } = options
+  state: RunState,
+  lease?: ReplayLease.Lease
+): Effect.fn.Return<void, RunError | CopyRefused | LeaseNeeded, Scope.Scope> {
   if (!(state.replayed < selection.count)) return
-  // Before anything is read: this fences every other replay, so nobody else moves the position from now on.
-  const producer = yield* broker.transactionalProducer({
-    transactionalId: DerivedNames.replayTransactionalId(groupId, deadLetterTopic),
-    transactionTimeout,
-    fences: [DerivedNames.formerReplayTransactionalId(groupId, deadLetterTopic)]
-  })
-  const admin = yield* broker.admin
+  // Before anything is read: nobody else moves the position from now on.
+  const producer = lease === undefined ? undefined : yield* producerOf(options, lease)
+  const admin = yield* options.broker.admin
   const progress = yield* ReplayProgress.load(options, admin)
-  const ensureJournal = yield* Effect.cached(Journal.ensure(admin, deadLetterTopic))
-  const partitionCounts = new Map<string, number>()
-  const run = { options, selection, state, progress, producer, admin, ensureJournal, partitionCounts }
+  const run = { options, selection, state, progress, producer, admin, partitionCounts: new Map<string, number>() }
   const { partitions } = progress
   for (let index = 0; index < partitions.length && state.replayed < selection.count; index++) {
     yield* replayPartition(run, partitions[((selection.first ?? 0) + index) % partitions.length]!)
   }
+}, Effect.scoped)
+
+/** Takes the lease, and runs until nothing is left. */
+const withLease = Effect.fnUntraced(function* (options: Options, selection: Selection, state: RunState) {
+  const admin = yield* options.broker.admin
+  yield* Journal.ensure(admin, options.deadLetterTopic)
+  const lease = yield* ReplayLease.acquire({ ...options, replayed: () => state.replayed })
+  const once = Effect.catchIf(runOnce(options, selection, state, lease), isLeaseNeeded, Effect.die)
+  const attempt: Effect.Effect<void, RunError | CopyRefused> = Effect.catchIf(once, isCopyRefused, (failed) => {
+    if (!isRecordFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
+    state.refused.add(keyOf(failed.record))
+    // The transaction was aborted, and the producer may be fenced by now: start again with a new one.
+    return attempt
+  })
+  return yield* Effect.catchTag(attempt, "ProducerFenced", () => Effect.flatMap(lease.takenOver, Effect.fail))
+}, Effect.scoped)
+
+/**
+ * The producer of a run. Older versions know no leases, but one transactional id or both, and fence whoever has it when they begin: so a run has the first version's for one
+ * release, and fences the other. Where it may not use that one, no process of the first version can replay, and the run has the newer id.
+ */
+const producerOf = Effect.fnUntraced(function* (
+  { broker, groupId, deadLetterTopic }: Options,
+  lease: ReplayLease.Lease
+) {
+  yield* lease.confirm
+  const former = DerivedNames.formerReplayTransactionalId(groupId, deadLetterTopic)
+  const newer = DerivedNames.replayTransactionalId(groupId, deadLetterTopic)
+  const make = (transactionalId: string, fenced: string) =>
+    broker.transactionalProducer({ transactionalId, transactionTimeout, fences: [fenced] })
+  if (!DerivedNames.isFormerReplayIdUnique(groupId, deadLetterTopic)) return yield* make(newer, former)
+  return yield* Effect.catchTag(make(former, newer), "AuthorizationFailed", () => make(newer, former))
 })
 
 /** Whether the error concerns this record only, so that the replay continues with the others. */

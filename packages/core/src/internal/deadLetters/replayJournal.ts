@@ -1,7 +1,7 @@
 /**
  * The journal of replays of a dead letter topic: the compacted topic `{dead letter topic}.replays`.
  *
- * A replay writes all kinds of entries but the last, in the transaction that publishes its copies:
+ * A replay writes these entries in the transaction that publishes its copies:
  * - `position/{partition}/{group}` → `{position} {offset} {timestamp}`: all records below `position` are dealt with. Offset and timestamp identify the last record
  *   below it, which tells whether the topic was recreated since. The committed offset of group `{group}.dlt` takes precedence. Kafka deletes that offset seven days
  *   after the last commit of a group without members; this entry stays.
@@ -15,6 +15,9 @@
  * - `adopted/{partition}/{offset}/{group}` → `{timestamp}`: this record, which was dead-lettered under a former name of the group, is dealt with. The position says
  *   nothing about such a record, since it may have passed it before the group adopted the name. Deleted once the record is gone from the topic.
  * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
+ *
+ * A replay that has something to write holds a lease, outside of any transaction (`leaseEntries.ts`):
+ * - `lease/{run}/{group}` → JSON: who it is, and how far. Deleted at its end.
  *
  * A custom handler's consumer writes before it commits past the record:
  * - `failed/{partition}/{offset}/{group}` → `{timestamp}`: the handler failed for this record, so it is not dealt with although the position has passed it (ruling 75).
@@ -205,11 +208,17 @@ export const tombstone = (
   offset: bigint
 ): ProducerRecord => ({ topic, key: recordKey(kind, partition, offset, groupId), value: null })
 
+/** The cluster's clock decides how old a lease is. A journal of an older version has the times of its writers, and then nobody believes them. */
+const config = new Map([
+  ["cleanup.policy", "compact"],
+  ["message.timestamp.type", "LogAppendTime"]
+])
+
 /** Creates the journal topic when it is missing, with the replication factor of the dead letter topic. */
 export const ensure = (admin: Admin, deadLetterTopic: string): Effect.Effect<void, BrokerError> => {
   const topic = topicOf(deadLetterTopic)
   const create = Effect.flatMap(admin.describeTopic(deadLetterTopic), ({ replicationFactor }) =>
-    admin.createTopics([{ topic, partitions: 1, replicationFactor, config: new Map([["cleanup.policy", "compact"]]) }])
+    admin.createTopics([{ topic, partitions: 1, replicationFactor, config }])
   )
   return admin.describeTopic(topic).pipe(
     Effect.catchTag("UnknownTopic", () => Effect.catchTag(create, "TopicExists", () => Effect.void)),

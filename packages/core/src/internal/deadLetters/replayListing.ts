@@ -7,15 +7,19 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
+import type * as Fingerprint from "../failure/fingerprint.ts"
+import * as FailureHeaders from "../record/failureHeaders.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as TopicScan from "./topicScan.ts"
 
+/** With the user's function that groups dead letters whose headers have no fingerprint. */
+interface ListTarget extends ReplayProgress.LimitedTarget {
+  readonly ownFingerprint?: Fingerprint.OwnFingerprint | undefined
+}
+
 /** Lists records of one partition, in order. Empty when the partition does not exist. */
-export const list = (
-  target: ReplayProgress.LimitedTarget,
-  page: Page
-): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
+export const list = (target: ListTarget, page: Page): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const { partitions, scan } = yield* ReplayProgress.load(target, admin)
@@ -30,7 +34,8 @@ export const list = (
       Stream.take(page.count),
       Stream.map((entry): ListedDeadLetter => {
         if ("problem" in entry) return unreadableEntry(entry)
-        return { letter: DeadLetterRecord.read(entry), state: ReplayProgress.stateOf(target, found, entry) }
+        const letter = FailureHeaders.regrouped(DeadLetterRecord.read(entry), target.ownFingerprint)
+        return { letter, state: ReplayProgress.stateOf(target, found, entry) }
       }),
       Stream.runCollect
     )

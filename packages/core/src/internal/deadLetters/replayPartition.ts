@@ -11,7 +11,7 @@ import * as FittingCopy from "./fittingCopy.ts"
 import { copyOf } from "./replayCopies.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, keyOf, type Run } from "./replayRun.ts"
+import { CopyRefused, keyOf, LeaseNeeded, type Run } from "./replayRun.ts"
 import * as TopicScan from "./topicScan.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
@@ -67,7 +67,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     if (offsets > 0) {
       yield* publish
       movesPosition = false
-      yield* Effect.logWarning(`A replay left ${TopicScan.textOf(batchOf)}`)
+      yield* warnOnce(run, batchOf)
     }
     const isNew = batchOf.offset >= (state.countedTo.get(partition.partition) ?? 0n)
     batch = { ...batch, unreadable: batch.unreadable + (isNew ? offsets : 0), position: page.nextOffset }
@@ -94,6 +94,14 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
   )
   yield* publish
 })
+
+/** A run that starts again comes to the same batches. */
+const warnOnce = ({ state: { warned } }: Run, batch: UnreadableBatch) =>
+  Effect.suspend(() => {
+    if (warned.has(keyOf(batch))) return Effect.void
+    warned.add(keyOf(batch))
+    return Effect.logWarning(`A replay left ${TopicScan.textOf(batch)}`)
+  })
 
 const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [], unreadable: 0 }
 
@@ -188,6 +196,11 @@ const publishBatch = Effect.fnUntraced(function* (
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
   if (!movesPosition && batch.letters.length === 0) return count(run, partition.partition, batch)
+  const position = max(batch.position, partition.position)
+  const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
+  if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
+    return count(run, partition.partition, batch)
+  if (producer === undefined) return yield* Effect.fail(new LeaseNeeded())
   const { discardedBecause } = selection
   const nowMillis = yield* Clock.currentTimeMillis
   const discards =
@@ -196,12 +209,7 @@ const publishBatch = Effect.fnUntraced(function* (
       : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
   const copies =
     discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
-  const position = max(batch.position, partition.position)
-  const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
-  if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
-    return count(run, partition.partition, batch)
   const positions = movesPosition ? yield* positionsOf(run, partition, batch, position) : []
-  yield* run.ensureJournal
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
       yield* Effect.forEach(

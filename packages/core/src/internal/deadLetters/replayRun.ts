@@ -1,10 +1,9 @@
 /**
  * The state of a run of a replay, which its parts share: the settings, the selected records, and the progress.
  */
-import type { Effect } from "effect"
 import type { Admin, Broker, TransactionalProducer, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
+import { type ConsumerRecord, partitionKey, type RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import type * as CopyOwner from "../record/copyOwner.ts"
 import type { Tiers } from "../retry/tiers.ts"
@@ -22,6 +21,8 @@ export interface Options extends CopyOwner.Groups {
   readonly maxReplays: number
   /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
   readonly ownsPosition: boolean
+  /** The name of this host, for replays that wait for this one. */
+  readonly hostname: string
 }
 
 /** The records that a run selects. */
@@ -58,6 +59,8 @@ export interface RunState {
   readonly countedTo: Map<number, bigint>
   /** Keys of records whose copies the broker refused. */
   readonly refused: Set<string>
+  /** Batches that cannot be read and have had their warning, by topic, partition and offset. */
+  readonly warned: Set<string>
 }
 
 export interface Run {
@@ -65,12 +68,16 @@ export interface Run {
   readonly selection: Selection
   readonly state: RunState
   readonly progress: ReplayProgress.ReplayProgress
-  readonly producer: TransactionalProducer
+  /** Undefined while the run has no lease: it only looks then. */
+  readonly producer: TransactionalProducer | undefined
   readonly admin: Admin
-  /** Creates the journal topic when it is missing. */
-  readonly ensureJournal: Effect.Effect<void, BrokerError>
   /** Partition counts of the target topics, by topic. */
   readonly partitionCounts: Map<string, number>
+}
+
+/** The run has come to something that it has to write, and has no lease yet. */
+export class LeaseNeeded {
+  readonly _tag = "LeaseNeeded"
 }
 
 /** The broker refused the copy of this record. */
@@ -84,5 +91,5 @@ export class CopyRefused {
   }
 }
 
-export const keyOf = ({ topic, partition, offset }: ConsumerRecord): string =>
+export const keyOf = ({ topic, partition, offset }: RecordPosition): string =>
   `${partitionKey(topic, partition)}/${offset}`

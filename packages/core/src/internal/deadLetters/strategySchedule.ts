@@ -1,13 +1,13 @@
 /**
- * The strategy SCHEDULED_REPLAY: replays dead letters when the oldest is due, once a minute at most (ruling 60). Each process of the group runs it. A new run fences
- * one that still runs in another process, so each record is replayed once.
+ * The strategy SCHEDULED_REPLAY: replays dead letters when the oldest is due, once a minute at most (ruling 60). Each process of the group runs it. A run that finds another
+ * process's replay waits for it a while, and else leaves it to the next run.
  */
 import { Clock, Effect, Result } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ReplaySettings } from "../../DeadLetter.ts"
 import * as Defect from "../failure/defect.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
-import type { DueReport, Replays } from "./replay.ts"
+import type { DueReport, Replays, RunError } from "./replay.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
 /** Shortest time from the start of one run to the start of the next. */
@@ -29,7 +29,7 @@ export const run = Effect.fnUntraced(function* (
       .replayDue(cooldownMillis, batchSize)
       .pipe(
         Effect.catchDefect(
-          (defect): Effect.Effect<never, BrokerError> => Effect.fail(Defect.toBrokerError("replay", defect))
+          (defect): Effect.Effect<never, RunError> => Effect.fail(Defect.toBrokerError("replay", defect))
         )
       )
   )
@@ -43,13 +43,17 @@ export const run = Effect.fnUntraced(function* (
       if (report.replayed + report.passedOver + report.refused + report.foreign.size > 0)
         onEvent({ _tag: "ScheduledReplay", report })
       wakeMillis = Math.max(wakeMillis, nextWake(result.success, startedMillis, settings))
-    } else if (result.failure._tag !== "ProducerFenced") {
+    } else if (!isOthersTurn(result.failure)) {
       failures.failed(replaying, result.failure)
       onEvent({ _tag: "StrategyFailed", error: result.failure, retryInMillis: minWaitMillis })
     }
     yield* Effect.sleep(Math.max(0, wakeMillis - (yield* Clock.currentTimeMillis)))
   }
 })
+
+/** Another process replays. */
+const isOthersTurn = (error: RunError): error is Exclude<RunError, BrokerError> =>
+  error._tag === "ReplayRunning" || error._tag === "ReplayTakenOver"
 
 /** When the next run is due. A record that is dead-lettered after the start of this run is due one cooldown after that start, at the earliest. */
 const nextWake = ({ replayed, nextDueMillis }: DueReport, startedMillis: number, settings: ReplaySettings): number =>

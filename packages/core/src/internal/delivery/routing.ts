@@ -223,7 +223,8 @@ export const deadLetter = <R>(
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: [...state.trail, tierFailure(state, failed, nowMillis)],
     replayCount: state.replayCount,
-    nowMillis
+    nowMillis,
+    ownFingerprint: options.settings.fingerprint
   }
   const topic = targetOf(context.definition, letter)
   const headers = HeaderSets.make(letter, context.definition.groupId, options.settings.headers ?? {})

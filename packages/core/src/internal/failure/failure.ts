@@ -5,6 +5,7 @@
  */
 import { Cause } from "effect"
 import type { ErrorSummary, Failure } from "../../Failure.ts"
+import { isWrapper } from "./fingerprint.ts"
 
 const maxCauses = 10
 const maxClassNameLength = 256
@@ -84,29 +85,55 @@ const messageOf = (error: unknown): string => {
   if (!isObject(error)) return String(error)
   const message = textProperty(error, "message")
   if (message !== undefined) return message
-  const fields = asJson(error)
-  return fields === undefined || fields === "{}" ? "" : fields
+  const names = fieldNames(error)
+  return names.length === 0 ? "" : `{${names.join(", ")}}`
 }
 
-/** Undefined for a value without a JSON form, such as a function. */
-const asJson = (value: unknown): string | undefined => {
+/** Most fields that a message names. */
+const maxFields = 20
+const fieldName = /^[A-Za-z_$][\w$]{0,63}$/
+/** These say nothing beside the class, or have a place of their own. */
+const unnamed: ReadonlySet<string> = new Set(["_tag", "name", "message", "stack", "cause"])
+
+/** The names only: fields hold the record's data, and a message goes to headers and logs. A name that no program would give is data too. */
+const fieldNames = (error: object): ReadonlyArray<string> => {
   try {
-    return JSON.stringify(value)
+    const names = Object.keys(error).filter((name) => !unnamed.has(name))
+    return Array.from(new Set(names.slice(0, maxFields).map((name) => (fieldName.test(name) ? name : "…"))))
   } catch {
-    return undefined
+    return []
   }
 }
 
 const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
   const causes: Array<ErrorSummary> = []
   const seen = new Set<unknown>([error])
-  let cause = property(error, "cause")
+  let cause = causeOf(error)
   while (cause !== undefined && cause !== null && !seen.has(cause) && causes.length < maxCauses) {
     seen.add(cause)
     causes.push(summarize(cause))
-    cause = property(cause, "cause")
+    cause = causeOf(cause)
   }
   return causes
+}
+
+/** The cause of an error. An error that stands for several, such as that of a connection to a host with two addresses, mostly says nothing itself: the first of them is its cause. */
+const causeOf = (error: unknown): unknown => {
+  const cause = property(error, "cause")
+  return (cause === undefined || cause === null) && textProperty(error, "name") === "AggregateError"
+    ? property(property(error, "errors"), "0")
+    : cause
+}
+
+/** The error that tells where a failure comes from: the cause of what `Effect.try` and `Effect.tryPromise` wrapped, else the failure itself. */
+export const subjectOf = (failure: Failure): Failure => {
+  let subject = failure
+  for (let depth = 0; depth < maxCauses && isWrapper(subject); depth++) {
+    const cause = causeOf(subject.error)
+    if (cause === undefined || cause === null) break
+    subject = fromUnknown(cause)
+  }
+  return subject
 }
 
 /**
@@ -115,11 +142,7 @@ const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {
  */
 export const printable = ({ error }: Failure): Error | undefined => {
   const chain: Array<unknown> = []
-  for (
-    let each = error;
-    isObject(each) && !chain.includes(each) && chain.length <= maxCauses;
-    each = property(each, "cause")
-  ) {
+  for (let each = error; isObject(each) && !chain.includes(each) && chain.length <= maxCauses; each = causeOf(each)) {
     chain.push(each)
   }
   if (!chain.some((each) => textProperty(each, "stack") !== undefined)) return undefined

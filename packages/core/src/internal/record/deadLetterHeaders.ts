@@ -3,6 +3,9 @@
  */
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
+import * as CauseChain from "../failure/causeChain.ts"
+import * as Failures from "../failure/failure.ts"
+import * as Fingerprint from "../failure/fingerprint.ts"
 import type { Undecodable } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
 
@@ -41,6 +44,8 @@ export interface DeadLetter {
   /** How often it was replayed. */
   readonly replayCount: number
   readonly nowMillis: number
+  /** The user's function that groups dead letters. */
+  readonly ownFingerprint?: Fingerprint.OwnFingerprint | undefined
 }
 
 const maxTextBytes = 1024
@@ -59,6 +64,8 @@ export const make = (letter: DeadLetter): Array<Header> => {
     text(Names.lastExceptionClass, failure.className),
     text(Names.lastExceptionMessage, failure.message),
     text(Names.lastExceptionStacktrace, failure.stackTrace, maxStackBytes),
+    ...causeHeader(failure),
+    text(Names.lastExceptionFingerprint, fingerprintOf(letter)),
     number(Names.retryTier, letter.tier)
   )
   for (const tierFailure of trail) addTierFailure(headers, tierFailure)
@@ -98,11 +105,28 @@ export const addTierFailure = (headers: Array<Header>, failure: TierFailure): vo
   )
 }
 
-/** Drops error message, stack trace and trail, for a record that is too large for its topic. The headers that a replay needs stay. */
-export const withoutDiagnostics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
-  headers.filter(
-    ({ key }) => key !== Names.lastExceptionMessage && key !== Names.lastExceptionStacktrace && !Names.isTrail(key)
+const causeHeader = ({ causes }: Failure): ReadonlyArray<Header> =>
+  causes.length === 0 ? [] : [{ key: Names.lastExceptionCause, value: CauseChain.write(causes) }]
+
+const fingerprintOf = ({ reason, failure, undecodable, origin, ownFingerprint }: DeadLetter): string =>
+  Fingerprint.of(
+    {
+      ...{ reason, exceptionClass: failure.className, message: failure.message, causes: failure.causes },
+      ...{ decodePath: undecodable && pathOf(undecodable), originalTopic: origin.topic },
+      subject: Failures.subjectOf(failure)
+    },
+    ownFingerprint
   )
+
+const diagnostics: ReadonlySet<string> = new Set([
+  Names.lastExceptionMessage,
+  Names.lastExceptionStacktrace,
+  Names.lastExceptionCause
+])
+
+/** Drops error message, stack trace, causes and trail, for a record that is too large for its topic. The headers that a replay needs stay, and so does the group. */
+export const withoutDiagnostics = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> =>
+  headers.filter(({ key }) => !diagnostics.has(key) && !Names.isTrail(key))
 
 /** A text header in UTF-8, cut between two characters to at most `maxBytes` (default 1 KiB, at most 2 KiB). */
 export const text = (key: string, value: string, maxBytes = maxTextBytes): Header => {
@@ -148,8 +172,11 @@ const encodeDigits = (decimal: string): Uint8Array => {
   return bytes
 }
 
-const decodeHeaders = ({ key, value }: Undecodable): ReadonlyArray<Header> => {
+const decodeHeaders = (undecodable: Undecodable): ReadonlyArray<Header> => {
+  const { key, value } = undecodable
   const target = key === undefined ? "value" : value === undefined ? "key" : "both"
-  const path = value?.path || key?.path
+  const path = pathOf(undecodable)
   return [text(Names.decodeTarget, target), ...(path ? [text(Names.decodePath, path)] : [])]
 }
+
+const pathOf = ({ key, value }: Undecodable): string | undefined => value?.path || key?.path || undefined

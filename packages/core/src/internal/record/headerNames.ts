@@ -25,6 +25,10 @@ export const firstFailureTimestamp = "x-eventbus-first-failure-timestamp"
 export const lastExceptionClass = "x-eventbus-last-exception-class"
 export const lastExceptionMessage = "x-eventbus-last-exception-message"
 export const lastExceptionStacktrace = "x-eventbus-last-exception-stacktrace"
+/** The causes of the last error, as a JSON array. */
+export const lastExceptionCause = "x-eventbus-last-exception-cause"
+/** The group of dead letters that failed for the same reason. */
+export const lastExceptionFingerprint = "x-eventbus-last-exception-fingerprint"
 
 const ofTier = (suffix: string): ((tier: number) => string) => {
   const names = new Map<number, string>()
@@ -79,6 +83,8 @@ const rewritten: ReadonlySet<string> = new Set([
   lastExceptionClass,
   lastExceptionMessage,
   lastExceptionStacktrace,
+  lastExceptionCause,
+  lastExceptionFingerprint,
   dltReason,
   dltTimestamp,
   dltDetail,
