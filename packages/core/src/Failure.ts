@@ -50,3 +50,5 @@ export interface FailureToGroup {
   /** The topic that the record was first in. */
   readonly originalTopic: string
 }
+
+export { fieldsText } from "./internal/failure/fieldsText.ts"

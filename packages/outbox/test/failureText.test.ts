@@ -12,6 +12,25 @@ describe("the text of a failure", () => {
     expect(logText(Cause.die(error)).startsWith(text)).toBe(true)
   })
 
+  it("names the fields of an error without a message, and shows no value of theirs: the text goes to the table and to logs", () => {
+    class Refused extends Error {
+      readonly _tag = "Refused"
+      readonly card = "4111111111111111"
+      override readonly message = ""
+    }
+    const tagged = { _tag: "Refused", card: "4111111111111111", "4111111111111111": true }
+    for (const [error, text] of [
+      [tagged, "Refused: {card, …}"],
+      [{ ...tagged, _tag: undefined }, "{card, …}"],
+      [new Error("sent", { cause: tagged }), "Error: sent, caused by Refused: {card, …}"],
+      [{ _tag: "Refused" }, "Refused"],
+      [{}, "an object without a name"]
+    ] as const)
+      expect(failureOfValue(error).summary).toBe(text)
+    expect(failureOfValue(new Refused()).summary).toBe("Error: {card}")
+    expect(logText(Cause.fail(tagged))).not.toContain("4111")
+  })
+
   it("OPS-23 ends where a chain repeats itself, after ten causes, and at a cause that cannot be read", () => {
     const round: { cause?: unknown; message: string } = { message: "round" }
     round.cause = round

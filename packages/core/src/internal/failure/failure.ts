@@ -5,6 +5,7 @@
  */
 import { Cause } from "effect"
 import type { ErrorSummary, Failure } from "../../Failure.ts"
+import { fieldsText } from "./fieldsText.ts"
 import { isWrapper } from "./fingerprint.ts"
 
 const maxCauses = 10
@@ -85,24 +86,7 @@ const messageOf = (error: unknown): string => {
   if (!isObject(error)) return String(error)
   const message = textProperty(error, "message")
   if (message !== undefined) return message
-  const names = fieldNames(error)
-  return names.length === 0 ? "" : `{${names.join(", ")}}`
-}
-
-/** Most fields that a message names. */
-const maxFields = 20
-const fieldName = /^[A-Za-z_$][\w$]{0,63}$/
-/** These say nothing beside the class, or have a place of their own. */
-const unnamed: ReadonlySet<string> = new Set(["_tag", "name", "message", "stack", "cause"])
-
-/** The names only: fields hold the record's data, and a message goes to headers and logs. A name that no program would give is data too. */
-const fieldNames = (error: object): ReadonlyArray<string> => {
-  try {
-    const names = Object.keys(error).filter((name) => !unnamed.has(name))
-    return Array.from(new Set(names.slice(0, maxFields).map((name) => (fieldName.test(name) ? name : "…"))))
-  } catch {
-    return []
-  }
+  return fieldsText(error)
 }
 
 const causesOf = (error: unknown): ReadonlyArray<ErrorSummary> => {

@@ -2,6 +2,7 @@
  * Texts of failures: for the table, for logs and for health. Nothing here throws, however hostile the thrown value is: a getter that
  * throws, a message that is a Symbol, a revoked Proxy, a cyclic cause (rulings 16 and 86).
  */
+import { Failure } from "@eventbus/core"
 import { Cause } from "effect"
 
 /** A failure in text. */
@@ -59,16 +60,9 @@ const summaryOf = (error: unknown, tag: string | undefined): string => {
   const name = textProperty(error, "name") ?? tag ?? textProperty(property(error, "constructor"), "name")
   const message = textProperty(error, "message")
   if (message !== undefined) return `${name ?? "Error"}: ${message}`
-  const json = asJson(error)
-  return json === undefined || json === "{}" ? (name ?? "an object without a name") : json
-}
-
-const asJson = (value: unknown): string | undefined => {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return undefined
-  }
+  const fields = Failure.fieldsText(error)
+  if (name === undefined || name === "Object") return fields || "an object without a name"
+  return fields === "" ? name : `${name}: ${fields}`
 }
 
 const isObject = (value: unknown): value is object =>
