@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { EventEnvelope, ListenerRegistry, Outbox } from "@eventbus/outbox"
+import { EventEnvelope, Inbox, ListenerRegistry, Outbox } from "@eventbus/outbox"
+import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { onDatabases } from "../outbox/databases.ts"
@@ -53,6 +54,58 @@ onDatabases("C31 payloads and headers", (db) => {
         }
       }).pipe(Effect.provide(db.migrated))
     }
+  )
+})
+
+const fail = () => {
+  throw new Error("trap")
+}
+
+describe("C31 what is no event", () => {
+  it.effect(
+    "ruling 16 ruling 43 what JSON would write as null, and what throws when it is read, is InvalidEnvelope",
+    () =>
+      Effect.gen(function* () {
+        const hostile = new Proxy({}, { get: fail, has: fail, ownKeys: fail, getPrototypeOf: fail })
+        const refused: ReadonlyArray<object> = [
+          ...[Number.NaN, Infinity, -Infinity, { a: [null, Number.NaN] }, hostile].map((payload) => ({ payload })),
+          ...[5, "abc", [1]].map((payloadBytes) => ({ payloadBytes })),
+          ...[5, null, {}].map((payloadJson) => ({ payloadJson })),
+          { payload: 1, headers: hostile },
+          { payload: 1, occurredAt: Symbol("now") },
+          hostile
+        ]
+        for (const input of refused) {
+          const given = input === hostile ? hostile : { eventType: "E", ...input }
+          const error = yield* Effect.flip(EventEnvelope.make(given as EventEnvelope.Input))
+          assert.strictEqual(error._tag, "InvalidEnvelope")
+        }
+        for (const payload of [null, { a: null }, "null", "NaN"]) yield* EventEnvelope.make({ eventType: "E", payload })
+      })
+  )
+})
+
+describe("C31 an id of the inbox that is none", () => {
+  it.effect("ruling 16 fails every delivery: none counts as handled", () =>
+    Effect.gen(function* () {
+      const inbox = yield* Inbox.make()
+      let handled = 0
+      const handler = Effect.sync(() => void handled++)
+      for (const id of [undefined, null, "", Number.NaN, 1n, {}, Symbol("id")]) {
+        for (const once of [inbox.once("billing", id as string), inbox.once(id as string, "event")]) {
+          for (let delivery = 0; delivery < 2; delivery++) {
+            const exit = yield* Effect.exit(once(handler))
+            assert.include(String(exit), "InvalidEnvelope")
+          }
+        }
+      }
+      assert.strictEqual(handled, 0)
+    }).pipe(
+      Effect.provide(
+        Layer.provideMerge(Layer.effectDiscard(Inbox.migrate()), NodeSqlite.layer({ filename: ":memory:" }))
+      ),
+      Effect.scoped
+    )
   )
 })
 

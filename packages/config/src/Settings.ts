@@ -5,7 +5,7 @@
  * a name as it is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes
  * a number of them, or text such as `10s`, `1m 30s`, `10 seconds` or `PT10S`.
  */
-import { Broker, Defaults, Ranges } from "@eventbus/core"
+import { Broker, Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
@@ -88,13 +88,13 @@ export const Retry = section("How a failing record is tried again.", {
   skipToTierMapping: Schema.Record(Schema.String, whole("The tier that follows the attempts in place, from 1."))
     .annotate({ description: "Error to the tier that it goes to. Default: none." })
     .pipe(withDefault({})),
-  equalDelays: oneOf("`share`: neighbouring tiers of the same delay use one topic.", ["refuse", "share"]).pipe(
+  equalDelays: oneOf("`share`: neighbouring tiers of the same delay use one topic.", Choices.retry.equalDelays).pipe(
     withDefault(Defaults.retry.equalDelays)
   ),
-  consumer: oneOf("Whether the tiers share the main topic's group, or have `{groupId}.retry`.", [
-    "shared",
-    "separate"
-  ]).pipe(withDefault(Defaults.retry.consumer)),
+  consumer: oneOf(
+    "Whether the tiers share the main topic's group, or have `{groupId}.retry`.",
+    Choices.retry.consumer
+  ).pipe(withDefault(Defaults.retry.consumer)),
   partitions: optional(
     whole("Partitions of a retry topic that is made. Default: as many as the source.", Ranges.retry.partitions)
   ),
@@ -132,7 +132,7 @@ export const DeadLetter = section("What becomes of dead letters.", {
     batchSize: whole("Most records of one run.", deadLetterRange.batchSize).pipe(withDefault(deadLetter.batchSize))
   }).pipe(withDefault({})),
   headers: section("Other systems' headers beside ours. Default: none.", {
-    spring: optional(oneOf("Spring Kafka's, with its binary encodings.", ["retry-topic", "plain"])),
+    spring: optional(oneOf("Spring Kafka's, with its binary encodings.", Choices.deadLetter.spring)),
     brokers: flag("The five headers of the brokers package.").pipe(withDefault(false)),
     trailJson: flag("`x-eventbus-trail`, the tiers as JSON.").pipe(withDefault(false))
   }).pipe(withDefault({}))
@@ -148,13 +148,14 @@ const { binding: range } = Ranges
 
 const common = {
   handler: optional(text("Name of the handler. Default: the binding's name.")),
-  listenerType: oneOf("SINGLE: offsets are acknowledged record by record; BATCH: per batch.", ["SINGLE", "BATCH"]).pipe(
-    withDefault(binding.listenerType)
-  ),
-  ackMode: oneOf("MANUAL_IMMEDIATE commits before the next record, MANUAL in the background.", [
-    "MANUAL",
-    "MANUAL_IMMEDIATE"
-  ]).pipe(withDefault(binding.ackMode)),
+  listenerType: oneOf(
+    "SINGLE: offsets are acknowledged record by record; BATCH: per batch.",
+    Choices.binding.listenerType
+  ).pipe(withDefault(binding.listenerType)),
+  ackMode: oneOf(
+    "MANUAL_IMMEDIATE commits before the next record, MANUAL in the background.",
+    Choices.binding.ackMode
+  ).pipe(withDefault(binding.ackMode)),
   commitIntervalMs: duration("How long MANUAL gathers finished offsets.", range.commitInterval).pipe(
     withDefault(binding.commitIntervalMillis)
   ),
@@ -200,18 +201,17 @@ const common = {
     })
     .pipe(withDefault([...binding.partitionAssignmentStrategy])),
   cluster: text("Alias of the cluster.").pipe(withDefault(binding.cluster)),
-  autoOffsetReset: oneOf("Where a group without a committed offset starts.", ["earliest", "latest"]).pipe(
+  autoOffsetReset: oneOf("Where a group without a committed offset starts.", Choices.binding.autoOffsetReset).pipe(
     withDefault(binding.autoOffsetReset)
   ),
-  isolationLevel: oneOf("`isolation.level`.", ["read_committed", "read_uncommitted"]).pipe(
+  isolationLevel: oneOf("`isolation.level`.", Choices.binding.isolationLevel).pipe(
     withDefault(binding.isolationLevel),
     renamedFrom("isolation")
   ),
-  processingOrder: oneOf("What may overlap inside a partition; `partition`: nothing.", [
-    "partition",
-    "key",
-    "unordered"
-  ]).pipe(withDefault(binding.processingOrder)),
+  processingOrder: oneOf(
+    "What may overlap inside a partition; `partition`: nothing.",
+    Choices.binding.processingOrder
+  ).pipe(withDefault(binding.processingOrder)),
   maxInFlight: optional(
     whole(
       `Handlers running at once over the whole binding. Default: no limit for processingOrder partition, else ${Defaults.binding.maxInFlight.key}.`,
@@ -223,20 +223,20 @@ const common = {
   ),
   copyCompression: oneOf(
     "The codec of copies in retry and dead letter topics; `source`: that of the batch that the record was read from.",
-    ["source", "none", "gzip", "snappy", "lz4", "zstd"]
+    Choices.binding.copyCompression
   ).pipe(withDefault(binding.copyCompression)),
   maxBufferedBytes: whole("The same in bytes.", range.maxBufferedBytes).pipe(withDefault(binding.maxBufferedBytes)),
-  batchFailureStrategy: oneOf("Of BATCH, when a record has used up its attempts.", [
-    "SEEK_TO_FAILED",
-    "DLQ_AND_CONTINUE"
-  ]).pipe(withDefault(binding.batchFailureStrategy)),
-  orderingMode: oneOf("STRICT: no record overtakes another, so no tiers.", ["RELAXED_IN_RETRY", "STRICT"]).pipe(
+  batchFailureStrategy: oneOf(
+    "Of BATCH, when a record has used up its attempts.",
+    Choices.binding.batchFailureStrategy
+  ).pipe(withDefault(binding.batchFailureStrategy)),
+  orderingMode: oneOf("STRICT: no record overtakes another, so no tiers.", Choices.binding.orderingMode).pipe(
     withDefault(binding.orderingMode)
   ),
-  onExhausted: oneOf("What happens when all attempts are used up; halt with STRICT only.", [
-    "dead-letter",
-    "halt"
-  ]).pipe(withDefault(binding.onExhausted)),
+  onExhausted: oneOf(
+    "What happens when all attempts are used up; halt with STRICT only.",
+    Choices.binding.onExhausted
+  ).pipe(withDefault(binding.onExhausted)),
   adopts: Schema.Array(text("A former name of the group."))
     .annotate({
       description: "Former names of the group: their copies in retry and dead letter topics are its own. Default: none."
@@ -247,7 +247,7 @@ const common = {
   ),
   missingTopics: oneOf(
     "`create` makes missing retry and dead letter topics, `wait` keeps the record, `require` reads nothing before they are there.",
-    ["create", "wait", "require"]
+    Choices.binding.missingTopics
   ).pipe(withDefault(binding.missingTopics)),
   logKeys: flag(
     "Log lines about a record that was not handled name its key. Leave it off where keys are personal data."

@@ -4,24 +4,58 @@
 import { Effect } from "effect"
 import type { ConsumerOptions } from "./Broker.ts"
 import { UnexpectedBrokerError } from "./BrokerError.ts"
+import * as Choices from "./Choices.ts"
 import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
+import * as AssignmentStrategy from "./internal/port/assignmentStrategy.ts"
+import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
 
 export { clients as clientsOf, refusal as refusalOf } from "./internal/checks/groupProtocol.ts"
 export { isEager } from "./internal/port/assignmentStrategy.ts"
 export { isOfCopy as isCopyHeader } from "./internal/record/headerSets.ts"
 
+const reader = { ...Ranges.reader, clientId: Kinds.string, isolationLevel: Kinds.oneOf(Choices.isolationLevel) }
+
+const producer = {
+  ...Ranges.producer,
+  clientId: Kinds.string,
+  acks: Kinds.oneOf(Choices.producer.acks),
+  idempotent: Kinds.flag,
+  compression: Kinds.oneOf(Choices.producer.compression)
+}
+
+/** The kinds of the options of the port, by operation: of those that may be left out, and of those that may not. */
+const optionKinds = {
+  reader: { optional: reader, required: {} },
+  consumer: {
+    optional: {
+      ...reader,
+      ...Ranges.consumer,
+      groupInstanceId: Kinds.string,
+      replacesGroupInstanceIds: Kinds.listOf(Kinds.string, "a list of names"),
+      partitionAssignmentStrategy: Kinds.listOf(Kinds.oneOf(AssignmentStrategy.names), "a list of protocols")
+    },
+    required: { groupId: Kinds.name, topics: Kinds.listOf(Kinds.string, "a list of topics") }
+  },
+  producer: { optional: producer, required: {} },
+  transactionalProducer: {
+    optional: { ...producer, fences: Kinds.listOf(Kinds.string, "a list of transactional ids") },
+    required: { transactionalId: Kinds.name }
+  }
+} as const
+
 /**
- * Fails with `UnexpectedBrokerError`, code `INVALID_CONFIG`, when a number among the options is out of its range (ruling 84): what Kafka's clients would cut to 32 bits, or
- * take for zero.
+ * Fails with `UnexpectedBrokerError`, code `INVALID_CONFIG`, when an option is of another kind, or a number out of its range (ruling 84): what Kafka's clients would cut to
+ * 32 bits, take for zero, or take for their default.
  */
-export const checkRanges = (
-  operation: string,
-  options: object,
-  ranges: Readonly<Record<string, Ranges.Range>>
+export const checkOptions = (
+  operation: keyof typeof optionKinds,
+  options: object
 ): Effect.Effect<void, UnexpectedBrokerError> =>
   Effect.suspend(() => {
-    const issues = Ranges.problemsOfAll(options, ranges)
+    const { optional, required } = optionKinds[operation]
+    const found = Kinds.struct(optional, required)("options", options)
+    const issues = found.map((each) => ({ ...each, path: each.path.replace(/^options\./, "") }))
     if (issues.length === 0) return Effect.void
     const detail = issues.map(({ path, found, allowed }) => `${path}: found ${found}, allowed is ${allowed}`).join("; ")
     return Effect.fail(new UnexpectedBrokerError({ operation, code: "INVALID_CONFIG", detail, retryable: false }))

@@ -18,6 +18,7 @@ import type {
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
 import {
+  type BindingDefinition,
   type Described,
   definePerBatch,
   definePerRecord,
@@ -46,7 +47,7 @@ export function make<K, V, E, R, P, D>(
   name: string,
   options: Options<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<IdempotencyOptions<K, V> | undefined>
 ): Binding<R | P | D | IdempotencyStore> {
-  return { name, definition: definePerRecord(name, options) }
+  return described(definePerRecord(name, options))
 }
 
 interface IdempotencyOption<I> {
@@ -74,7 +75,7 @@ export function makeBatch<K, V, E, R, P, D>(
   name: string,
   options: BatchOptions<K, V, E, R> & FailureOptions<P, D> & IdempotencyOption<IdempotencyOptions<K, V> | undefined>
 ): Binding<R | P | D | IdempotencyStore> {
-  return { name, definition: definePerBatch(name, options) }
+  return described(definePerBatch(name, options))
 }
 
 /**
@@ -92,7 +93,9 @@ export const makeTransactional = <
 >(
   name: string,
   options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
-): Binding<Exclude<R, CurrentTransaction> | P | D> => ({ name, definition: defineTransactional(name, options) })
+): Binding<Exclude<R, CurrentTransaction> | P | D> => described(defineTransactional(name, options))
+
+const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })
 
 /**
  * The problems for which `register` would refuse these bindings, by index; empty without any. Clusters and topics are not asked. A conflict of two bindings,

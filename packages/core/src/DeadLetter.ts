@@ -15,10 +15,10 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
-import { shown } from "./internal/base/shown.ts"
+import * as DeadLetterKinds from "./internal/settings/deadLetterKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
+import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
-import * as TopicName from "./TopicName.ts"
 
 /** Why a record is dead-lettered. A function of the settings may choose the topic by it. */
 export interface FailureSummary {
@@ -127,12 +127,12 @@ export const alertAndStore = <E, R>(
   handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>,
   options: { readonly alertTimeout?: Duration.Input } = {}
 ): DeadLetter<R> => {
-  const { alertTimeout = Defaults.deadLetter.alertTimeoutMillis } = options
-  const timeoutMillis = toMillis(alertTimeout)
   refuse([
+    ...Kinds.func("handler", handler),
     ...RenamedSettings.issues(options, RenamedSettings.ofAlerts),
-    ...Ranges.problems("alertTimeout", options.alertTimeout, Ranges.deadLetter.alertTimeout)
+    ...Ranges.problemsOfAll(options, { alertTimeout: Ranges.deadLetter.alertTimeout })
   ])
+  const timeoutMillis = toMillis(options.alertTimeout ?? Defaults.deadLetter.alertTimeoutMillis)
   return { _tag: "AlertAndStore", handler, timeoutMillis, settings: {} }
 }
 
@@ -143,10 +143,10 @@ export const alertAndStore = <E, R>(
 export const scheduledReplay = (
   options: { readonly cooldown?: Duration.Input; readonly maxReplays?: number; readonly batchSize?: number } = {}
 ): DeadLetter => {
-  const { cooldown = Defaults.deadLetter.cooldownMillis, batchSize = Defaults.deadLetter.batchSize } = options
-  const cooldownMillis = toMillis(cooldown)
   const { alertTimeout: _, ...ranges } = Ranges.deadLetter
   refuse(Ranges.problemsOfAll(options, ranges))
+  const { cooldown = Defaults.deadLetter.cooldownMillis, batchSize = Defaults.deadLetter.batchSize } = options
+  const cooldownMillis = toMillis(cooldown)
   const settings = options.maxReplays === undefined ? {} : { maxReplays: options.maxReplays }
   return { _tag: "ScheduledReplay", cooldownMillis, batchSize, settings }
 }
@@ -155,33 +155,26 @@ export const scheduledReplay = (
  * The handler gets each record of the dead letter topic, in group `{groupId}.dlt`, one at a time per partition. One that fails leaves the record where it
  * is, is reported, and the next record follows: it is not called again for it, and counts and lists show the record as failed. A crash may repeat the last record.
  */
-export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>): DeadLetter<R> => ({
-  _tag: "Custom",
-  handler,
-  settings: {}
-})
+export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>): DeadLetter<R> => {
+  refuse(Kinds.func("handler", handler))
+  return { _tag: "Custom", handler, settings: {} }
+}
 
 /**
- * The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have, and for a `maxReplays` that is no
- * whole number of 0 or more.
+ * The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter`, which names every setting that is not allowed.
  */
 export const withSettings: {
   (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
   <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R>
 } = Function.dual(2, <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R> => {
-  const { topicSuffix } = settings
-  const reason = topicSuffix === undefined ? undefined : TopicName.illegal(topicSuffix)
-  const { maxReplays = deadLetter.settings.maxReplays } = settings
   refuse([
-    ...issue("topicSuffix", topicSuffix, reason === undefined, `the end of a topic name: ${reason}`),
-    ...Ranges.problems("maxReplays", maxReplays, Ranges.deadLetter.maxReplays)
+    ...DeadLetterKinds.complete("deadLetter", deadLetter),
+    ...Ranges.problemsOfAll(settings, DeadLetterKinds.settings)
   ])
+  const { maxReplays = deadLetter.settings.maxReplays } = settings
   return { ...deadLetter, settings: { ...deadLetter.settings, ...settings, maxReplays } }
 })
 
 const refuse = (issues: InvalidDeadLetter["issues"]): void => {
   if (issues.length > 0) throw new InvalidDeadLetter({ issues })
 }
-
-const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>
-  isAllowed ? [] : [{ path, found: shown(found), allowed }]

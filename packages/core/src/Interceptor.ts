@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { ConsumerRecord } from "./ConsumerRecord.ts"
+import * as Kinds from "./Kinds.ts"
 
 /** A call of a handler. */
 export interface Call {
@@ -32,9 +33,15 @@ export const Interceptors = Context.Reference<ReadonlyArray<Interceptor>>("@even
   defaultValue: () => []
 })
 
-/** Adds an interceptor, within those that are there already, for the bindings that the layer is provided to. */
+/**
+ * Adds an interceptor, within those that are there already, for the bindings that the layer is provided to. Building it throws `ConfigurationValidation` for what is no
+ * function.
+ */
 export const layer = (interceptor: Interceptor): Layer.Layer<never> =>
   Layer.effect(
     Interceptors,
-    Effect.map(Interceptors, (outer) => [...outer, interceptor])
+    Effect.map(Interceptors, (outer) => {
+      Kinds.refuse(Kinds.func("Interceptor.layer", interceptor))
+      return [...outer, interceptor]
+    })
   )

@@ -6,6 +6,7 @@
  */
 import { type ConfigurationIssue, ConfigurationValidation } from "./EventBusError.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { isObject, read } from "./internal/base/properties.ts"
 import { shown } from "./internal/base/shown.ts"
 
 /** The milliseconds of a duration in any of its forms. NaN for what is no duration, NaN and `{}` included, and beyond 2^53 - 1. */
@@ -166,20 +167,33 @@ export const problems = (path: string, found: unknown, range: Range): ReadonlyAr
     ? []
     : [{ path, found: shown(found), allowed: inWords(range) }]
 
-/** The problems of settings as a user wrote them, by their names: for all ranges that stand in the table itself. `prefix` stands before each path. */
+/** The problems of a value at a path; empty when it is allowed. `Kinds` has those of values that are no numbers. */
+export type Kind = (path: string, found: unknown) => ReadonlyArray<ConfigurationIssue>
+
+/**
+ * The problems of settings as a user wrote them, by their names: for all ranges and kinds that stand in the table itself. An absent (undefined) setting has none. `prefix`
+ * stands before each path. Never throws, whatever it is given.
+ */
 export const problemsOfAll = (
-  given: object,
-  ranges: Readonly<Record<string, unknown>>,
+  given: unknown,
+  table: Readonly<Record<string, unknown>>,
   prefix = ""
-): ReadonlyArray<ConfigurationIssue> =>
-  Object.entries(ranges).flatMap(([name, range]) =>
-    isRange(range) ? problems(`${prefix}${name}`, (given as Readonly<Record<string, unknown>>)[name], range) : []
-  )
+): ReadonlyArray<ConfigurationIssue> => {
+  if (!isObject(given)) {
+    return [{ path: prefix.slice(0, -1) || "options", found: shown(given), allowed: "an object of settings" }]
+  }
+  return Object.entries(table).flatMap(([name, entry]) => {
+    const [path, found] = [`${prefix}${name}`, read(given, name)]
+    if (found === undefined) return []
+    return isRange(entry) ? problems(path, found, entry) : isKind(entry) ? entry(path, found) : []
+  })
+}
 
 /** Throws `ConfigurationValidation` with the problems of the settings of this part, such as `LagPollInterval`. For settings that no binding owns. */
-export const check = (part: string, given: object, ranges: Readonly<Record<string, unknown>>): void => {
-  const issues = problemsOfAll(given, ranges, `${part}.`)
+export const check = (part: string, given: unknown, table: Readonly<Record<string, unknown>>): void => {
+  const issues = problemsOfAll(given, table, `${part}.`)
   if (issues.length > 0) throw new ConfigurationValidation({ issues })
 }
 
 const isRange = (value: unknown): value is Range => typeof value === "object" && value !== null && "kind" in value
+const isKind = (value: unknown): value is Kind => typeof value === "function"

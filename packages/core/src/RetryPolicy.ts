@@ -8,10 +8,11 @@ import { type Duration, Schema } from "effect"
 import type { ExceptionLists } from "./Classifier.ts"
 import * as Defaults from "./Defaults.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { isObject, read } from "./internal/base/properties.ts"
 import { shown } from "./internal/base/shown.ts"
+import * as PolicyKinds from "./internal/retry/policyKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Ranges from "./Ranges.ts"
-import { illegal } from "./TopicName.ts"
 
 /** Settings outside of what is allowed; all of them at once. Thrown by the functions of this module. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {
@@ -131,8 +132,9 @@ export const none: RetryPolicy = {
  * Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const blocking = (options: BlockingOptions & ExceptionLists = {}): RetryPolicy => {
+  refuse(Ranges.problemsOfAll(options, PolicyKinds.exceptionLists))
   const { policy, issues } = readBlocking(options)
-  if (issues.length > 0) throw new InvalidRetryPolicy({ issues })
+  refuse(issues)
   return { blocking: policy, ...withoutTiers, ...listsOf(options) }
 }
 
@@ -142,10 +144,11 @@ export const blocking = (options: BlockingOptions & ExceptionLists = {}): RetryP
  * Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const tiered = (options: TieredOptions = {}): RetryPolicy => {
+  refuse(Ranges.problemsOfAll(options, PolicyKinds.tieredParts))
   const { policy, issues } = readBlocking(options.blocking ?? {})
   const { equalDelays = Defaults.retry.equalDelays, consumer = Defaults.retry.consumer } = options
   const inFull = (options.tiers ?? Defaults.retry.tierDelaysMillis.RELAXED_IN_RETRY).map(
-    (tier): TierOptions => (isTierOptions(tier) ? tier : { delay: tier })
+    (tier): TierOptions => (isTierOptions(tier) ? copyOf(tier, PolicyKinds.tierNames) : { delay: tier })
   )
   const tiers = inFull.map((tier, index): Tier => {
     const delayMillis = toMillis(tier.delay)
@@ -161,9 +164,9 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const all = [
     ...issues,
     ...inFull.flatMap((tier, index) => tierIssues(tier, tiers[index]!, tiers[index - 1], `tiers[${index}]`)),
-    ...Ranges.problemsOfAll(options, Ranges.retry)
+    ...Ranges.problemsOfAll(options, PolicyKinds.tieredOptions)
   ]
-  if (all.length > 0) throw new InvalidRetryPolicy({ issues: all })
+  refuse(all)
   const { partitions, replicationFactor } = options
   return { blocking: policy, tiers, consumer, partitions, replicationFactor, ...listsOf(options) }
 }
@@ -173,7 +176,7 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
  * `naming: TopicName.dashed` for `{topic}-retry`. Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const fixedDelay = (options: TierOptions & Omit<TieredOptions, "tiers" | "equalDelays">): RetryPolicy =>
-  tiered({ ...options, tiers: [options] })
+  tiered({ ...copyOf(options, PolicyKinds.tieredNames), tiers: [options] })
 
 const listsOf = ({
   retryableExceptions,
@@ -186,24 +189,28 @@ const listsOf = ({
 })
 
 const readBlocking = (options: BlockingOptions) => {
+  const issues = [
+    ...RenamedSettings.issues(options, RenamedSettings.ofBlocking, "blocking."),
+    ...Ranges.problemsOfAll(options, Ranges.retry.blocking, "blocking.")
+  ]
   const {
     maxAttempts = Defaults.retry.blocking.maxAttempts,
     initialBackoff = Defaults.retry.blocking.initialBackoffMillis,
     multiplier = Defaults.retry.blocking.multiplier,
     maxBackoff = Defaults.retry.blocking.maxBackoffMillis,
     jitter = Defaults.retry.blocking.jitter
-  } = options
+  } = issues.length > 0 ? {} : options
   const initialBackoffMillis = toMillis(initialBackoff)
   const maxBackoffMillis = toMillis(maxBackoff)
-  const issues = [
-    ...RenamedSettings.issues(options, RenamedSettings.ofBlocking, "blocking."),
-    ...Ranges.problemsOfAll(options, Ranges.retry.blocking, "blocking.")
-  ]
   return { policy: { maxAttempts, initialBackoffMillis, multiplier, maxBackoffMillis, jitter }, issues }
 }
 
 const isTierOptions = (tier: Duration.Input | TierOptions): tier is TierOptions =>
-  typeof tier === "object" && tier !== null && "delay" in tier
+  isObject(tier) && read(tier, "delay") !== undefined
+
+/** Reads each setting once. */
+const copyOf = <O extends object>(given: O, names: ReadonlyArray<string>): O =>
+  Object.fromEntries(isObject(given) ? names.map((name) => [name, read(given, name)]) : []) as O
 
 const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, path: string) => {
   const grows = before === undefined || tier.sharesTopic || !(tier.delayMillis <= before.delayMillis)
@@ -221,15 +228,12 @@ const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, pa
       tier.topicSuffix === undefined || !tier.sharesTopic,
       "nothing: the tier uses the topic of the tier before it"
     ),
-    ...suffixIssues(`${path}.topicSuffix`, tier.topicSuffix)
+    ...(tier.topicSuffix === undefined ? [] : PolicyKinds.topicSuffix(`${path}.topicSuffix`, tier.topicSuffix))
   ]
 }
 
-/** The end of a topic's name has the rules of a whole one: an empty one would make the topic `{topic}.`. */
-const suffixIssues = (path: string, suffix: unknown) => {
-  if (suffix === undefined) return []
-  const reason = typeof suffix === "string" ? illegal(suffix) : "it is no text"
-  return issue(path, suffix, reason === undefined, `the end of a topic name: ${reason}`)
+const refuse = (issues: InvalidRetryPolicy["issues"]): void => {
+  if (issues.length > 0) throw new InvalidRetryPolicy({ issues })
 }
 
 const issue = (path: string, found: unknown, isAllowed: boolean, allowed: string) =>

@@ -2,14 +2,15 @@
  * Where a record goes after its handler failed. Every way to decide about an error ends in a route: `onError`, a classifier, the exception lists and
  * the results of `Outcome`.
  */
-import { Data, Duration, Option } from "effect"
+import { Data, Duration } from "effect"
+import { toMillis } from "./internal/base/durations.ts"
 
 /**
  * - `Retry`: try again in place, up to the blocking attempts of the binding's `RetryPolicy`. When those are used up, go to retry tier `tier`; undefined means
  *   the next one. Behind the last tier the record is exhausted.
  * - `NextTier`: go to the next tier without another attempt in place.
  * - `Tier`: go to this retry tier at once. A tier at or behind the one that the record is in means the next one. A tier that does not exist means the
- *   dead letter topic (ruling 15).
+ *   dead letter topic (ruling 15); a binding refuses it where it stands in its `onError`.
  * - `After`: go at once to the first tier ahead whose delay is at least `delayMillis`, or else to the last one.
  * - `DeadLetter`: publish to the dead letter topic at once, without another attempt. `reason` is free text for people who read the dead letter.
  * - `Pause`: keep the record unfinished and pause the whole binding for reason `operator`, until somebody resumes it.
@@ -58,11 +59,17 @@ export const nextTier: Route = constructors.NextTier()
 /** Go to retry tier `n` (from 1) at once. */
 export const tier = (n: number): Route => constructors.Tier({ tier: n })
 
-/** Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. A value that is no duration counts as zero: the next tier. */
-export const after = (delay: Duration.Input): Route =>
-  constructors.After({
-    delayMillis: Option.match(Duration.fromInput(delay), { onNone: () => 0, onSome: Duration.toMillis })
-  })
+/**
+ * Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. 0 or more. A value that is no duration names no tier: a binding refuses it
+ * in its `onError`, and a record for which a function gives it goes to the dead letter topic (ruling 15).
+ */
+export const after = (delay: Duration.Input): Route => constructors.After({ delayMillis: delayOf(delay) })
+
+/** NaN for what is no duration. Infinity asks for the last tier. */
+const delayOf = (delay: unknown): number => {
+  const isInfinite = delay === Number.POSITIVE_INFINITY || (Duration.isDuration(delay) && !Duration.isFinite(delay))
+  return isInfinite ? Number.POSITIVE_INFINITY : toMillis(delay)
+}
 
 /** Go to the dead letter topic at once. `reason` is free text for people who read the dead letter. Default: none. */
 export const deadLetter = (reason?: string): Route => constructors.DeadLetter({ reason })

@@ -7,6 +7,7 @@
 import { type Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import * as Failure from "./internal/failure/failure.ts"
+import * as Kinds from "./Kinds.ts"
 
 /** The bytes are not what the serde expects. Retrying cannot help: the same bytes fail again. */
 export class DecodeFailure extends Schema.TaggedError<DecodeFailure>()("DecodeFailure", {
@@ -70,14 +71,19 @@ export interface Any extends Pick<Serde<unknown>, "name" | "decode" | "prepare">
 }
 
 /**
- * A serde from two plain functions; both fail by throwing. null never reaches `decode`: it is a `DecodeFailure`, unless the serde
+ * A serde from two plain functions; both fail by throwing. Throws `ConfigurationValidation` where one is missing. null never reaches `decode`: it is a `DecodeFailure`, unless the serde
  * is wrapped in `nullable`.
  */
 export const make = <A>(options: {
   readonly name: string
   readonly decode: (bytes: Uint8Array, source?: Source) => A
   readonly encode: (value: A) => Uint8Array
-}): Serde<A> => ({
+}): Serde<A> => {
+  Kinds.refuse(Kinds.functionsOfSerde("Serde.make", options))
+  return fromFunctions(options)
+}
+
+const fromFunctions = <A>(options: Parameters<typeof make<A>>[0]): Serde<A> => ({
   name: options.name,
   decode: (bytes, source) => {
     if (bytes === null) return Result.fail(tombstone(options.name))
@@ -111,6 +117,7 @@ export const string: Serde<string> = make({
 
 /** null in, null out; everything else goes to `serde`. For compacted topics with tombstones, and for keys that may be missing. */
 export const nullable = <A>(serde: Serde<A>): Serde<A | null> => {
+  Kinds.refuse(Kinds.serde("Serde.nullable", serde))
   const { headers, prepare } = serde
   return {
     name: `nullable(${serde.name})`,
@@ -126,8 +133,9 @@ export const nullable = <A>(serde: Serde<A>): Serde<A | null> => {
  * canonical JSON form. Unknown properties are ignored. The text `null` decodes when the schema takes null. JSON numbers are
  * doubles: carry 64-bit integers as text.
  */
-export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> =>
-  checked(Schema.toCodecJson(schema), {
+export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> => {
+  Kinds.refuse(Kinds.schema("Serde.json", schema))
+  return checked(Schema.toCodecJson(schema), {
     name: "json",
     decode: (bytes) => {
       if (bytes.length === 0) throw new Error("zero bytes are not JSON")
@@ -135,6 +143,7 @@ export const json = <A, I>(schema: Schema.Codec<A, I>): Serde<A> =>
     },
     encode: (encoded) => textEncoder.encode(JSON.stringify(encoded))
   })
+}
 
 /**
  * A format of your own, checked against a schema: the two functions turn bytes into what the schema decodes, and what it encodes into bytes. Both fail by
@@ -148,11 +157,12 @@ export const checked = <A, I>(
     readonly encode: (encoded: I) => Uint8Array
   }
 ): Serde<A> => {
+  Kinds.refuse([...Kinds.schema("Serde.checked", schema), ...Kinds.functionsOfSerde("Serde.checked", format)])
   // Good records stop at nothing; collecting all problems of a bad one is a second pass, since it slows down the first by half.
   const decode = Schema.decodeUnknownResult(schema)
   const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
   const encode = Schema.encodeResult(schema, { errors: "all" })
-  return make({
+  return fromFunctions({
     name: format.name,
     decode: (bytes, source) => {
       const encoded = format.decode(bytes, source)

@@ -5,7 +5,7 @@
  * `internal/wire/kafkajsInternals.ts` says why.
  */
 import { hostname } from "node:os"
-import { Adapter, Broker, type BrokerError, Hostname, Ranges } from "@eventbus/core"
+import { Adapter, Broker, type BrokerError, Hostname } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { adminContext } from "./internal/admin/adminContext.ts"
 import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
@@ -14,6 +14,7 @@ import { topicAdmin } from "./internal/admin/topicAdmin.ts"
 import { brokerErrors } from "./internal/connection/brokerErrors.ts"
 import { requestToken, type TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 import { connect } from "./internal/connection/cluster.ts"
+import * as OptionChecks from "./internal/connection/optionChecks.ts"
 import type { ClientCredentials, Options, Token } from "./internal/connection/options.ts"
 import { makeSecrets } from "./internal/connection/secrets.ts"
 import { securedOptions } from "./internal/connection/security.ts"
@@ -36,33 +37,27 @@ export type {
   Token
 } from "./internal/connection/options.ts"
 
-/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for a number out of its range (`Ranges.cluster`). */
+/** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for options of another kind, and for a number out of its range (`Ranges.cluster`). */
 export const make = (options: Options): Broker.Broker["Service"] => {
-  Ranges.check("KafkaJs", options, Ranges.cluster)
+  OptionChecks.check(options)
   const secured = securedOptions(options)
   const errors = brokerErrors(secured)
   const members: Members = { abandoned: new Map(), statics: makeStaticMembers() }
   return Broker.Broker.of({
     consumer: (consumer) =>
       Effect.andThen(
-        Adapter.checkRanges("consumer", consumer, Ranges.consumer),
+        Adapter.checkOptions("consumer", consumer),
         makeConsumerSession(secured, errors, members, consumer)
       ),
     producer: (producer = {}) =>
-      Effect.andThen(
-        Adapter.checkRanges("producer", producer, Ranges.producer),
-        makeProducer(secured, errors, producer)
-      ),
+      Effect.andThen(Adapter.checkOptions("producer", producer), makeProducer(secured, errors, producer)),
     transactionalProducer: (producer) =>
       Effect.andThen(
-        Adapter.checkRanges("transactionalProducer", producer, Ranges.producer),
+        Adapter.checkOptions("transactionalProducer", producer),
         makeTransactionalProducer(secured, errors, producer)
       ),
     reader: (reader = {}) =>
-      Effect.andThen(
-        Adapter.checkRanges("reader", reader, Ranges.reader),
-        makePartitionReader(secured, errors, reader)
-      ),
+      Effect.andThen(Adapter.checkOptions("reader", reader), makePartitionReader(secured, errors, reader)),
     admin: Effect.map(errors.map(connect(secured), { operation: "connect" }), (cluster) => {
       const context = adminContext(cluster, errors)
       return {

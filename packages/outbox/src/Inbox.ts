@@ -9,6 +9,7 @@ import { createHash } from "node:crypto"
 import { Ranges } from "@eventbus/core"
 import { Context, type Duration, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { invalid } from "./internal/base/envelopeChecks.ts"
 import { checkTableName } from "./internal/base/identifier.ts"
 import { refuse, within } from "./internal/base/options.ts"
 import { storeError } from "./internal/store/context.ts"
@@ -29,7 +30,8 @@ export class Inbox extends Context.Service<
     /**
      * Runs the handler in a transaction, unless this consumer has handled the event already; then returns none. The handler's writes and
      * the memory of the event commit together. When the handler fails, the call fails with its error and nothing is remembered. A
-     * concurrent delivery of the same event waits until the first one ends. Consumer and id may be any text.
+     * concurrent delivery of the same event waits until the first one ends. Consumer and id may be any text that is not empty; anything else, such as a header that is
+     * missing, is a defect (`InvalidEnvelope`), so that the record fails and no event is taken for another one.
      */
     readonly once: (
       consumer: string,
@@ -59,6 +61,12 @@ const storable = (text: string): string =>
   text.length <= maxLength && text.isWellFormed() && !/\0| $|^sha256:/.test(text)
     ? text
     : `sha256:${createHash("sha256").update(text, "utf16le").digest("hex")}`
+
+/** Events without an id would all be the same event, and all but the first would count as handled. */
+const nameProblem = (field: string, text: unknown) => {
+  if (typeof text !== "string") return invalid(field, "is not text")
+  return text === "" ? invalid(field, "is empty") : undefined
+}
 
 /** Creates the table when it is missing. May be run again. Fails on an illegal table name, or when the database refuses. */
 export const migrate: (
@@ -98,6 +106,8 @@ export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], I
 
     return Inbox.of({
       once: (consumer, eventId) => (handler) => {
+        const problem = nameProblem("consumer", consumer) ?? nameProblem("eventId", eventId)
+        if (problem !== undefined) return Effect.die(problem)
         const remember = sql.unsafe(insert, [storable(consumer), storable(eventId)]).raw
         const body = Effect.flatMap(remember, (raw) =>
           affectedRows(raw) > 0

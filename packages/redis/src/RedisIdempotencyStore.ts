@@ -7,7 +7,7 @@
  * When Redis loses a key, its record is handled again if it is delivered again. Redis loses keys that it evicts (use `maxmemory-policy noeviction`), and the
  * last writes before a failover or, without `appendfsync always`, before a crash.
  */
-import { IdempotencyStore, Ranges } from "@eventbus/core"
+import { IdempotencyStore, Kinds, Ranges } from "@eventbus/core"
 import { createClient, type RedisClientOptions } from "@redis/client"
 import { Cause, Clock, Duration, Effect, Layer, Redacted } from "effect"
 
@@ -91,7 +91,9 @@ export const layer = (
 
 const connect = Effect.fnUntraced(function* (options: Options) {
   const { port, database, connectTimeout } = Ranges.clients
-  Ranges.check("RedisIdempotencyStore", options, { port, database, connectTimeout })
+  const texts = { prefix: Kinds.string, host: Kinds.string, username: Kinds.string }
+  const others = { tls: Kinds.flag, password: Kinds.make("a Redacted", Redacted.isRedacted) }
+  Ranges.check("RedisIdempotencyStore", options, { port, database, connectTimeout, ...texts, ...others })
   const timeout = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => createClient(clientOptions(options, timeout))),

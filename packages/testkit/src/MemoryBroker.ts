@@ -4,7 +4,7 @@
  * It models logs with offsets, groups with generations and transactions with markers. All time comes from Effect's `Clock`, so a `TestClock` drives
  * session timeouts and faults. Each `make` is a separate cluster.
  */
-import { Adapter, Broker, Ranges } from "@eventbus/core"
+import { Adapter, Broker } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as AdminClient from "./internal/broker/admin.ts"
@@ -115,19 +115,19 @@ const port = (cluster: Cluster.Cluster): Broker.Broker["Service"] => {
     )
   const consumer = Consumer.make(cluster)
   return {
-    consumer: (options) => Effect.andThen(Adapter.checkRanges("consumer", options, Ranges.consumer), consumer(options)),
+    consumer: (options) => Effect.andThen(Adapter.checkOptions("consumer", options), consumer(options)),
     producer: (options = {}) =>
-      Adapter.checkRanges("producer", options, Ranges.producer).pipe(
+      Adapter.checkOptions("producer", options).pipe(
         Effect.andThen(connect("producer", options.clientId)),
         Effect.flatMap((connection) => ProducerClient.make(cluster, connection, ProducerClient.settings(options)))
       ),
     transactionalProducer: (options) =>
-      Adapter.checkRanges("transactionalProducer", options, Ranges.producer).pipe(
+      Adapter.checkOptions("transactionalProducer", options).pipe(
         Effect.andThen(connect("producer", options.clientId)),
         Effect.flatMap((connection) => TransactionalProducerClient.make(cluster, connection, options))
       ),
     reader: (options = {}) =>
-      Adapter.checkRanges("reader", options, Ranges.reader).pipe(
+      Adapter.checkOptions("reader", options).pipe(
         Effect.andThen(connect("reader", options.clientId)),
         Effect.flatMap((connection) => Reader.make(cluster, connection, options))
       ),

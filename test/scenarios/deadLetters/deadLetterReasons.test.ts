@@ -30,7 +30,10 @@ const expected: Readonly<Record<string, readonly [reason: Failure.DeadLetterReas
   "by rule": ["NON_RETRYABLE", "not for us"],
   "by list": ["NON_RETRYABLE", undefined],
   "by classifier": ["NON_RETRYABLE", undefined],
-  "to a tier that does not exist": ["NON_RETRYABLE", undefined],
+  "to a tier that does not exist": [
+    "NON_RETRYABLE",
+    "the route asks for retry tier 9, and the binding has 2 retry tiers"
+  ],
   "by result": ["NON_RETRYABLE", undefined],
   unreadable: ["NON_RETRYABLE", undefined],
   "by decision": ["MANUAL", "above the limit"],

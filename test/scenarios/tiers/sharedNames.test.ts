@@ -41,18 +41,20 @@ describe("topics that two bindings would share", () => {
     ["a dead letter topic that is the source", { deadLetter: () => "orders" }, "deadLetterTopic"],
     ["a dead letter topic too much like the source", { deadLetter: () => "orders_x" }, "deadLetterTopic"],
     ["a dead letter topic that is a tier", { deadLetter: () => "orders.x.retry-2" }, "retry.tiers"],
-    ["a dead letter topic that is no text", { deadLetter: () => undefined as unknown as string }, "deadLetterTopic"],
+    ["a dead letter topic that is no text", { deadLetter: () => undefined as unknown as string }, "naming.deadLetter"],
     ["tiers of one name", { retry: () => "same" }, "retry.tiers"],
     ["a tier that is the source", { retry: () => "orders.x" }, "retry.tiers"],
     ["a tier of no legal name", { retry: () => "a/b" }, "retry.tiers"],
-    ["a tier that is no text", { retry: () => undefined as unknown as string }, "retry.tiers"]
+    ["a tier that is no text", { retry: () => undefined as unknown as string }, "naming.retry"]
   ] as const) {
     scenario(`NAM-04 NAM-08 ruling 1 a custom strategy that gives ${title} is refused, with and without tiers`, () =>
       Effect.gen(function* () {
         const { connector } = yield* start()
         const source = "deadLetter" in names && names.deadLetter() === "orders" ? "orders" : "orders.x"
         const naming = { ...TopicName.standard, ...names, name: "mine" }
-        const retries = path === "retry.tiers" ? [RetryPolicy.tiered()] : [RetryPolicy.tiered(), RetryPolicy.none]
+        const retries = ["retry.tiers", "naming.retry"].includes(path)
+          ? [RetryPolicy.tiered()]
+          : [RetryPolicy.tiered(), RetryPolicy.none]
         for (const retry of retries) {
           const binding = Binding.make("a", { ...orders, topic: source, naming, retry, handler: () => Effect.void })
           const refusal = yield* Effect.flip(connector.register(binding))

@@ -74,10 +74,9 @@ describe("tiers of a binding", () => {
     expect(three.nextDestination(0, 1, to(2))).toEqual({ tier: 2, attempt: 1 })
     expect(three.nextDestination(2, 3, to(2))).toEqual({ tier: 3, attempt: 1 })
     expect(three.nextDestination(2, 1, to(1))).toEqual({ tier: 2, attempt: 2 })
-    for (const missing of [4, 1.5, Number.POSITIVE_INFINITY])
+    for (const missing of [4, 1.5, Number.POSITIVE_INFINITY, Number.NaN])
       expect(three.nextDestination(0, 1, to(missing))).toBe("no-such-tier")
-    for (const nonsense of [0, -1, Number.NaN])
-      expect(three.nextDestination(0, 1, to(nonsense))).toEqual({ tier: 1, attempt: 1 })
+    for (const behind of [0, -1]) expect(three.nextDestination(0, 1, to(behind))).toEqual({ tier: 1, attempt: 1 })
   })
 
   it("a route by time goes to the first tier that waits long enough, or the last", () => {
@@ -88,6 +87,8 @@ describe("tiers of a binding", () => {
     expect(three.nextDestination(0, 1, after(30_000))).toEqual({ tier: 2, attempt: 1 })
     expect(three.nextDestination(0, 1, after(3_000_000))).toEqual({ tier: 3, attempt: 1 })
     expect(three.nextDestination(2, 1, after(30_000))).toEqual({ tier: 2, attempt: 2 })
+    expect(three.nextDestination(0, 1, after(Number.POSITIVE_INFINITY))).toEqual({ tier: 3, attempt: 1 })
+    for (const none of [Number.NaN, -1]) expect(three.nextDestination(0, 1, after(none))).toBe("no-such-tier")
     expect(tiersOf(RetryPolicy.none).nextDestination(0, 1, after(1))).toBe("exhausted")
   })
 

@@ -1,7 +1,7 @@
 /**
  * The circuit breaker: the keys below `circuitBreaker` of a binding.
  */
-import { Defaults, Ranges } from "@eventbus/core"
+import { Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { decimal, duration, flag, oneOf, section, whole, withDefault } from "./leaves.ts"
 
@@ -30,7 +30,7 @@ export const CircuitBreaker = section("Stops handling while a dependency is down
     "Calls (or seconds, by slidingWindowType) that the rates are taken over.",
     breakerRange.slidingWindowSize
   ).pipe(withDefault(breaker.slidingWindowSize)),
-  slidingWindowType: oneOf("What the window counts: calls, or seconds.", ["count", "time"]).pipe(
+  slidingWindowType: oneOf("What the window counts: calls, or seconds.", Choices.circuitBreaker.slidingWindowType).pipe(
     withDefault(breaker.slidingWindowType)
   ),
   minimumNumberOfCalls: whole("No rate is judged before so many calls.", breakerRange.minimumNumberOfCalls).pipe(

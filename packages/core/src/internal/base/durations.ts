@@ -8,13 +8,22 @@ import { Duration, Option } from "effect"
  * with a misspelled unit as zero, which would turn a mistake into no wait at all.
  */
 export const toMillis = (input: unknown): number => {
-  const millis = isDuration(input)
-    ? Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-    : Number.NaN
+  const millis = read(input)
   if (!(millis <= Number.MAX_SAFE_INTEGER)) return Number.NaN
   // Decimals such as `{ seconds: 1.1 }` miss a whole number of milliseconds by less than this.
   const rounded = Math.round(millis)
   return Math.abs(millis - rounded) < 1e-6 ? rounded : millis
+}
+
+/** Total: an object may throw when it is looked at. */
+const read = (input: unknown): number => {
+  try {
+    return isDuration(input)
+      ? Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
+      : Number.NaN
+  } catch {
+    return Number.NaN
+  }
 }
 
 const units: ReadonlySet<string> = new Set(

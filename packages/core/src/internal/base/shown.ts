@@ -4,11 +4,10 @@ import { Duration } from "effect"
 /** A text in quotes, a duration with its units, an object as JSON. Never throws. */
 export const shown = (found: unknown): string => {
   if (typeof found === "string") return `'${found}'`
-  if (Duration.isDuration(found)) return Duration.format(found)
   if (typeof found === "function") return "a function"
   if (typeof found !== "object" || found === null) return String(found)
   try {
-    return JSON.stringify(found) ?? "an object"
+    return Duration.isDuration(found) ? Duration.format(found) : (JSON.stringify(found) ?? "an object")
   } catch {
     return "an object"
   }

@@ -1,45 +1,57 @@
 /**
  * Checks the settings of a breaker and applies the defaults.
  */
+import * as Choices from "../../Choices.ts"
 import { circuitBreaker as defaults } from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
+import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import { toMillis } from "../base/durations.ts"
+import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import type * as BreakerState from "./breakerState.ts"
 import * as CallWindow from "./callWindow.ts"
 import type { Options } from "./options.ts"
 
-/** Every setting that is not allowed. */
-export const problems = (options: Options<unknown>): ReadonlyArray<ConfigurationIssue> => {
-  const size = options.slidingWindowSize ?? defaults.slidingWindowSize
-  const minimum = options.minimumNumberOfCalls ?? defaults.minimumNumberOfCalls
-  const wait = toMillis(options.waitDurationInOpenState ?? defaults.waitDurationInOpenStateMillis)
-  const longest = options.openBackoff?.maxWaitDuration
+const kinds = {
+  ...Ranges.circuitBreaker,
+  name: Kinds.string,
+  slidingWindowType: Kinds.oneOf(Choices.circuitBreaker.slidingWindowType),
+  automaticPauseOnOpen: Kinds.flag,
+  // Both settings are required.
+  openBackoff: Kinds.struct({}, Ranges.circuitBreaker.openBackoff),
+  probe: Kinds.effect
+}
+
+/** Every setting that is not allowed. Never throws, whatever it is given. */
+export const problems = (options: unknown): ReadonlyArray<ConfigurationIssue> => {
+  const issues = Ranges.problemsOfAll(options, kinds)
+  if (!isObject(options)) return issues
+  const number = (name: "slidingWindowSize" | "minimumNumberOfCalls"): number => {
+    const found = read(options, name) ?? defaults[name]
+    // A value that is no number has a problem of its own.
+    return typeof found === "number" ? found : Number.NaN
+  }
+  const [size, minimum] = [number("slidingWindowSize"), number("minimumNumberOfCalls")]
+  const wait = toMillis(read(options, "waitDurationInOpenState") ?? defaults.waitDurationInOpenStateMillis)
+  const openBackoff = read(options, "openBackoff")
+  const longest = isObject(openBackoff) ? read(openBackoff, "maxWaitDuration") : undefined
   return [
-    ...Ranges.problemsOfAll(options, Ranges.circuitBreaker),
-    ...(["count", "time"].includes(options.slidingWindowType ?? defaults.slidingWindowType)
-      ? []
-      : [issue("slidingWindowType", options.slidingWindowType, '"count" or "time"')]),
-    ...(options.slidingWindowType !== "time" && minimum > size
+    ...issues,
+    ...(read(options, "slidingWindowType") !== "time" && minimum > size
       ? [issue("minimumNumberOfCalls", minimum, `at most slidingWindowSize (${size})`)]
       : []),
-    ...openBackoff(options.openBackoff),
-    ...(longest !== undefined && toMillis(longest) >= 1 && toMillis(longest) < wait
+    ...(toMillis(longest) >= 1 && toMillis(longest) < wait
       ? [issue("openBackoff.maxWaitDuration", longest, `at least waitDurationInOpenState (${wait} ms)`)]
       : [])
   ]
 }
 
-/** Both settings are required. */
-const openBackoff = (given: Options<unknown>["openBackoff"]): ReadonlyArray<ConfigurationIssue> =>
-  given === undefined
-    ? []
-    : Ranges.problemsOfAll(
-        { multiplier: given.multiplier ?? null, maxWaitDuration: given.maxWaitDuration ?? null },
-        Ranges.circuitBreaker.openBackoff,
-        "openBackoff."
-      )
+/** The settings of a breaker, as a setting of a binding. */
+export const kind: Kinds.Kind = (path, found) =>
+  isObject(found)
+    ? problems(found).map((each) => ({ ...each, path: `${path}.${each.path}` }))
+    : [issue(path, found, "an object of settings")]
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,

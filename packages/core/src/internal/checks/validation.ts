@@ -2,41 +2,37 @@
  * Checks the settings of a binding, all at once and before anything starts (connector seed §7).
  */
 import type { ConfigurationIssue, UnknownCluster } from "../../EventBusError.ts"
-import * as Ranges from "../../Ranges.ts"
+import * as Kinds from "../../Kinds.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import { shown } from "../base/shown.ts"
-import * as BreakerSettings from "../breaker/settings.ts"
 import * as ExceptionLists from "../failure/exceptionLists.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as GivenOptions from "../settings/givenOptions.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
-export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
-  ...definition.renamedSettings,
-  ...notEmpty("name", definition.name),
+export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => {
+  const refused = new Set(definition.refused.map(({ path }) => GivenOptions.optionOf(path)))
+  // A refused option was replaced: what a rule would say about it is not about what the user wrote.
+  return [...definition.refused, ...broken(definition).filter(({ path }) => !refused.has(GivenOptions.optionOf(path)))]
+}
+
+/** The rules that the settings break. Each setting by itself is of its kind. */
+const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
   ...topicName("topic", definition.topic),
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
   ...derivedNames(definition),
   ...journals(definition),
   ...staticMembers(definition),
-  ...notEmpty("groupId", definition.groupId),
   ...adopted(definition),
   ...assignmentStrategies(definition),
   ...clusterAlias(definition.cluster),
-  ...Ranges.problemsOfAll(definition.given, Ranges.binding),
   ...heartbeats(definition),
   ...retryBudget(definition),
-  ...Ranges.problemsOfAll(definition.idempotency ?? {}, Ranges.idempotency, "idempotency."),
   ...ordering(definition),
-  ...(definition.circuitBreaker === undefined ? [] : BreakerSettings.problems(definition.circuitBreaker)).map(
-    (found) => ({
-      ...found,
-      path: `circuitBreaker.${found.path}`
-    })
-  ),
   ...ExceptionLists.problems(definition.retry, definition.tiers.count).map((found) => ({
     ...found,
     path: `retry.${found.path}`
@@ -46,9 +42,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
 /** Checks the names of the derived topics: they must be legal and distinct from each other and from the source (ruling 1). */
 const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
   const retry = tiers.topics.map((tier) => tier.topic)
-  const notText = retry.filter((name) => typeof name !== "string")
-  if (notText.length > 0) return notText.map((name) => issue("retry.tiers", name, "a topic name"))
-  if (TopicName.illegal(topic) !== undefined || typeof deadLetterTopic !== "string") return []
+  if (TopicName.illegal(topic) !== undefined) return []
   return DerivedNames.problems({ retry, deadLetter: deadLetterTopic }, [topic])
     .filter(({ name }) => retry.includes(name) || TopicName.illegal(name) === undefined)
     .map(({ name, reason }) =>
@@ -62,9 +56,9 @@ const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefiniti
 
 /** Every dead letter topic has a journal of its replays beside it, which a command makes, too: its name must be legal, and nobody reads a journal as a source (ruling 81). */
 const journals = ({ topic, deadLetterTopic }: BindingDefinition<unknown>) => {
-  const journalled = typeof topic === "string" ? DerivedNames.journalOf(topic) : undefined
+  const journalled = DerivedNames.journalOf(topic)
   return [
-    ...(typeof deadLetterTopic !== "string" || TopicName.illegal(deadLetterTopic) !== undefined
+    ...(TopicName.illegal(deadLetterTopic) !== undefined
       ? []
       : topicName("deadLetter.journal", DerivedNames.journal(deadLetterTopic))),
     ...(journalled === undefined
@@ -81,7 +75,7 @@ const journals = ({ topic, deadLetterTopic }: BindingDefinition<unknown>) => {
 
 /** Kafka takes 249 characters as `group.instance.id`, and the host's name and a number follow the binding's. */
 const staticMembers = ({ name, staticMembership }: BindingDefinition<unknown>) =>
-  staticMembership && typeof name === "string" && DerivedNames.memberPartLength(name) > DerivedNames.longestMemberPart
+  staticMembership && DerivedNames.memberPartLength(name) > DerivedNames.longestMemberPart
     ? [
         issue(
           "name",
@@ -113,6 +107,7 @@ export const conflicts = (
     const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
       ...sameContainers,
+      ...keysApart(definition, other),
       ...groupsApart(definition, other),
       ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
@@ -176,6 +171,24 @@ const groupsApart = (deriving: BindingDefinition<unknown>, other: BindingDefinit
       ]
     : []
 
+/** The name of the keys that a binding takes out of its records and has no scope for; undefined where it has none of its own. Bindings of one group have them in common. */
+export const sharedKeys = ({ groupId, idempotency }: BindingDefinition<unknown>): string | undefined =>
+  idempotency?.key === undefined || idempotency.scope !== undefined ? undefined : `keys ${groupId}`
+
+/** The same key on two topics is other work, and a store cannot tell the two apart: the second one would count as done. Bindings that name one scope say that it is the same work. */
+const keysApart = (definition: BindingDefinition<unknown>, other: BindingDefinition<unknown>) => {
+  const shared = sharedKeys(definition)
+  return shared === undefined || shared !== sharedKeys(other)
+    ? []
+    : [
+        issue(
+          "idempotency.scope",
+          undefined,
+          `a text, in one of the two bindings at least: binding '${other.name}' of this group takes its keys out of topic '${other.topic}', and a key of both would be handled once`
+        )
+      ]
+}
+
 const isSame = (a: string) => (b: string) => a === b || DerivedNames.collide(a, b)
 
 /** The topics that the binding publishes to by itself. */
@@ -191,29 +204,18 @@ const issue = (path: string, found: unknown, allowed: string): ConfigurationIssu
   allowed
 })
 
-const notEmpty = (path: string, value: string) =>
-  typeof value === "string" && value.trim().length > 0 ? [] : [issue(path, value, "a text that is not empty")]
-
 const adopted = ({ adopts, groupId }: BindingDefinition<unknown>) =>
-  Array.isArray(adopts)
-    ? adopts.flatMap((former, index) =>
-        former === groupId
-          ? [issue(`adopts[${index}]`, former, "a former name of the group, not its own name")]
-          : notEmpty(`adopts[${index}]`, former)
-      )
-    : [issue("adopts", adopts, "a list of group ids")]
+  adopts.flatMap((former, index) =>
+    former === groupId
+      ? [issue(`adopts[${index}]`, former, "a former name of the group, not its own name")]
+      : Kinds.name(`adopts[${index}]`, former)
+  )
 
 /**
  * A leader of kafkajs assigns the topics that it reads itself and no others: nobody would get the retry topics. A leader of Java balances all topics together: the members of
  * the connector would get the retry topics, and the other client the main topic.
  */
 const assignmentStrategies = ({ partitionAssignmentStrategy: listed, retry, tiers }: BindingDefinition<unknown>) => {
-  const path = "partitionAssignmentStrategy"
-  const { names } = AssignmentStrategy
-  const isList = Array.isArray(listed) && listed.length > 0 && new Set(listed).size === listed.length
-  if (!isList || !listed.every((name) => names.includes(name))) {
-    return [issue(path, listed, `a list of one or more different protocols out of ${names.join(", ")}`)]
-  }
   const others = AssignmentStrategy.foreign(listed)
   return others.length > 0 && retry.consumer === "shared" && tiers.count > 0
     ? [
@@ -228,7 +230,7 @@ const assignmentStrategies = ({ partitionAssignmentStrategy: listed, retry, tier
 
 /** Registering the binding checks whether a cluster with this alias exists. */
 const clusterAlias = (alias: string) =>
-  typeof alias === "string" && alias.trim().length > 0 && !alias.includes(":")
+  Kinds.nameProblem(alias) === undefined && !alias.includes(":")
     ? []
     : [issue("cluster", alias, "the alias of a cluster: a text that is not empty and has no ':' in it")]
 
@@ -237,7 +239,6 @@ export const unknownCluster = ({ cluster, known }: UnknownCluster): Configuratio
   issue("cluster", cluster, `one of the clusters that are known: ${known.join(", ")}`)
 
 const topicName = (path: string, value: string) => {
-  if (typeof value !== "string") return [issue(path, value, "a topic name")]
   const reason = TopicName.illegal(value)
   return reason === undefined ? [] : [issue(path, value, `a legal topic name: ${reason}`)]
 }

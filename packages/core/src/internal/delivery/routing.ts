@@ -18,6 +18,7 @@ import * as HeaderSets from "../record/headerSets.ts"
 import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
+import * as Tiers from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportPublishFailed, reportSettled } from "./consumerContext.ts"
@@ -98,7 +99,8 @@ const toNextTier = <R>(
   const { state } = failed
   const next = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
   if (next === "no-such-tier") {
-    return deadLetter(context, partition, record, failed, "NON_RETRYABLE")
+    const detail = Tiers.noSuchTier(destination, definition.tiers)
+    return deadLetter(context, partition, record, failed, "NON_RETRYABLE", detail)
   }
   if (next === "exhausted") {
     if (definition.onExhausted === "dead-letter") {

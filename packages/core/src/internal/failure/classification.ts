@@ -79,15 +79,13 @@ const decide = (route: unknown): Decision => {
   const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
   switch (_tag) {
     case "Retry":
-      return isNumber(tier) ? { inPlace: true, destination: { _tag: "Tier", tier }, permanent: false } : byDefault
+      return tier === undefined ? byDefault : toTier(tier, true)
     case "NextTier":
       return atOnce
     case "Tier":
-      return isNumber(tier) ? { inPlace: false, destination: { _tag, tier }, permanent: false } : byDefault
+      return toTier(tier, false)
     case "After":
-      return isNumber(delayMillis)
-        ? { inPlace: false, destination: { _tag, delayMillis }, permanent: false }
-        : byDefault
+      return { inPlace: false, destination: { _tag, delayMillis: numberOf(delayMillis) }, permanent: false }
     case "DeadLetter": {
       const destination = { _tag, reason: typeof reason === "string" ? reason : undefined } as const
       return { inPlace: false, destination, permanent: true }
@@ -100,6 +98,12 @@ const decide = (route: unknown): Decision => {
       return byDefault
   }
 }
+
+const toTier = (tier: unknown, inPlace: boolean): Decision => ({
+  inPlace,
+  destination: { _tag: "Tier", tier: numberOf(tier) },
+  permanent: false
+})
 
 /** A dead letter by `Outcome.deadLetter` is a decision of the handler, not a failure that no attempt cures. */
 const ofResult = (decision: Decision, { error }: Failure): Decision =>
@@ -129,7 +133,7 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   const { routing, targetTier } = answer as { readonly [key: string]: unknown }
   switch (routing) {
     case "SKIP_TO_TIER":
-      return isNumber(targetTier) ? Route.retryThenTier(targetTier) : Route.retry
+      return Route.retryThenTier(numberOf(targetTier))
     case "DEAD_LETTER":
       return Route.deadLetter()
     case "PAUSE_CONTAINER":
@@ -139,4 +143,5 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   }
 }
 
-const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)
+/** NaN for what is no number: no tier has that number, and none that delay, so the record goes to the dead letter topic (ruling 15). */
+const numberOf = (value: unknown): number => (typeof value === "number" ? value : Number.NaN)

@@ -20,16 +20,27 @@ const maxMessageLength = 1024
 /** Text between slashes is an expression; its flags follow the second slash. */
 const expression = /^\/(.+)\/([a-z]*)$/s
 
+const kinds = "a class name or a regular expression"
+
 /** Reads a pattern. A malformed pattern, also one from plain JavaScript, is `Invalid`. */
 export const parse = (pattern: unknown): ErrorPattern => {
-  if (pattern instanceof RegExp) return message(pattern.source, pattern.flags)
-  if (typeof pattern !== "string") return { _tag: "Invalid", allowed: "a class name or a regular expression" }
+  if (typeof pattern === "object") return ofObject(pattern)
+  if (typeof pattern !== "string") return { _tag: "Invalid", allowed: kinds }
   const name = pattern.trim()
   if (!name.startsWith("/")) return className(name)
   const [, source, flags] = expression.exec(name) ?? []
   return source === undefined || flags === undefined
     ? { _tag: "Invalid", allowed: "a regular expression between two slashes, such as /timed? out/i" }
     : message(source, flags)
+}
+
+/** A Proxy may throw when it is looked at. */
+const ofObject = (pattern: object | null): ErrorPattern => {
+  try {
+    return pattern instanceof RegExp ? message(pattern.source, pattern.flags) : { _tag: "Invalid", allowed: kinds }
+  } catch {
+    return { _tag: "Invalid", allowed: kinds }
+  }
 }
 
 export const matches = (pattern: ErrorPattern, { className, message }: ErrorSummary): boolean => {

@@ -5,6 +5,7 @@ import type { ExceptionLists, Pattern } from "../../Classifier.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import type { ErrorSummary, Failure } from "../../Failure.ts"
 import * as Route from "../../Route.ts"
+import { shown } from "../base/shown.ts"
 import * as ErrorPattern from "./errorPattern.ts"
 
 /** The route that the lists give to a failure. Reads the lists once. */
@@ -44,8 +45,8 @@ export const problems = (lists: ExceptionLists, tiers: number): ReadonlyArray<Co
   const retryable = parseAll("retryableExceptions", lists.retryableExceptions ?? [])
   const nonRetryable = parseAll("nonRetryableExceptions", lists.nonRetryableExceptions ?? [])
   const skips = Array.from(skipEntries(lists), ([pattern, tier]) => ({
-    path: `skipToTierMapping.${pattern}`,
-    found: pattern,
+    path: `skipToTierMapping.${textOf(pattern)}`,
+    found: textOf(pattern),
     parsed: ErrorPattern.parse(pattern),
     tier
   }))
@@ -56,7 +57,7 @@ export const problems = (lists: ExceptionLists, tiers: number): ReadonlyArray<Co
     ...overlap(retryable, nonRetryable),
     ...skips
       .filter(({ tier }) => !(Number.isInteger(tier) && tier >= 1 && tier <= tiers))
-      .map(({ path, tier }) => ({ path, found: String(tier), allowed: allowedTiers(tiers) }))
+      .map(({ path, tier }) => ({ path, found: shown(tier), allowed: allowedTiers(tiers) }))
   ]
 }
 
@@ -73,9 +74,18 @@ interface Entry {
 const parseAll = (list: string, patterns: ReadonlyArray<Pattern>): ReadonlyArray<Entry> =>
   patterns.map((pattern, index) => ({
     path: `${list}[${index}]`,
-    found: String(pattern),
+    found: textOf(pattern),
     parsed: ErrorPattern.parse(pattern)
   }))
+
+/** A name, or an expression, as it is written. */
+const textOf = (pattern: unknown): string => {
+  try {
+    return String(pattern)
+  } catch {
+    return shown(pattern)
+  }
+}
 
 const overlap = (retryable: ReadonlyArray<Entry>, nonRetryable: ReadonlyArray<Entry>) => {
   const others = new Map(nonRetryable.map((entry) => [ErrorPattern.identity(entry.parsed), entry.path]))
@@ -88,5 +98,6 @@ const overlap = (retryable: ReadonlyArray<Entry>, nonRetryable: ReadonlyArray<En
   })
 }
 
-const allowedTiers = (tiers: number): string =>
+/** The tiers that a rule may name, in words. */
+export const allowedTiers = (tiers: number): string =>
   tiers === 0 ? "no entry: the binding has no retry tiers" : `a retry tier, 1 to ${tiers}`

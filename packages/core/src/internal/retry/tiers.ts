@@ -5,7 +5,9 @@
 import type { Tier } from "../../RetryPolicy.ts"
 import type * as TopicName from "../../TopicName.ts"
 import { withSuffix } from "../base/derivedNames.ts"
+import { pluralize } from "../base/pluralize.ts"
 import type { Destination } from "../failure/classification.ts"
+import { isDelay } from "../failure/routeChecks.ts"
 
 /** A retry topic and the tiers that share it: one tier, or neighbouring tiers with the same delay. */
 export interface TierTopic {
@@ -37,6 +39,15 @@ type Onward = Extract<Destination, { readonly _tag: "NextTier" | "Tier" | "After
 /** The next delivery, or why there is none: the record has been through all tiers, or the requested tier does not exist. */
 export type NextDestination = { readonly tier: number; readonly attempt: number } | "exhausted" | "no-such-tier"
 
+/** Why a route that asks for a tier that does not exist leads to the dead letter topic, for the people who read the letter. */
+export const noSuchTier = (asked: Onward, { count }: Tiers): string => {
+  const what =
+    asked._tag === "After"
+      ? `a wait of ${asked.delayMillis} ms`
+      : `retry tier ${asked._tag === "Tier" ? asked.tier : ""}`
+  return `the route asks for ${what}, and the binding has ${pluralize(count, "retry tier")}`
+}
+
 export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy, tiers: ReadonlyArray<Tier>): Tiers => {
   const topics: Array<TierTopic> = []
   const byTier: Array<TierTopic> = []
@@ -64,10 +75,11 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
   }
   const hop: Tiers["nextDestination"] = (tier, attempt, destination) => {
     if (destination._tag === "NextTier") return onward(tier, attempt)
+    if (destination._tag === "After" && !isDelay(destination.delayMillis)) return "no-such-tier"
     const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
+    if (!Number.isInteger(target) || target > tiers.length) return "no-such-tier"
     // Only forward (ruling 15), so that the number of deliveries is bounded.
-    if (!(target > tier)) return onward(tier, attempt)
-    return Number.isInteger(target) && target <= tiers.length ? { tier: target, attempt: 1 } : "no-such-tier"
+    return target > tier ? { tier: target, attempt: 1 } : onward(tier, attempt)
   }
   return {
     count: tiers.length,

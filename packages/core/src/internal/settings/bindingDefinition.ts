@@ -18,6 +18,7 @@ import { CurrentTransaction } from "../../CurrentTransaction.ts"
 import * as DeadLetter from "../../DeadLetter.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
+import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
@@ -25,6 +26,7 @@ import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
+import * as GivenOptions from "./givenOptions.ts"
 import { idempotent } from "./idempotent.ts"
 import { idempotentBatch } from "./idempotentBatch.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
@@ -76,7 +78,9 @@ export interface BindingDefinition<out R> extends PlainSettings {
   readonly deadLetterTopic: string
   readonly circuitBreaker: CircuitBreaker.Options<R> | undefined
   readonly deadLetter: DeadLetter.DeadLetter<R>
-  readonly idempotency?: Pick<IdempotencyStore.Options<never, never>, "lease" | "retention"> | undefined
+  readonly idempotency?: IdempotencyStore.Options<never, never> | undefined
+  /** The options that are refused. Validation reports them; their replacements here are never started. */
+  readonly refused: ReadonlyArray<ConfigurationIssue>
 }
 
 /** A named definition: what can be registered. */
@@ -106,10 +110,11 @@ export const mostAttempts = ({
 }
 
 export const definePerRecord = <K, V, E, R, P, D>(
-  name: string,
-  options: Options<K, V, E, R> &
+  givenName: string,
+  given: Options<K, V, E, R> &
     FailureOptions<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
+  const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
   const handler = onceHandler(options)
@@ -117,6 +122,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
   return {
     ...plainSettings(name, options, listenerType),
     ...protection(options),
+    refused,
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
     serdes: { key, value },
@@ -158,14 +164,16 @@ const onceHandler = <K, V, E, R>(
 }
 
 export const defineTransactional = <K, V, E, R, P, D>(
-  name: string,
-  options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
+  givenName: string,
+  given: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): BindingDefinition<Exclude<R, CurrentTransaction> | P | D> => {
+  const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
   return {
     ...plainSettings(name, options, "SINGLE"),
     ...protection(options),
+    refused,
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
@@ -183,16 +191,18 @@ export const defineTransactional = <K, V, E, R, P, D>(
 }
 
 export const definePerBatch = <K, V, E, R, P, D>(
-  name: string,
-  options: BatchOptions<K, V, E, R> &
+  givenName: string,
+  given: BatchOptions<K, V, E, R> &
     FailureOptions<P, D> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): BindingDefinition<R | P | D | IdempotencyStore.IdempotencyStore> => {
+  const { name, options, refused } = GivenOptions.check(givenName, given, "handleBatch")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
   const handler = onceBatchHandler(options)
   return {
     ...plainSettings(name, options, "BATCH"),
     ...protection(options),
+    refused,
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },

@@ -4,20 +4,14 @@
  * A failure of the store never loses a record and never holds one up for long: every call of it is bounded. When `begin` fails, the record fails
  * before its handler runs. When `complete` fails, the success stands, and the record may be handled once more if it is delivered again.
  */
-import { Cause, Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Schedule } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
-import {
-  type Claim,
-  type IdempotencyStore,
-  IdempotencyStoreError,
-  type KeyState,
-  type Options,
-  type Token
-} from "../../IdempotencyStore.ts"
-import { awaitAtMost } from "../base/awaitAtMost.ts"
+import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../../IdempotencyStore.ts"
 import { escaped } from "../base/derivedNames.ts"
+import { shown } from "../base/shown.ts"
 import { defaultCluster } from "./bindingKey.ts"
+import * as StoreAnswers from "./storeAnswers.ts"
 
 /** The record's work is done already: it is settled as skipped, and is no failure. */
 export class AlreadyHandled {
@@ -29,11 +23,6 @@ export const alreadyHandled = new AlreadyHandled()
 /** Whether a handler ended because its work was done already. */
 export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)
-
-export type Store = IdempotencyStore["Service"]
-
-/** The longest time of one call of the store, with its repetitions. */
-const storeBound = Duration.seconds(5)
 
 /** Between two looks at a claim of somebody else: doubled up to the longest. */
 const firstPauseMillis = 50
@@ -57,25 +46,36 @@ export interface Settings<in K, in V> extends Options<K, V> {
 export const keysFor = <K, V>({
   groupId,
   cluster = defaultCluster,
-  key
+  key,
+  scope: ofBinding
 }: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
   // The same topic on another cluster holds other records under the same offsets.
   const former = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
   // A key may have any characters, so the group in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81). The first version's key for
   // a group with such a character is not looked up: it may be that of another group, whose work is not this one's.
-  const scope = cluster === defaultCluster ? escaped(groupId) : `${escaped(cluster)}/${escaped(groupId)}`
+  const group = cluster === defaultCluster ? escaped(groupId) : `${escaped(cluster)}/${escaped(groupId)}`
+  // Three parts, where a group without a scope has one or two.
+  const scope = ofBinding === undefined ? group : `${escaped(cluster)}/${escaped(groupId)}/${escaped(ofBinding)}`
   return key === undefined
     ? (delivery) => ({
         key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
         formerKey: `${former}:${delivery.deduplicationKey}`
       })
-    : (delivery) => ({ key: `${scope}:${key(delivery)}`, formerKey: undefined })
+    : (delivery) => ({ key: `${scope}:${keyText(key(delivery))}`, formerKey: undefined })
+}
+
+/** Records whose keys are none would all have the same one, and all but the first would be skipped. Two lone surrogates are the same bytes in a store. */
+const keyText = (key: unknown): string => {
+  if (typeof key === "string" && key !== "" && key.isWellFormed()) return key
+  throw new TypeError(
+    `the idempotency key is ${shown(key)}, and must be a text that is not empty, without lone surrogates`
+  )
 }
 
 /** Wraps a handler. */
 export const idempotent = <K, V, A, E, R>(
   options: Settings<K, V>,
-  store: Store,
+  store: StoreAnswers.Store,
   handler: (delivery: Delivery<K, V>) => Effect.Effect<A, E, R>
 ): ((delivery: Delivery<K, V>) => Effect.Effect<A, E | AlreadyHandled | IdempotencyStoreError, R>) => {
   const lease = Duration.fromInputUnsafe(options.lease ?? Defaults.idempotency.leaseMillis)
@@ -97,7 +97,7 @@ export const idempotent = <K, V, A, E, R>(
 
 /** Claims the key, waiting for as long as it is in progress elsewhere. Only the waiting is interruptible: an answer that nobody takes would leave a claim. */
 export const claimed = Effect.fnUntraced(function* (
-  store: Store,
+  store: StoreAnswers.Store,
   { key, formerKey }: Keys,
   lease: Duration.Duration,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -108,19 +108,20 @@ export const claimed = Effect.fnUntraced(function* (
     if (claim._tag === "Started") return claim.token
     if (claim._tag === "Done") return yield* Effect.fail(alreadyHandled)
     const leftMillis = claim.untilMillis - (yield* Clock.currentTimeMillis)
-    yield* restore(Effect.sleep(Math.max(1, Math.min(pauseMillis, leftMillis))))
+    // Never shorter than the first pause: a store whose leases are always about to run out is not asked without end.
+    yield* restore(Effect.sleep(Math.max(firstPauseMillis, Math.min(pauseMillis, leftMillis))))
     pauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
   }
 })
 
 /** Claims the key. Where the first version has done the same work under its own key, or is at it, the claim is given up again. */
 export const begin = Effect.fnUntraced(function* (
-  store: Store,
+  store: StoreAnswers.Store,
   key: string,
   formerKey: string | undefined,
   lease: Duration.Duration
 ): Effect.fn.Return<Claim, IdempotencyStoreError> {
-  const claim = yield* withinBound(store, "begin", store.begin(key, { lease }))
+  const claim = yield* StoreAnswers.ask(store, "begin", StoreAnswers.isClaim, () => store.begin(key, { lease }))
   if (claim._tag !== "Started" || formerKey === undefined) return claim
   const former = yield* Effect.tapError(lookUp(store, formerKey, lease), () => abandon(store, claim.token))
   if (former._tag === "Free") return claim
@@ -129,24 +130,28 @@ export const begin = Effect.fnUntraced(function* (
 })
 
 const lookUp = (
-  store: Store,
+  store: StoreAnswers.Store,
   key: string,
   lease: Duration.Duration
 ): Effect.Effect<KeyState, IdempotencyStoreError> => {
-  if (store.lookUp !== undefined) return withinBound(store, "look up", store.lookUp(key))
-  return Effect.flatMap(withinBound(store, "begin", store.begin(key, { lease })), (claim) =>
-    claim._tag === "Started" ? Effect.as(abandon(store, claim.token), free) : Effect.succeed(claim)
+  if (store.lookUp !== undefined)
+    return StoreAnswers.ask(store, "look up", StoreAnswers.isKeyState, () => store.lookUp!(key))
+  return Effect.flatMap(
+    StoreAnswers.ask(store, "begin", StoreAnswers.isClaim, () => store.begin(key, { lease })),
+    (claim) => (claim._tag === "Started" ? Effect.as(abandon(store, claim.token), free) : Effect.succeed(claim))
   )
 }
 
 const free: KeyState = { _tag: "Free" }
 
 /** Renews while the handler runs. A lost claim does not stop the handler: half of its work would not be better than all of it. */
-export const renew = Effect.fnUntraced(function* (store: Store, token: Token, lease: Duration.Duration) {
+export const renew = Effect.fnUntraced(function* (store: StoreAnswers.Store, token: Token, lease: Duration.Duration) {
   const interval = Duration.millis(Duration.toMillis(lease) / 3)
   while (true) {
     yield* Effect.sleep(interval)
-    const held = yield* Effect.exit(Effect.timeout(store.renew(token, { lease }), interval))
+    const held = yield* Effect.exit(
+      StoreAnswers.ask(store, "renew", StoreAnswers.isHeld, () => store.renew(token, { lease }), interval)
+    )
     if (Exit.isSuccess(held) && !held.value) {
       return yield* Effect.logWarning(`${claimOf(token)} was lost while its handler ran: it may be handled twice`)
     }
@@ -154,10 +159,13 @@ export const renew = Effect.fnUntraced(function* (store: Store, token: Token, le
 })
 
 /** The work is done. Never fails: what cannot be completed may be handled again. */
-export const complete = (store: Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
-  store.complete(token, { retention }).pipe(
-    Effect.retry({ schedule: completeAgain, while: (error) => error.retryable }),
-    (completing) => withinBound(store, "complete", completing),
+export const complete = (store: StoreAnswers.Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
+  StoreAnswers.ask(store, "complete", StoreAnswers.isHeld, () =>
+    Effect.retry(store.complete(token, { retention }), {
+      schedule: completeAgain,
+      while: (error) => error.retryable
+    })
+  ).pipe(
     Effect.flatMap((held) =>
       held
         ? Effect.void
@@ -169,33 +177,12 @@ export const complete = (store: Store, token: Token, retention: Duration.Duratio
   )
 
 /** The work is not done: the key is free. Never fails: the lease of what cannot be given up runs out. */
-export const abandon = (store: Store, token: Token): Effect.Effect<void> =>
-  withinBound(store, "abandon", store.abandon(token)).pipe(
+export const abandon = (store: StoreAnswers.Store, token: Token): Effect.Effect<void> =>
+  StoreAnswers.ask(store, "abandon", StoreAnswers.isHeld, () => store.abandon(token)).pipe(
     Effect.catchCause((cause) =>
       Effect.logWarning(`${claimOf(token)} could not be given up: it is free when its lease runs out`, cause)
     ),
     Effect.asVoid
-  )
-
-const withinBound = <A>(
-  store: Store,
-  operation: IdempotencyStoreError["operation"],
-  call: Effect.Effect<A, IdempotencyStoreError>
-): Effect.Effect<A, IdempotencyStoreError> =>
-  Effect.flatMap(
-    awaitAtMost(call, storeBound),
-    Option.match({
-      onNone: () =>
-        Effect.fail(
-          new IdempotencyStoreError({
-            store: store.name,
-            operation,
-            retryable: true,
-            cause: new Cause.TimeoutError(`no answer within ${Duration.format(storeBound)}`)
-          })
-        ),
-      onSome: Effect.succeed
-    })
   )
 
 const claimOf = (token: Token): string => `The claim of '${token.key}'`

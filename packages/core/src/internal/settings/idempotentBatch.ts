@@ -18,9 +18,9 @@ import {
   type Keys,
   keysFor,
   renew,
-  type Settings,
-  type Store
+  type Settings
 } from "./idempotent.ts"
+import type { Store } from "./storeAnswers.ts"
 
 /** The records of a batch that a call may have, by their positions. */
 interface Claims {

@@ -4,13 +4,10 @@
 import type { Duration } from "effect"
 import type { Settings } from "../../BindingOptions.ts"
 import * as Defaults from "../../Defaults.ts"
-import type { ConfigurationIssue } from "../../EventBusError.ts"
-import * as Ranges from "../../Ranges.ts"
 import * as RetryPolicy from "../../RetryPolicy.ts"
 import * as TopicName from "../../TopicName.ts"
 import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
-import * as RenamedSettings from "./renamedSettings.ts"
 
 type Durations =
   | "commitInterval"
@@ -32,10 +29,6 @@ export interface PlainSettings
   readonly rebalanceTimeoutMillis: number
   readonly fetchMaxWaitMillis: number
   readonly shutdownTimeoutMillis: number
-  /** The settings that are numbers, as the user wrote them. Validation looks at these, before a default hides what was written. */
-  readonly given: Readonly<Record<string, unknown>>
-  /** Settings that were given under a former name. Validation refuses them. */
-  readonly renamedSettings: ReadonlyArray<ConfigurationIssue>
 }
 
 type Given = Omit<Settings<unknown, unknown>, "key" | "value">
@@ -58,11 +51,7 @@ export const plainSettings = (name: string, options: Given, listenerType: "SINGL
     heartbeatIntervalMillis: millis(options.heartbeatInterval, Defaults.binding.heartbeatIntervalMillis),
     rebalanceTimeoutMillis: millis(options.rebalanceTimeout, Defaults.binding.rebalanceTimeoutMillis),
     fetchMaxWaitMillis: millis(options.fetchMaxWait, Defaults.binding.fetchMaxWaitMillis),
-    shutdownTimeoutMillis: millis(options.shutdownTimeout, Defaults.binding.shutdownTimeoutMillis),
-    given: Object.fromEntries(
-      Object.keys(Ranges.binding).map((name) => [name, options[name as keyof typeof Ranges.binding]])
-    ),
-    renamedSettings: RenamedSettings.issues(options, RenamedSettings.ofBinding)
+    shutdownTimeoutMillis: millis(options.shutdownTimeout, Defaults.binding.shutdownTimeoutMillis)
   }
 }
 
@@ -94,6 +83,6 @@ const numbers = (options: Given) => ({
   maxPartitionFetchBytes: options.maxPartitionFetchBytes ?? Defaults.binding.maxPartitionFetchBytes
 })
 
-/** A duration that cannot be read becomes NaN, which validation reports with all the other mistakes. */
+/** A refused duration is NaN, which no rule between settings objects to. */
 const millis = (input: Duration.Input | undefined, fallback: number): number =>
   input === undefined ? fallback : toMillis(input)

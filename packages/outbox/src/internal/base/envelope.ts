@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 
 import { type InvalidEnvelope, PayloadTooLarge } from "../../OutboxError.ts"
 import { checkId, checkText, checkTime, copyHeaders, invalid } from "./envelopeChecks.ts"
+import { failureOfValue } from "./failureText.ts"
 import { anyAggregateTypeName, nameOf, type TypeName } from "./typeName.ts"
 import { ulid } from "./ulid.ts"
 
@@ -97,7 +98,16 @@ const checked = new WeakSet<EventEnvelope>()
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
+/** Reading the input may throw, as a Proxy or a getter does: that is `InvalidEnvelope`, too. */
 const build = (input: Input, nowMillis: number): EventEnvelope | InvalidEnvelope | PayloadTooLarge => {
+  try {
+    return read(input, nowMillis)
+  } catch (cause) {
+    return invalid("event", `cannot be read: ${failureOfValue(cause).summary}`)
+  }
+}
+
+const read = (input: Input, nowMillis: number): EventEnvelope | InvalidEnvelope | PayloadTooLarge => {
   const eventType = nameOf(input.eventType)
   const aggregateType = input.aggregateType === undefined ? anyAggregateTypeName : nameOf(input.aggregateType)
   const occurredAtMillis = Number(input.occurredAt ?? nowMillis)
@@ -138,7 +148,13 @@ const encodePayload = (input: Input): Uint8Array | InvalidEnvelope => {
   if (given !== 1) {
     return invalid("payload", `needs exactly one of payload, payloadJson and payloadBytes, but ${given} are set`)
   }
-  if (input.payloadBytes !== undefined) return Uint8Array.from(input.payloadBytes)
+  if (input.payloadBytes !== undefined) {
+    const isBytes = input.payloadBytes instanceof Uint8Array
+    return isBytes ? Uint8Array.from(input.payloadBytes) : invalid("payloadBytes", "is no Uint8Array")
+  }
+  if (input.payloadJson !== undefined && typeof input.payloadJson !== "string") {
+    return invalid("payloadJson", "is not text")
+  }
   const text = input.payloadJson ?? stringify(input.payload)
   if (typeof text !== "string") return text
   // A lone surrogate has no UTF-8 form, and the encoder would replace it silently.
@@ -148,8 +164,15 @@ const encodePayload = (input: Input): Uint8Array | InvalidEnvelope => {
 const stringify = (value: unknown): string | InvalidEnvelope => {
   try {
     const text: string | undefined = JSON.stringify(value)
+    // JSON writes NaN and the infinities as null, which a reader takes for no value. Only such a text is looked at again.
+    if (text?.includes("null")) JSON.stringify(value, refuseNonFinite)
     return text ?? invalid("payload", `of type ${typeof value} has no JSON form`)
   } catch (cause) {
     return invalid("payload", `has no JSON form: ${cause instanceof Error ? cause.message : String(cause)}`)
   }
+}
+
+const refuseNonFinite = (_: string, value: unknown): unknown => {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`${value} is no number of JSON`)
+  return value
 }

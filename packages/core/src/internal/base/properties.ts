@@ -1,0 +1,34 @@
+/**
+ * Reads the properties of what users give. A getter or a Proxy may throw.
+ */
+
+/** Stands for the value of a property that throws when it is read: it is none of the values that a setting may have. */
+const unreadable: unique symbol = Symbol("a property that throws")
+
+/** The value of a property, or `unreadable`. */
+export const read = (given: object, name: string): unknown => {
+  try {
+    return (given as Readonly<Record<string, unknown>>)[name]
+  } catch {
+    return unreadable
+  }
+}
+
+/** Whether there is a property of this name, also one whose value is undefined. */
+export const has = (given: object, name: string): boolean => {
+  try {
+    return name in given
+  } catch {
+    return false
+  }
+}
+
+/** Whether the value may have settings: an object that is no list. */
+export const isObject = (value: unknown): value is object => {
+  try {
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+  } catch {
+    // A revoked Proxy.
+    return false
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Checks the options of a binding in code, before anything reads them: every option has its kind (ruling 38). The types say the same, but a program in JavaScript, a cast or a
+ * value from outside gets past them.
+ *
+ * A refused option is replaced, so that describing the binding never throws. Registering it then reports all problems at once, and starts nothing.
+ */
+import { Effect } from "effect"
+import * as Choices from "../../Choices.ts"
+import * as Defaults from "../../Defaults.ts"
+import type { ConfigurationIssue } from "../../EventBusError.ts"
+import * as Kinds from "../../Kinds.ts"
+import * as Ranges from "../../Ranges.ts"
+import type { RetryPolicy } from "../../RetryPolicy.ts"
+import type { NamingStrategy } from "../../TopicName.ts"
+import { isObject, read } from "../base/properties.ts"
+import { shown } from "../base/shown.ts"
+import * as BreakerSettings from "../breaker/settings.ts"
+import * as Failure from "../failure/failure.ts"
+import * as RouteChecks from "../failure/routeChecks.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
+import * as PolicyKinds from "../retry/policyKinds.ts"
+import * as DeadLetterKinds from "./deadLetterKinds.ts"
+import * as RenamedSettings from "./renamedSettings.ts"
+
+/** The name and the options of a binding, as far as they can be used. */
+export interface GivenOptions<O> {
+  readonly name: string
+  /** The same object when nothing is refused; else a copy of it, in which refused options have a value that can be read. */
+  readonly options: O
+  readonly refused: ReadonlyArray<ConfigurationIssue>
+}
+
+type HandlerName = "handler" | "handleBatch"
+
+const choices = Object.fromEntries(Object.entries(Choices.binding).map(([name, texts]) => [name, Kinds.oneOf(texts)]))
+
+const naming = Kinds.struct({}, { name: Kinds.string, retry: Kinds.func, deadLetter: Kinds.func })
+
+const optional = {
+  ...choices,
+  ...Ranges.binding,
+  cluster: Kinds.string,
+  key: Kinds.serde,
+  value: Kinds.serde,
+  staticMembership: Kinds.flag,
+  logKeys: Kinds.flag,
+  autoStartup: Kinds.flag,
+  partitionAssignmentStrategy: Kinds.make(
+    `a list of one or more different protocols out of ${AssignmentStrategy.names.join(", ")}`,
+    (listed) =>
+      Array.isArray(listed) &&
+      listed.length > 0 &&
+      new Set(listed).size === listed.length &&
+      listed.every((name) => AssignmentStrategy.names.includes(name))
+  ),
+  retry: PolicyKinds.complete,
+  classifier: Kinds.func,
+  interceptors: Kinds.listOf(Kinds.func, "a list of functions"),
+  enrich: Kinds.func,
+  adopts: Kinds.listOf(Kinds.string, "a list of group ids"),
+  naming,
+  deadLetter: DeadLetterKinds.complete,
+  circuitBreaker: BreakerSettings.kind,
+  idempotency: Kinds.struct({ key: Kinds.func, scope: Kinds.name, ...Ranges.idempotency })
+} as const
+
+const required = {
+  topic: Kinds.make("a topic name", (value) => typeof value === "string"),
+  groupId: Kinds.name
+} as const
+
+/** The options of a binding, checked. Reads each of them once, and never throws. */
+export const check = <O extends object>(name: unknown, options: O, handler: HandlerName): GivenOptions<O> => {
+  const named = typeof name === "string" ? name : ""
+  const refused = [...Kinds.name("name", name), ...problemsOf(options, handler)]
+  return refused.length === 0
+    ? { name: named, options, refused }
+    : { name: named, options: usable(options, refused, handler) as O, refused }
+}
+
+/** The option that a problem is about: `retry` for `retry.blocking.maxAttempts`. */
+export const optionOf = (path: string): string => /^[^.[]*/.exec(path)?.[0] ?? path
+
+const problemsOf = (options: unknown, handler: HandlerName): ReadonlyArray<ConfigurationIssue> => {
+  if (!isObject(options)) return Ranges.problemsOfAll(options, {})
+  const issues = [
+    ...RenamedSettings.issues(options, RenamedSettings.ofBinding),
+    ...Kinds.problemsOfRequired(options, { ...required, [handler]: Kinds.func }),
+    ...Ranges.problemsOfAll(options, optional)
+  ]
+  const fails = (option: string) => issues.some(({ path }) => optionOf(path) === option)
+  const retry = fails("retry") ? undefined : (read(options, "retry") as RetryPolicy | undefined)
+  const onError = read(options, "onError")
+  return [
+    ...issues,
+    ...(fails("naming") || fails("topic") || fails("groupId") ? [] : namesOf(options, retry)),
+    ...(onError === undefined || fails("retry") ? [] : RouteChecks.problems(onError, tiersOf(options, retry)))
+  ]
+}
+
+/** How many retry tiers the binding has. */
+const tiersOf = (options: object, retry: RetryPolicy | undefined): number => {
+  if (retry !== undefined) return retry.tiers.length
+  const { STRICT, RELAXED_IN_RETRY } = Defaults.retry.tierDelaysMillis
+  return (read(options, "orderingMode") === "STRICT" ? STRICT : RELAXED_IN_RETRY).length
+}
+
+/** The functions of a naming strategy are the user's: each gives a text, and throws nothing. */
+const namesOf = (options: object, retry: RetryPolicy | undefined): ReadonlyArray<ConfigurationIssue> => {
+  const strategy = read(options, "naming") as NamingStrategy | undefined
+  if (strategy === undefined) return []
+  const source = { topic: read(options, "topic") as string, groupId: read(options, "groupId") as string }
+  const tiers = Array.from({ length: tiersOf(options, retry) }, (_, index) => index + 1)
+  const named = tiers.filter((tier) => retry?.tiers[tier - 1]?.topicSuffix === undefined)
+  return [
+    ...named.flatMap((tier) => nameOf("naming.retry", () => strategy.retry(source, tier))),
+    ...nameOf("naming.deadLetter", () => strategy.deadLetter(source))
+  ].slice(0, 1)
+}
+
+const nameOf = (path: string, name: () => unknown): ReadonlyArray<ConfigurationIssue> => {
+  const allowed = "a function that gives a topic name"
+  try {
+    const answer = name()
+    return typeof answer === "string" ? [] : [{ path, found: `one that gives ${shown(answer)}`, allowed }]
+  } catch (error) {
+    return [{ path, found: `one that throws ${Failure.fromUnknown(error).className}`, allowed }]
+  }
+}
+
+/** The options without those that are refused. The required ones, and numbers that rules compare, have a value that no rule objects to. */
+const usable = (options: unknown, refused: ReadonlyArray<ConfigurationIssue>, handler: HandlerName): object => {
+  const names = new Set(refused.map(({ path }) => optionOf(path)))
+  const given = isObject(options)
+    ? [...Object.keys(optional), ...Object.keys(required), handler, "onError"].flatMap((name) => {
+        const found = names.has(name) ? undefined : read(options, name)
+        return found === undefined ? [] : [[name, found] as const]
+      })
+    : []
+  const noNumbers = Object.keys(Ranges.binding).flatMap((name) =>
+    names.has(name) ? [[name, Number.NaN] as const] : []
+  )
+  const never = () => Effect.die("This binding is refused.")
+  return { topic: "", groupId: "", [handler]: never, ...Object.fromEntries([...noNumbers, ...given]) }
+}
