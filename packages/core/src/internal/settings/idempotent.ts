@@ -15,6 +15,7 @@ import {
   type Options,
   type Token
 } from "../../IdempotencyStore.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { escaped } from "../base/derivedNames.ts"
 import { defaultCluster } from "./bindingKey.ts"
@@ -69,7 +70,10 @@ export const keysFor = <K, V>({
         key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
         formerKey: `${former}:${delivery.deduplicationKey}`
       })
-    : (delivery) => ({ key: `${scope}:${key(delivery)}`, formerKey: undefined })
+    : (delivery) => ({
+        key: `${scope}:${UserFunction.plain("the idempotency key", key(delivery), "a text")}`,
+        formerKey: undefined
+      })
 }
 
 /** Wraps a handler. */
@@ -146,7 +150,12 @@ export const renew = Effect.fnUntraced(function* (store: Store, token: Token, le
   const interval = Duration.millis(Duration.toMillis(lease) / 3)
   while (true) {
     yield* Effect.sleep(interval)
-    const held = yield* Effect.exit(Effect.timeout(store.renew(token, { lease }), interval))
+    const held = yield* Effect.exit(
+      Effect.timeout(
+        ofStore("renew", () => store.renew(token, { lease })),
+        interval
+      )
+    )
     if (Exit.isSuccess(held) && !held.value) {
       return yield* Effect.logWarning(`${claimOf(token)} was lost while its handler ran: it may be handled twice`)
     }
@@ -155,7 +164,7 @@ export const renew = Effect.fnUntraced(function* (store: Store, token: Token, le
 
 /** The work is done. Never fails: what cannot be completed may be handled again. */
 export const complete = (store: Store, token: Token, retention: Duration.Duration): Effect.Effect<void> =>
-  store.complete(token, { retention }).pipe(
+  ofStore("complete", () => store.complete(token, { retention })).pipe(
     Effect.retry({ schedule: completeAgain, while: (error) => error.retryable }),
     (completing) => withinBound(store, "complete", completing),
     Effect.flatMap((held) =>
@@ -183,7 +192,10 @@ const withinBound = <A>(
   call: Effect.Effect<A, IdempotencyStoreError>
 ): Effect.Effect<A, IdempotencyStoreError> =>
   Effect.flatMap(
-    awaitAtMost(call, storeBound),
+    awaitAtMost(
+      ofStore(operation, () => call),
+      storeBound
+    ),
     Option.match({
       onNone: () =>
         Effect.fail(
@@ -197,5 +209,9 @@ const withinBound = <A>(
       onSome: Effect.succeed
     })
   )
+
+/** A call of a store, which somebody else may have written. */
+const ofStore = <A, E>(operation: string, call: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  UserFunction.callEffect(`${operation} of the idempotency store`, call)
 
 const claimOf = (token: Token): string => `The claim of '${token.key}'`
