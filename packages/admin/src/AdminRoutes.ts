@@ -16,6 +16,7 @@
  * )
  * ```
  */
+import { UserFunction } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -79,7 +80,9 @@ const probes = (paths: Paths.Paths, metrics: Effect.Effect<string> | undefined) 
       yield* router.add(
         "GET",
         paths.metrics,
-        Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType }))
+        Effect.map(UserFunction.isolate(UserFunction.callEffect("metrics", () => metrics)), (text) =>
+          HttpServerResponse.text(text, { contentType })
+        )
       )
     })
   )
