@@ -16,6 +16,7 @@
  * )
  * ```
  */
+import { UserFunction } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -85,10 +86,10 @@ const probes = (paths: Paths.Paths, metrics: Effect.Effect<string> | undefined) 
     })
   )
 
-/** A user's effect: a defect where it is none, or gives no text, so that the log says so. */
+/** A defect where it is no Effect, or gives no text, so that the log says so. */
 const metricsText = (metrics: Effect.Effect<string>): Effect.Effect<string> =>
   Effect.filterOrElse(
-    Effect.suspend(() => (Effect.isEffect(metrics) ? metrics : Effect.succeed(metrics))),
+    UserFunction.callEffect("metrics", () => metrics),
     (text) => typeof text === "string",
     (text) => Effect.die(new TypeError(`'metrics' gives no text: ${typeof text}`))
   )

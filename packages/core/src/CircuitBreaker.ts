@@ -17,6 +17,7 @@ import * as Permits from "./internal/breaker/permits.ts"
 import * as Protect from "./internal/breaker/protect.ts"
 import * as Settings from "./internal/breaker/settings.ts"
 import { type Change, countsBehind, countsOf, type Snapshot, snapshotOf } from "./internal/breaker/snapshot.ts"
+import * as UserFunction from "./UserFunction.ts"
 
 export type { Options } from "./internal/breaker/options.ts"
 export type { Change, Snapshot } from "./internal/breaker/snapshot.ts"
@@ -155,7 +156,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
     probe:
       options.probe &&
       Effect.flatMap(
-        awaitAtMost(options.probe, options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis),
+        awaitAtMost(
+          UserFunction.callEffect("the probe", () => options.probe!),
+          options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis
+        ),
         Effect.fromOption
       ),
     onOver: () => apply({ _tag: "WaitOver" }, now()),

@@ -153,7 +153,8 @@ export const scheduledReplay = (
 
 /**
  * The handler gets each record of the dead letter topic, in group `{groupId}.dlt`, one at a time per partition. One that fails leaves the record where it
- * is, is reported, and the next record follows: it is not called again for it, and counts and lists show the record as failed. A crash may repeat the last record.
+ * is, is reported, and the next record follows: it is not called again for it, and counts and lists show the record as failed. So does one that returns no Effect, or that
+ * takes longer than the binding's processing budget (70 % of `maxPollInterval`, by default 7 minutes), and is interrupted then. A crash may repeat the last record.
  */
 export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>): DeadLetter<R> => {
   refuse(Kinds.func("handler", handler))

@@ -8,6 +8,7 @@ import { type Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import * as Failure from "./internal/failure/failure.ts"
 import * as Kinds from "./Kinds.ts"
+import * as UserFunction from "./UserFunction.ts"
 
 /** The bytes are not what the serde expects. Retrying cannot help: the same bytes fail again. */
 export class DecodeFailure extends Schema.TaggedError<DecodeFailure>()("DecodeFailure", {
@@ -88,14 +89,14 @@ const fromFunctions = <A>(options: Parameters<typeof make<A>>[0]): Serde<A> => (
   decode: (bytes, source) => {
     if (bytes === null) return Result.fail(tombstone(options.name))
     try {
-      return Result.succeed(options.decode(bytes, source))
+      return Result.succeed(UserFunction.plain("decode", options.decode(bytes, source)))
     } catch (thrown) {
       return Result.fail(new DecodeFailure(problem(options.name, thrown)))
     }
   },
   encode: (value) => {
     try {
-      return Result.succeed(options.encode(value))
+      return Result.succeed(UserFunction.plain("encode", options.encode(value)))
     } catch (thrown) {
       return Result.fail(new EncodeFailure(problem(options.name, thrown)))
     }

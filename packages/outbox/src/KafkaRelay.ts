@@ -9,7 +9,7 @@
  * - While the cluster is down, events wait and no attempt is counted. While a topic is missing, or this user may not write to it, only the
  *   events of that topic wait (`missingTopics`).
  */
-import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
+import { Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
 import { Clock, Effect, Layer, type Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
@@ -89,7 +89,9 @@ export const eventIdOf = (record: Pick<ConsumerRecord.ConsumerRecord, "headers">
 const topicOf = (event: EventEnvelope, topic: KafkaRelayOptions["topic"]): string => {
   if (topic === undefined) return event.eventType
   if (typeof topic === "string") return topic
-  return typeof topic === "function" ? topic(event) : (topic.get(event.eventType) ?? event.eventType)
+  return typeof topic === "function"
+    ? UserFunction.plain("topic of the relay", topic(event))
+    : (topic.get(event.eventType) ?? event.eventType)
 }
 
 type Header = NonNullable<ConsumerRecord.ProducerRecord["headers"]>[number]
@@ -132,7 +134,8 @@ export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}):
     // A handler that writes an event may have forwarded the headers of its record: those describe that record, and the relay's own would be overridden.
     if (!key.startsWith(connectorPrefix)) headers.push({ key, value: encoder.encode(value) })
   }
-  const key = options.key === undefined ? (event.aggregateId ?? null) : options.key(event)
+  const key =
+    options.key === undefined ? (event.aggregateId ?? null) : UserFunction.plain("key of the relay", options.key(event))
   return {
     topic: topicOf(event, options.topic),
     key: key === null ? null : encoder.encode(key),

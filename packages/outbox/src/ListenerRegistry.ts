@@ -3,10 +3,10 @@
  *
  * The registry is filled at start and only read afterwards.
  */
+import { UserFunction } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
-import { callEffect } from "./internal/base/guard.ts"
 import { anyAggregateTypeName, nameOf } from "./internal/base/typeName.ts"
 import { DuplicateListener } from "./OutboxError.ts"
 
@@ -82,7 +82,7 @@ const providing = <R>(context: Context.Context<R>) => {
   return (listener: EventListener<R>): EventListener =>
     (event) =>
       Effect.updateContext(
-        callEffect(`listener ${keyOf(event.aggregateType, event.eventType)}`, () => listener(event)),
+        UserFunction.callEffect(`listener ${keyOf(event.aggregateType, event.eventType)}`, () => listener(event)),
         merge
       )
 }

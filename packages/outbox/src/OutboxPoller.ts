@@ -5,9 +5,9 @@
  * The poller owns the cursor and the rhythm. When idle, it reads once per interval. It reads again at once while batches are full,
  * when it is woken, and when the next retry is due. Cycles never overlap.
  */
+import { UserFunction } from "@eventbus/core"
 import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import { logText } from "./internal/base/failureText.ts"
-import { callEffect, isolate } from "./internal/base/guard.ts"
 import { checkOptions, within } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
@@ -99,7 +99,7 @@ export const make: (
       const { awaitCapacity } = handler
       yield* awaitCapacity === undefined
         ? Effect.sleep(intervalMillis)
-        : isolate(callEffect("awaitCapacity", () => awaitCapacity))
+        : UserFunction.isolate(UserFunction.callEffect("awaitCapacity", () => awaitCapacity))
     })
 
     const logAndWait = (cause: Cause.Cause<unknown>) =>

@@ -1,9 +1,9 @@
 /** Writes events in the caller's transaction: event and data commit together, or neither does (outbox seed §7). Keeps no state. */
+import { UserFunction } from "@eventbus/core"
 import { Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"
-import { callEffect, isolate } from "./internal/base/guard.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
 import { encoded } from "./internal/store/insertStatement.ts"
 import {
@@ -112,10 +112,12 @@ type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
 const beforeWrite = (hook: WriterHook, events: Events): Effect.Effect<Events | null, WriteRefused> =>
   hook.beforeWrite === undefined
     ? Effect.succeed(events)
-    : Effect.flatMap(isolate(callEffect("beforeWrite hook", () => hook.beforeWrite!(events))), (changed: unknown) =>
-        changed === null || Array.isArray(changed)
-          ? Effect.succeed(changed)
-          : Effect.fail(new WriteRefused({ reason: "beforeWrite returned neither a list of events nor null" }))
+    : Effect.flatMap(
+        UserFunction.isolate(UserFunction.callEffect("beforeWrite hook", () => hook.beforeWrite!(events))),
+        (changed: unknown) =>
+          changed === null || Array.isArray(changed)
+            ? Effect.succeed(changed)
+            : Effect.fail(new WriteRefused({ reason: "beforeWrite returned neither a list of events nor null" }))
       )
 
 const envelopeOf = (event: Written, trace: string | undefined) =>

@@ -2,9 +2,9 @@
  * Removes terminal rows after a retention (outbox seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
  * archive: keep events with a listener, or with `archiving`.
  */
+import { UserFunction } from "@eventbus/core"
 import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { logText } from "./internal/base/failureText.ts"
-import { callEffect, isolate } from "./internal/base/guard.ts"
 import { checkOptions, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
@@ -33,7 +33,7 @@ export const archiving =
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
       if (found.length === 0) return 0
-      yield* isolate(callEffect("archive", () => archive(toOutboxEvents(found))))
+      yield* UserFunction.isolate(UserFunction.callEffect("archive", () => archive(toOutboxEvents(found))))
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 
@@ -80,7 +80,7 @@ export const make: (
     const store = yield* Effect.serviceOption(OutboxStore)
     const tools = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
 
-    const purgeBatch = isolate(callEffect("purger", () => purger(retention, batchSize))).pipe(
+    const purgeBatch = UserFunction.isolate(UserFunction.callEffect("purger", () => purger(retention, batchSize))).pipe(
       Effect.map((removed) => tools.guard.call("purger", () => removed, isCount, 0)),
       Effect.catchCause((cause) => {
         tools.guard.note("purger", cause)

@@ -4,10 +4,10 @@
  * There are two kinds of transaction. One is opened by Effect's `sql.withTransaction`. The other is foreign (a plain `pg` client,
  * Drizzle, Kysely), and `join` or `transaction` make it known to the fiber. When a fiber has both, the foreign one is used.
  */
+import { UserFunction } from "@eventbus/core"
 import { Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { logText } from "./internal/base/failureText.ts"
-import { callEffect, isolate } from "./internal/base/guard.ts"
 import { failed } from "./internal/store/context.ts"
 import { NotInTransaction, OutboxStoreError, RollbackHookUnsupported } from "./OutboxError.ts"
 
@@ -99,7 +99,7 @@ const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void
   Effect.forEach(
     effects,
     (effect) =>
-      Effect.catchCause(isolate(callEffect("hook", () => effect)), (cause) =>
+      Effect.catchCause(UserFunction.isolate(UserFunction.callEffect("hook", () => effect)), (cause) =>
         Effect.logError(
           `outbox: a hook failed after its transaction ended; the transaction is not affected: ${logText(cause)}`
         )

@@ -6,13 +6,13 @@ import { type App, advance, append, orders, scenario, start, text } from "../bus
 
 /** A handler in JavaScript, or behind an `any`, may return or yield a value that is not an Effect. */
 const returned: ReadonlyArray<readonly [name: string, value: unknown, said: string]> = [
-  ["nothing", undefined, "the handler returned no Effect: undefined"],
-  ["a promise", Promise.resolve(), "the handler returned no Effect: object"],
-  ["a number", 1, "the handler returned no Effect: number"],
+  ["nothing", undefined, "the handler returned undefined; an Effect is expected"],
+  ["a promise", Promise.resolve(), "the handler returned a Promise; an Effect is expected"],
+  ["a number", 1, "the handler returned number; an Effect is expected"],
   [
     "an effect that goes on with a promise",
     Effect.flatMap(Effect.void, () => Promise.resolve() as unknown as Effect.Effect<void>),
-    "Fiber.runLoop: Not a valid effect: [object Promise]"
+    "an effect went on with a Promise; an Effect is expected"
   ]
 ]
 

@@ -404,6 +404,22 @@ describe("what shows in which place", () => {
     })
   )
 
+  condition("a dead letter handler does not end", ({ holds, isOver }) =>
+    Effect.gen(function* () {
+      const memory = yield* withTopic
+      yield* memory.createTopic("orders.DLT")
+      const ends = Latch.makeUnsafe()
+      const deadLetter = DeadLetter.custom(() => ends.await)
+      const { connector } = yield* start(Binding.make("orders", { ...orders, deadLetter, handler: () => Effect.void }))
+      yield* append("orders.DLT", 0, ["a"])
+      for (let seconds = 0; seconds < 90; seconds += 5) yield* advance("5 seconds")
+      yield* holds(connector)
+      yield* ends.open
+      yield* advance("10 seconds")
+      yield* isOver(connector, "The dead letter strategy works again")
+    })
+  )
+
   condition("an open transaction holds a partition", ({ holds, isOver }) =>
     Effect.gen(function* () {
       const memory = yield* withTopic

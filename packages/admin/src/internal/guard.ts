@@ -1,6 +1,7 @@
 /**
  * Decides about each request before anything of it is read, and logs what operators change.
  */
+import { UserFunction } from "@eventbus/core"
 import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -70,10 +71,7 @@ const admit = Effect.fnUntraced(function* (
 const ask = (
   authorize: () => ReturnType<Authorizer>
 ): Effect.Effect<Principal, Unauthorized | Forbidden | AuthorizerFailed> =>
-  Effect.suspend(() => {
-    const answer = authorize()
-    return Effect.isEffect(answer) ? answer : Effect.die(new TypeError("The authorizer returned no Effect"))
-  }).pipe(
+  UserFunction.callEffect("the authorizer", authorize).pipe(
     Effect.flatMap(principalOf),
     OwnFiber.run,
     Effect.timeoutOrElse({

@@ -129,7 +129,8 @@ KafkaSuite.shared("dead letters", (bootstrap) => {
           })
         )
         const failures = { failed: () => {}, worked: () => {} }
-        const options = { ...target, deadLetter, replays: make(false), onEvent: () => {}, failures }
+        const limits = { handlerTimeoutMillis: 420_000 }
+        const options = { ...target, ...limits, deadLetter, replays: make(false), onEvent: () => {}, failures }
         const both = Effect.andThen(Strategy.run(options), Strategy.run(options))
         yield* Effect.scoped(
           Effect.andThen(

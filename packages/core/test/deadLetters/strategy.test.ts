@@ -36,7 +36,8 @@ const running = Effect.fnUntraced(function* (deadLetter: DeadLetter.DeadLetter) 
         adopts: [],
         deadLetterTopic: "orders.DLT",
         replays,
-        maxBufferedBytes: 16_777_216
+        maxBufferedBytes: 16_777_216,
+        handlerTimeoutMillis: 420_000
       },
       onEvent: (event) => events.push(event),
       failures: { failed: () => {}, worked: () => {} }

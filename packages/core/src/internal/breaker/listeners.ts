@@ -3,6 +3,7 @@
  * the next change.
  */
 import { Effect, Queue, Stream } from "effect"
+import * as UserFunction from "../../UserFunction.ts"
 
 export interface Listeners<Change> {
   /** Adds a listener and answers the function that removes it. */
@@ -35,9 +36,10 @@ export const make = <Change>(): Listeners<Change> => {
 
 const call = <Change>(listener: (change: Change) => void, change: Change): void => {
   try {
-    listener(change)
-  } catch {
-    // A listener that throws must not stop the others, nor the breaker.
+    UserFunction.settled("a listener of a circuit breaker", listener(change))
+  } catch (error) {
+    // It must not stop the others, nor the breaker.
+    UserFunction.report("a listener of a circuit breaker", error)
   }
 }
 

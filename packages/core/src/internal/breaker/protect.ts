@@ -2,6 +2,7 @@
  * Runs a call under a circuit breaker's permit and gives the permit back on every exit (ruling 27).
  */
 import { Cause, Effect, Exit } from "effect"
+import * as UserFunction from "../../UserFunction.ts"
 import type { Permits } from "./permits.ts"
 
 export const make =
@@ -27,11 +28,12 @@ export const make =
       )
     })
 
-/** A predicate that throws counts the call as a failure. */
+/** A predicate that throws, or returns a Promise, counts the call as a failure. */
 const isCounted = <E>(isFailure: (cause: Cause.Cause<E>) => boolean, cause: Cause.Cause<E>): boolean => {
   try {
-    return isFailure(cause)
-  } catch {
+    return UserFunction.plain("isFailure", isFailure(cause), "true or false")
+  } catch (error) {
+    UserFunction.report("isFailure", error)
     return true
   }
 }

@@ -24,6 +24,8 @@ export interface Options<R> extends CopyOwner.Groups {
   readonly onEvent: OnEvent
   /** Told of each failure that keeps the strategy from its work, and of its end. */
   readonly failures: Pick<OngoingFailures, "failed" | "worked">
+  /** The longest time of one call of a custom handler. */
+  readonly handlerTimeoutMillis: number
   /** The largest record of a compressed batch that a custom handler gets. */
   readonly maxBufferedBytes: number
 }
@@ -52,7 +54,8 @@ export const run = <R>(options: Options<R>): Effect.Effect<Strategy, never, R | 
       return Effect.as(Effect.forkScoped(Schedule.run(replays, deadLetter, onEvent, failures)), storeOnly)
     case "Custom": {
       const unreadable = Unreadable.make(options)
-      return Effect.forkScoped(Custom.run({ ...options, handler: deadLetter.handler, unreadable })).pipe(
+      const call = { handler: deadLetter.handler, timeoutMillis: options.handlerTimeoutMillis }
+      return Effect.forkScoped(Custom.run({ ...options, ...call, unreadable })).pipe(
         Effect.andThen(Effect.forkScoped(unreadable.watch)),
         Effect.as({ ...storeOnly, unreadable })
       )

@@ -5,6 +5,7 @@ import { type Cause, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Str
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Failure } from "../../Failure.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Failures from "../failure/failure.ts"
 import type { OnEvent } from "./strategyEvents.ts"
@@ -49,7 +50,9 @@ const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkChild(Effect.suspend(() => handler(letter)))
+  const calling = yield* Effect.forkChild(
+    UserFunction.isolate(UserFunction.callEffect("the alert handler", () => handler(letter)))
+  )
   const ended = yield* Effect.timeoutOption(Fiber.await(calling), timeoutMillis)
   if (Option.isNone(ended)) {
     calling.interruptUnsafe()

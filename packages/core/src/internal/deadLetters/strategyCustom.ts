@@ -27,6 +27,7 @@ import * as CommitMetadata from "../partition/commitMetadata.ts"
 import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
+import * as LetterCall from "./letterCall.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 import * as FailedLetters from "./strategyFailedLetters.ts"
 import type { UnreadableLetters } from "./strategyUnreadable.ts"
@@ -34,7 +35,9 @@ import type { UnreadableLetters } from "./strategyUnreadable.ts"
 export interface Options<R> extends CopyOwner.Groups {
   readonly broker: Broker["Service"]
   readonly deadLetterTopic: string
-  readonly handler: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, R>
+  readonly handler: LetterCall.Options<R>["handler"]
+  /** The longest time of one call of the handler. */
+  readonly timeoutMillis: number
   readonly onEvent: OnEvent
   readonly failures: Pick<OngoingFailures, "failed" | "worked">
   /** The largest record of a compressed batch that the handler gets. */
@@ -200,7 +203,7 @@ const handle = Effect.fnUntraced(function* <R>(
   reader: Reader,
   chunk: RecordChunk
 ) {
-  const { handler, onEvent, failures } = options
+  const { onEvent, failures } = options
   for (const record of chunk.records) {
     if (reader.stopping) return false
     const owner = CopyOwner.foreign(record, options)
@@ -210,7 +213,7 @@ const handle = Effect.fnUntraced(function* <R>(
     }
     const notes = yield* reader.notes
     const letter = DeadLetterRecord.read(record)
-    const exit = yield* Effect.exit(Effect.suspend(() => handler(letter)))
+    const exit = yield* LetterCall.call(options, letter)
     if (Exit.isFailure(exit)) onEvent({ _tag: "LetterHandlerFailed", letter, failure: failureOf(exit.cause) })
     yield* notes.note(record, Exit.isFailure(exit))
     if (!(yield* commit(session, reader, record.offset + 1n, failures))) return false

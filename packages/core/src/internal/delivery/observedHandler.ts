@@ -2,10 +2,11 @@
  * A binding's handler as a partition calls it: each call runs within the interceptors, and in a span where the program has a tracer. Without both, a partition
  * calls the handler itself.
  */
-import { Effect } from "effect"
+import type { Effect } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as Interceptor from "../../Interceptor.ts"
 import * as Tracing from "../../Tracing.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { Undecodable } from "../record/decoding.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
@@ -66,7 +67,7 @@ export const observed = <R>(context: ConsumerContext<R>): Handler<R> => {
   }
 }
 
-/** An interceptor that throws is a defect of the call. */
+/** An interceptor that throws, or returns no Effect, is a defect of the call. */
 const intercepted = <R>(
   { definition, interceptors }: ConsumerContext<R>,
   records: ReadonlyArray<ConsumerRecord>,
@@ -77,5 +78,8 @@ const intercepted = <R>(
   const { cluster, name: binding, tiers } = definition
   const { topic, partition } = first
   const of: Interceptor.Call = { cluster, binding, topic, partition, tier: tiers.ofTopic(topic)?.first ?? 0, records }
-  return interceptors.reduceRight<Call<R>>((inner, interceptor) => Effect.suspend(() => interceptor(inner, of)), call)
+  return interceptors.reduceRight<Call<R>>(
+    (inner, interceptor) => UserFunction.callEffect("an interceptor", () => interceptor(inner, of)),
+    call
+  )
 }

@@ -4,12 +4,14 @@
  * The records before such a record are handed over, then the partition waits. No record overtakes it, and an outage of the source dead-letters nothing. The wait is
  * no attempt: it takes no slot and no permit, and uses up no processing budget.
  */
-import { Effect } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as Serde from "../../Serde.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as Decoding from "../record/decoding.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
 type Handle<R> = (part: RecordChunk) => Effect.Effect<void, never, R>
@@ -19,8 +21,8 @@ export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partitio
   const { key, value } = context.definition.serdes
   if (key.prepare === undefined && value.prepare === undefined) return handle
   const missingFor = (record: ConsumerRecord): ReadonlyArray<Effect.Effect<void>> => [
-    ...missing(key, record.key, record),
-    ...missing(value, record.value, record)
+    ...missing(key, record, "key"),
+    ...missing(value, record, "value")
   ]
   return Effect.fnUntraced(function* (chunk) {
     const { records } = chunk
@@ -40,16 +42,19 @@ export const whenPrepared = <R>(context: ConsumerContext<R>, partition: Partitio
   })
 }
 
-/** The preparation that a half of the record needs. A serde that throws here, against its contract, is not waited for: decoding will say why. */
-const missing = (
-  serde: Serde.Any,
-  bytes: Uint8Array | null,
-  record: ConsumerRecord
-): ReadonlyArray<Effect.Effect<void>> => {
+/**
+ * The preparation that a half of the record needs. It never fails: where `prepare` throws, returns no Effect, or returns one that fails, all of which is against its
+ * contract, the record counts as undecodable.
+ */
+const missing = (serde: Serde.Any, record: ConsumerRecord, half: Decoding.Half): ReadonlyArray<Effect.Effect<void>> => {
+  const refuse = (thrown: unknown) => Decoding.refuse(serde, record, half, thrown)
   try {
-    const awaited = serde.prepare?.(bytes, record)
-    return awaited === undefined ? [] : [Effect.catchDefect(awaited, () => Effect.void)]
-  } catch {
+    const prepared = serde.prepare?.(record[half], record)
+    if (prepared === undefined) return []
+    const running = Effect.exit(UserFunction.isolate(UserFunction.callEffect("prepare", () => prepared)))
+    return [Effect.map(running, (exit) => (Exit.isFailure(exit) ? refuse(Cause.squash(exit.cause)) : undefined))]
+  } catch (thrown) {
+    refuse(thrown)
     return []
   }
 }

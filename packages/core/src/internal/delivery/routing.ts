@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import type { ConsumerRecord, Header, RecordPosition, RetryProgress } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type { Destination } from "../failure/classification.ts"
 import type { Partition } from "../partition/partition.ts"
@@ -250,11 +251,12 @@ const targetOf = (
   if (topicFor === undefined) return deadLetterTopic
   try {
     const { className: exceptionClass, message, tag } = failure
-    const topic: unknown = topicFor({ reason, exceptionClass, message, tag, tier })
+    const topic: unknown = UserFunction.plain("topicFor", topicFor({ reason, exceptionClass, message, tag, tier }))
     return typeof topic === "string" && TopicName.illegal(topic) === undefined && !isRead(definition, topic)
       ? topic
       : deadLetterTopic
-  } catch {
+  } catch (error) {
+    UserFunction.report("topicFor", error)
     return deadLetterTopic
   }
 }

@@ -10,6 +10,7 @@ import type { OnError } from "../../BindingOptions.ts"
 import type { ExceptionClassifier, ExceptionLists } from "../../Classifier.ts"
 import type { Failure } from "../../Failure.ts"
 import * as Route from "../../Route.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import * as Lists from "./exceptionLists.ts"
 import { fromCause } from "./failure.ts"
 import * as Results from "./results.ts"
@@ -61,8 +62,9 @@ export const make = <E>(rules: Rules<E>): Classify => {
           byClassifier(rules.classifier, failure, tier) ??
           byLists(failure)
       )
-    } catch {
-      // A rule or a classifier threw. The handler's failure is still the one that is reported, and the record keeps its attempts.
+    } catch (error) {
+      UserFunction.report("a rule for errors", error)
+      // The handler's failure is still the one that is reported, and the record keeps its attempts.
       return byDefault
     }
   }
@@ -117,18 +119,18 @@ type Rule<E> = Route.Route | ((error: E) => Route.Route)
 const typed = <E>(onError: OnError<E> | undefined): ((failure: Failure) => Route.Route | undefined) => {
   if (onError === undefined) return () => undefined
   // A typed failure of this binding's own handler is an E, and a rule is only asked about errors of its tag.
-  if (typeof onError === "function") return ({ error }) => onError(error as E) ?? Route.retry
+  if (typeof onError === "function") return ({ error }) => routeBy("onError", onError(error as E)) ?? Route.retry
   const rules = new Map(Object.entries(onError) as ReadonlyArray<[string, Rule<E>]>)
   return ({ tag, error }) => {
     const rule = tag === undefined ? undefined : rules.get(tag)
     if (rule === undefined) return undefined
-    return (typeof rule === "function" ? rule(error as E) : rule) ?? Route.retry
+    return (typeof rule === "function" ? routeBy(`onError.${tag}`, rule(error as E)) : rule) ?? Route.retry
   }
 }
 
 /** The answer of the classifier, which is a route, or a decision in the seed's words. */
 const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Failure, tier: number): unknown => {
-  const answer: unknown = classifier?.(failure, tier)
+  const answer: unknown = routeBy("the classifier", classifier?.(failure, tier))
   if (!Predicate.isObject(answer) || !("routing" in answer)) return answer
   const { routing, targetTier } = answer as { readonly [key: string]: unknown }
   switch (routing) {
@@ -145,3 +147,5 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
 
 /** NaN for what is no number: no tier has that number, and none that delay, so the record goes to the dead letter topic (ruling 15). */
 const numberOf = (value: unknown): number => (typeof value === "number" ? value : Number.NaN)
+
+const routeBy = <A>(what: string, route: A): A => UserFunction.plain(what, route, "a Route")

@@ -6,7 +6,7 @@
 import { Cause } from "effect"
 import type { ErrorSummary, Failure } from "../../Failure.ts"
 import { fieldsText } from "./fieldsText.ts"
-import { isWrapper } from "./fingerprint.ts"
+import { isWrapper } from "./wrapper.ts"
 
 const maxCauses = 10
 const maxClassNameLength = 256

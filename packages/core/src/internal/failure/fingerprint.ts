@@ -6,6 +6,7 @@
  * what they are.
  */
 import type { ErrorSummary, FailureToGroup } from "../../Failure.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { firstApplicationFrame, masked } from "./applicationFrame.ts"
 
 /** An error with its stack trace. */
@@ -22,9 +23,6 @@ export interface Fingerprinted
 
 /** A function of the user's. */
 export type OwnFingerprint = (failure: FailureToGroup) => string | undefined
-
-/** The class of the errors that `Effect.try` and `Effect.tryPromise` wrap whatever was thrown in: it says nothing, its cause does. */
-export const isWrapper = ({ className }: ErrorSummary): boolean => className === "UnknownError"
 
 /** Longest fingerprint of a user's function, in characters. */
 const longestOwn = 128
@@ -67,9 +65,10 @@ const make = ({ subject, decodePath, originalTopic }: Fingerprinted): string => 
 const answerOf = (own: OwnFingerprint, given: Fingerprinted, frame: string | undefined): string | undefined => {
   try {
     const { subject: _, ...failure } = given
-    const answer: unknown = own({ ...failure, frame })
+    const answer: unknown = UserFunction.plain("fingerprint", own({ ...failure, frame }), "a text")
     return typeof answer === "string" && answer.trim() !== "" && answer.length <= longestOwn ? answer : undefined
-  } catch {
+  } catch (error) {
+    UserFunction.report("fingerprint", error)
     return undefined
   }
 }

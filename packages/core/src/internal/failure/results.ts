@@ -4,12 +4,18 @@
 import { Effect } from "effect"
 import { DeadLetterResult, ErrorResult, RetryableResult } from "../../Outcome.ts"
 import * as Route from "../../Route.ts"
+import * as UserFunction from "../../UserFunction.ts"
 
 type FailedResult = RetryableResult | ErrorResult | DeadLetterResult
 
 /** Fails with the result that a handler succeeded with, if it is a failed one; every other value is a success. */
-export const toEffect = (value: unknown): Effect.Effect<void, FailedResult> =>
-  typeof value === "object" && isFailed(value) ? Effect.fail(value) : Effect.void
+export const toEffect = (value: unknown): Effect.Effect<void, FailedResult> => {
+  if (value === undefined) return Effect.void
+  if (typeof value === "object" && isFailed(value)) return Effect.fail(value)
+  // An async function in `Effect.sync` succeeds with a Promise, which nobody waits for.
+  UserFunction.settled("the handler", value)
+  return Effect.void
+}
 
 /** The route of a failed result; undefined for every other value. */
 export const routeOf = (error: unknown): Route.Route | undefined => {

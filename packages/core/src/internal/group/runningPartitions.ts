@@ -6,6 +6,7 @@
 import { type Context, Effect, Exit, Fiber, Scope } from "effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { ForeignRecords } from "../delivery/foreignRecords.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
@@ -161,7 +162,7 @@ const process = <R>(
   const context = partition.tier === undefined ? options.context : options.contextOf(partition.tier)
   const processing = Processing.processPartition({ context, partition, session, broker, foreignRecords, reopen })
   return LogAnnotations.annotated(
-    Tracing.withoutTracing(context, processing),
+    Tracing.withoutTracing(context, UserFunction.checkSteps(processing)),
     context,
     partition,
     () => partition.current

@@ -10,6 +10,7 @@ import { type ConsumerOptions, subscriptions } from "../group/consumer.ts"
 import type { StopLimits } from "../group/stopLimits.ts"
 import * as Supervisor from "../group/supervisor.ts"
 import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
+import { budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 
 export interface Run {
@@ -58,7 +59,8 @@ const runStrategy = <R>({ consumer, deadLetters, onStrategy }: RunOptions<R>) =>
   return Effect.map(
     DeadLetterStrategy.run({
       ...{ deadLetter, broker, groupId, adopts, deadLetterTopic, onEvent },
-      ...{ replays: deadLetters, failures: failures.strategy, maxBufferedBytes }
+      ...{ replays: deadLetters, failures: failures.strategy, maxBufferedBytes },
+      handlerTimeoutMillis: budgetMillis(definition)
     }),
     (strategy) => {
       onStrategy(strategy)

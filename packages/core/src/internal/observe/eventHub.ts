@@ -5,6 +5,7 @@
  * events are rare and always emitted.
  */
 import type { EventBusEvent } from "../../EventBusEvent.ts"
+import * as UserFunction from "../../UserFunction.ts"
 
 export type EventListener = (event: EventBusEvent) => void
 
@@ -16,7 +17,7 @@ export interface EventHub {
   readonly subscribe: (listener: EventListener, interest?: "all" | "rare") => () => void
 }
 
-/** Calls `onThrow` when a listener throws: an observer never changes the fate of a record (checklist NFR-09). */
+/** Calls `onThrow` when a listener throws, or the Promise of an async one is rejected: an observer never changes the fate of a record (checklist NFR-09). */
 export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): EventHub => {
   const listeners = new Set<EventListener>()
   /** Copied at each change of the listeners, not per event. A listener that is added during a call sees only the next event. */
@@ -30,7 +31,8 @@ export const make = (onThrow: (event: EventBusEvent, error: unknown) => void): E
       for (const listener of snapshot) {
         if (!listeners.has(listener)) continue
         try {
-          listener(event)
+          const returned: unknown = listener(event)
+          if (returned !== undefined) UserFunction.attend(returned, (error) => onThrow(event, error))
         } catch (error) {
           onThrow(event, error)
         }

@@ -7,6 +7,8 @@
 import { Context, Effect, References, Tracer } from "effect"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as Tracing from "../../Tracing.ts"
+import * as UserFunction from "../../UserFunction.ts"
+import * as CheckedSteps from "../failure/checkedSteps.ts"
 import type { Receiver } from "../record/decoding.ts"
 import * as TraceContext from "../record/traceContext.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -41,7 +43,7 @@ const maxLinks = 128
 /** Undefined when the program has no tracer. */
 export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(function* () {
   const context = yield* Effect.context()
-  const tracer = Context.getOrUndefined(context, Tracer.Tracer)
+  const tracer = CheckedSteps.programTracer(context)
   if (tracer === undefined) return undefined
   const { sampleRatio, relation } = yield* Tracing.Settings
   const calls = new WeakMap<ConsumerRecord, Tracer.Span>()
@@ -55,7 +57,7 @@ export const make: Effect.Effect<BindingTracing | undefined> = Effect.gen(functi
   ) =>
     Effect.provideContext(
       Effect.useSpan(name, { kind: "consumer", ...options }, (span) =>
-        Effect.provideService(effect(span), Tracer.ParentSpan, span)
+        Effect.provideService(UserFunction.checkSteps(effect(span)), Tracer.ParentSpan, span)
       ),
       sampling
     )

@@ -5,6 +5,7 @@ import { Result } from "effect"
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
 import type { Delivery } from "../../Delivery.ts"
 import { DecodeFailure, type Serde, type Source } from "../../Serde.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import * as Failure from "../failure/failure.ts"
 
 /** Says which halves of a record could not be decoded, and why. The record still holds both byte arrays. */
@@ -90,7 +91,7 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
         ["x-eventbus-received-timestamp", String(this.#receivedMillis)],
         ["x-eventbus-consumer-instance", this.#receiver.consumerInstance]
       ])
-      const further = this.#receiver.enrich(this.record).filter((header) => !added.has(header.key))
+      const further = headersOf(this.#receiver.enrich(this.record)).filter((header) => !added.has(header.key))
       const replaced = new Set([...added.keys(), ...further.map(({ key }) => key)])
       const own = this.record.headers.filter((header) => !replaced.has(header.key))
       const ours = Array.from(added, ([key, value]) => ({ key, value: text.encode(value) }))
@@ -100,14 +101,53 @@ class DecodedDelivery<K, V> implements Delivery<K, V> {
   }
 }
 
-/** A serde that throws breaks its contract; its record counts as undecodable. */
-const read = <A>(serde: Serde<A>, bytes: Uint8Array | null, source: Source): Result.Result<A, DecodeFailure> => {
+const headersOf = (enriched: ReadonlyArray<Header>): ReadonlyArray<Header> => {
+  if (Array.isArray(enriched)) return enriched
+  UserFunction.settled("enrich", enriched)
+  throw new TypeError(`enrich returned ${UserFunction.kindOf(enriched)}; a list of headers is expected`)
+}
+
+/** A serde that throws, or returns no Result, breaks its contract; its record counts as undecodable. */
+const read = <A>(
+  serde: Serde<A>,
+  bytes: Uint8Array | null,
+  source: Source,
+  half: Half
+): Result.Result<A, DecodeFailure> => {
+  const unprepared = serde.prepare === undefined ? undefined : unpreparedRecords.get(source)?.get(half)
+  if (unprepared !== undefined) return Result.fail(unprepared)
   try {
-    return serde.decode(bytes, source)
+    const decoded = serde.decode(bytes, source)
+    return Result.isResult(decoded) ? decoded : Result.fail(brokenContract(serde, notAResult(decoded)))
   } catch (thrown) {
-    const { className, message } = Failure.fromUnknown(thrown)
-    return Result.fail(new DecodeFailure({ serde: serde.name, path: "", detail: `${className} ${message}` }))
+    return Result.fail(brokenContract(serde, thrown))
   }
+}
+
+const notAResult = (decoded: unknown): TypeError => {
+  UserFunction.settled("decode", decoded)
+  return new TypeError(`decode returned ${UserFunction.kindOf(decoded)}; a Result is expected`)
+}
+
+const brokenContract = (serde: Pick<Serde<never>, "name">, thrown: unknown): DecodeFailure => {
+  const { className, message } = Failure.fromUnknown(thrown)
+  return new DecodeFailure({ serde: serde.name, path: "", detail: `${className} ${message}` })
+}
+
+export type Half = "key" | "value"
+
+/** Why a half of a record cannot be decoded, whatever `decode` would say. By the record, which nothing else keeps. */
+const unpreparedRecords = new WeakMap<Source, Map<Half, DecodeFailure>>()
+
+/** The serde's `prepare` broke its contract for this half of the record, which therefore cannot be decoded. */
+export const refuse = (
+  serde: Pick<Serde<never>, "name">,
+  record: ConsumerRecord,
+  half: Half,
+  thrown: unknown
+): void => {
+  const halves = unpreparedRecords.get(record) ?? new Map<Half, DecodeFailure>()
+  unpreparedRecords.set(record, halves.set(half, brokenContract(serde, thrown)))
 }
 
 /** Decodes key and value. `receivedMillis` is when the chunk with the record arrived, epoch milliseconds. */
@@ -118,8 +158,8 @@ export const decode = <K, V>(
   receiver: Receiver,
   receivedMillis: number
 ): Delivery<K, V> | Undecodable => {
-  const decodedKey = read(key, record.key, record)
-  const decodedValue = read(value, record.value, record)
+  const decodedKey = read(key, record.key, record, "key")
+  const decodedValue = read(value, record.value, record, "value")
   if (Result.isSuccess(decodedKey) && Result.isSuccess(decodedValue)) {
     return new DecodedDelivery(decodedKey.success, decodedValue.success, record, receiver, receivedMillis)
   }

@@ -6,6 +6,7 @@ import type { Header } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, ErrorSummary } from "../../Failure.ts"
 import * as CauseChain from "../failure/causeChain.ts"
 import * as Fingerprint from "../failure/fingerprint.ts"
+import { isWrapper } from "../failure/wrapper.ts"
 import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 
@@ -55,7 +56,7 @@ const described = (letter: Letter, causes: ReadonlyArray<ErrorSummary>): Fingerp
     ...{ reason: dltReason, exceptionClass: lastExceptionClass, message: lastExceptionMessage, causes },
     ...{ originalTopic, decodePath: HeaderValues.text(HeaderValues.last(headers, Names.decodePath)) },
     subject:
-      Fingerprint.isWrapper(error) && cause !== undefined
+      isWrapper(error) && cause !== undefined
         ? { ...cause, stackTrace: "" }
         : { ...error, stackTrace: HeaderValues.text(HeaderValues.last(headers, Names.lastExceptionStacktrace)) ?? "" }
   }

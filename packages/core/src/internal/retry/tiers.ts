@@ -4,6 +4,7 @@
 
 import type { Tier } from "../../RetryPolicy.ts"
 import type * as TopicName from "../../TopicName.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { withSuffix } from "../base/derivedNames.ts"
 import { pluralize } from "../base/pluralize.ts"
 import type { Destination } from "../failure/classification.ts"
@@ -59,7 +60,10 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
       continue
     }
     const { delayMillis, concurrency, topicSuffix } = tier
-    const topic = topicSuffix === undefined ? naming.retry(source, n) : withSuffix(source.topic, topicSuffix)
+    const topic =
+      topicSuffix === undefined
+        ? UserFunction.plain("naming.retry", naming.retry(source, n))
+        : withSuffix(source.topic, topicSuffix)
     topics.push({ topic, delayMillis, first: n, last: n, concurrency })
   }
   for (const topic of topics) for (let n = topic.first; n <= topic.last; n++) byTier[n] = topic

@@ -22,6 +22,7 @@ import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
 import * as Results from "../failure/results.ts"
@@ -146,7 +147,10 @@ const protection = <P, D>(
   return {
     circuitBreaker: options.circuitBreaker,
     deadLetter,
-    deadLetterTopic: topicSuffix === undefined ? naming.deadLetter({ topic, groupId }) : withSuffix(topic, topicSuffix)
+    deadLetterTopic:
+      topicSuffix === undefined
+        ? UserFunction.plain("naming.deadLetter", naming.deadLetter({ topic, groupId }))
+        : withSuffix(topic, topicSuffix)
   }
 }
 
@@ -155,7 +159,8 @@ const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
   const { idempotency, groupId, cluster = Defaults.binding.cluster } = options
-  const handler = (delivery: Delivery<K, V>) => Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
+  const handler = (delivery: Delivery<K, V>) =>
+    Effect.flatMap(UserFunction.checked("the handler", options.handler(delivery)), Results.toEffect)
   if (idempotency === undefined) return handler
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
@@ -183,7 +188,8 @@ export const defineTransactional = <K, V, E, R, P, D>(
       invoke: (transaction, record, receiver, receivedMillis) => {
         const delivery = decode(key, value, record, receiver, receivedMillis)
         if (delivery instanceof Undecodable) return delivery
-        const handled = Effect.flatMap(checked(options.handler(delivery)), Results.toEffect)
+        const call = UserFunction.checked("the handler", options.handler(delivery))
+        const handled = Effect.flatMap(call, Results.toEffect)
         return Effect.provideService(handled, CurrentTransaction, transaction)
       }
     }
@@ -241,7 +247,10 @@ const onceBatchHandler = <K, V, E, R>(
   const handle =
     (partition: number) =>
     (deliveries: Deliveries): Handled =>
-      checked(options.handleBatch({ topic, partition, deliveries }))
+      Effect.map(
+        UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })),
+        settledBatch
+      )
   if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
   return (partition: number, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>
@@ -249,9 +258,7 @@ const onceBatchHandler = <K, V, E, R>(
     )
 }
 
-/** A fiber that meets what is no Effect ends without its finalizers. */
-const checked = <A, E, R>(returned: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.isEffect(returned) ? returned : Effect.die(new TypeError(`the handler returned no Effect: ${typeof returned}`))
+const settledBatch = (value: unknown): unknown => UserFunction.settled("the handler", value)
 
 /** The type comes from the serde; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
 function serdeOf<A>(serde: Serde.Serde<A> | undefined): Serde.Serde<A>

@@ -8,6 +8,7 @@ import { Cause, Clock, Duration, Effect, Exit, Schedule } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../../IdempotencyStore.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { escaped } from "../base/derivedNames.ts"
 import { shown } from "../base/shown.ts"
 import { defaultCluster } from "./bindingKey.ts"
@@ -61,7 +62,10 @@ export const keysFor = <K, V>({
         key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
         formerKey: `${former}:${delivery.deduplicationKey}`
       })
-    : (delivery) => ({ key: `${scope}:${keyText(key(delivery))}`, formerKey: undefined })
+    : (delivery) => ({
+        key: `${scope}:${keyText(UserFunction.plain("the idempotency key", key(delivery), "a text"))}`,
+        formerKey: undefined
+      })
 }
 
 /** Records whose keys are none would all have the same one, and all but the first would be skipped. Two lone surrogates are the same bytes in a store. */

@@ -4,6 +4,7 @@
  */
 import { Cause, Duration, Effect, Option } from "effect"
 import { type Claim, type IdempotencyStore, IdempotencyStoreError, type KeyState } from "../../IdempotencyStore.ts"
+import * as UserFunction from "../../UserFunction.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
@@ -23,12 +24,11 @@ export const ask = <A>(
 ): Effect.Effect<A, IdempotencyStoreError> => {
   const failed = (retryable: boolean, cause: Error) =>
     new IdempotencyStoreError({ store: store.name, operation, retryable, cause })
-  const called = Effect.suspend(() => {
-    const returned: unknown = call()
-    return Effect.isEffect(returned)
-      ? (returned as Effect.Effect<A, IdempotencyStoreError>)
-      : Effect.fail(failed(false, new TypeError(`it returned no Effect: ${shown(returned)}`)))
-  })
+  const called = Effect.catchDefect(
+    UserFunction.callEffect(`'${operation}' of the idempotency store`, call),
+    (defect) =>
+      Effect.fail(failed(false, defect instanceof Error ? defect : new TypeError(`it ended with ${shown(defect)}`)))
+  )
   return Effect.flatMap(
     awaitAtMost(called, limit),
     Option.match({

@@ -1,4 +1,5 @@
 /** The secrets of one cluster: read on demand, and remembered so that they can be redacted from texts. Only this file takes a secret out of its `Redacted`. */
+import { UserFunction } from "@eventbus/core"
 import { Effect, Redacted } from "effect"
 import type { Text } from "../../Secret.ts"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
@@ -25,6 +26,13 @@ const textOf = (error: unknown): string => {
   return error.message === "" ? error.name : error.message
 }
 
+/** A provider is a user's, and what it says may hold secrets: the log gets nothing of a rejection. */
+const called = <A>(what: string, effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> => {
+  if (UserFunction.isEffect(effect)) return UserFunction.isolate(UserFunction.callEffect(what, () => effect))
+  UserFunction.attend(effect, () => {})
+  return Effect.die(new UserFunction.NotAnEffect(`${UserFunction.kindOf(effect)} was given; an Effect is expected`))
+}
+
 export const makeSecrets = (): Secrets => {
   const seen = new Set<string>()
 
@@ -41,7 +49,7 @@ export const makeSecrets = (): Secrets => {
   }
 
   const guard = <A>(what: string, effect: Effect.Effect<A, unknown>): Effect.Effect<A, ClientFailure> =>
-    effect.pipe(
+    called(what, effect).pipe(
       Effect.catchDefect((defect) => Effect.fail(defect)),
       Effect.mapError((error) => failure(Local.credentials, `${what}: ${textOf(error)}`)),
       Effect.timeoutOrElse({

@@ -1,52 +1,11 @@
 /**
- * The guard of user functions (ruling 86). A user function may throw, return something else than its type says, or fail with an error
- * whose getters throw. None of that ends a fiber of the outbox, and none of it stays unseen.
+ * The outbox's part in the guard of user functions (ruling 86): what `UserFunction` of core finds is noted in the monitor, which health shows. None of it ends a fiber
+ * of the outbox, and none of it stays unseen.
  */
-import { type Cause, type Clock, type Context, Effect, Fiber } from "effect"
+import { UserFunction } from "@eventbus/core"
+import { type Cause, type Clock, type Context, Effect } from "effect"
 import { failureOf, failureOfValue } from "./failureText.ts"
 import type { Monitor } from "./monitor.ts"
-
-/** A user function returned no Effect. */
-class NotAnEffect extends Error {
-  override readonly name = "NotAnEffect"
-}
-
-const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => {
-  try {
-    return Effect.isEffect(value)
-  } catch {
-    // A Proxy whose traps throw.
-    return false
-  }
-}
-
-const kindOf = (value: unknown): string => {
-  if (value === null) return "null"
-  if (typeof value !== "object" && typeof value !== "function") return typeof value
-  try {
-    return typeof (value as { readonly then?: unknown }).then === "function" ? "a Promise" : `a plain ${typeof value}`
-  } catch {
-    return `a plain ${typeof value}`
-  }
-}
-
-/** Calls a user function that must return an Effect. A throw, or any other result, is a defect of the call. */
-export const callEffect = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    const result: unknown = call()
-    return isEffect(result)
-      ? (result as Effect.Effect<A, E, R>)
-      : Effect.die(new NotAnEffect(`${what} returned ${kindOf(result)} instead of an Effect`))
-  })
-
-/**
- * Runs a user's effect in a fiber of its own. An effect that yields something else than an Effect in its course ends its fiber without
- * finalizers; so this one goes on, and the call has died.
- */
-export const isolate = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) =>
-    Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
-  )
 
 /** Calls plain user functions, notes their failures, and logs each at once and then at most once a minute. */
 export class Guard {
@@ -65,17 +24,18 @@ export class Guard {
     try {
       const result = call()
       if (isValid(result)) return result
-      this.#failed(what, `${what} returned ${kindOf(result)}, which is not allowed`)
+      this.attend(what, result)
+      this.#failed(what, `${what} returned ${UserFunction.kindOf(result)}, which is not allowed`)
     } catch (error) {
       this.threw(what, error)
     }
     return fallback
   }
 
-  /** Calls a function without a result. */
+  /** Calls a function without a result, which may be an async one. */
   run(what: string, call: (() => void) | undefined): void {
     try {
-      call?.()
+      this.attend(what, call?.())
     } catch (error) {
       this.threw(what, error)
     }
@@ -84,6 +44,11 @@ export class Guard {
   /** Notes the failure of a user's effect, which the caller logs. */
   note(what: string, cause: Cause.Cause<unknown>): void {
     this.monitor.report("function", what, failureOf(cause).summary, this.#clock.currentTimeMillisUnsafe())
+  }
+
+  /** Notes the rejection of a Promise that a user function returned, when it comes. */
+  attend(what: string, returned: unknown): void {
+    if (returned !== undefined) UserFunction.attend(returned, (error) => this.threw(what, error))
   }
 
   /** Notes that a user function threw. */

@@ -2,11 +2,11 @@
  * Marks events in batches: delivered ones DONE, and those of a closed gate as postponed. Events that come while a statement runs go into
  * the next one. So one statement marks one event when it is quiet, and hundreds under load.
  */
+import { UserFunction } from "@eventbus/core"
 import { Effect, Schedule } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 import { failureOfValue, logText } from "../base/failureText.ts"
-import { callEffect } from "../base/guard.ts"
 
 /** The most events of one statement. */
 const batchSize = 1000
@@ -72,7 +72,7 @@ export const makeBatchMarker = <A>(options: BatchMarkerOptions<A>): BatchMarker<
     const batch = queued.splice(0, batchSize)
     if (batch.length === 0) return Effect.void
     inStatements += batch.length
-    return callEffect(`mark ${options.what}`, () => options.mark(batch)).pipe(
+    return UserFunction.callEffect(`mark ${options.what}`, () => options.mark(batch)).pipe(
       Effect.tapError((error) =>
         Effect.logError(`outbox: marking ${options.what} events failed; trying again: ${failureOfValue(error).summary}`)
       ),

@@ -1,10 +1,10 @@
 /** One delivery: finds the event's listener and calls it inside the interceptors, under the writer's span. */
+import { UserFunction } from "@eventbus/core"
 import { type Duration, Effect, Tracer } from "effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { ListenerRegistry } from "../../ListenerRegistry.ts"
 import { UnroutableEvent } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
-import { callEffect } from "../base/guard.ts"
 import { inInterceptors } from "./interceptors.ts"
 
 interface CallOptions {
@@ -26,7 +26,7 @@ export const makeCallListener = (options: CallOptions): CallListener => {
       const listener = options.registry.listenerFor(event.aggregateType, event.eventType)
       return listener === undefined
         ? Effect.fail(new UnroutableEvent({ aggregateType: event.aggregateType, eventType: event.eventType }))
-        : limited(callEffect(`listener ${listenerKeyOf(event)}`, () => listener(event)))
+        : limited(UserFunction.callEffect(`listener ${listenerKeyOf(event)}`, () => listener(event)))
     })
   return (event) => underWriterSpan(event, within(event, listen(event)))
 }

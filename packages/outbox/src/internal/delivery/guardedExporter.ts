@@ -12,11 +12,14 @@ export interface GuardedExporter extends Required<MetricsExporter> {
 
 /** The guarded exporter. It is called for every event, so a call makes no function. */
 export const guardedExporter = (exporter: MetricsExporter, guard: Guard): GuardedExporter => {
-  const count = (name: CounterName) => () => {
-    try {
-      exporter[name]?.()
-    } catch (error) {
-      guard.threw(`metrics exporter's ${name}`, error)
+  const count = (name: CounterName) => {
+    const what = `metrics exporter's ${name}`
+    return () => {
+      try {
+        guard.attend(what, exporter[name]?.())
+      } catch (error) {
+        guard.threw(what, error)
+      }
     }
   }
   const observesQueues = exporter.observeQueueDepths !== undefined
@@ -25,7 +28,7 @@ export const guardedExporter = (exporter: MetricsExporter, guard: Guard): Guarde
   const recordQueueDepths = (hot: number, cold: number) => {
     if (observesQueues) return
     try {
-      exporter.recordQueueDepths(hot, cold)
+      guard.attend("metrics exporter's recordQueueDepths", exporter.recordQueueDepths(hot, cold))
     } catch (error) {
       guard.threw("metrics exporter's recordQueueDepths", error)
     }
@@ -51,7 +54,7 @@ export const guardedExporter = (exporter: MetricsExporter, guard: Guard): Guarde
     recordOldestLagMs: (lag) => {
       if (observesTable) return
       try {
-        exporter.recordOldestLagMs(lag)
+        guard.attend("metrics exporter's recordOldestLagMs", exporter.recordOldestLagMs(lag))
       } catch (error) {
         guard.threw("metrics exporter's recordOldestLagMs", error)
       }

@@ -1,9 +1,9 @@
 /** Runs a delivery inside the interceptors (outbox seed §9). */
+import { UserFunction } from "@eventbus/core"
 import { type Cause, Effect } from "effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"
-import { callEffect } from "../base/guard.ts"
 
 /**
  * `beforeDispatch` runs in registration order, and its failure fails the delivery. `afterDispatch` runs in reverse order, and its
@@ -20,7 +20,7 @@ export const inInterceptors =
         (i) =>
           i.afterDispatch === undefined
             ? Effect.void
-            : callEffect("afterDispatch", () => i.afterDispatch!(event, error)).pipe(
+            : UserFunction.callEffect("afterDispatch", () => i.afterDispatch!(event, error)).pipe(
                 Effect.catchCause((cause) =>
                   Effect.logError(`outbox: afterDispatch failed; the delivery is not affected: ${logText(cause)}`)
                 )
@@ -38,4 +38,4 @@ export const inInterceptors =
 const beforeEach =
   (event: EventEnvelope) =>
   ({ beforeDispatch }: EventInterceptor): Effect.Effect<void, unknown> =>
-    beforeDispatch === undefined ? Effect.void : callEffect("beforeDispatch", () => beforeDispatch(event))
+    beforeDispatch === undefined ? Effect.void : UserFunction.callEffect("beforeDispatch", () => beforeDispatch(event))

@@ -1,8 +1,8 @@
 /** One cycle of the poller: reads due rows, hands them over in order, and decides when the next cycle should run. */
+import { UserFunction } from "@eventbus/core"
 import { type Duration, Effect } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
-import { callEffect, isolate } from "../base/guard.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { type Fence, openFence, type PollCursor, type StoreShape } from "../store/contract.ts"
 import { type OutboxEvent, type PolledEvent, separateUndecodable, type UndecodableEvent } from "../store/rows.ts"
@@ -110,7 +110,9 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
     if (limit < 1) return Effect.succeed<CycleResult>({ handed: 0, next: "when there is capacity" })
     const work = readAndHandOver(limit)
     const { whilePolling } = handler
-    return whilePolling === undefined ? work : isolate(callEffect("whilePolling", () => whilePolling(work)))
+    return whilePolling === undefined
+      ? work
+      : UserFunction.isolate(UserFunction.callEffect("whilePolling", () => whilePolling(work)))
   })
 }
 

@@ -1,4 +1,5 @@
 /** The insert of new rows as text and parameters, so that any SQL client can run it in its own transaction. */
+import { UserFunction } from "@eventbus/core"
 import { Effect } from "effect"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
@@ -63,7 +64,7 @@ const fixedValues = (dialect: Dialect, owner: string | undefined): string => {
 const encodeHeaders = (codec: JsonCodec, event: EventEnvelope): string | null => {
   let text: unknown
   try {
-    text = codec.toJson(event.headers)
+    text = UserFunction.settled("toJson of the codec", codec.toJson(event.headers))
   } catch (error) {
     throw new InvalidEnvelope({ field: "headers", detail: `could not be encoded: ${failureOfValue(error).summary}` })
   }

@@ -1,4 +1,5 @@
 /** Rows of the event table as values. */
+import { UserFunction } from "@eventbus/core"
 import { Result } from "effect"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
@@ -153,7 +154,10 @@ const parseHeaders = (
   const malformed = (detail: string) => Result.fail(new InvalidEnvelope({ field: "headers", detail }))
   try {
     const parsed: unknown = codec.parseObject(text)
-    if (!Result.isResult(parsed)) return malformed("could not be decoded: the codec returned no Result")
+    if (!Result.isResult(parsed)) {
+      UserFunction.settled("parseObject of the codec", parsed)
+      return malformed("could not be decoded: the codec returned no Result")
+    }
     if (Result.isSuccess(parsed)) {
       return parsed.success instanceof Map
         ? Result.succeed(parsed.success)

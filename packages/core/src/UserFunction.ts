@@ -1,0 +1,194 @@
+/**
+ * The guard of functions that a user gives (ruling 86). Such a function may throw, return something else than its type says, return a Promise that is rejected later,
+ * or answer with an effect that goes on with something that is none. All packages call them through this module, so that none of that ends the process or a fiber.
+ *
+ * ```ts
+ * import { UserFunction } from "@eventbus/core"
+ * import { Effect } from "effect"
+ *
+ * declare const notify: (order: string) => void
+ * declare const charge: (order: string) => Effect.Effect<void>
+ *
+ * export const handled = (order: string) =>
+ *   Effect.andThen(
+ *     UserFunction.isolate(UserFunction.callEffect("charge", () => charge(order))),
+ *     Effect.sync(() => UserFunction.attend(notify(order), (error) => UserFunction.report("notify", error)))
+ *   )
+ * ```
+ */
+import { Context, Effect, Fiber, Tracer } from "effect"
+import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
+import * as Failures from "./internal/failure/failure.ts"
+import { failureText } from "./internal/failure/failureText.ts"
+import * as FunctionLog from "./internal/failure/functionLog.ts"
+
+/** A user's function returned, or its effect went on with, something that is no Effect. */
+export class NotAnEffect extends Error {
+  override readonly name = "NotAnEffect"
+}
+
+/** A user's function returned a Promise where its caller needs the value at once. */
+export class ReturnedPromise extends Error {
+  override readonly name = "ReturnedPromise"
+}
+
+/** Whether a value is an Effect. Asking never throws, whatever the value is. */
+export const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown, never> => {
+  try {
+    return Effect.isEffect(value)
+  } catch {
+    // A Proxy whose traps throw.
+    return false
+  }
+}
+
+/** The kind of a value, for a message: `a Promise`, `null`, `undefined`, `a plain object`. Never throws. */
+export const kindOf = (value: unknown): string => {
+  if (value === null) return "null"
+  if (!isObject(value)) return typeof value
+  return isNative(value) || thenOf(value) !== undefined ? "a Promise" : `a plain ${typeof value}`
+}
+
+/**
+ * Takes over the rejection of a Promise, or of any other value with a `then`, and answers whether it was one. Call it in the same turn in which the value was
+ * returned: then no rejection goes unhandled. `onRejected` is called at most once, and with what `then` itself throws, too.
+ */
+export const attend = (value: unknown, onRejected: (error: unknown) => void): boolean => {
+  if (!isObject(value)) return false
+  let isTold = false
+  const rejected = (error: unknown) => {
+    if (isTold) return
+    isTold = true
+    try {
+      onRejected(error)
+    } catch {
+      // Nobody is left to tell: a throw in here would be the unhandled rejection.
+    }
+  }
+  if (attendNative(value, rejected)) return true
+  const then = thenOf(value)
+  if (then === undefined) return false
+  try {
+    attendNative(
+      then.call(value, () => {}, rejected),
+      rejected
+    )
+  } catch (error) {
+    rejected(error)
+  }
+  return true
+}
+
+/**
+ * Logs the failure of a user's function as an error, with the loggers and annotations of the running fiber: at once, and then at most once a minute. `what` names the
+ * function. Never throws.
+ */
+export const report = (what: string, error: unknown): void =>
+  FunctionLog.log(contextNow(), what, `${what} failed: ${textOf(error)}`)
+
+/**
+ * Answers a plain value that a user's function returned. Throws `ReturnedPromise` for a Promise, whose rejection is logged when it comes.
+ *
+ * `expected` says what the caller needs, such as `a topic name`.
+ */
+export const plain = <A>(what: string, value: A, expected = "a plain value"): A => {
+  // Looked at first: only a Promise costs an allocation.
+  if (isObject(value) && (isNative(value) || thenOf(value) !== undefined)) {
+    attend(value, rejectionOf(what))
+    throw new ReturnedPromise(`${what} returned a Promise; ${expected} is expected`)
+  }
+  return value
+}
+
+/**
+ * Answers the value that a user's effect succeeded with, or a function without a result returned. It may be a Promise, which nobody waits for: an async function is a
+ * function without a result, too. Its rejection is logged.
+ */
+export const settled = <A>(what: string, value: A): A => {
+  if (isObject(value) && (isNative(value) || thenOf(value) !== undefined)) attend(value, rejectionOf(what))
+  return value
+}
+
+/** Answers the effect that a user's function returned. Any other value is a defect; the rejection of a Promise is logged when it comes. */
+export const checked = <A, E, R>(what: string, returned: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  isEffect(returned) ? returned : Effect.die(refusal(`${what} returned`, what, returned))
+
+/**
+ * Calls a user's function that returns an Effect. A throw, and any other result, is a defect of the effect, and so is everything that the effect goes on with and that is
+ * no Effect. By itself, Effect would end the fiber there at once, without its finalizers. A Promise that the effect succeeds with is `settled`.
+ */
+export const callEffect = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
+    Effect.map(Effect.provideService(checked(what, call()), Tracer.Tracer, checking(fiber.context)), (value) =>
+      settled(what, value)
+    )
+  )
+
+/**
+ * Makes everything that an effect goes on with, and that is no Effect, a defect in its place, whoever gave the effect. Costs a call per step, so that it may stand around
+ * the loop that calls a function of a user's for each record.
+ */
+export const checkSteps = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
+    Effect.provideService(effect, Tracer.Tracer, checking(fiber.context))
+  )
+
+/** Runs a user's effect in a fiber of its own, so that one that ends its fiber ends nothing else. An interruption ends that fiber, too. */
+export const isolate = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) =>
+    Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
+  )
+
+const checking = (context: Context.Context<never>): Tracer.Tracer =>
+  CheckedSteps.tracerOf(context, (value) => refusal("an effect went on with", "an effect", value))
+
+const refusal = (how: string, what: string, value: unknown): NotAnEffect => {
+  attend(value, rejectionOf(what))
+  return new NotAnEffect(`${how} ${kindOf(value)}; an Effect is expected`)
+}
+
+const rejectionOf = (what: string) => {
+  // The fiber that called the function: it has ended when the rejection comes.
+  const context = contextNow()
+  return (error: unknown) =>
+    FunctionLog.log(context, `${what}, later`, `${what} returned a Promise, which was rejected: ${textOf(error)}`)
+}
+
+const contextNow = (): Context.Context<never> => Fiber.getCurrent()?.context ?? Context.empty()
+
+const textOf = (error: unknown): string => failureText(Failures.fromUnknown(error))
+
+const isObject = (value: unknown): value is object =>
+  (typeof value === "object" && value !== null) || typeof value === "function"
+
+const isNative = (value: object): value is Promise<unknown> => {
+  try {
+    return value instanceof Promise
+  } catch {
+    return false
+  }
+}
+
+/** A Promise of the engine is attended by the engine's own `then`: its own one may be anything. */
+const attendNative = (value: unknown, rejected: (error: unknown) => void): boolean => {
+  if (!isObject(value) || !isNative(value)) return false
+  try {
+    Promise.prototype.then.call(value, undefined, rejected)
+    return true
+  } catch {
+    // An object that only has the prototype.
+    return false
+  }
+}
+
+type Then = (onResolved: () => void, onRejected: (error: unknown) => void) => unknown
+
+/** Read once: a getter may answer differently the next time. */
+const thenOf = (value: object): Then | undefined => {
+  try {
+    const then: unknown = Reflect.get(value, "then")
+    return typeof then === "function" ? (then as Then) : undefined
+  } catch {
+    return undefined
+  }
+}
