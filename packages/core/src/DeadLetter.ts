@@ -16,6 +16,7 @@ import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
 import { shown } from "./internal/base/shown.ts"
+import * as Origins from "./internal/settings/origins.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Ranges from "./Ranges.ts"
 import * as TopicName from "./TopicName.ts"
@@ -58,6 +59,12 @@ export interface Settings {
   readonly topicFor?: ((failure: FailureSummary) => string | undefined) | undefined
   /** Headers of other systems to write beside the connector's. Default: none. */
   readonly headers?: HeaderSets | undefined
+  /**
+   * Further topics that a replay may publish to, beside the main topic of the binding: those that dead letters in this topic came from, such as dead letters that another
+   * system stores there. A dead letter from any other topic is refused, because whoever may write dead letters chooses what their headers say. Default: none. A topic of
+   * Kafka itself (`__…`) and a journal of replays are not allowed, and neither are retry and dead letter topics of bindings.
+   */
+  readonly origins?: ReadonlyArray<string> | undefined
   /**
    * A record that was replayed so often stays in the dead letter topic: scheduled replays and all commands that replay pass it over, whatever the strategy is. A command
    * replays it all the same with `ignoreMaxReplays`. Default 3; 0 or more, and 0 means no replay at all.
@@ -156,8 +163,8 @@ export const custom = <E, R>(handler: (record: DeadLetterRecord) => Effect.Effec
 })
 
 /**
- * The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have, and for a `maxReplays` that is no
- * whole number of 0 or more.
+ * The strategy with these settings; what is not named stays as it is. Throws `InvalidDeadLetter` for a suffix that no topic can have, for a `maxReplays` that is no
+ * whole number of 0 or more, and for `origins` that no replay may write to.
  */
 export const withSettings: {
   (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
@@ -167,6 +174,7 @@ export const withSettings: {
   const reason = topicSuffix === undefined ? undefined : TopicName.illegal(topicSuffix)
   const { maxReplays = deadLetter.settings.maxReplays } = settings
   refuse([
+    ...Origins.problems(settings.origins),
     ...issue("topicSuffix", topicSuffix, reason === undefined, `the end of a topic name: ${reason}`),
     ...Ranges.problems("maxReplays", maxReplays, Ranges.deadLetter.maxReplays)
   ])

@@ -12,6 +12,7 @@ import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Origins from "../settings/origins.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
@@ -21,6 +22,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
   ...derivedNames(definition),
   ...journals(definition),
+  ...Origins.among(definition, derivedTopics(definition), "of this binding"),
   ...staticMembers(definition),
   ...notEmpty("groupId", definition.groupId),
   ...adopted(definition),
@@ -116,6 +118,8 @@ export const conflicts = (
       ...groupsApart(definition, other),
       ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
+      ...Origins.among(definition, theirs, `of binding '${other.name}'`),
+      ...Origins.among(other, own, `of binding '${definition.name}'`),
       ...own
         .filter(isSame(other.topic))
         .map((topic) =>

@@ -21,11 +21,12 @@ export interface DeadLetterCommands extends DeadLetters {
 
 export const make = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
-  const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
+  const { maxReplays = Defaults.deadLetter.maxReplays, origins } = deadLetter.settings
   const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic },
+    origins,
     ownsPosition: deadLetter._tag !== "Custom"
   })
   return {

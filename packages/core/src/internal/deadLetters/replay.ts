@@ -16,7 +16,8 @@ import * as Arguments from "./arguments.ts"
 import * as Journal from "./replayJournal.ts"
 import { replayPartition } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, keyOf, type Options, type RunState, type Selection } from "./replayRun.ts"
+import * as Refusals from "./replayRefusals.ts"
+import { CopyRefused, type Options, type RunState, type Selection } from "./replayRun.ts"
 
 /** The report of a scheduled run. `nextDueMillis` is when the next record is due, epoch milliseconds; undefined when the run saw no waiting record. */
 export interface DueReport extends Report {
@@ -32,6 +33,12 @@ export interface Replays
 /** A process that is killed in the middle of a transaction hides the journal that other services share with it for so long, and Kafka looks every ten seconds. */
 const transactionTimeout = "15 seconds"
 
+const reportOf = (state: RunState): Report => {
+  const { replayed, passedOver, refused, foreign, unreadable } = state
+  const refusals = refused.size === 0 ? {} : { refusals: Refusals.reasonsOf(state) }
+  return { replayed, passedOver, refused: refused.size, foreign, unreadable, ...refusals }
+}
+
 /** The run takes a record however often it was replayed. */
 const noLimit = { maxReplays: Number.POSITIVE_INFINITY }
 
@@ -42,25 +49,22 @@ export const make = (options: Options): Replays => {
 
   const run = (selection: Selection): Effect.Effect<Report, BrokerError> => {
     const state: RunState = {
-      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Set<string>() },
-      ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() }
+      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Map<string, string>() },
+      ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() },
+      known: Refusals.nothingKnown()
     }
     const attempt: Effect.Effect<void, BrokerError> = Effect.scoped(runOnce(options, selection, state)).pipe(
       Effect.catchIf(
         (failed): failed is CopyRefused => failed instanceof CopyRefused,
         (failed) => {
-          if (!isRecordFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
-          state.refused.add(keyOf(failed.record))
+          const error = Refusals.learn(state, failed, options.sourceTopic)
+          if (error !== undefined) return Effect.fail(error)
           // The transaction was aborted, and the producer may be fenced by now: start again with a new one.
           return attempt
         }
       )
     )
-    const report = () => {
-      const { replayed, passedOver, refused, foreign, unreadable } = state
-      return { replayed, passedOver, refused: refused.size, foreign, unreadable }
-    }
-    return mutex.withPermits(1)(Effect.map(attempt, report))
+    return mutex.withPermits(1)(Effect.map(attempt, () => reportOf(state)))
   }
 
   const limitOf = ({ ignoreMaxReplays }: ReplayOptions = {}) => (ignoreMaxReplays === true ? noLimit : {})
@@ -117,6 +121,7 @@ const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection
   return {
     count: wanted.size,
     inOrder: false,
+    takesHandled: true,
     concerns: (batch) =>
       records.some(
         ({ partition, offset }) => partition === batch.partition && offset >= batch.offset && offset <= batch.lastOffset
@@ -148,13 +153,6 @@ const runOnce = Effect.fnUntraced(function* (
     yield* replayPartition(run, partitions[((selection.first ?? 0) + index) % partitions.length]!)
   }
 })
-
-/** Whether the error concerns this record only, so that the replay continues with the others. */
-const isRecordFault = (error: BrokerError, sourceTopic: string): boolean =>
-  error._tag === "RecordTooLarge" ||
-  error._tag === "RecordRejected" ||
-  error._tag === "InvalidTopic" ||
-  (error._tag === "UnknownTopic" && error.topic !== sourceTopic)
 
 /** When the record was dead-lettered. Times in the future are ignored, so that a wrong clock never makes a record wait longer than the cooldown. */
 const deadLetteredMillis = (letter: DeadLetterRecord, now: number): number =>
