@@ -136,6 +136,8 @@ export const ReplayReport = Schema.Struct({
   passedOver: Schema.Int,
   /** Records that cannot be published where they came from. */
   refused: Schema.Int,
+  /** Why, with the number of records, the most frequent reason first. Absent when none was refused. */
+  refusals: optional(Schema.Array(Count)),
   /** Dead letters of other groups, by group: they stay. */
   foreign: Schema.Array(Count),
   /** Offsets of batches that cannot be read, an upper bound of their records: they stay. */
@@ -157,9 +159,9 @@ export const DeadLetterStats = Schema.Struct({
   stored: Schema.Int,
   /** Records of other groups, by group. */
   foreign: Schema.Array(Count),
-  /** Absent without a record. */
+  /** Absent without a record, and where its time lies outside of what a date can hold. */
   oldest: optional(Schema.String),
-  /** Absent without a record. */
+  /** Absent as above. */
   newest: optional(Schema.String),
   /** The counted ones by the class of the last exception, the most frequent first. */
   byExceptionClass: Schema.Array(Count)

@@ -215,6 +215,34 @@ describe("dead letters over HTTP", () => {
     })
   )
 
+  it.live("ADM-10 a dead letter whose time is none of a calendar counts, and has no date", () =>
+    Effect.gen(function* () {
+      const { call, memory } = yield* start()
+      yield* memory.createTopic("orders.DLT")
+      const timestamp = 1_700_000_000_000_000_000
+      yield* memory.append("orders.DLT", 0, [{ key: null, value: new Uint8Array(1), timestamp }])
+      const { status, body } = yield* call("GET", "/eventbus/bindings/orders/dlt/stats")
+      assert.deepStrictEqual([status, body.count, "oldest" in body, "newest" in body], [200, 1, false, false])
+    })
+  )
+
+  it.live("ADM-07 POST dlt/replay?count refuses a dead letter from a topic of nobody here, and says why", () =>
+    Effect.gen(function* () {
+      const { call, memory } = yield* start()
+      yield* memory.createTopic("orders.DLT")
+      const headers = Object.entries({ topic: "__consumer_offsets", partition: "0", offset: "1" }).map(
+        ([name, text]) => ({
+          key: `x-eventbus-original-${name}`,
+          value: new TextEncoder().encode(text)
+        })
+      )
+      yield* memory.append("orders.DLT", 0, [{ key: null, value: null, headers }])
+      const { body } = yield* call("POST", "/eventbus/bindings/orders/dlt/replay?count=2")
+      const reason = "Topic '__consumer_offsets' is neither the main topic of the binding nor one of its origins."
+      assert.deepStrictEqual([body.replayed, body.refused, body.refusals], [0, 1, [{ name: reason, count: 1 }]])
+    })
+  )
+
   it.live("ADM-07 POST dlt/replay?count replays so many records and reports how many", () =>
     Effect.gen(function* () {
       const { call } = yield* withLetters(3)

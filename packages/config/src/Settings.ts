@@ -121,7 +121,7 @@ export const DeadLetter = section("What becomes of dead letters.", {
   alertTimeoutMs: duration("How long an alert may take.", deadLetterRange.alertTimeout).pipe(
     withDefault(deadLetter.alertTimeoutMillis)
   ),
-  replay: section("Replays: maxReplays of every strategy and command, the others of SCHEDULED_REPLAY.", {
+  replay: section("Replays: maxReplays and origins of every strategy and command, the others of SCHEDULED_REPLAY.", {
     maxReplays: whole(
       "A record that was replayed so often stays, whatever the strategy, and whoever replays.",
       deadLetterRange.maxReplays
@@ -129,7 +129,10 @@ export const DeadLetter = section("What becomes of dead letters.", {
     cooldownMs: duration("Records younger than this wait.", deadLetterRange.cooldown).pipe(
       withDefault(deadLetter.cooldownMillis)
     ),
-    batchSize: whole("Most records of one run.", deadLetterRange.batchSize).pipe(withDefault(deadLetter.batchSize))
+    batchSize: whole("Most records of one run.", deadLetterRange.batchSize).pipe(withDefault(deadLetter.batchSize)),
+    origins: Schema.Array(topicName("A topic that dead letters came from."))
+      .annotate({ description: "Further topics that replays may publish to, beside the main topic." })
+      .pipe(withDefault([]))
   }).pipe(withDefault({})),
   headers: section("Other systems' headers beside ours. Default: none.", {
     spring: optional(oneOf("Spring Kafka's, with its binary encodings.", Choices.deadLetter.spring)),

@@ -219,7 +219,7 @@ describe("the samples of connector seed appendix", () => {
       assert.deepInclude(orders!.deadLetter, {
         topicSuffix: "DLT",
         strategy: "ALERT_AND_STORE",
-        replay: { maxReplays: 3, cooldownMs: 3_600_000, batchSize: 100 }
+        replay: { maxReplays: 3, cooldownMs: 3_600_000, batchSize: 100, origins: [] }
       })
       assert.deepInclude(payments, {
         topic: "payments.events",

@@ -47,6 +47,8 @@ export interface ConsumerRecord extends RecordPosition {
   readonly timestampType?: "CreateTime" | "LogAppendTime" | undefined
   /** The codec of the batch that the record was read from. Default `none`. */
   readonly compression?: Compression | undefined
+  /** Whether the record was written in a transaction. Undefined where the adapter cannot tell. */
+  readonly transactional?: boolean | undefined
   /** Original bytes; null is "no key", which differs from an empty key. */
   readonly key: Uint8Array | null
   /** Original bytes; null is a tombstone, which differs from an empty value. */

@@ -65,6 +65,12 @@ export interface Settings {
   /** Headers of other systems to write beside the connector's. Default: none. */
   readonly headers?: HeaderSets | undefined
   /**
+   * Further topics that a replay may publish to, beside the main topic of the binding: those that dead letters in this topic came from, such as dead letters that another
+   * system stores there. A dead letter from any other topic is refused, because whoever may write dead letters chooses what their headers say. Default: none. A topic of
+   * Kafka itself (`__…`) and a journal of replays are not allowed, and neither are retry and dead letter topics of bindings.
+   */
+  readonly origins?: ReadonlyArray<string> | undefined
+  /**
    * A record that was replayed so often stays in the dead letter topic: scheduled replays and all commands that replay pass it over, whatever the strategy is. A command
    * replays it all the same with `ignoreMaxReplays`. Default 3; 0 or more, and 0 means no replay at all.
    */

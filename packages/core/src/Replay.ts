@@ -123,8 +123,13 @@ export interface Report {
   readonly replayed: number
   /** Records that the replay came to and left, because they were replayed `maxReplays` times already: they stay, and count on in `Stats` and in the depth. */
   readonly passedOver: number
-  /** Records that cannot be published where they came from, because they are too large for it or it does not exist: they stay. */
+  /**
+   * Records that cannot be published where they came from: they are too large for that topic, it does not exist, it may not be written to, or it is neither the main topic of
+   * the binding nor one of its `origins`. They stay.
+   */
   readonly refused: number
+  /** Why, and how many records for each reason: at most 20 reasons, all further ones as `other`. Missing when none was refused. */
+  readonly refusals?: ReadonlyMap<string, number>
   /** Dead letters of other groups that were passed over, by group: they stay. */
   readonly foreign: ReadonlyMap<string, number>
   /** Offsets of batches that could not be read, an upper bound of their records: they stay, and no replay moves its position past them. The log names them. */

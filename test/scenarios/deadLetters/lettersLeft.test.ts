@@ -19,7 +19,10 @@ const letter = (value: string, { topic = "orders", owner = "orders" } = {}) => (
   ]
 })
 
-const plain = { ...orders, groupId: "orders", autoStartup: false, handler: () => Effect.void }
+/** Its dead letters come from another topic, too. */
+const deadLetter = DeadLetter.withSettings(DeadLetter.storeOnly, { origins: ["gone"] })
+
+const plain = { ...orders, groupId: "orders", autoStartup: false, handler: () => Effect.void, deadLetter }
 
 const app = (settings: object = {}) =>
   Effect.flatMap(start(Binding.make("orders", { ...plain, ...settings })), ({ connector }) =>
@@ -80,7 +83,9 @@ describe("DLT-23 dead letters whose copies the broker refuses", () => {
   scenario("DLT-23 ruling 75 wait on behind a scheduled replay, which tries each of them once", () =>
     Effect.gen(function* () {
       yield* withTopics([letter("a"), letter("b", { topic: "gone" })])
-      const deadLetter = DeadLetter.scheduledReplay({ cooldown: "1 minute" })
+      const deadLetter = DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "1 minute" }), {
+        origins: ["gone"]
+      })
       const { connector, of } = yield* start(Binding.make("orders", { ...plain, deadLetter, autoStartup: true }))
       yield* advance("10 minutes")
       const letters = yield* connector.deadLetters("orders")

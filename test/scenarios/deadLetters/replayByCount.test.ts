@@ -1,6 +1,6 @@
 /** `replay(count)`: which dead letters go back, in which order, where to, and with what bytes. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, type EventBusConnector, RetryPolicy, TopicName } from "@eventbus/core"
+import { Binding, DeadLetter, type EventBusConnector, RetryPolicy, TopicName } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -8,7 +8,8 @@ import { advance, bytes, inTime, orders, publish, runScenario, scenario, start, 
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
-const reader = Binding.make("orders", { ...orders, autoStartup: false, handler: () => Effect.void })
+const settings = { ...orders, autoStartup: false, handler: () => Effect.void }
+const reader = Binding.make("orders", settings)
 
 const replay = (connector: Connector, count: number) =>
   Effect.flatMap(connector.deadLetters("orders"), (commands) => inTime(commands.replay(count)))
@@ -100,7 +101,8 @@ describe("DLT-23 a replay of so many dead letters", () => {
         letter(named("another return"), "returns", 2),
         { ...named("of nobody"), headers: [] }
       ])
-      const { connector } = yield* start(reader)
+      const deadLetter = DeadLetter.withSettings(DeadLetter.storeOnly, { origins: ["returns", "deleted"] })
+      const { connector } = yield* start(Binding.make("orders", { ...settings, deadLetter }))
       assert.deepInclude(yield* replay(connector, 10), { replayed: 4, refused: 1 })
       assert.include(yield* valuesIn("orders", 1), "order")
       assert.deepStrictEqual(yield* valuesIn("returns", 3), ["return"])

@@ -6,6 +6,10 @@ import type * as Answers from "../Answers.ts"
 
 const isoOf = (millis: number): string => new Date(millis).toISOString()
 
+/** A record may have any time, such as one in nanoseconds. */
+const isDate = (millis: number | undefined): millis is number =>
+  millis !== undefined && !Number.isNaN(new Date(millis).getTime())
+
 export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>
   `${cluster}:${name}`
 
@@ -99,6 +103,7 @@ export const replayReportOf = (report: Replay.Report): Answers.ReplayReport => (
   replayed: report.replayed,
   passedOver: report.passedOver,
   refused: report.refused,
+  ...(report.refusals === undefined ? {} : { refusals: countsOf(report.refusals) }),
   foreign: countsOf(report.foreign),
   unreadable: report.unreadable
 })
@@ -108,8 +113,8 @@ export const statsOf = (stats: Replay.Stats): Answers.DeadLetterStats => {
   return {
     ...{ count, exhausted, failed, unreadable, stored },
     foreign: countsOf(foreign),
-    ...(oldestMillis === undefined ? {} : { oldest: isoOf(oldestMillis) }),
-    ...(newestMillis === undefined ? {} : { newest: isoOf(newestMillis) }),
+    ...(isDate(oldestMillis) ? { oldest: isoOf(oldestMillis) } : {}),
+    ...(isDate(newestMillis) ? { newest: isoOf(newestMillis) } : {}),
     byExceptionClass: countsOf(byExceptionClass)
   }
 }

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect } from "effect"
-import { bytes, inTime, scenario, text } from "../../../../test/scenarios/bus.ts"
+import { Effect, Fiber } from "effect"
+import { advance, bytes, inTime, scenario, text } from "../../../../test/scenarios/bus.ts"
 import * as Stats from "../../src/internal/deadLetters/replayStats.ts"
 import type * as Replay from "../../src/Replay.ts"
 
@@ -126,6 +126,28 @@ describe("purge of dead letters", () => {
         assert.strictEqual(yield* purge(1_000), 4)
       })
   )
+
+  for (const apartMillis of [0, 5, 20, 60]) {
+    scenario(
+      `DLT-29 ruling 32 purges that run at once, begun ${apartMillis} ms apart, report together what was deleted`,
+      () =>
+        Effect.gen(function* () {
+          yield* mixed()
+          const begin = (beforeMillis: number) =>
+            Effect.flatMap(target, (of) => Effect.forkChild(Stats.purge(of, beforeMillis), { startImmediately: true }))
+          const first = yield* begin(1_000)
+          yield* advance(apartMillis)
+          const [older, same] = [yield* begin(50), yield* begin(1_000)]
+          const counts = yield* inTime(Effect.all([first, older, same].map(Fiber.join)), "5 millis")
+          assert.strictEqual(
+            counts.reduce((sum, count) => sum + count, 0),
+            4
+          )
+          assert.deepStrictEqual(yield* remaining, [[], [], []])
+        }),
+      { latency: { admin: 20, fetch: 20 } }
+    )
+  }
 
   scenario("C25 a missing topic has nothing to purge", () =>
     Effect.gen(function* () {

@@ -183,6 +183,7 @@ const deadLetterOf = <R>(
       ? DeadLetter.custom(onDeadLetter)
       : DeadLetter.alertAndStore(onDeadLetter, { alertTimeout: alertTimeoutMs })
   }
-  const { maxReplays } = replay
-  return DeadLetter.withSettings(base(), { ...(topic === undefined ? { topicSuffix } : {}), headers, maxReplays })
+  const { maxReplays, origins } = replay
+  const named = topic === undefined ? { topicSuffix } : {}
+  return DeadLetter.withSettings(base(), { ...named, headers, maxReplays, origins })
 }

@@ -12,6 +12,7 @@ import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as GivenOptions from "../settings/givenOptions.ts"
+import * as Origins from "../settings/origins.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => {
@@ -26,6 +27,7 @@ const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<Configura
   ...topicName("deadLetterTopic", definition.deadLetterTopic),
   ...derivedNames(definition),
   ...journals(definition),
+  ...Origins.among(definition, derivedTopics(definition), "of this binding"),
   ...staticMembers(definition),
   ...adopted(definition),
   ...assignmentStrategies(definition),
@@ -111,6 +113,8 @@ export const conflicts = (
       ...groupsApart(definition, other),
       ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
+      ...Origins.among(definition, theirs, `of binding '${other.name}'`),
+      ...Origins.among(other, own, `of binding '${definition.name}'`),
       ...own
         .filter(isSame(other.topic))
         .map((topic) =>

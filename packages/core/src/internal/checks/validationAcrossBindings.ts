@@ -64,7 +64,7 @@ const namesOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> 
 }
 
 const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
-  [definition.topic, ...Validation.derivedTopics(definition)].map(
+  [definition.topic, ...Validation.derivedTopics(definition), ...(definition.deadLetter.settings.origins ?? [])].map(
     (name) => `topic ${String(name).replaceAll(".", "_")}`
   )
 

@@ -25,11 +25,12 @@ export const make = (
   hostname: string
 ): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
-  const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
+  const { maxReplays = Defaults.deadLetter.maxReplays, origins } = deadLetter.settings
   const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic, hostname },
+    origins,
     ownsPosition: deadLetter._tag !== "Custom"
   })
   const listTarget = { ...target, ownFingerprint: deadLetter.settings.fingerprint }

@@ -25,7 +25,8 @@ import * as Journal from "./replayJournal.ts"
 import * as ReplayLease from "./replayLease.ts"
 import { replayPartition } from "./replayPartition.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, keyOf, LeaseNeeded, type Options, type RunState, type Selection } from "./replayRun.ts"
+import * as Refusals from "./replayRefusals.ts"
+import { CopyRefused, LeaseNeeded, type Options, type RunState, type Selection } from "./replayRun.ts"
 
 /** The report of a scheduled run. `nextDueMillis` is when the next record is due, epoch milliseconds; undefined when the run saw no waiting record. */
 export interface DueReport extends Report {
@@ -44,6 +45,12 @@ export type RunError = BrokerError | ReplayRunning | ReplayTakenOver
 /** A process that is killed in the middle of a transaction hides the journal that other services share with it for so long, and Kafka looks every ten seconds. */
 const transactionTimeout = "15 seconds"
 
+const reportOf = (state: RunState): Report => {
+  const { replayed, passedOver, refused, foreign, unreadable } = state
+  const refusals = refused.size === 0 ? {} : { refusals: Refusals.reasonsOf(state) }
+  return { replayed, passedOver, refused: refused.size, foreign, unreadable, ...refusals }
+}
+
 /** The run takes a record however often it was replayed. */
 const noLimit = { maxReplays: Number.POSITIVE_INFINITY }
 
@@ -54,18 +61,15 @@ export const make = (options: Options): Replays => {
 
   const run = (selection: Selection): Effect.Effect<Report, RunError> => {
     const state: RunState = {
-      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Set<string>(), warned: new Set<string>() },
-      ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() }
-    }
-    const report = () => {
-      const { replayed, passedOver, refused, foreign, unreadable } = state
-      return { replayed, passedOver, refused: refused.size, foreign, unreadable }
+      ...{ replayed: 0, passedOver: 0, unreadable: 0, refused: new Map<string, string>(), warned: new Set<string>() },
+      ...{ foreign: new Map<string, number>(), countedTo: new Map<number, bigint>() },
+      known: Refusals.nothingKnown()
     }
     const whole = Effect.catchIf(runOnce(options, selection, state), isLeaseNeeded, () =>
       withLease(options, selection, state)
     )
-    const told = Effect.catchIf(whole, isCopyRefused, ({ error }) => Effect.fail(error))
-    return mutex.withPermits(1)(Effect.map(told, report))
+    const told = Effect.catchIf(whole, isCopyRefused, ({ refusals }) => Effect.fail(refusals[0]!.error))
+    return mutex.withPermits(1)(Effect.map(told, () => reportOf(state)))
   }
 
   const limitOf = ({ ignoreMaxReplays }: ReplayOptions = {}) => (ignoreMaxReplays === true ? noLimit : {})
@@ -122,6 +126,7 @@ const these = (records: ReadonlyArray<Omit<RecordPosition, "topic">>): Selection
   return {
     count: wanted.size,
     inOrder: false,
+    takesHandled: true,
     concerns: (batch) =>
       records.some(
         ({ partition, offset }) => partition === batch.partition && offset >= batch.offset && offset <= batch.lastOffset
@@ -159,10 +164,9 @@ const withLease = Effect.fnUntraced(function* (options: Options, selection: Sele
   const lease = yield* ReplayLease.acquire({ ...options, replayed: () => state.replayed })
   const once = Effect.catchIf(runOnce(options, selection, state, lease), isLeaseNeeded, Effect.die)
   const attempt: Effect.Effect<void, RunError | CopyRefused> = Effect.catchIf(once, isCopyRefused, (failed) => {
-    if (!isRecordFault(failed.error, options.sourceTopic)) return Effect.fail(failed.error)
-    state.refused.add(keyOf(failed.record))
+    const error = Refusals.learn(state, failed, options.sourceTopic)
     // The transaction was aborted, and the producer may be fenced by now: start again with a new one.
-    return attempt
+    return error === undefined ? attempt : Effect.fail(error)
   })
   return yield* Effect.catchTag(attempt, "ProducerFenced", () => Effect.flatMap(lease.takenOver, Effect.fail))
 }, Effect.scoped)
@@ -183,13 +187,6 @@ const producerOf = Effect.fnUntraced(function* (
   if (!DerivedNames.isFormerReplayIdUnique(groupId, deadLetterTopic)) return yield* make(newer, former)
   return yield* Effect.catchTag(make(former, newer), "AuthorizationFailed", () => make(newer, former))
 })
-
-/** Whether the error concerns this record only, so that the replay continues with the others. */
-const isRecordFault = (error: BrokerError, sourceTopic: string): boolean =>
-  error._tag === "RecordTooLarge" ||
-  error._tag === "RecordRejected" ||
-  error._tag === "InvalidTopic" ||
-  (error._tag === "UnknownTopic" && error.topic !== sourceTopic)
 
 /** When the record was dead-lettered. Times in the future are ignored, so that a wrong clock never makes a record wait longer than the cooldown. */
 const deadLetteredMillis = (letter: DeadLetterRecord, now: number): number =>

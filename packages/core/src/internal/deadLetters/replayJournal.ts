@@ -186,9 +186,9 @@ export const discarded = (
 ): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
   Effect.map(Stream.runCollect(entries(scan, topic, logOffsets)), (records) => {
     const found = new Map<string, Discarded>()
-    for (const { key, value } of records) {
+    for (const { key, value, transactional } of records) {
       const name = key === null ? "" : decoder.decode(key)
-      const audit = name.startsWith("discarded/") ? readAudit(value) : undefined
+      const audit = name.startsWith("discarded/") && transactional !== false ? readAudit(value) : undefined
       if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
     }
     return Array.from(found.values())
@@ -233,10 +233,11 @@ const recordKey = (kind: RecordEntry, partition: number, offset: bigint, groupId
   encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
 const key = /^(?:(position|topic)\/(\d{1,10})|(taken|failed|exhausted|refused|adopted)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
-const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,16}))?$/
+/** A record may have any time of 64 bits, such as one in nanoseconds. As a number of JavaScript it has up to 20 digits. */
+const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,20}))?$/
 const topicValue = /^(\d{1,19}) (\S{1,64})$/
-const recordValue = /^-?\d{1,16}$/
-const exhaustedValue = /^(-?\d{1,16}) (\d{1,10})$/
+const recordValue = /^-?\d{1,20}$/
+const exhaustedValue = /^(-?\d{1,20}) (\d{1,10})$/
 
 interface MutableJournal extends Record<Exclude<RecordEntry, "exhausted">, Map<number, Map<bigint, number>>> {
   readonly positions: Map<number, Position>
@@ -244,11 +245,15 @@ interface MutableJournal extends Record<Exclude<RecordEntry, "exhausted">, Map<n
   readonly exhausted: Map<number, Map<bigint, Exhausted>>
 }
 
-/** Applies one entry. A malformed entry is ignored. */
+/** A custom handler's consumer writes these outside of any transaction. */
+const ofHandlers: ReadonlySet<string | undefined> = new Set(["failed", "adopted"])
+
+/** Applies one entry. A malformed entry is ignored, and so is one that no replay can have written: replays write in transactions only. */
 const apply = (record: ConsumerRecord, journals: ReadonlyMap<string, MutableJournal>): void => {
   const found = key.exec(record.key === null ? "" : decoder.decode(record.key))
   const journal = found === null ? undefined : journals.get(found[6]!)
   if (found === null || journal === undefined) return
+  if (record.transactional === false && !ofHandlers.has(found[3])) return
   const value = record.value === null ? "" : decoder.decode(record.value)
   if (found[1] !== undefined) {
     applyPosition(journal, found[1], Number(found[2]), value)

@@ -6,18 +6,14 @@ import type { UnreadableBatch } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
-import * as CopyOwner from "../record/copyOwner.ts"
-import * as FittingCopy from "./fittingCopy.ts"
-import { copyOf } from "./replayCopies.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, keyOf, LeaseNeeded, type Run } from "./replayRun.ts"
+import * as Refusals from "./replayRefusals.ts"
+import { batchRecords, keyOf, LeaseNeeded, type Run } from "./replayRun.ts"
+import * as Verdicts from "./replayVerdicts.ts"
 import * as TopicScan from "./topicScan.ts"
 
 type Letter = DeadLetterRecord.DeadLetterRecord
-
-/** Most records of one transaction. */
-const batchRecords = 100
 
 /** Bytes of values that are enough for one transaction, which has a time limit. */
 const batchBytes = 4 * 1024 * 1024
@@ -79,9 +75,11 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     Effect.fnUntraced(function* (page) {
       const { records, nextOffset, unreadable } = page
       if (unreadable !== undefined) return yield* passUnreadable(page, unreadable)
-      for (const record of records) {
+      for (const [index, record] of records.entries()) {
         const letter = DeadLetterRecord.read(record)
-        const verdict = verdictOn(run, partition, letter)
+        const verdict = Verdicts.isLikelyRefused(run, partition, letter)
+          ? yield* Verdicts.afterTrial(run, partition, letter, records.slice(index + 1))
+          : Verdicts.of(run, partition, letter)
         if (verdict === "stop") return false
         batch = withLetter(run, partition, batch, letter, verdict)
         const isEnough = !(state.replayed + batch.letters.length < selection.count)
@@ -114,7 +112,7 @@ const withLetter = (
   partition: ReplayProgress.PartitionProgress,
   batch: Batch,
   letter: Letter,
-  verdict: Exclude<Verdict, "stop">
+  verdict: Exclude<Verdicts.Verdict, "stop">
 ): Batch => {
   const { record, owner } = letter
   const isNew = record.offset >= (state.countedTo.get(partition.partition) ?? 0n)
@@ -150,32 +148,6 @@ const beginOf = ({ options, selection }: Run, partition: ReplayProgress.Partitio
   return begin
 }
 
-/** `exhausted`: it was replayed too often. `refused`: the broker refused its copy. `foreign`: it belongs to another group (ruling 71). */
-type Verdict = "take" | "leave" | "stop" | "exhausted" | "refused" | "foreign"
-
-const verdictOn = (
-  { options, selection, state }: Run,
-  partition: ReplayProgress.PartitionProgress,
-  letter: Letter
-): Verdict => {
-  const { record } = letter
-  const isForeign = CopyOwner.foreign(record, options) !== undefined
-  if (options.ownsPosition && isForeign && record.offset < partition.position) return "leave"
-  if (isForeign) {
-    // A run in order passes all of them over, so that a young one never stops it.
-    return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
-  }
-  if (options.ownsPosition && ReplayProgress.isPassed(partition, record)) return "leave"
-  if (ReplayProgress.isTaken(partition, record)) return "leave"
-  const verdict = selection.select(letter)
-  if (verdict !== "take") return verdict
-  const limit = selection.maxReplays ?? options.maxReplays
-  const wasLeft = selection.passesOverOnce === true && ReplayProgress.isLeft(partition, record)
-  if (letter.replayCount >= limit) return wasLeft ? "leave" : "exhausted"
-  if (wasLeft && ReplayProgress.isRefused(partition, record)) return "leave"
-  return state.refused.has(keyOf(record)) ? "refused" : "take"
-}
-
 /** Counts what the batch passed over, once it is dealt with. */
 const count = ({ state }: Run, partition: number, batch: Batch): void => {
   state.passedOver += batch.passedOver
@@ -207,17 +179,11 @@ const publishBatch = Effect.fnUntraced(function* (
     discardedBecause === undefined
       ? []
       : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
-  const copies =
-    discardedBecause === undefined ? yield* Effect.forEach(batch.letters, (letter) => copyOf(run, letter)) : []
+  const copies = discardedBecause === undefined ? yield* Refusals.copiesOf(run, batch.letters) : []
   const positions = movesPosition ? yield* positionsOf(run, partition, batch, position) : []
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
-      yield* Effect.forEach(
-        copies,
-        ({ record, copy }) =>
-          Effect.mapError(FittingCopy.send(transaction, copy), (error) => new CopyRefused(record, error)),
-        { concurrency: "unbounded", discard: true }
-      )
+      yield* Refusals.send(transaction, copies)
       yield* transaction.sendAll([...positions, ...notes, ...discards])
       if (!movesPosition) return
       const offset = { topic: deadLetterTopic, partition: partition.partition, offset: position }

@@ -171,9 +171,9 @@ const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): st
 /** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */
 export const isTaken = (progress: PartitionProgress, record: ConsumerRecord): boolean => {
   const isIn = (entries: ReadonlyMap<bigint, number>) => entries.get(record.offset) === record.timestamp
-  if (isIn(progress.taken) || isIn(progress.adopted)) return true
+  if (isIn(progress.taken)) return true
   const former = progress.former.get(formerNameOf(progress, record) ?? "")
-  return former !== undefined && (isIn(former.taken) || isBehind(former, record))
+  return former !== undefined && (isIn(progress.adopted) || isIn(former.taken) || isBehind(former, record))
 }
 
 /** The log offsets of a topic; empty when it does not exist. */

@@ -17,6 +17,8 @@ export interface Options extends CopyOwner.Groups {
   readonly deadLetterTopic: string
   readonly maxBufferedBytes: number
   readonly tiers: Pick<Tiers, "count" | "topicOf" | "ofTopic">
+  /** Further topics that copies go to, beside the main topic: those that dead letters came from. Default: none. */
+  readonly origins?: ReadonlyArray<string> | undefined
   /** A record that was replayed this often is passed over, unless the run sets another limit. */
   readonly maxReplays: number
   /** False when a custom handler consumes the topic: the offset of group `{groupId}.dlt` belongs to that handler, and only the journal tells what was replayed. */
@@ -43,6 +45,8 @@ export interface Selection {
   readonly first?: number
   /** The limit of this run instead of the binding's. */
   readonly maxReplays?: number
+  /** True when the run also takes records that a custom handler has handled. Default: it takes what waits. */
+  readonly takesHandled?: boolean
   /** True when the run does not come back to records that an earlier run passed over. Default: it reports them again. */
   readonly passesOverOnce?: boolean
 }
@@ -57,10 +61,27 @@ export interface RunState {
   readonly foreign: Map<string, number>
   /** Records below these offsets have been counted, by partition: a run that starts again counts no record twice. */
   readonly countedTo: Map<number, bigint>
-  /** Keys of records whose copies the broker refused. */
-  readonly refused: Set<string>
+  /** Why records cannot be published where they came from, by their keys. */
+  readonly refused: Map<string, string>
+  /** Learned from refusals, so that the run does not pay for each one again. */
+  readonly known: Known
   /** Batches that cannot be read and have had their warning, by topic, partition and offset. */
   readonly warned: Set<string>
+}
+
+/** Most records of one transaction. */
+export const batchRecords = 100
+
+/** The knowledge of a run about its targets. */
+export interface Known {
+  /** Topics that take no copy at all, and why. */
+  readonly closedTopics: Map<string, string>
+  /** By topic: the size of the smallest record that was too large for it, in bytes of key and value. */
+  readonly tooLarge: Map<string, number>
+  /** By topic: the largest batch that it takes, in bytes; undefined where the cluster does not say. */
+  readonly limits: Map<string, number | undefined>
+  /** Keys of records whose copies the broker took in a trial. */
+  readonly tried: Set<string>
 }
 
 export interface Run {
@@ -80,14 +101,19 @@ export class LeaseNeeded {
   readonly _tag = "LeaseNeeded"
 }
 
-/** The broker refused the copy of this record. */
-export class CopyRefused {
+/** A copy that the broker refused. */
+export interface Refusal {
   readonly record: ConsumerRecord
   readonly error: BrokerError
+}
 
-  constructor(record: ConsumerRecord, error: BrokerError) {
-    this.record = record
-    this.error = error
+/** The broker refused copies of one transaction. */
+export class CopyRefused {
+  /** One or more. */
+  readonly refusals: ReadonlyArray<Refusal>
+
+  constructor(refusals: ReadonlyArray<Refusal>) {
+    this.refusals = refusals
   }
 }
 

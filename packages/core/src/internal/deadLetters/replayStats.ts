@@ -1,7 +1,8 @@
 /**
  * Counts the records of a dead letter topic, and deletes old ones (connector seed §4.7, rulings 32 and 61).
  */
-import { Effect, Stream } from "effect"
+import { Effect, Semaphore, Stream } from "effect"
+import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
@@ -101,40 +102,93 @@ export const purge = Effect.fnUntraced(function* (
         return yield* new NotPurgeable({ topic: deadLetterTopic, cleanupPolicy })
       }
       const scan = yield* TopicScan.open({ broker, admin, maxRecordBytes: maxBufferedBytes })
-      const foreign = new Map<string, number>()
-      const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) => {
-        const range = { topic: deadLetterTopic, partition, from: logStart, to: logEnd }
-        const onOld = (record: ConsumerRecord) => {
-          const owner = CopyOwner.foreign(record, target)
-          if (owner !== undefined) countIn(foreign, owner)
-        }
-        const prefix = oldPrefix(scan, range, { beforeMillis, deleteUnreadable, onOld })
-        return Effect.map(prefix, (found) => ({ partition, ...found }))
-      })
-      if (foreign.size > 0) {
-        return yield* new ForeignDeadLetters({ topic: deadLetterTopic, owners: Object.fromEntries(foreign) })
+      const old = { beforeMillis, deleteUnreadable }
+      const prefixes = yield* Effect.forEach(logOffsets, ({ partition, logStart, logEnd }) =>
+        oldPrefix(scan, { topic: deadLetterTopic, partition, from: logStart, to: logEnd }, old, target)
+      )
+      const owners = new Map<string, number>()
+      for (const { foreign } of prefixes)
+        for (const [owner, records] of foreign) owners.set(owner, (owners.get(owner) ?? 0) + records)
+      if (owners.size > 0) {
+        return yield* new ForeignDeadLetters({ topic: deadLetterTopic, owners: Object.fromEntries(owners) })
       }
-      const old = prefixes.filter(({ count }) => count > 0)
-      if (old.length > 0) yield* admin.deleteRecords(deadLetterTopic, old)
-      return old.reduce((sum, { count }) => sum + count, 0)
+      const found = prefixes.filter(({ count }) => count > 0)
+      if (found.length === 0) return 0
+      const recount = (range: TopicScan.Range) => oldPrefix(scan, range, old, target)
+      return yield* turnOf(admin.clusterId, deadLetterTopic).withPermits(1)(remove(admin, found, recount))
     })
   )
 })
 
+/** The purges of this process that are ready to delete, by cluster and topic. Each deletes after the one before, so that none reports what another has deleted. */
+const turns = new Map<string, Semaphore.Semaphore>()
+
+const turnOf = (clusterId: string, topic: string): Semaphore.Semaphore => {
+  const key = `${clusterId}/${topic}`
+  const turn = turns.get(key) ?? Semaphore.makeUnsafe(1)
+  turns.set(key, turn)
+  return turn
+}
+
+/** Deletes the prefixes and answers how many records that deleted: those that somebody else has deleted since they were counted are not among them. */
+const remove = Effect.fnUntraced(function* (
+  admin: Admin,
+  prefixes: ReadonlyArray<Prefix>,
+  recount: (range: TopicScan.Range) => Effect.Effect<Prefix, BrokerError>
+) {
+  const topic = prefixes[0]!.range.topic
+  let current = prefixes
+  while (true) {
+    const starts = new Map((yield* admin.topicOffsets(topic)).map(({ partition, logStart }) => [partition, logStart]))
+    const moved = (each: Prefix) => (starts.get(each.range.partition) ?? each.range.from) > each.range.from
+    if (!current.some(moved)) break
+    current = yield* Effect.forEach(current, (each) => {
+      if (!moved(each)) return Effect.succeed(each)
+      const from = starts.get(each.range.partition)!
+      return from < each.before ? recount({ ...each.range, from, to: each.before }) : Effect.succeed(gone(each, from))
+    })
+  }
+  const left = current.filter(({ count }) => count > 0)
+  if (left.length === 0) return 0
+  yield* admin.deleteRecords(
+    topic,
+    left.map(({ range, before }) => ({ partition: range.partition, before }))
+  )
+  return left.reduce((sum, { count }) => sum + count, 0)
+})
+
+/** Nothing of the prefix is left. */
+const gone = (prefix: Prefix, logStart: bigint): Prefix => ({
+  ...prefix,
+  range: { ...prefix.range, from: logStart },
+  count: 0
+})
+
+/** The old records at the start of a range. */
+interface Prefix {
+  readonly range: TopicScan.Range
+  readonly count: number
+  /** The offset after them. */
+  readonly before: bigint
+  /** Those of other groups, by group. */
+  readonly foreign: ReadonlyMap<string, number>
+}
+
 interface Old {
   readonly beforeMillis: number
   readonly deleteUnreadable: boolean
-  readonly onOld: (record: ConsumerRecord) => void
 }
 
 /** Counts the old records at the start of the range, and answers the offset after them. */
 const oldPrefix = Effect.fnUntraced(function* (
   scan: TopicScan.TopicScan,
   range: TopicScan.Range,
-  { beforeMillis, deleteUnreadable, onOld }: Old
+  { beforeMillis, deleteUnreadable }: Old,
+  groups: CopyOwner.Groups
 ) {
   let count = 0
   let before = range.from
+  const foreign = new Map<string, number>()
   yield* Stream.runForEachWhile(scan.pages(range), (page) =>
     Effect.gen(function* () {
       if (page.unreadable !== undefined && !deleteUnreadable) {
@@ -145,12 +199,13 @@ const oldPrefix = Effect.fnUntraced(function* (
       for (const record of page.records) {
         if (!(DeadLetterRecord.read(record).dltTimestamp < beforeMillis)) return false
         count++
-        onOld(record)
+        const owner = CopyOwner.foreign(record, groups)
+        if (owner !== undefined) countIn(foreign, owner)
         before = record.offset + 1n
       }
       before = page.nextOffset
       return true
     })
   )
-  return { count, before }
+  return { range, count, before, foreign }
 })

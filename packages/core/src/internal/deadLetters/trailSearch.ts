@@ -1,7 +1,7 @@
 /**
  * Finds every copy of one record in its main topic, its retry topics and its dead letter topic, by the origin in the headers of each copy.
  */
-import { Effect, type Scope, Stream } from "effect"
+import { Clock, Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
@@ -194,7 +194,10 @@ const findReplays = Effect.fnUntraced(function* (
 ) {
   const { topic } = topics
   const reader = readerOf(topics, admin)
-  const since = Math.min(...letters.map(({ timestamp }) => timestamp))
+  const now = yield* Clock.currentTimeMillis
+  const times = letters.map(({ timestamp }) => timestamp)
+  // A time that is none, such as one in nanoseconds, tells nothing.
+  const since = times.every((time) => time >= 0 && time <= now) ? Math.min(...times) : 0
   const ends = new Map((yield* admin.topicOffsets(topic)).map(({ partition, logEnd }) => [partition, logEnd]))
   const starts = yield* admin.offsetsForTimestamp(topic, since)
   return yield* Stream.fromIterable(starts).pipe(

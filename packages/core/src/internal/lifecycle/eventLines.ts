@@ -143,10 +143,12 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
         `An operator passed the unreadable dead letters of ${batchText(event.batch)}: ${event.reason}`
       )
     case "ScheduledReplay": {
-      const { replayed, passedOver, refused, foreign, unreadable } = event.report
+      const { replayed, passedOver, refused, refusals = new Map(), foreign, unreadable } = event.report
       const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")
+      const reasons =
+        refusals.size === 0 ? "" : ` (${Array.from(refusals, ([why, records]) => `${records}: ${why}`).join("; ")})`
       return Effect.logInfo(
-        `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${others}${unreadable === 0 ? "" : `, unreadable: ${unreadable}`}`
+        `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${reasons}${others}${unreadable === 0 ? "" : `, unreadable: ${unreadable}`}`
       )
     }
     case "ForeignLettersPassedOver": {

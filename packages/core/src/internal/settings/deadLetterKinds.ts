@@ -7,11 +7,14 @@ import * as Ranges from "../../Ranges.ts"
 import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import { topicSuffix } from "../retry/policyKinds.ts"
+import * as Origins from "./origins.ts"
 
 /** `DeadLetter.Settings`. */
 export const settings = {
   topicSuffix,
   topicFor: Kinds.func,
+  fingerprint: Kinds.func,
+  origins: Origins.problems,
   headers: Kinds.struct({ spring: Kinds.oneOf(Choices.deadLetter.spring), brokers: Kinds.flag, trailJson: Kinds.flag }),
   maxReplays: Ranges.deadLetter.maxReplays
 } as const

@@ -16,6 +16,8 @@ export interface BatchContext {
   readonly baseTimestamp: number
   /** Whether the broker stamped the batch with its own time. */
   readonly timestampType: "CreateTime" | "LogAppendTime"
+  /** Whether the batch belongs to a transaction. */
+  readonly transactional: boolean
   /** The codec that the batch was compressed with; undefined without one. */
   readonly compression: ConsumerRecord.Compression | undefined
 }
@@ -70,6 +72,10 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
 
   get timestampType(): "CreateTime" | "LogAppendTime" {
     return this.#batch.timestampType
+  }
+
+  get transactional(): boolean {
+    return this.#batch.transactional
   }
 
   get compression(): ConsumerRecord.Compression | undefined {

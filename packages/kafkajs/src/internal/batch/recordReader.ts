@@ -63,6 +63,7 @@ export class RecordReader {
       baseOffset: batch.baseOffset,
       baseTimestamp: isAppendTime ? batch.maxTimestamp : batch.baseTimestamp,
       timestampType: isAppendTime ? "LogAppendTime" : "CreateTime",
+      transactional: (batch.attributes & attribute.transactional) !== 0,
       compression: this.#codec === "none" ? undefined : this.#codec
     }
   }

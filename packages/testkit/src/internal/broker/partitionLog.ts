@@ -115,6 +115,7 @@ export class PartitionLog {
         key: input.key,
         value: input.value,
         headers: input.headers,
+        transactional: mark !== undefined,
         ...(input.timestampType === undefined ? {} : { timestampType: input.timestampType }),
         ...(isCompressed(input) ? { compression: input.compression } : {})
       }
