@@ -60,8 +60,8 @@ export const nextTier: Route = constructors.NextTier()
 export const tier = (n: number): Route => constructors.Tier({ tier: n })
 
 /**
- * Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. 0 or more. A value that is no duration names no tier: a binding refuses it
- * in its `onError`, and a record for which a function gives it goes to the dead letter topic (ruling 15).
+ * Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. 0 or more. A value that is no duration is no route: a binding refuses it
+ * in its `onError`, and where a function gives it the record is retried, as after any answer that is no route.
  */
 export const after = (delay: Duration.Input): Route => constructors.After({ delayMillis: delayOf(delay) })
 

@@ -31,7 +31,8 @@ describe("a binding in a file and the same one in code", () => {
         deadLetter: DeadLetter.withSettings(DeadLetter.storeOnly, {
           topicSuffix: undefined,
           headers: { brokers: false, trailJson: false },
-          maxReplays: 3
+          maxReplays: 3,
+          origins: []
         })
       })
       const { tiers, ...others } = Binding.make("orders", options).definition.retry

@@ -81,13 +81,15 @@ const decide = (route: unknown): Decision => {
   const { _tag, tier, delayMillis, reason } = route as { readonly [key: string]: unknown }
   switch (_tag) {
     case "Retry":
-      return tier === undefined ? byDefault : toTier(tier, true)
+      return isNumber(tier) ? { inPlace: true, destination: { _tag: "Tier", tier }, permanent: false } : byDefault
     case "NextTier":
       return atOnce
     case "Tier":
-      return toTier(tier, false)
+      return isNumber(tier) ? { inPlace: false, destination: { _tag, tier }, permanent: false } : byDefault
     case "After":
-      return { inPlace: false, destination: { _tag, delayMillis: numberOf(delayMillis) }, permanent: false }
+      return isNumber(delayMillis)
+        ? { inPlace: false, destination: { _tag, delayMillis }, permanent: false }
+        : byDefault
     case "DeadLetter": {
       const destination = { _tag, reason: typeof reason === "string" ? reason : undefined } as const
       return { inPlace: false, destination, permanent: true }
@@ -100,12 +102,6 @@ const decide = (route: unknown): Decision => {
       return byDefault
   }
 }
-
-const toTier = (tier: unknown, inPlace: boolean): Decision => ({
-  inPlace,
-  destination: { _tag: "Tier", tier: numberOf(tier) },
-  permanent: false
-})
 
 /** A dead letter by `Outcome.deadLetter` is a decision of the handler, not a failure that no attempt cures. */
 const ofResult = (decision: Decision, { error }: Failure): Decision =>
@@ -135,7 +131,7 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   const { routing, targetTier } = answer as { readonly [key: string]: unknown }
   switch (routing) {
     case "SKIP_TO_TIER":
-      return Route.retryThenTier(numberOf(targetTier))
+      return isNumber(targetTier) ? Route.retryThenTier(targetTier) : Route.retry
     case "DEAD_LETTER":
       return Route.deadLetter()
     case "PAUSE_CONTAINER":
@@ -145,7 +141,6 @@ const byClassifier = (classifier: ExceptionClassifier | undefined, failure: Fail
   }
 }
 
-/** NaN for what is no number: no tier has that number, and none that delay, so the record goes to the dead letter topic (ruling 15). */
-const numberOf = (value: unknown): number => (typeof value === "number" ? value : Number.NaN)
-
 const routeBy = <A>(what: string, route: A): A => UserFunction.plain(what, route, "a Route")
+
+const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value)

@@ -81,9 +81,9 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     if (destination._tag === "NextTier") return onward(tier, attempt)
     if (destination._tag === "After" && !isDelay(destination.delayMillis)) return "no-such-tier"
     const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
-    if (!Number.isInteger(target) || target > tiers.length) return "no-such-tier"
     // Only forward (ruling 15), so that the number of deliveries is bounded.
-    return target > tier ? { tier: target, attempt: 1 } : onward(tier, attempt)
+    if (target <= tier) return onward(tier, attempt)
+    return Number.isInteger(target) && target <= tiers.length ? { tier: target, attempt: 1 } : "no-such-tier"
   }
   return {
     count: tiers.length,
