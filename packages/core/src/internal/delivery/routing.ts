@@ -5,9 +5,6 @@
 import { Effect } from "effect"
 import type { ConsumerRecord, Header, RecordPosition, RetryProgress } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
-import * as TopicName from "../../TopicName.ts"
-import * as UserFunction from "../../UserFunction.ts"
-import * as DerivedNames from "../base/derivedNames.ts"
 import type { Destination } from "../failure/classification.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Copy } from "../record/copy.ts"
@@ -20,9 +17,9 @@ import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import * as Tiers from "../retry/tiers.ts"
-import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportPublishFailed, reportSettled } from "./consumerContext.ts"
+import { deadLetterTarget } from "./deadLetterTarget.ts"
 
 /** A delivery that failed. */
 export interface FailedDelivery {
@@ -229,7 +226,7 @@ export const deadLetter = <R>(
     nowMillis,
     ownFingerprint: options.settings.fingerprint
   }
-  const topic = targetOf(context.definition, letter)
+  const topic = deadLetterTarget(context.definition, letter)
   const headers = HeaderSets.make(letter, context.definition.groupId, options.settings.headers ?? {})
   return {
     settlement: "DeadLettered",
@@ -240,32 +237,6 @@ export const deadLetter = <R>(
     copy: copy(context, partition, { record, topic, headers, onStored: context.onDeadLetter }, true)
   }
 }
-
-/** The topic that the binding's `topicFor` names, if it can be created and the binding does not read it; the binding's dead letter topic otherwise. */
-const targetOf = (
-  definition: BindingDefinition<unknown>,
-  { reason, failure, tier }: DeadLetterHeaders.DeadLetter
-): string => {
-  const { deadLetter, deadLetterTopic } = definition
-  const { topicFor } = deadLetter.settings
-  if (topicFor === undefined) return deadLetterTopic
-  try {
-    const { className: exceptionClass, message, tag } = failure
-    const topic: unknown = UserFunction.plain("topicFor", topicFor({ reason, exceptionClass, message, tag, tier }))
-    return typeof topic === "string" && TopicName.illegal(topic) === undefined && !isRead(definition, topic)
-      ? topic
-      : deadLetterTopic
-  } catch (error) {
-    UserFunction.report("topicFor", error)
-    return deadLetterTopic
-  }
-}
-
-/** A dead letter in a topic that the binding reads would come back as a new record, for ever. */
-const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): boolean =>
-  [topic, ...tiers.topics.map((tier) => tier.topic)].some(
-    (read) => read === target || DerivedNames.collide(read, target)
-  )
 
 /** The failure in the tier that the record is in. */
 const tierFailure = (
