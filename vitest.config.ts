@@ -22,7 +22,7 @@ const inMemory = ["packages/{config,core,testkit}/test/**/*.test.ts", "test/{cas
 /** Of these folders: files with a real Kafka, a database, a process, the real clock, the time zone of their own process, or minutes of computing. */
 const outside = [
   "packages/core/test/breaker/ownership.test.ts",
-  "packages/core/test/deadLetters/replayOnKafka.test.ts",
+  "packages/core/test/replay/replayOnKafka.test.ts",
   "packages/testkit/test/TestBus.test.ts",
   "test/cases/c{03,30,31,35,37,38,41,42,43,56,64}-*.test.ts",
   "test/scenarios/lifecycle/{churn,shutdown}.test.ts"

@@ -28,8 +28,8 @@ import type {
   RetryTimes,
   TimeRange
 } from "./internal/checks/planTypes.ts"
-import * as ReplayJournal from "./internal/deadLetters/replayJournal.ts"
 import { subscriptions } from "./internal/group/consumer.ts"
+import * as ReplayJournal from "./internal/replay/replayJournal.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
 
 export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, TimeRange }

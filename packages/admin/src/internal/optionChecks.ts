@@ -12,7 +12,7 @@ const path = Kinds.make(
 
 const ofRoutes = { prefix: path, probes: path, authorizer: Kinds.func, readOnly: Kinds.flag, metrics: Kinds.effect }
 
-/** A header has no line breaks, and blanks around a token would be cut: such a token would never be recognised. What was found is not shown. */
+/** A header has no line breaks, and blanks around a token would be cut: such a token would never be recognised. The problem does not show it. */
 const token: Ranges.Kind = (path, found) =>
   Redacted.isRedacted(found) && isPlainToken(Redacted.value(found))
     ? []

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import type { AclOperation, Admin, AuthorizedOperations, RequiredAcl } from "../../Broker.ts"
 import * as TopicName from "../../TopicName.ts"
-import * as ReplayJournal from "../deadLetters/replayJournal.ts"
+import * as ReplayJournal from "../replay/replayJournal.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { PlannedTopic } from "./planTypes.ts"
 

@@ -6,9 +6,9 @@
 import { Effect, Stream } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import * as Journal from "./replayJournal.ts"
-import * as ReplayProgress from "./replayProgress.ts"
-import * as TopicScan from "./topicScan.ts"
+import * as Journal from "../replay/replayJournal.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import * as TopicScan from "../replay/topicScan.ts"
 
 /** Offsets from the positions on that a count reads at most. Beyond, the gauge shows how many offsets wait, an upper bound of the records. */
 const mostRead = 10_000n

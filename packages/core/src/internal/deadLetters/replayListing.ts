@@ -9,9 +9,9 @@ import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
 import type * as Fingerprint from "../failure/fingerprint.ts"
 import * as FailureHeaders from "../record/failureHeaders.ts"
-import * as Journal from "./replayJournal.ts"
-import * as ReplayProgress from "./replayProgress.ts"
-import * as TopicScan from "./topicScan.ts"
+import * as Journal from "../replay/replayJournal.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import * as TopicScan from "../replay/topicScan.ts"
 
 /** With the user's function that groups dead letters whose headers have no fingerprint. */
 interface ListTarget extends ReplayProgress.LimitedTarget {

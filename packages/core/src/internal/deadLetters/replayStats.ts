@@ -8,8 +8,8 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type PurgeOptions, type Stats } from "../../Replay.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-import * as ReplayProgress from "./replayProgress.ts"
-import * as TopicScan from "./topicScan.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import * as TopicScan from "../replay/topicScan.ts"
 
 const maxNames = 200
 

@@ -8,9 +8,9 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
-import * as Journal from "./replayJournal.ts"
-import * as ReplayProgress from "./replayProgress.ts"
-import * as TopicScan from "./topicScan.ts"
+import * as Journal from "../replay/replayJournal.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import * as TopicScan from "../replay/topicScan.ts"
 
 export interface Options extends CopyOwner.Groups {
   readonly broker: Broker["Service"]

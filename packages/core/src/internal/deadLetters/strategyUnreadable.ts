@@ -8,7 +8,7 @@ import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import { partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as UnreadableText from "../partition/unreadableText.ts"
-import * as ReplayProgress from "./replayProgress.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
 export interface Options {

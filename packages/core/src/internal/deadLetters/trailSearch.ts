@@ -9,7 +9,7 @@ import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
-import * as TopicScan from "./topicScan.ts"
+import * as TopicScan from "../replay/topicScan.ts"
 
 /** The topics to search. */
 export interface Topics {

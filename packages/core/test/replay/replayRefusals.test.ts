@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { bytes, incompressible, inTime, scenario, valuesOf } from "../../../../test/scenarios/bus.ts"
 import type * as Broker from "../../src/Broker.ts"
 import * as BrokerError from "../../src/BrokerError.ts"
-import * as Replay from "../../src/internal/deadLetters/replay.ts"
+import * as Replay from "../../src/internal/replay/replay.ts"
 import * as Tiers from "../../src/internal/retry/tiers.ts"
 import * as TopicName from "../../src/TopicName.ts"
 

@@ -13,7 +13,7 @@ import {
   until
 } from "../../../../test/scenarios/bus.ts"
 import * as Binding from "../../src/Binding.ts"
-import * as Replay from "../../src/internal/deadLetters/replay.ts"
+import * as Replay from "../../src/internal/replay/replay.ts"
 import * as RetryPolicy from "../../src/RetryPolicy.ts"
 import * as Route from "../../src/Route.ts"
 import * as Serde from "../../src/Serde.ts"

@@ -3,7 +3,7 @@ import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Logger, Stream } from "effect"
 import { advance, bytes, inTime, now, scenario, text } from "../../../../test/scenarios/bus.ts"
-import * as TopicScan from "../../src/internal/deadLetters/topicScan.ts"
+import * as TopicScan from "../../src/internal/replay/topicScan.ts"
 
 /** A scan; `change` stands in for what its reader finds. */
 const open = Effect.fnUntraced(function* (change: (reader: Broker.Reader) => Broker.Reader = (reader) => reader) {

@@ -3,7 +3,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Clock, Effect, Fiber } from "effect"
 import { advance, append, text, until } from "../../../../test/scenarios/bus.ts"
 import type { Broker } from "../../src/Broker.ts"
-import * as Replay from "../../src/internal/deadLetters/replay.ts"
+import * as Replay from "../../src/internal/replay/replay.ts"
 import * as Tiers from "../../src/internal/retry/tiers.ts"
 import * as TopicName from "../../src/TopicName.ts"
 
