@@ -108,8 +108,8 @@ export class DispatchEngine {
     const id = envelope.eventId
     if (this.#closing) return false
     const state = this.inFlight.stateOf(id, attempts)
-    // With claims, the row was claimed anew: a refusal makes the poller release it and read again.
-    if (state === "finished") return this.#lockNanos === undefined
+    // With claims, the row was claimed anew: a refusal makes the poller release it and read again. If it counted as taken, nobody would handle it until the claim expires.
+    if (state === "finished" || state === "marking") return this.#lockNanos === undefined
     if (state === "inFlight" && tracker === undefined) return true
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
     if (this.queue.size(source) >= capacity) return state === "inFlight"
@@ -120,7 +120,7 @@ export class DispatchEngine {
       return true
     }
     const claimedAtNanos = this.#lockNanos === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
-    const event = { envelope, source, attempts, rowAddress, claimedAtNanos }
+    const event = { envelope, source, attempts, rowAddress, claimedAtNanos, isBeingMarked: false }
     this.inFlight.add(event)
     this.queue.offer(source, event)
     if (source === "HOT") metrics.incrementHotEnqueued()
@@ -172,6 +172,7 @@ export class DispatchEngine {
 
   /** Frees the worker: the event waits in the table. */
   #postpone(postponed: Postponed): Effect.Effect<void> {
+    postponed.event.isBeingMarked = true
     this.postponer.add(postponed)
     return this.postponer.awaitCapacity
   }
@@ -229,6 +230,7 @@ export class DispatchEngine {
 
   /** Returns rows changed; 0 when the database refused the mark. */
   #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<number> {
+    event.isBeingMarked = true
     return retriedMark(event.envelope.eventId, mark).pipe(
       Effect.catchCause((cause) =>
         Effect.as(Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`), 0)

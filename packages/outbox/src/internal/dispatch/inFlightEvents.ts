@@ -26,6 +26,8 @@ export interface InFlightEvent {
   readonly rowAddress: string | undefined
   /** When the claim was taken or last renewed, on the monotonic clock. 0 without claims. */
   claimedAtNanos: bigint
+  /** Whether its mark may be in the database already, so that a poll may read the row as it is after it. */
+  isBeingMarked: boolean
 }
 
 export class InFlightEvents {
@@ -55,13 +57,13 @@ export class InFlightEvents {
   }
 
   /**
-   * `unknown`: not here. `inFlight`: queued or being handled. `finished`: marked since a poll began, and this is the row as it was before
-   * the mark. A row with another number of failed deliveries was read after the mark, and is unknown.
+   * `unknown`: not here. `inFlight`: queued or being handled. `marking`: its mark is on its way, and may be in the database. `finished`: marked since a
+   * poll began, and this is the row as it was before the mark. A row with another number of failed deliveries was read after the mark, and is unknown.
    */
-  stateOf(eventId: string, attempts: number): "unknown" | "inFlight" | "finished" {
+  stateOf(eventId: string, attempts: number): "unknown" | "inFlight" | "marking" | "finished" {
     const known = this.#events.get(eventId)
     if (known === undefined) return "unknown"
-    if (typeof known !== "number") return "inFlight"
+    if (typeof known !== "number") return known.isBeingMarked ? "marking" : "inFlight"
     return known === attempts ? "finished" : "unknown"
   }
 
