@@ -248,12 +248,11 @@ onDatabases("Inbox", (db) => {
     }).pipe(Effect.provide(layers))
   })
 
-  it.effect("OUT-K-02: ids and consumers of any length and with any characters stay distinct", () =>
+  it.effect("OUT-K-02: ids and consumers that are not empty, of any length and with any characters, stay distinct", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox.Inbox
       const long = "x".repeat(128)
       const texts = [
-        "",
         "a",
         "A",
         "a ",

@@ -22,11 +22,11 @@ describe("testing a handler (TST-01 TST-05)", () => {
       yield* bus.settled
       expect(yield* gateway.charged).toEqual(["o-1"])
       expect(yield* bus.trail("orders", "o-1")).toMatchInlineSnapshot(`
-        "+0ms  orders-0@0          failed: GatewayDown {"status":503} > orders.retry-1
-        +1m   orders.retry-1-0@0  failed: GatewayDown {"status":503} > orders.retry-1
-        +2m   orders.retry-1-0@1  failed: GatewayDown {"status":503} > orders.retry-1
-        +3m   orders.retry-1-0@2  failed: GatewayDown {"status":503} > orders.retry-2
-        +8m   orders.retry-2-0@0  failed: GatewayDown {"status":503} > orders.retry-2
+        "+0ms  orders-0@0          failed: GatewayDown: {status} > orders.retry-1
+        +1m   orders.retry-1-0@0  failed: GatewayDown: {status} > orders.retry-1
+        +2m   orders.retry-1-0@1  failed: GatewayDown: {status} > orders.retry-1
+        +3m   orders.retry-1-0@2  failed: GatewayDown: {status} > orders.retry-2
+        +8m   orders.retry-2-0@0  failed: GatewayDown: {status} > orders.retry-2
         +13m  orders.retry-2-0@1  handled"
       `)
     }).pipe(Effect.provide(World))

@@ -88,8 +88,9 @@ const noting = (memory: Cluster.Memory, history: History, admin: Broker.Admin): 
 
 const killed = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "this process was killed" })
 
+/** By the transactional id: the first version's, which a replay has for one release, or the newer one. */
 const isReplay = ({ transactionalId }: Broker.TransactionalProducerOptions): boolean =>
-  transactionalId.endsWith("/replay")
+  transactionalId.includes(".dlt.replay.") || transactionalId.endsWith("/replay")
 
 /** Records the copies among the published records. */
 const watched = (producer: Publisher, history: History, process: string, kind: "Sent" | "Replayed"): Publisher => {
