@@ -248,32 +248,34 @@ onDatabases("Inbox", (db) => {
     }).pipe(Effect.provide(layers))
   })
 
-  it.effect("OUT-K-02: ids and consumers that are not empty, of any length and with any characters, stay distinct", () =>
-    Effect.gen(function* () {
-      const inbox = yield* Inbox.Inbox
-      const long = "x".repeat(128)
-      const texts = [
-        "a",
-        "A",
-        "a ",
-        "a  ",
-        "é",
-        "🎉",
-        "n\0",
-        "\ud800",
-        "\ud801",
-        long,
-        `${long}1`,
-        `${long}2`,
-        "🎉".repeat(500)
-      ]
-      const once = (consumer: string, id: string) => Effect.map(inbox.once(consumer, id)(Effect.void), Option.isSome)
-      for (const isFirst of [true, false]) {
-        for (const text of texts) {
-          assert.strictEqual(yield* once("billing", text), isFirst, JSON.stringify(text))
-          assert.strictEqual(yield* once(text, "e1"), isFirst, JSON.stringify(text))
+  it.effect(
+    "OUT-K-02: ids and consumers that are not empty, of any length and with any characters, stay distinct",
+    () =>
+      Effect.gen(function* () {
+        const inbox = yield* Inbox.Inbox
+        const long = "x".repeat(128)
+        const texts = [
+          "a",
+          "A",
+          "a ",
+          "a  ",
+          "é",
+          "🎉",
+          "n\0",
+          "\ud800",
+          "\ud801",
+          long,
+          `${long}1`,
+          `${long}2`,
+          "🎉".repeat(500)
+        ]
+        const once = (consumer: string, id: string) => Effect.map(inbox.once(consumer, id)(Effect.void), Option.isSome)
+        for (const isFirst of [true, false]) {
+          for (const text of texts) {
+            assert.strictEqual(yield* once("billing", text), isFirst, JSON.stringify(text))
+            assert.strictEqual(yield* once(text, "e1"), isFirst, JSON.stringify(text))
+          }
         }
-      }
-    }).pipe(Effect.provide(layers))
+      }).pipe(Effect.provide(layers))
   )
 })
