@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { EventRetryPolicy, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { pgIn, pgLogin } from "./clients.ts"
 import { onDatabases } from "./databases.ts"
@@ -46,10 +46,15 @@ const scenario = (shape: "ordered" | "multi") =>
       const a = yield* startProcess("node", schema, shape, "A")
       yield* startProcess("node", schema, shape, "B")
       yield* Effect.sleep("1500 millis")
-      yield* insert(ids)
+      // In portions: of one large portion, one node could claim everything before the other one looks.
+      const portions = Array.from({ length: 40 }, (_, index) => ids.slice(index * 20, (index + 1) * 20))
+      const inserting = yield* Effect.forkChild(
+        Effect.forEach(portions, (portion) => Effect.delay(insert(portion), "25 millis"), { discard: true })
+      )
       yield* untilDeliveredBy("A")
       a.kill("SIGKILL")
       const killedAt = Date.now()
+      yield* Fiber.join(inserting)
       yield* untilDone
       return { ids, killedAt, log: yield* delivered }
     }).pipe(
