@@ -18,7 +18,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Context, Effect, type Layer, Scope } from "effect"
-import { HttpEffect, HttpRouter, type HttpServerRequest } from "effect/http"
+import { HttpEffect, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as AdminRoutes from "./AdminRoutes.ts"
 import type { EventBusAdmin } from "./EventBusAdmin.ts"
 import * as Failures from "./internal/failures.ts"
@@ -47,9 +47,6 @@ export interface AdminWeb {
   readonly nodeListener: (request: NodeRequest, response: ServerResponse, next?: (error?: unknown) => void) => void
 }
 
-const noRoute = (path: string): Response =>
-  Response.json({ _tag: "RouteNotFound", message: Failures.noRouteText(path) }, { status: 404 })
-
 /** Makes the functions. They run in the fibers of the program: its loggers, clock and metrics. */
 export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb, never, EventBusAdmin> =>
   Effect.gen(function* () {
@@ -72,7 +69,12 @@ export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb,
         const path = Failures.pathOf(request.originalUrl ?? request.url ?? "/")
         const isAmbiguous = Failures.isAmbiguous(path)
         if (next !== undefined && (isAmbiguous || !paths.has(path))) next()
-        else NodeMessages.respond(isAmbiguous ? () => Promise.resolve(noRoute(path)) : handler, request, response)
+        else
+          NodeMessages.respond(
+            isAmbiguous ? async () => HttpServerResponse.toWeb(Failures.notFound(path)) : handler,
+            request,
+            response
+          )
       }
     }
   })

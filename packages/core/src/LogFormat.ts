@@ -106,5 +106,6 @@ const writable = () => {
 
 const controls = /[\p{Cc}\u2028\u2029]/gu
 
-const oneLine = (value: string): string =>
+/** The text with an escape for each control character and line separator, such as `\\u000a`: whatever it holds, it is one line of a log. */
+export const oneLine = (value: string): string =>
   value.replace(controls, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`)

@@ -11,7 +11,7 @@
  *
  * export const handled = (order: string) =>
  *   Effect.andThen(
- *     UserFunction.isolate(UserFunction.callEffect("charge", () => charge(order))),
+ *     UserFunction.callIsolated("charge", () => charge(order)),
  *     Effect.sync(() => UserFunction.attend(notify(order), (error) => UserFunction.report("notify", error)))
  *   )
  * ```
@@ -133,9 +133,9 @@ export const checkSteps = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effe
     Effect.provideService(effect, Tracer.Tracer, checking(fiber.context))
   )
 
-/** Runs a user's effect in a fiber of its own, so that one that ends its fiber ends nothing else. An interruption ends that fiber, too. */
-export const isolate = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.forkChild(effect, { startImmediately: true }), (fiber) =>
+/** `callEffect` in a fiber of its own, so that an effect that ends its fiber ends nothing else. An interruption ends that fiber, too. */
+export const callIsolated = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.forkChild(callEffect(what, call), { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
   )
 

@@ -8,6 +8,7 @@ import * as Replay from "../src/internal/replay/replay.ts"
 import * as RetryPolicy from "../src/RetryPolicy.ts"
 import * as Route from "../src/Route.ts"
 import * as Trail from "../src/Trail.ts"
+import { ordersReplay } from "./replay/ordersReplay.ts"
 
 class Down extends Data.TaggedError("Down")<{ readonly message: string }> {}
 
@@ -34,17 +35,7 @@ const failing = () => {
 
 const replays = MemoryBroker.MemoryBroker.useSync(({ broker }) =>
   Replay.make({
-    ...{
-      broker,
-      groupId: "billing",
-      adopts: [],
-      sourceTopic: "orders",
-      deadLetterTopic: "orders.DLT",
-      maxReplays: 3,
-      maxBufferedBytes: 16_777_216,
-      ownsPosition: true,
-      hostname: "host-a"
-    },
+    ...{ broker, ...ordersReplay },
     tiers: failing().binding.definition.tiers
   })
 )

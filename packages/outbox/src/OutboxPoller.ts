@@ -99,7 +99,7 @@ export const make: (
       const { awaitCapacity } = handler
       yield* awaitCapacity === undefined
         ? Effect.sleep(intervalMillis)
-        : UserFunction.isolate(UserFunction.callEffect("awaitCapacity", () => awaitCapacity))
+        : UserFunction.callIsolated("awaitCapacity", () => awaitCapacity)
     })
 
     const logAndWait = (cause: Cause.Cause<unknown>) =>

@@ -113,7 +113,7 @@ const beforeWrite = (hook: WriterHook, events: Events): Effect.Effect<Events | n
   hook.beforeWrite === undefined
     ? Effect.succeed(events)
     : Effect.flatMap(
-        UserFunction.isolate(UserFunction.callEffect("beforeWrite hook", () => hook.beforeWrite!(events))),
+        UserFunction.callIsolated("beforeWrite hook", () => hook.beforeWrite!(events)),
         (changed: unknown) =>
           changed === null || Array.isArray(changed)
             ? Effect.succeed(changed)

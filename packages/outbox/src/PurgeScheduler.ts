@@ -33,7 +33,7 @@ export const archiving =
     Effect.gen(function* () {
       const found = yield* store.queryTerminal(retention, limit)
       if (found.length === 0) return 0
-      yield* UserFunction.isolate(UserFunction.callEffect("archive", () => archive(toOutboxEvents(found))))
+      yield* UserFunction.callIsolated("archive", () => archive(toOutboxEvents(found)))
       return yield* store.deleteTerminal(found.map((event) => event.eventId))
     })
 
@@ -80,7 +80,7 @@ export const make: (
     const store = yield* Effect.serviceOption(OutboxStore)
     const tools = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
 
-    const purgeBatch = UserFunction.isolate(UserFunction.callEffect("purger", () => purger(retention, batchSize))).pipe(
+    const purgeBatch = UserFunction.callIsolated("purger", () => purger(retention, batchSize)).pipe(
       Effect.map((removed) => tools.guard.call("purger", () => removed, isCount, 0)),
       Effect.catchCause((cause) => {
         tools.guard.note("purger", cause)

@@ -99,10 +99,12 @@ const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void
   Effect.forEach(
     effects,
     (effect) =>
-      Effect.catchCause(UserFunction.isolate(UserFunction.callEffect("hook", () => effect)), (cause) =>
-        Effect.logError(
-          `outbox: a hook failed after its transaction ended; the transaction is not affected: ${logText(cause)}`
-        )
+      Effect.catchCause(
+        UserFunction.callIsolated("hook", () => effect),
+        (cause) =>
+          Effect.logError(
+            `outbox: a hook failed after its transaction ended; the transaction is not affected: ${logText(cause)}`
+          )
       ),
     { discard: true }
   )

@@ -27,10 +27,9 @@ export const noRoute = (
   return answer(405, "MethodNotAllowed", `${path} takes ${allow}, not ${method}.`, { allow })
 }
 
-const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
-  answer(404, "RouteNotFound", noRouteText(path))
-
-export const noRouteText = (path: string): string => `There is no route ${path}. The paths are in openapi.json.`
+/** 404. */
+export const notFound = (path: string): HttpServerResponse.HttpServerResponse =>
+  answer(404, "RouteNotFound", `There is no route ${path}. The paths are in openapi.json.`)
 
 /** The path of a URL, which may be an absolute one, as it was sent. */
 export const pathOf = (url: string): string => url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, "").replace(/[?#].*$/s, "")

@@ -1,7 +1,7 @@
 /**
  * Decides about each request before anything of it is read, and logs what operators change.
  */
-import { UserFunction } from "@eventbus/core"
+import { LogFormat, UserFunction } from "@eventbus/core"
 import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -108,12 +108,9 @@ const note = (
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) => {
   const what = binding === undefined ? identifier : `${identifier} of binding '${binding}'`
-  return Effect.logInfo(oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
+  // A name with a line break must not look like another line.
+  return Effect.logInfo(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
 }
-
-/** A name with a line break must not look like another line. */
-const oneLine = (text: string): string =>
-  text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
   if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`

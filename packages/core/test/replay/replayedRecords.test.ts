@@ -17,6 +17,7 @@ import * as Replay from "../../src/internal/replay/replay.ts"
 import * as RetryPolicy from "../../src/RetryPolicy.ts"
 import * as Route from "../../src/Route.ts"
 import * as Serde from "../../src/Serde.ts"
+import { ordersReplay } from "./ordersReplay.ts"
 
 class Down extends Data.TaggedError("Down") {}
 class Declined extends Data.TaggedError("Declined") {}
@@ -56,17 +57,7 @@ const consumer = (
 
 const replays = Effect.map(MemoryBroker.MemoryBroker, ({ broker }) =>
   Replay.make({
-    ...{
-      broker,
-      groupId: "billing",
-      adopts: [],
-      sourceTopic: "orders",
-      deadLetterTopic: "orders.DLT",
-      maxReplays: 3,
-      maxBufferedBytes: 16_777_216,
-      ownsPosition: true,
-      hostname: "host-a"
-    },
+    ...{ broker, ...ordersReplay },
     tiers: consumer(() => Effect.void).binding.definition.tiers
   })
 )

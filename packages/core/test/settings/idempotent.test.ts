@@ -11,6 +11,7 @@ import {
   type Options
 } from "../../src/IdempotencyStore.ts"
 import { AlreadyHandled, idempotent, isAlreadyHandled } from "../../src/internal/settings/idempotent.ts"
+import { delivery } from "./orderDelivery.ts"
 
 type Store = IdempotencyStore["Service"]
 
@@ -18,18 +19,6 @@ const lease = Duration.minutes(1)
 const retention = Duration.hours(24)
 const memory = (capacity = 100_000) =>
   Effect.map(Layer.build(layerMemory({ capacity })), (context) => Context.get(context, IdempotencyStore))
-
-const delivery = (offset: number): Delivery<null, string> => ({
-  key: null,
-  value: `order ${offset}`,
-  record: { topic: "orders", partition: 0, offset: BigInt(offset), timestamp: 0, key: null, value: null, headers: [] },
-  headers: [],
-  bindingName: "billing",
-  deduplicationKey: `orders-0-${offset}`,
-  idempotencyKey: `default:orders-0-${offset}@0`,
-  tier: 0,
-  attempt: 1
-})
 
 const wrap = <A, E>(
   store: Store,

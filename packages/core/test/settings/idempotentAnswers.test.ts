@@ -2,26 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Binding, Serde } from "@eventbus/core"
 import { Cause, Clock, Context, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { Delivery } from "../../src/Delivery.ts"
 import { IdempotencyStore, IdempotencyStoreError, layerMemory, type Options } from "../../src/IdempotencyStore.ts"
 import { idempotent } from "../../src/internal/settings/idempotent.ts"
 import { idempotentBatch } from "../../src/internal/settings/idempotentBatch.ts"
+import { delivery } from "./orderDelivery.ts"
 
 type Store = IdempotencyStore["Service"]
 
 const memory = Effect.map(Layer.build(layerMemory()), (context) => Context.get(context, IdempotencyStore))
-
-const delivery = (offset: number): Delivery<null, string> => ({
-  key: null,
-  value: `order ${offset}`,
-  record: { topic: "orders", partition: 0, offset: BigInt(offset), timestamp: 0, key: null, value: null, headers: [] },
-  headers: [],
-  bindingName: "billing",
-  deduplicationKey: `orders-0-${offset}`,
-  idempotencyKey: `default:orders-0-${offset}@0`,
-  tier: 0,
-  attempt: 1
-})
 
 const noKeys: ReadonlyArray<readonly [string, () => unknown]> = [
   ["undefined", () => undefined],

@@ -1,7 +1,7 @@
 /**
  * How to reach a cluster: the keys below an alias of `eventbus.clusters`.
  */
-import { Ranges } from "@eventbus/core"
+import { Choices, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { addresses, duration, flag, oneOf, secret, section, text, whole, withDefault } from "./leaves.ts"
 
@@ -32,7 +32,7 @@ const clientCredentials = ["tokenEndpoint", "clientId", "clientSecret"] as const
 
 /** Authentication. */
 export const Sasl = section("How to authenticate.", {
-  mechanism: oneOf("The mechanism.", ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"]),
+  mechanism: oneOf("The mechanism.", Choices.saslMechanism),
   username: optional(text("The user. Of plain and scram, required.")),
   password: optional(secret("The user's password. Of plain and scram, required.")),
   tokenEndpoint: optional(text("Where tokens come from, by the client credentials grant. Of oauthbearer, required.")),

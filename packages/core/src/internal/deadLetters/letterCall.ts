@@ -37,9 +37,7 @@ export const call = Effect.fnUntraced(function* <R>(
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
   const calling = yield* Effect.forkDetach(
-    Effect.interruptible(
-      UserFunction.isolate(UserFunction.callEffect("the dead letter handler", () => handler(letter)))
-    ),
+    Effect.interruptible(UserFunction.callIsolated("the dead letter handler", () => handler(letter))),
     { startImmediately: true }
   )
   const atMost = (millis: number) => Effect.timeoutOption(Fiber.await(calling), millis)

@@ -50,9 +50,7 @@ const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkChild(
-    UserFunction.isolate(UserFunction.callEffect("the alert handler", () => handler(letter)))
-  )
+  const calling = yield* Effect.forkChild(UserFunction.callIsolated("the alert handler", () => handler(letter)))
   const ended = yield* Effect.timeoutOption(Fiber.await(calling), timeoutMillis)
   if (Option.isNone(ended)) {
     calling.interruptUnsafe()

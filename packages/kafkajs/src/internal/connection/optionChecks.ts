@@ -1,5 +1,5 @@
 /** Checks the options of a cluster before anything uses them. No problem shows a secret: what stands in `ssl` and `sasl` is named by its kind alone. */
-import { Kinds, Ranges } from "@eventbus/core"
+import { Choices, Kinds, Ranges } from "@eventbus/core"
 
 /** A text, a secret, or an effect that gives one. Messages do not show it. */
 const secret: Kinds.Kind = (path, found) => {
@@ -26,13 +26,11 @@ const ssl = section(
   "true, false, or an object of settings"
 )
 
-const mechanisms = ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"]
-
 const options = {
   ...Ranges.cluster,
   clientId: Kinds.string,
   ssl: (path: string, found: unknown) => (typeof found === "boolean" ? [] : ssl(path, found)),
-  sasl: section({}, { mechanism: Kinds.oneOf(mechanisms) })
+  sasl: section({}, { mechanism: Kinds.oneOf(Choices.saslMechanism) })
 }
 
 const brokers: Kinds.Kind = (path, found) =>

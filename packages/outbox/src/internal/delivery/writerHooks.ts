@@ -8,7 +8,7 @@ export type HookName = "afterWrite" | "afterCommit" | "afterRollback"
 
 /** Runs one hook, if there is one. Any failure or defect in it is logged (ruling 45). */
 export const runHook = (name: HookName, call: () => Effect.Effect<void, unknown> | undefined): Effect.Effect<void> =>
-  UserFunction.isolate(UserFunction.callEffect(`${name} hook`, () => call() ?? Effect.void)).pipe(
+  UserFunction.callIsolated(`${name} hook`, () => call() ?? Effect.void).pipe(
     Effect.catchCause((cause) =>
       Effect.logError(`outbox: ${name} hook failed; the write is not affected: ${logText(cause)}`)
     )

@@ -110,9 +110,7 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
     if (limit < 1) return Effect.succeed<CycleResult>({ handed: 0, next: "when there is capacity" })
     const work = readAndHandOver(limit)
     const { whilePolling } = handler
-    return whilePolling === undefined
-      ? work
-      : UserFunction.isolate(UserFunction.callEffect("whilePolling", () => whilePolling(work)))
+    return whilePolling === undefined ? work : UserFunction.callIsolated("whilePolling", () => whilePolling(work))
   })
 }
 
