@@ -158,13 +158,13 @@ const protection = <P, D>(
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, groupId, cluster = Defaults.binding.cluster } = options
+  const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
   const handler = (delivery: Delivery<K, V>) =>
     Effect.flatMap(UserFunction.checked("the handler", options.handler(delivery)), Results.toEffect)
   if (idempotency === undefined) return handler
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotent({ ...idempotency, groupId, cluster }, store, handler)(delivery)
+      idempotent({ ...idempotency, groupId, topic, cluster }, store, handler)(delivery)
     )
 }
 
@@ -254,7 +254,7 @@ const onceBatchHandler = <K, V, E, R>(
   if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
   return (partition: number, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotentBatch({ ...idempotency, groupId, cluster }, store, handle(partition))(deliveries)
+      idempotentBatch({ ...idempotency, groupId, topic, cluster }, store, handle(partition))(deliveries)
     )
 }
 
