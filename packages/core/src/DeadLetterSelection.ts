@@ -18,8 +18,19 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Fingerprint from "./internal/failure/fingerprint.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 
-/** The place of a dead letter in the dead letter topic. */
+/** The position of a dead letter in its topic. */
 export type Position = Omit<RecordPosition, "topic">
+
+const positionText = /^(\d{1,9})@(\d{1,18})$/
+
+/** Reads a position as people write it, `{partition}@{offset}`, such as `3@17`. Undefined for any other text. */
+export const parsePosition = (text: string): Position | undefined => {
+  const [, partition, offset] = positionText.exec(text) ?? []
+  return partition === undefined ? undefined : { partition: Number(partition), offset: BigInt(offset!) }
+}
+
+/** `{partition}@{offset}`, such as `3@17`. */
+export const formatPosition = ({ partition, offset }: Position): string => `${partition}@${offset}`
 
 /**
  * The criteria of a selection. A dead letter is selected when it meets all criteria that are given and is not excepted. At least one criterion beside `except` is
@@ -34,11 +45,11 @@ export interface DeadLetterSelection {
   readonly toMillis?: number
   /** With one of these keys, as UTF-8 text. A dead letter without a key has none of them. */
   readonly keys?: ReadonlyArray<string>
-  /** At one of these places in the dead letter topic. */
+  /** At one of these positions of the dead letter topic. */
   readonly records?: ReadonlyArray<Position>
   /** Every dead letter. Stands alone, or with `except`. */
   readonly all?: true
-  /** None of these places in the dead letter topic. May be empty. */
+  /** None of these positions of the dead letter topic. May be empty. */
   readonly except?: ReadonlyArray<Position>
 }
 
@@ -72,9 +83,9 @@ export const issues = (selection: unknown): ReadonlyArray<Issue> => {
     ...ofList(given, "fingerprints", ofFingerprint),
     ...ofWindow(given),
     ...ofList(given, "keys", ofKey),
-    ...ofList(given, "records", ofPosition),
+    ...ofList(given, "records", issuesOfPosition),
     ...ofAll(given["all"], used),
-    ...ofList(given, "except", ofPosition)
+    ...ofList(given, "except", issuesOfPosition)
   ]
 }
 
@@ -111,10 +122,12 @@ const ofFingerprint = (path: string, element: unknown): ReadonlyArray<Issue> =>
 const ofKey = (path: string, element: unknown): ReadonlyArray<Issue> =>
   typeof element === "string" ? [] : [issue(path, element, "a text")]
 
-const ofPosition = (path: string, element: unknown): ReadonlyArray<Issue> => {
+/** The issues of one position, whatever value it is; empty when commands take it. */
+export const issuesOfPosition = (path: string, element: unknown): ReadonlyArray<Issue> => {
   if (!Predicate.isObject(element)) return [issue(path, element, "a partition and an offset")]
   const { partition, offset } = element as { readonly [name: string]: unknown }
-  const isPartition = Number.isInteger(partition) && Number(partition) >= 0 && Number(partition) <= HeaderValues.maxInt32
+  const isPartition =
+    Number.isInteger(partition) && Number(partition) >= 0 && Number(partition) <= HeaderValues.maxInt32
   const isOffset = typeof offset === "bigint" && offset >= 0n && offset < 2n ** 63n
   return [
     ...(isPartition ? [] : [issue(`${path}.partition`, partition, "a whole number of 0 or more")]),
@@ -149,19 +162,17 @@ export const matches = (selection: DeadLetterSelection): ((letter: DeadLetterRec
   const { fromMillis = Number.NEGATIVE_INFINITY, toMillis = Number.POSITIVE_INFINITY } = selection
   const fingerprints = setOf(selection.fingerprints)
   const keys = setOf(selection.keys)
-  const records = setOf(selection.records?.map(placeOf))
-  const except = new Set(selection.except?.map(placeOf))
+  const records = setOf(selection.records?.map(formatPosition))
+  const except = new Set(selection.except?.map(formatPosition))
   // The fingerprint comes last: a dead letter of an older release gets its own only when somebody asks for it.
   return (letter) =>
     letter.dltTimestamp >= fromMillis &&
     letter.dltTimestamp < toMillis &&
-    (records === undefined || records.has(placeOf(letter.record))) &&
-    !(except.size > 0 && except.has(placeOf(letter.record))) &&
+    (records === undefined || records.has(formatPosition(letter.record))) &&
+    !(except.size > 0 && except.has(formatPosition(letter.record))) &&
     (keys === undefined || (letter.key !== null && keys.has(HeaderValues.text(letter.key)!))) &&
     (fingerprints === undefined || fingerprints.has(letter.fingerprint))
 }
 
 const setOf = (list: ReadonlyArray<string> | undefined): ReadonlySet<string> | undefined =>
   list === undefined ? undefined : new Set(list)
-
-const placeOf = ({ partition, offset }: Position): string => `${partition}@${offset}`

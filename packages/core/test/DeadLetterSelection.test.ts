@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as DeadLetterSelection from "../src/DeadLetterSelection.ts"
-import * as Arguments from "../src/internal/replay/arguments.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
+import * as Arguments from "../src/internal/replay/arguments.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
@@ -51,7 +51,7 @@ describe("which dead letters a selection takes (OPS-03)", () => {
     expect(takes({ keys: ["ä"] }, { key: "a" })).toBe(false)
   })
 
-  it("takes those at its places, and none that are excepted", () => {
+  it("takes those at its positions, and none that are excepted", () => {
     const records = [
       { partition: 1, offset: 2n ** 62n },
       { partition: 2, offset: 0n }
