@@ -7,7 +7,6 @@
 import { type Cause, Clock, Effect, MutableRef, Ref, Schema, type Scope, type Stream } from "effect"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import * as Defaults from "./Defaults.ts"
-import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import { toMillis } from "./internal/base/durations.ts"
 import * as BreakerState from "./internal/breaker/breakerState.ts"
 import * as Listeners from "./internal/breaker/listeners.ts"
@@ -156,8 +155,8 @@ export const make = Effect.fnUntraced(function* <R = never>(
     probe:
       options.probe &&
       Effect.flatMap(
-        awaitAtMost(
-          UserFunction.callEffect("the probe", () => options.probe!),
+        Effect.timeoutOption(
+          UserFunction.callDetached("the probe", () => options.probe!),
           options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis
         ),
         Effect.fromOption

@@ -16,7 +16,8 @@
  *   )
  * ```
  */
-import { Context, Effect, Fiber, Tracer } from "effect"
+import { Context, Effect, Fiber, Option, Tracer } from "effect"
+import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
@@ -118,29 +119,54 @@ export const checked = <A, E, R>(what: string, returned: Effect.Effect<A, E, R>)
  * no Effect. By itself, Effect would end the fiber there at once, without its finalizers. A Promise that the effect succeeds with is `settled`.
  */
 export const callEffect = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
-    Effect.map(Effect.provideService(checked(what, call()), Tracer.Tracer, checking(fiber.context)), (value) =>
-      settled(what, value)
-    )
-  )
+  Effect.suspend(() => Effect.map(checkSteps(checked(what, call())), (value) => settled(what, value)))
 
 /**
  * Makes everything that an effect goes on with, and that is no Effect, a defect in its place, whoever gave the effect. Costs a call per step, so that it may stand around
  * the loop that calls a function of a user's for each record.
  */
 export const checkSteps = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
-    Effect.provideService(effect, Tracer.Tracer, checking(fiber.context))
-  )
+  Effect.updateContext(effect, (context: Context.Context<R>) => CheckedSteps.inContext(context, noStep))
 
-/** `callEffect` in a fiber of its own, so that an effect that ends its fiber ends nothing else. An interruption ends that fiber, too. */
+/**
+ * `callEffect` in a fiber of its own, so that an effect that ends its fiber ends nothing else. An interruption ends that fiber, too, and waits for it however long it takes: as
+ * for a function that uses a connection of its caller's.
+ */
 export const callIsolated = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.forkChild(callEffect(what, call), { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
   )
 
-const checking = (context: Context.Context<never>): Tracer.Tracer =>
-  CheckedSteps.tracerOf(context, (value) => refusal("an effect went on with", "an effect", value))
+/** Longest time that an interruption waits for the finalizers of a function. */
+const finalizersMillis = 1_000
+
+/**
+ * `callIsolated` for a function that may resist its interruption, or whose acquisition hangs: an interruption waits for it one second at most, and leaves it behind then
+ * (`leave`). So a timeout around the call holds, and so does the limit of a stop.
+ */
+export const callDetached = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(callEffect(what, call), { startImmediately: true }), (fiber) =>
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () => leave(what, fiber))
+    )
+  )
+
+/**
+ * Interrupts the fiber of a user's function, and waits one second at most until it has ended. A fiber that resists goes on by itself: nobody waits for it any more, and an
+ * error line says so, at once and then at most once a minute for each function. `what` names the function.
+ */
+export const leave = (what: string, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    fiber.interruptUnsafe()
+    return Effect.map(awaitAtMost(Fiber.await(fiber), finalizersMillis), (ended) => {
+      if (Option.isSome(ended)) return
+      FunctionLog.log(contextNow(), `${what}, left behind`, `${what} resists its interruption. ${leftBehind}`)
+    })
+  })
+
+const leftBehind = "It is left behind, in a fiber of its own: nothing waits for it any more"
+
+const noStep = (value: unknown): NotAnEffect => refusal("an effect went on with", "an effect", value)
 
 const refusal = (how: string, what: string, value: unknown): NotAnEffect => {
   attend(value, rejectionOf(what))

@@ -7,7 +7,6 @@ import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as UserFunction from "../../UserFunction.ts"
-import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 
 export interface Options<R> {
@@ -21,8 +20,8 @@ export interface Options<R> {
 /** Most handlers end within a minute, so health names one that takes longer. */
 const longMillis = 60_000
 
-/** Longest time that the end of a partition waits for the finalizers of its interrupted handler. */
-const finalizersMillis = 1_000
+/** The function, in messages. */
+const called = "the dead letter handler"
 
 /** The handler was interrupted after its timeout. */
 class LetterTimedOut extends Schema.TaggedError<LetterTimedOut>()("LetterTimedOut", { millis: Schema.Number }) {
@@ -37,7 +36,7 @@ export const call = Effect.fnUntraced(function* <R>(
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
   const calling = yield* Effect.forkDetach(
-    Effect.interruptible(UserFunction.callIsolated("the dead letter handler", () => handler(letter))),
+    UserFunction.callEffect(called, () => handler(letter)),
     { startImmediately: true }
   )
   const atMost = (millis: number) => Effect.timeoutOption(Fiber.await(calling), millis)
@@ -48,14 +47,14 @@ export const call = Effect.fnUntraced(function* <R>(
     failures.failed(about(letter.record), hanging(letter, long))
     const late = yield* atMost(timeoutMillis - long)
     if (Option.isSome(late)) return ended(failures, letter.record, late.value)
-    calling.interruptUnsafe()
+    yield* UserFunction.leave(called, calling)
     failures.worked(about(letter.record))
     return Exit.fail(new LetterTimedOut({ millis: timeoutMillis }))
   })
   return yield* Effect.onInterrupt(waiting, () => {
     // The next owner of the partition calls the handler for the letter again.
     failures.worked(about(letter.record))
-    return awaitAtMost(Fiber.interrupt(calling), finalizersMillis)
+    return UserFunction.leave(called, calling)
   })
 })
 

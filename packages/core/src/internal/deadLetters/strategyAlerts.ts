@@ -45,15 +45,14 @@ export const make = Effect.fnUntraced(function* <R>(
   }
 })
 
-/** Calls the handler in a fiber of its own, so that even a handler that resists interruption cannot hold up the next alert. */
+/** Calls the handler in a fiber of its own, so that a handler that resists interruption holds up neither the next alert nor the end of the binding. */
 const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkChild(UserFunction.callIsolated("the alert handler", () => handler(letter)))
-  const ended = yield* Effect.timeoutOption(Fiber.await(calling), timeoutMillis)
+  const calling = Effect.exit(UserFunction.callDetached("the alert handler", () => handler(letter)))
+  const ended = yield* Effect.timeoutOption(calling, timeoutMillis)
   if (Option.isNone(ended)) {
-    calling.interruptUnsafe()
     onEvent({
       _tag: "AlertFailed",
       letter,
