@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (
         holds = value
         return Effect.asVoid(write)
       }),
-    look: Effect.fnUntraced(function* (find) {
+    look: Effect.fnUntraced(function* <A>(find: (least: bigint) => Effect.Effect<A | undefined, BrokerError>) {
       while (true) {
         if (!isCertain()) {
           yield* write
