@@ -154,12 +154,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
     // One that cannot be interrupted does not keep the breaker open for ever.
     probe:
       options.probe &&
-      Effect.flatMap(
-        Effect.timeoutOption(
-          UserFunction.callDetached("the probe", () => options.probe!),
-          options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis
-        ),
-        Effect.fromOption
+      UserFunction.runBounded(
+        "the probe",
+        UserFunction.callEffect("the probe", () => options.probe!),
+        { timeout: options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis }
       ),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())

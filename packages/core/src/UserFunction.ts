@@ -16,8 +16,7 @@
  *   )
  * ```
  */
-import { Context, Effect, Fiber, Option, Tracer } from "effect"
-import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
+import { Context, Duration, Effect, type Exit, Fiber, Schema, Tracer } from "effect"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
@@ -31,6 +30,28 @@ export class NotAnEffect extends Error {
 /** A user's function returned a Promise where its caller needs the value at once. */
 export class ReturnedPromise extends Error {
   override readonly name = "ReturnedPromise"
+}
+
+/** An effect of a user's did not end within its timeout, and was interrupted. */
+export class FunctionTimedOut extends Schema.TaggedError<FunctionTimedOut>()("FunctionTimedOut", {
+  /** The function's name, as `runBounded` was given it. */
+  what: Schema.String,
+  /** The timeout in milliseconds. */
+  millis: Schema.Number
+}) {
+  /** The next call may be faster. */
+  readonly retryable = true
+  override get message(): string {
+    return `${this.what} did not end within ${Duration.format(Duration.millis(this.millis))} and was interrupted`
+  }
+}
+
+/** The bounds of `runBounded`. */
+export interface Bounds {
+  /** The longest time of the effect. Default: no limit, except that an interruption ends it. */
+  readonly timeout?: Duration.Input | undefined
+  /** The longest wait for the end of an interrupted effect, its finalizers included. Default 1 second. */
+  readonly endTimeout?: Duration.Input
 }
 
 /** Whether a value is an Effect. Asking never throws, whatever the value is. */
@@ -137,34 +158,69 @@ export const callIsolated = <A, E, R>(what: string, call: () => Effect.Effect<A,
     Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
   )
 
-/** Longest time that an interruption waits for the finalizers of a function. */
-const finalizersMillis = 1_000
-
 /**
- * `callIsolated` for a function that may resist its interruption, or whose acquisition hangs: an interruption waits for it one second at most, and leaves it behind then
- * (`leave`). So a timeout around the call holds, and so does the limit of a stop.
+ * Runs an effect in a fiber of its own, which holds its caller no longer than its bounds allow. After the timeout the fiber is interrupted, and the call fails with
+ * `FunctionTimedOut`. An interruption of the caller interrupts the fiber, too. A fiber that resists its interruption is left behind after `endTimeout`: it goes on by
+ * itself, nobody waits for it, and an error line says so. `what` names the effect.
  */
-export const callDetached = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.forkDetach(callEffect(what, call), { startImmediately: true }), (fiber) =>
-      Effect.onInterrupt(restore(Fiber.join(fiber)), () => leave(what, fiber))
-    )
+export const runBounded = <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E, R>,
+  bounds: Bounds = {}
+): Effect.Effect<A, E | FunctionTimedOut, R> => {
+  const { timeout, endTimeout = "1 second" } = bounds
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
+      const ended = fiber.pollUnsafe()
+      if (ended !== undefined) return ended
+      const waiting = restore(timeout === undefined ? Fiber.await(fiber) : exitWithin(fiber, timeout))
+      return Effect.flatMap(
+        Effect.onInterrupt(waiting, () => leave(what, fiber, endTimeout)),
+        (exit) => exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
+      )
+    })
   )
+}
 
-/**
- * Interrupts the fiber of a user's function, and waits one second at most until it has ended. A fiber that resists goes on by itself: nobody waits for it any more, and an
- * error line says so, at once and then at most once a minute for each function. `what` names the function.
- */
-export const leave = (what: string, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+const timedOut = (what: string, timeout: Duration.Input): Effect.Effect<never, FunctionTimedOut> =>
+  Effect.suspend(() => Effect.fail(new FunctionTimedOut({ what, millis: Duration.toMillis(timeout) })))
+
+const leave = (what: string, fiber: Fiber.Fiber<unknown, unknown>, endTimeout: Duration.Input): Effect.Effect<void> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
-    return Effect.map(awaitAtMost(Fiber.await(fiber), finalizersMillis), (ended) => {
-      if (Option.isSome(ended)) return
-      FunctionLog.log(contextNow(), `${what}, left behind`, `${what} resists its interruption. ${leftBehind}`)
+    return Effect.map(exitWithin(fiber, endTimeout), (exit) => {
+      if (exit !== undefined) return
+      const line = `${what} resists its interruption: nobody waits for it any longer, and it goes on by itself`
+      FunctionLog.log(contextNow(), `${what}, left behind`, line)
     })
   })
 
-const leftBehind = "It is left behind, in a fiber of its own: nothing waits for it any more"
+/** The exit of a fiber, or undefined when it has not ended in time. One timer and no race: it may be called for each event. */
+const exitWithin = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  limit: Duration.Input
+): Effect.Effect<Exit.Exit<A, E> | undefined> =>
+  Effect.suspend(() => {
+    const ended = fiber.pollUnsafe()
+    if (ended !== undefined) return Effect.succeed(ended)
+    const context = contextNow()
+    return Effect.callback<Exit.Exit<A, E> | undefined>((resume) => {
+      const timer = Effect.runForkWith(context)(Effect.sleep(limit))
+      const forgetTimer = timer.addObserver(() => resume(Effect.succeed(undefined)))
+      const stopTimer = () => {
+        forgetTimer()
+        timer.interruptUnsafe()
+      }
+      const forgetFiber = fiber.addObserver((exit) => {
+        stopTimer()
+        resume(Effect.succeed(exit))
+      })
+      return Effect.sync(() => {
+        forgetFiber()
+        stopTimer()
+      })
+    })
+  })
 
 const noStep = (value: unknown): NotAnEffect => refusal("an effect went on with", "an effect", value)
 

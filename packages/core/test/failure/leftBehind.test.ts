@@ -18,15 +18,17 @@ const logged = <A, E, R>(body: (lines: ReadonlyArray<string>) => Effect.Effect<A
   )
 }
 
-const line =
-  "Error the probe resists its interruption. It is left behind, in a fiber of its own: nothing waits for it any more"
+const line = "Error the probe resists its interruption: nobody waits for it any longer, and it goes on by itself"
+
+const bounded = <A, E>(call: () => Effect.Effect<A, E>) =>
+  UserFunction.runBounded("the probe", UserFunction.callEffect("the probe", call))
 
 describe("ruling 86: a function that resists its interruption is left behind, and the log says so", () => {
   for (const [name, effect] of Object.entries(resisting)) {
     it.effect(`${name}: a timeout around its call holds`, () =>
       logged((lines) =>
         Effect.gen(function* () {
-          const call = UserFunction.callDetached("the probe", () => effect)
+          const call = bounded(() => effect)
           const fiber = yield* Effect.forkChild(Effect.timeoutOption(call, "10 seconds"), { startImmediately: true })
           yield* TestClock.adjust("10 seconds")
           assert.isUndefined(fiber.pollUnsafe())
@@ -41,7 +43,7 @@ describe("ruling 86: a function that resists its interruption is left behind, an
     it.effect(`${name}: its caller ends a second after its own interruption`, () =>
       logged((lines) =>
         Effect.gen(function* () {
-          const call = UserFunction.callDetached("the probe", () => effect)
+          const call = bounded(() => effect)
           const caller = yield* Effect.forkChild(call, { startImmediately: true })
           const interrupting = yield* Effect.forkChild(Fiber.interrupt(caller), { startImmediately: true })
           yield* TestClock.adjust("1 second")
@@ -61,7 +63,7 @@ describe("ruling 86: a function that resists its interruption is left behind, an
           Effect.sleep("900 millis"),
           Effect.sync(() => ended.push("cleaned up"))
         )
-        const call = UserFunction.callDetached("the probe", () => Effect.ensuring(Effect.never, cleaned))
+        const call = bounded(() => Effect.ensuring(Effect.never, cleaned))
         const caller = yield* Effect.forkChild(call, { startImmediately: true })
         const interrupting = yield* Effect.forkChild(Fiber.interrupt(caller), { startImmediately: true })
         yield* TestClock.adjust("800 millis")
@@ -76,12 +78,12 @@ describe("ruling 86: a function that resists its interruption is left behind, an
   it.effect("an answer, a failure and a defect are those of the function", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<number>()
-      const answered = yield* Effect.forkChild(UserFunction.callDetached("it", () => Deferred.await(gate)))
+      const answered = yield* Effect.forkChild(bounded(() => Deferred.await(gate)))
       yield* Deferred.succeed(gate, 7)
       assert.strictEqual(yield* Fiber.join(answered), 7)
-      assert.strictEqual(yield* Effect.flip(UserFunction.callDetached("it", () => Effect.fail("no"))), "no")
+      assert.strictEqual(yield* Effect.flip(bounded(() => Effect.fail("no"))), "no")
       const thrown = yield* Effect.exit(
-        UserFunction.callDetached("it", () => {
+        bounded(() => {
           throw new Error("thrown")
         })
       )

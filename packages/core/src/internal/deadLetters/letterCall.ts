@@ -21,7 +21,7 @@ export interface Options<R> {
 const longMillis = 60_000
 
 /** The function, in messages. */
-const called = "the dead letter handler"
+const what = "the dead letter handler"
 
 /** The handler was interrupted after its timeout. */
 class LetterTimedOut extends Schema.TaggedError<LetterTimedOut>()("LetterTimedOut", { millis: Schema.Number }) {
@@ -35,10 +35,10 @@ export const call = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, failures }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkDetach(
-    UserFunction.callEffect(called, () => handler(letter)),
-    { startImmediately: true }
-  )
+  const called = UserFunction.callEffect(what, () => handler(letter))
+  const calling = yield* Effect.forkDetach(Effect.interruptible(UserFunction.runBounded(what, called)), {
+    startImmediately: true
+  })
   const atMost = (millis: number) => Effect.timeoutOption(Fiber.await(calling), millis)
   const waiting = Effect.gen(function* () {
     const long = Math.min(longMillis, timeoutMillis)
@@ -47,14 +47,14 @@ export const call = Effect.fnUntraced(function* <R>(
     failures.failed(about(letter.record), hanging(letter, long))
     const late = yield* atMost(timeoutMillis - long)
     if (Option.isSome(late)) return ended(failures, letter.record, late.value)
-    yield* UserFunction.leave(called, calling)
+    calling.interruptUnsafe()
     failures.worked(about(letter.record))
     return Exit.fail(new LetterTimedOut({ millis: timeoutMillis }))
   })
   return yield* Effect.onInterrupt(waiting, () => {
     // The next owner of the partition calls the handler for the letter again.
     failures.worked(about(letter.record))
-    return UserFunction.leave(called, calling)
+    return Fiber.interrupt(calling)
   })
 })
 

@@ -25,6 +25,9 @@ const queueCapacity = 1_000
 /** Longest time that the end of the binding waits for queued alerts. */
 const drainMillis = 5_000
 
+/** The function, in messages. */
+const what = "the alert handler"
+
 /** The alert handler was interrupted after its timeout. */
 class AlertTimedOut extends Schema.TaggedError<AlertTimedOut>()("AlertTimedOut", { millis: Schema.Number }) {
   override get message(): string {
@@ -50,8 +53,8 @@ const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = Effect.exit(UserFunction.callDetached("the alert handler", () => handler(letter)))
-  const ended = yield* Effect.timeoutOption(calling, timeoutMillis)
+  const called = UserFunction.callEffect(what, () => handler(letter))
+  const ended = yield* Effect.timeoutOption(Effect.exit(UserFunction.runBounded(what, called)), timeoutMillis)
   if (Option.isNone(ended)) {
     onEvent({
       _tag: "AlertFailed",

@@ -31,7 +31,12 @@ const textOf = (error: unknown): string => {
 
 /** A provider is a user's, and what it says may hold secrets: the log gets nothing of a rejection. */
 const called = <A>(what: string, effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> => {
-  if (UserFunction.isEffect(effect)) return UserFunction.callDetached(what, () => effect)
+  if (UserFunction.isEffect(effect)) {
+    return UserFunction.runBounded(
+      what,
+      UserFunction.callEffect(what, () => effect)
+    )
+  }
   UserFunction.attend(effect, () => {})
   return Effect.die(new UserFunction.NotAnEffect(`${UserFunction.kindOf(effect)} was given; an Effect is expected`))
 }
