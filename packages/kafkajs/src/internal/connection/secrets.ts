@@ -1,5 +1,5 @@
 /** The secrets of one cluster: read on demand, and remembered so that they can be redacted from texts. Only this file takes a secret out of its `Redacted`. */
-import { UserFunction } from "@eventbus/core"
+import { Kinds, UserFunction } from "@eventbus/core"
 import { Effect, Redacted } from "effect"
 import type { Text } from "../../Secret.ts"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
@@ -46,8 +46,7 @@ export const unusable = (what: string, given: unknown, expected: string): Client
   failure(Local.credentials, `${what}: ${UserFunction.kindOf(given)} was given, and ${expected} is expected`)
 
 /** Whether a provider gave a secret, and no plain text. */
-export const isSecret = (given: unknown): given is Redacted.Redacted<string> =>
-  Redacted.isRedacted(given) && typeof Redacted.value(given) === "string"
+export const isSecret = (given: unknown): given is Redacted.Redacted<string> => Kinds.redacted("", given).length === 0
 
 export const makeSecrets = (): Secrets => {
   const seen = new Set<string>()
