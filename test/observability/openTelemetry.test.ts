@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Binding, Serde } from "@eventbus/core"
 import { OpenTelemetry } from "@eventbus/observability"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Deferred, Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Layer, Redacted, Result } from "effect"
 import { bytes } from "../scenarios/bus.ts"
 
 /** Requests to a collector: path, headers and body of each. */
@@ -124,4 +124,21 @@ describe("OpenTelemetry", () => {
       )
     })
   )
+
+  it("ruling 84 SEC-01 options of another kind are refused, and no message shows a header", () => {
+    for (const [wrong, path] of [
+      [{ serviceName: "" }, "serviceName"],
+      [{ url: "collector:4318" }, "url"],
+      [{ headers: { authorization: 5 } }, "headers.authorization"],
+      [{ headers: "Bearer hunter2" }, "headers"],
+      [{ signals: ["trace"] }, "signals[0]"],
+      [{ attributes: { region: {} } }, "attributes.region"]
+    ] as const) {
+      const options = { serviceName: "s", ...wrong } as unknown as OpenTelemetry.Options
+      const refused = Result.try(() => OpenTelemetry.layer(options))
+      assert(Result.isFailure(refused))
+      assert.include(String(refused.failure), `OpenTelemetry.${path}`)
+      assert.notInclude(String(refused.failure), "hunter2")
+    }
+  })
 })

@@ -1,10 +1,18 @@
 /** Values that a function of a user's may return in JavaScript, or behind an `any`, and a look for rejections that go unhandled. */
 import { assert } from "@effect/vitest"
-import { Effect, Logger } from "effect"
+import { Effect, Logger, Tracer } from "effect"
 
 const rejecting = async (): Promise<never> => {
   throw new Error("the database is away")
 }
+
+/** A handler brings a tracer of its own where it provides a layer with one. */
+const traced = (answer: () => unknown) =>
+  Effect.provideService(
+    Effect.flatMap(Effect.yieldNow, () => answer() as never),
+    Tracer.Tracer,
+    Tracer.make({ span: (options) => Tracer.nativeTracer.span(options) })
+  )
 
 /** Each answer is made anew: a Promise is rejected once. */
 export const answers: Readonly<Record<string, () => unknown>> = {
@@ -39,6 +47,9 @@ export const answers: Readonly<Record<string, () => unknown>> = {
     })(),
   "an effect that goes on with nothing": () => Effect.flatMap(Effect.yieldNow, () => undefined as never),
   "an effect that goes on with a Promise": () => Effect.flatMap(Effect.yieldNow, () => rejecting() as never),
+  "an effect with a tracer of its own that goes on with nothing": () => traced(() => undefined),
+  "an effect with a tracer of its own that goes on with an object without a prototype": () =>
+    traced(() => Object.create(null)),
   "an effect that succeeds with a Promise": () => Effect.map(Effect.void, (): unknown => rejecting())
 }
 

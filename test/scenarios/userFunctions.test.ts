@@ -86,4 +86,13 @@ describe("the page of user functions and fibers", () => {
       )
     assert.deepStrictEqual(unsupervised, [])
   })
+
+  it("ruling 86: every log line of the packages goes through LogLine, so that a logger that throws ends nothing", () => {
+    const own = sources
+      .filter(([path]) => !path.startsWith("outbox/") && path !== "core/src/internal/base/logLine.ts")
+      .flatMap(([path, text]) =>
+        [...text.matchAll(/^(?! *\*).*\bEffect\.log[A-Z(].*$/gm)].map(([line]) => `${path}: ${line.trim()}`)
+      )
+    assert.deepStrictEqual(own, [])
+  })
 })

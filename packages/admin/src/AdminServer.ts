@@ -12,6 +12,7 @@
  * NodeRuntime.runMain(Layer.launch(AdminServer.layer(Main, { port: 8080 })))
  * ```
  */
+import { LogLine } from "@eventbus/core"
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Effect, Layer, type Scope } from "effect"
@@ -19,6 +20,7 @@ import { HttpRouter, HttpServer, type HttpServerError, HttpServerRequest, HttpSe
 import * as AdminRoutes from "./AdminRoutes.ts"
 import { EventBusAdmin } from "./EventBusAdmin.ts"
 import * as Failures from "./internal/failures.ts"
+import * as OptionChecks from "./internal/optionChecks.ts"
 import * as Paths from "./internal/paths.ts"
 
 /** The routes, and where the server listens. */
@@ -41,12 +43,14 @@ type Answer = Effect.Effect<
 /** How long the server waits for open requests after the program has closed: for the answers that are on their way, and no longer for callers that say nothing. */
 const graceTime = "2 seconds"
 
-/** Builds the program inside of the server. Closing it closes the program first. */
+/** Builds the program inside of the server. Closing it closes the program first. Throws `ConfigurationValidation` for a port or a host that cannot be one. */
 export const layer = <A, E, R>(
   program: Layer.Layer<A | EventBusAdmin, E, R>,
-  { port, host, ...routes }: Options
-): Layer.Layer<A | EventBusAdmin | HttpServer.HttpServer, E | HttpServerError.ServeError, R> =>
-  Layer.effectContext(
+  options: Options
+): Layer.Layer<A | EventBusAdmin | HttpServer.HttpServer, E | HttpServerError.ServeError, R> => {
+  OptionChecks.checkServer(options)
+  const { port, host, ...routes } = options
+  return Layer.effectContext(
     Effect.gen(function* () {
       const server = yield* NodeHttpServer.make(() => createServer(), {
         ...(host === undefined ? { port } : { port, host }),
@@ -54,7 +58,7 @@ export const layer = <A, E, R>(
       })
       let answer: Answer = starting(Paths.make(routes))
       yield* server.serve(Effect.suspend(() => answer))
-      yield* Effect.logInfo(`Admin API listens on ${HttpServer.formatAddress(server.address)}`)
+      yield* LogLine.info(`Admin API listens on ${HttpServer.formatAddress(server.address)}`)
       const context = yield* Layer.build(program)
       const admin = Context.get(context, EventBusAdmin)
       answer = Failures.orNotFound(
@@ -65,6 +69,7 @@ export const layer = <A, E, R>(
       return Context.add(context, HttpServer.HttpServer, server)
     })
   )
+}
 
 /** Before the program is built: alive, and not ready. */
 const starting = ({ live }: Paths.Paths): Answer =>

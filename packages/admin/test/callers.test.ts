@@ -270,6 +270,18 @@ describe("CFG-08 options that cannot be used are refused at once, with path and 
       })
     )
 
+  it("a port or a host that cannot be one", () => {
+    for (const [name, wrong] of [
+      ["port", { port: "8080" }],
+      ["port", { port: Number.NaN }],
+      ["port", { port: 65_536 }],
+      ["host", { port: 0, host: "" }]
+    ] as const) {
+      const layer = () => AdminServer.layer(Layer.empty as never, wrong as unknown as AdminServer.Options)
+      assert.throws(layer, `AdminServer.${name}`)
+    }
+  })
+
   it.live("prefixes of several segments, and the root, are taken", () =>
     Effect.gen(function* () {
       for (const prefix of ["/", "/a", "/a/b.c/", "/~x/-y_"] as const) {

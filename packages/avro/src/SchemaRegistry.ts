@@ -5,7 +5,7 @@
  * error of its own or refuses the credentials, a request is repeated until it is interrupted, after 100 ms doubling up to 10 s. The log names each reason
  * once. Only an answer about the schema itself fails, with `UnusableSchema`.
  */
-import { EventBusError, Ranges } from "@eventbus/core"
+import { EventBusError, Kinds, Ranges } from "@eventbus/core"
 import { Clock, Context, type Duration, Effect, Layer, RcMap, Redacted, Schema, type Scope } from "effect"
 import { HttpClient } from "effect/http"
 import * as Requests from "./internal/requests.ts"
@@ -155,21 +155,31 @@ const addReferences = Effect.fnUntraced(function* (
   }
 })
 
+const urlsOf = (text: string) => text.split(",").map((each) => URL.parse(each.trim()))
+
+/** The text may hold a password. */
+const url: Kinds.Kind = (path, found) =>
+  typeof found === "string" && urlsOf(found).every((each) => each !== null && /^https?:$/.test(each.protocol))
+    ? []
+    : [{ path, found: "(not shown)", allowed: "http://host:port or https://host:port, several with commas" }]
+
+const kinds = Kinds.section(
+  {
+    ...{ username: Kinds.string, password: Kinds.redacted, token: Kinds.redacted },
+    requestTimeout: Ranges.clients.requestTimeout
+  },
+  { url }
+)
+
 const addressOf = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Requests.Address, EventBusError.ConfigurationValidation> {
-  const urls = options.url.split(",").map((text) => URL.parse(text.trim()))
-  if (!urls.every((url) => url !== null && /^https?:$/.test(url.protocol))) {
-    // The text may hold a password.
-    const issue = {
-      path: "url",
-      found: "(not shown)",
-      allowed: "http://host:port or https://host:port, several with commas"
-    }
-    return yield* new EventBusError.ConfigurationValidation({ issues: [issue] })
-  }
-  const issues = Ranges.problems("requestTimeout", options.requestTimeout, Ranges.clients.requestTimeout)
+  const issues = kinds("SchemaRegistry", options).map((issue) => ({
+    ...issue,
+    path: issue.path.replace(/^SchemaRegistry\./, "")
+  }))
   if (issues.length > 0) return yield* new EventBusError.ConfigurationValidation({ issues })
+  const urls = urlsOf(options.url)
   const inUrl = urls.find((url) => url?.username)
   return {
     urls: urls.map((url) => `${url?.origin}${url?.pathname.replace(/\/+$/, "")}`),

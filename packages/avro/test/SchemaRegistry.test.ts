@@ -170,4 +170,16 @@ describe("the schema registry", () => {
         assert.notInclude(error.message, "geheim")
       })
   )
+
+  it.effect.each([
+    [{ password: "geheim" }, "password: found a value of type string"],
+    [{ token: "geheim" }, "token: found a value of type string"],
+    [{ username: 5 }, "username: found 5"]
+  ])("SEC-01 %j: a secret as plain text, or a value of another kind, is refused, and not shown", ([wrong, said]) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Layer.build(layer({ url: "http://registry:8081", ...(wrong as object) })))
+      assert.include(error.message, said as string)
+      assert.notInclude(error.message, "geheim")
+    })
+  )
 })

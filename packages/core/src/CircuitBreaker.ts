@@ -7,7 +7,6 @@
 import { type Cause, Clock, Effect, MutableRef, Ref, Schema, type Scope, type Stream } from "effect"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import * as Defaults from "./Defaults.ts"
-import { awaitAtMost } from "./internal/base/awaitAtMost.ts"
 import { toMillis } from "./internal/base/durations.ts"
 import * as BreakerState from "./internal/breaker/breakerState.ts"
 import * as Listeners from "./internal/breaker/listeners.ts"
@@ -155,12 +154,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
     // One that cannot be interrupted does not keep the breaker open for ever.
     probe:
       options.probe &&
-      Effect.flatMap(
-        awaitAtMost(
-          UserFunction.callEffect("the probe", () => options.probe!),
-          options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis
-        ),
-        Effect.fromOption
+      UserFunction.runBounded(
+        "the probe",
+        UserFunction.callEffect("the probe", () => options.probe!),
+        { timeout: options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis }
       ),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())

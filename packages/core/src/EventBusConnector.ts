@@ -17,6 +17,7 @@ import type {
 import type { EventBusEvent } from "./EventBusEvent.ts"
 import type { Health } from "./Health.ts"
 import { keepRunning } from "./internal/base/keepRunning.ts"
+import * as LogLine from "./internal/base/logLine.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
@@ -129,7 +130,7 @@ const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make(({ _tag, cluster, binding }, error) => {
     const why = failureText(Failures.fromUnknown(error))
-    const line = Effect.logError(`A listener threw at event ${_tag}: ${why}`)
+    const line = LogLine.error(`A listener threw at event ${_tag}: ${why}`)
     fork(Effect.annotateLogs(line, BindingAnnotations.ofKey({ cluster, name: binding })))
   })
   const registry = Registry.make()

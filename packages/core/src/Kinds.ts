@@ -2,7 +2,7 @@
  * The kinds of values that options take in code, each once: numbers by their `Ranges`, texts of a list by `Choices`, booleans, functions, effects, serdes, lists and
  * objects. A kind never throws, whatever it is given, and each of its problems has the path of the setting, what was found and what is allowed.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import * as Choices from "./Choices.ts"
 import { type ConfigurationIssue, ConfigurationValidation } from "./EventBusError.ts"
 import { isObject, read } from "./internal/base/properties.ts"
@@ -19,6 +19,53 @@ export const make =
   (allowed: string, is: (value: unknown) => boolean): Kind =>
   (path, found) =>
     holds(is, found) ? [] : [{ path, found: shown(found), allowed }]
+
+/** A kind like `make` for what may be a secret: its problems show the type of what was found, and never the value. */
+export const hidden =
+  (allowed: string, is: (value: unknown) => boolean): Kind =>
+  (path, found) =>
+    holds(is, found) ? [] : [{ path, found: typeOf(found), allowed }]
+
+/** A `Redacted` with a text in it. Its problems never show what was found, since that may be the secret as plain text. */
+export const redacted: Kind = hidden("a Redacted with a text in it", (value) => isRedactedText(value))
+
+/** A secret: a `Redacted` with a text in it, or an Effect that reads one. Its problems never show what was found. */
+export const secret: Kind = hidden(
+  "a Redacted with a text in it, or an Effect that reads one",
+  (value) => isRedactedText(value) || Effect.isEffect(value)
+)
+
+/** A text that is not empty, or a `secret`. Its problems never show what was found. */
+export const textOrSecret: Kind = hidden(
+  "a text that is not empty, a Redacted with a text in it, or an Effect that reads one",
+  (value) => (typeof value === "string" ? value !== "" : isRedactedText(value) || Effect.isEffect(value))
+)
+
+const isRedactedText = (value: unknown): boolean =>
+  Redacted.isRedacted(value) && typeof Redacted.value(value) === "string"
+
+/** An address as `host:port`. A user and a password in front of it, which no address has, are not shown. */
+export const address: Kind = (path, found) =>
+  isAddress(found) ? [] : [{ path, found: withoutUser(found), allowed: 'host:port, such as "kafka-1:9092"' }]
+
+const addressPattern = /^(\[[0-9a-fA-F:.%]+\]|[^\s,:/@[\]]+):(\d{1,5})$/
+
+const isAddress = (value: unknown): boolean => {
+  const port = typeof value === "string" ? Number(addressPattern.exec(value)?.[2]) : Number.NaN
+  return port >= 1 && port <= 65_535
+}
+
+/** A URL of `http` or `https`. A user and a password in it are not shown. */
+export const httpUrl: Kind = (path, found) =>
+  isHttpUrl(found) ? [] : [{ path, found: withoutUser(found), allowed: "a URL of http or https" }]
+
+const isHttpUrl = (value: unknown): boolean => typeof value === "string" && /^https?:$/.test(URL.parse(value)?.protocol ?? "")
+
+const withoutUser = (found: unknown): string =>
+  typeof found === "string" ? shown(found.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@")) : typeOf(found)
+
+const typeOf = (found: unknown): string =>
+  found === null || found === undefined ? String(found) : `a value of type ${typeof found}`
 
 /** `true` or `false`. */
 export const flag: Kind = make("true or false", (value) => typeof value === "boolean")
@@ -66,6 +113,20 @@ export function struct(optional: Table, required: Table = {}, allowed = "an obje
       : [{ path, found: shown(found), allowed }]
 }
 
+/** `struct` for settings with secrets among them: what stands in their place is named by its type alone. */
+export const section: typeof struct =
+  (optional, required, allowed = "an object of settings") =>
+  (path, found) =>
+    isObject(found) ? struct(optional, required)(path, found) : [{ path, found: typeOf(found), allowed }]
+
+/** An object whose values are of one kind, whatever their names are. */
+export const recordOf =
+  (entry: Kind, allowed = "an object"): Kind =>
+  (path, found) =>
+    isObject(found)
+      ? namesOf(found).flatMap((name) => entry(`${path}.${name}`, read(found, name)))
+      : [{ path, found: typeOf(found), allowed }]
+
 /** The functions that make a serde. */
 export const functionsOfSerde: Kind = struct(
   {},
@@ -103,6 +164,14 @@ const holds = (is: (value: unknown) => boolean, value: unknown): boolean => {
     return is(value)
   } catch {
     return false
+  }
+}
+
+const namesOf = (given: object): ReadonlyArray<string> => {
+  try {
+    return Object.keys(given)
+  } catch {
+    return []
   }
 }
 

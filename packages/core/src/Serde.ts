@@ -6,6 +6,7 @@
  */
 import { type Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
+import { isBytes } from "./internal/base/bytes.ts"
 import * as Failure from "./internal/failure/failure.ts"
 import * as Kinds from "./Kinds.ts"
 import * as UserFunction from "./UserFunction.ts"
@@ -96,7 +97,9 @@ const fromFunctions = <A>(options: Parameters<typeof make<A>>[0]): Serde<A> => (
   },
   encode: (value) => {
     try {
-      return Result.succeed(UserFunction.plain("encode", options.encode(value)))
+      const encoded: unknown = UserFunction.plain("encode", options.encode(value))
+      if (isBytes(encoded)) return Result.succeed(encoded)
+      throw new TypeError(`encode returned ${UserFunction.kindOf(encoded)}; a Uint8Array is expected`)
     } catch (thrown) {
       return Result.fail(new EncodeFailure(problem(options.name, thrown)))
     }

@@ -16,7 +16,7 @@
  *   )
  * ```
  */
-import { Context, Effect, Fiber, Tracer } from "effect"
+import { Context, Duration, Effect, type Exit, Fiber, Schema, Tracer } from "effect"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
@@ -30,6 +30,28 @@ export class NotAnEffect extends Error {
 /** A user's function returned a Promise where its caller needs the value at once. */
 export class ReturnedPromise extends Error {
   override readonly name = "ReturnedPromise"
+}
+
+/** An effect of a user's did not end within its timeout, and was interrupted. */
+export class FunctionTimedOut extends Schema.TaggedError<FunctionTimedOut>()("FunctionTimedOut", {
+  /** The function's name, as `runBounded` was given it. */
+  what: Schema.String,
+  /** The timeout in milliseconds. */
+  millis: Schema.Number
+}) {
+  /** The next call may be faster. */
+  readonly retryable = true
+  override get message(): string {
+    return `${this.what} did not end within ${Duration.format(Duration.millis(this.millis))} and was interrupted`
+  }
+}
+
+/** The bounds of `runBounded`. */
+export interface Bounds {
+  /** The longest time of the effect. Default: no limit, except that an interruption ends it. */
+  readonly timeout?: Duration.Input | undefined
+  /** The longest wait for the end of an interrupted effect, its finalizers included. Default 1 second. */
+  readonly endTimeout?: Duration.Input
 }
 
 /** Whether a value is an Effect. Asking never throws, whatever the value is. */
@@ -118,29 +140,89 @@ export const checked = <A, E, R>(what: string, returned: Effect.Effect<A, E, R>)
  * no Effect. By itself, Effect would end the fiber there at once, without its finalizers. A Promise that the effect succeeds with is `settled`.
  */
 export const callEffect = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
-    Effect.map(Effect.provideService(checked(what, call()), Tracer.Tracer, checking(fiber.context)), (value) =>
-      settled(what, value)
-    )
-  )
+  Effect.suspend(() => Effect.map(checkSteps(checked(what, call())), (value) => settled(what, value)))
 
 /**
  * Makes everything that an effect goes on with, and that is no Effect, a defect in its place, whoever gave the effect. Costs a call per step, so that it may stand around
  * the loop that calls a function of a user's for each record.
  */
 export const checkSteps = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) =>
-    Effect.provideService(effect, Tracer.Tracer, checking(fiber.context))
-  )
+  Effect.updateContext(effect, (context: Context.Context<R>) => CheckedSteps.inContext(context, noStep))
 
-/** `callEffect` in a fiber of its own, so that an effect that ends its fiber ends nothing else. An interruption ends that fiber, too. */
+/**
+ * `callEffect` in a fiber of its own, so that an effect that ends its fiber ends nothing else. An interruption ends that fiber, too, and waits for it however long it takes: as
+ * for a function that uses a connection of its caller's.
+ */
 export const callIsolated = <A, E, R>(what: string, call: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.forkChild(callEffect(what, call), { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
   )
 
-const checking = (context: Context.Context<never>): Tracer.Tracer =>
-  CheckedSteps.tracerOf(context, (value) => refusal("an effect went on with", "an effect", value))
+/**
+ * Runs an effect in a fiber of its own, which holds its caller no longer than its bounds allow. After the timeout the fiber is interrupted, and the call fails with
+ * `FunctionTimedOut`. An interruption of the caller interrupts the fiber, too. A fiber that resists its interruption is left behind after `endTimeout`: it goes on by
+ * itself, nobody waits for it, and an error line says so. `what` names the effect.
+ */
+export const runBounded = <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E, R>,
+  bounds: Bounds = {}
+): Effect.Effect<A, E | FunctionTimedOut, R> => {
+  const { timeout, endTimeout = "1 second" } = bounds
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
+      const ended = fiber.pollUnsafe()
+      if (ended !== undefined) return ended
+      const waiting = restore(timeout === undefined ? Fiber.await(fiber) : exitWithin(fiber, timeout))
+      return Effect.flatMap(
+        Effect.onInterrupt(waiting, () => leave(what, fiber, endTimeout)),
+        (exit) => exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
+      )
+    })
+  )
+}
+
+const timedOut = (what: string, timeout: Duration.Input): Effect.Effect<never, FunctionTimedOut> =>
+  Effect.suspend(() => Effect.fail(new FunctionTimedOut({ what, millis: Duration.toMillis(timeout) })))
+
+const leave = (what: string, fiber: Fiber.Fiber<unknown, unknown>, endTimeout: Duration.Input): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    fiber.interruptUnsafe()
+    return Effect.map(exitWithin(fiber, endTimeout), (exit) => {
+      if (exit !== undefined) return
+      const line = `${what} resists its interruption: nobody waits for it any longer, and it goes on by itself`
+      FunctionLog.log(contextNow(), `${what}, left behind`, line)
+    })
+  })
+
+/** The exit of a fiber, or undefined when it has not ended in time. One timer and no race: it may be called for each event. */
+const exitWithin = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  limit: Duration.Input
+): Effect.Effect<Exit.Exit<A, E> | undefined> =>
+  Effect.suspend(() => {
+    const ended = fiber.pollUnsafe()
+    if (ended !== undefined) return Effect.succeed(ended)
+    const context = contextNow()
+    return Effect.callback<Exit.Exit<A, E> | undefined>((resume) => {
+      const timer = Effect.runForkWith(context)(Effect.sleep(limit))
+      const forgetTimer = timer.addObserver(() => resume(Effect.succeed(undefined)))
+      const stopTimer = () => {
+        forgetTimer()
+        timer.interruptUnsafe()
+      }
+      const forgetFiber = fiber.addObserver((exit) => {
+        stopTimer()
+        resume(Effect.succeed(exit))
+      })
+      return Effect.sync(() => {
+        forgetFiber()
+        stopTimer()
+      })
+    })
+  })
+
+const noStep = (value: unknown): NotAnEffect => refusal("an effect went on with", "an effect", value)
 
 const refusal = (how: string, what: string, value: unknown): NotAnEffect => {
   attend(value, rejectionOf(what))

@@ -108,6 +108,25 @@ describe("Serde.json", () => {
 })
 
 describe("Serde.string, bytes, nullable, make", () => {
+  it("SER-09 ruling 86 what `encode` gives must be bytes: anything else is a failure, which names its kind and does not show it", () => {
+    for (const [given, kind] of [
+      ["4 characters", "string"],
+      [undefined, "undefined"],
+      [null, "null"],
+      [7, "number"],
+      [{ id: 1 }, "a plain object"],
+      [new ArrayBuffer(4), "a plain object"]
+    ] as const) {
+      const serde = Serde.make({ name: "own", decode: (of) => of, encode: () => given as unknown as Uint8Array })
+      const result = serde.encode(new Uint8Array())
+      expect(Result.isFailure(result) && result.failure.detail).toBe(
+        `encode returned ${kind}; a Uint8Array is expected`
+      )
+    }
+    const buffer = Serde.make({ name: "own", decode: (of) => of, encode: () => Buffer.from("a") })
+    expect(Result.getOrThrow(buffer.encode(new Uint8Array()))).toEqual(Buffer.from("a"))
+  })
+
   it("string is exact for every text that UTF-8 can carry, a byte order mark included", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {

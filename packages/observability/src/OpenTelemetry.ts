@@ -4,7 +4,7 @@
  */
 import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
 import type * as Resource from "@effect/opentelemetry/Resource"
-import { Ranges, Tracing } from "@eventbus/core"
+import { Kinds, Ranges, Tracing } from "@eventbus/core"
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
@@ -39,13 +39,35 @@ export interface Options extends Partial<Tracing.Options> {
   readonly shutdownTimeout?: Duration.Input
 }
 
+/** A header may be a secret. */
+const header = Kinds.hidden(
+  "a text, or a Redacted with a text in it",
+  (value) => typeof (Redacted.isRedacted(value) ? Redacted.value(value) : value) === "string"
+)
+
+const attribute = Kinds.make("a text, a number, true or false", (value) =>
+  ["string", "number", "boolean"].includes(typeof value)
+)
+
+const kinds = Kinds.section(
+  {
+    serviceVersion: Kinds.string,
+    attributes: Kinds.recordOf(attribute),
+    url: Kinds.httpUrl,
+    headers: Kinds.recordOf(header),
+    metricsInterval: Ranges.clients.metricsInterval,
+    signals: Kinds.listOf(Kinds.oneOf(["traces", "metrics", "logs"]), "a list of signals"),
+    shutdownTimeout: Ranges.clients.shutdownTimeout
+  },
+  { serviceName: Kinds.name }
+)
+
 /**
  * Exports until its scope closes, and then sends what is left. While the collector is unreachable, data is lost and the program goes on. Log lines are also
- * written by the loggers that were there before.
+ * written by the loggers that were there before. Throws `ConfigurationValidation` for options of another kind, which shows no header.
  */
 export const layer = (options: Options): Layer.Layer<Resource.Resource> => {
-  const { metricsInterval, shutdownTimeout: shutdownRange } = Ranges.clients
-  Ranges.check("OpenTelemetry", options, { metricsInterval, shutdownTimeout: shutdownRange })
+  Kinds.refuse(kinds("OpenTelemetry", options))
   const { signals = ["traces", "metrics", "logs"], shutdownTimeout = "3 seconds", sampleRatio, relation } = options
   const { serviceName, serviceVersion, attributes } = options
   const has = (signal: Signal) => signals.includes(signal)

@@ -44,8 +44,20 @@ export interface Scripting {
   ) => Promise<unknown>
 }
 
-/** The store on the caller's client. A client that queues calls while it is offline answers late; with `disableOfflineQueue` it fails at once. */
+const ofClient = Kinds.section({}, { eval: Kinds.func }, "a Redis client with `eval`")
+
+const ofConnection = Kinds.section({
+  ...{ port: Ranges.clients.port, database: Ranges.clients.database, connectTimeout: Ranges.clients.connectTimeout },
+  ...{ prefix: Kinds.string, host: Kinds.string, username: Kinds.string },
+  ...{ tls: Kinds.flag, password: Kinds.redacted }
+})
+
+/** The store on the caller's client. Throws `ConfigurationValidation` for options of another kind. A client that queues calls while it is offline answers late; with `disableOfflineQueue` it fails at once. */
 export const make = (client: Scripting, options: KeyOptions = {}): IdempotencyStore.IdempotencyStore["Service"] => {
+  Kinds.refuse([
+    ...ofClient("RedisIdempotencyStore.client", client),
+    ...Kinds.section({ prefix: Kinds.string })("RedisIdempotencyStore", options)
+  ])
   const prefix = options.prefix ?? "eventbus:idempotency:"
   const run = (
     operation: IdempotencyStore.IdempotencyStoreError["operation"],
@@ -53,10 +65,16 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
     key: string,
     ...values: ReadonlyArray<string>
   ) =>
-    Effect.tryPromise({
-      try: () => client.eval(script, { keys: [prefix + key], arguments: [...values] }),
-      catch: failed(operation)
-    })
+    Effect.flatMap(
+      Effect.tryPromise({
+        try: () => client.eval(script, { keys: [prefix + key], arguments: [...values] }),
+        catch: failed(operation)
+      }),
+      (reply) => {
+        const number = numberOf(reply)
+        return number === undefined ? Effect.fail(notANumber(operation, reply)) : Effect.succeed(number)
+      }
+    )
   const isHeld = (...call: Parameters<typeof run>) => Effect.map(run(...call), (reply) => reply === 1)
 
   return IdempotencyStore.IdempotencyStore.of({
@@ -65,14 +83,14 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
       const reply = yield* run("look up", scripts.lookUp, key)
       if (reply === free) return { _tag: "Free" }
       if (reply === done) return { _tag: "Done" }
-      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + Number(reply) }
+      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + reply }
     }),
     begin: Effect.fnUntraced(function* (key, { lease }) {
       const id = crypto.randomUUID()
       const reply = yield* run("begin", scripts.begin, key, id, millis(lease))
       if (reply === started) return { _tag: "Started", token: { key, id } }
       if (reply === done) return { _tag: "Done" }
-      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + Number(reply) }
+      return { _tag: "InProgress", untilMillis: (yield* Clock.currentTimeMillis) + reply }
     }),
     complete: ({ key, id }, { retention }) => isHeld("complete", scripts.complete, key, id, millis(retention)),
     abandon: ({ key, id }) => isHeld("abandon", scripts.abandon, key, id),
@@ -80,7 +98,7 @@ export const make = (client: Scripting, options: KeyOptions = {}): IdempotencySt
   })
 }
 
-/** The store on a connection of its own, closed with the layer. Fails with `IdempotencyStoreError` (`operation: "open"`) when Redis does not answer in time. */
+/** The store on a connection of its own, closed with the layer. Dies with `ConfigurationValidation` for options of another kind, which shows no password. Fails with `IdempotencyStoreError` (`operation: "open"`) when Redis does not answer in time. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<IdempotencyStore.IdempotencyStore, IdempotencyStore.IdempotencyStoreError> =>
@@ -90,10 +108,7 @@ export const layer = (
   )
 
 const connect = Effect.fnUntraced(function* (options: Options) {
-  const { port, database, connectTimeout } = Ranges.clients
-  const texts = { prefix: Kinds.string, host: Kinds.string, username: Kinds.string }
-  const others = { tls: Kinds.flag, password: Kinds.make("a Redacted", Redacted.isRedacted) }
-  Ranges.check("RedisIdempotencyStore", options, { port, database, connectTimeout, ...texts, ...others })
+  Kinds.refuse(ofConnection("RedisIdempotencyStore", options))
   const timeout = Duration.fromInputUnsafe(options.connectTimeout ?? "10 seconds")
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => createClient(clientOptions(options, timeout))),
@@ -139,6 +154,15 @@ const clientOptions = (options: Options, connectTimeout: Duration.Duration) =>
 const started = -1
 const done = -2
 const free = -3
+
+/** Clients may give the whole numbers of Redis as texts or as BigInts. Undefined for any other reply. */
+const numberOf = (reply: unknown): number | undefined => {
+  const number = typeof reply === "string" || typeof reply === "bigint" ? Number(reply) : reply
+  return typeof number === "number" && Number.isSafeInteger(number) && reply !== "" ? number : undefined
+}
+
+const notANumber = (operation: IdempotencyStore.IdempotencyStoreError["operation"], reply: unknown) =>
+  failed(operation)(new TypeError(`the script's reply is no whole number, but a value of type ${typeof reply}`))
 
 /** KEYS[1] is the key, ARGV[1] the token, ARGV[2] a time to live in milliseconds. */
 const scripts = {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { IdempotencyStore } from "@eventbus/core"
-import { Duration, Effect, Layer } from "effect"
+import { EventBusError, IdempotencyStore } from "@eventbus/core"
+import { Cause, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import * as RedisIdempotencyStore from "../src/RedisIdempotencyStore.ts"
 
 const minute = { lease: Duration.minutes(1) }
@@ -68,6 +68,37 @@ describe("the store in Redis", () => {
       const error = yield* Effect.flip(Layer.build(RedisIdempotencyStore.layer({ port, connectTimeout: "200 millis" })))
       assert.instanceOf(error, IdempotencyStore.IdempotencyStoreError)
       assert.strictEqual(error.operation, "open")
+    })
+  )
+
+  it.effect("SEC-01 options of another kind are refused, and no message shows the password", () =>
+    Effect.gen(function* () {
+      for (const [options, path, found] of [
+        [{ password: "hunter2" }, "RedisIdempotencyStore.password", "a value of type string"],
+        [{ password: Redacted.make(5) }, "RedisIdempotencyStore.password", "a value of type object"],
+        [{ tls: "yes" }, "RedisIdempotencyStore.tls", "'yes'"],
+        ["redis://app:hunter2@host", "RedisIdempotencyStore", "a value of type string"]
+      ] as const) {
+        const layer = RedisIdempotencyStore.layer(options as RedisIdempotencyStore.Options)
+        const exit = yield* Effect.exit(Layer.build(layer))
+        const refused = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+        assert.instanceOf(refused, EventBusError.ConfigurationValidation)
+        assert.deepInclude((refused as EventBusError.ConfigurationValidation).issues[0], { path, found })
+        assert.notInclude(String(exit), "hunter2")
+      }
+      for (const client of [undefined, {}, { eval: "eval" }])
+        assert.throws(() => RedisIdempotencyStore.make(client as RedisIdempotencyStore.Scripting))
+    })
+  )
+
+  it.effect("whole numbers of Redis may come as texts or as BigInts; any other reply is a failure of the store", () =>
+    Effect.gen(function* () {
+      const begin = (reply: unknown) => RedisIdempotencyStore.make({ eval: async () => reply }).begin("k", minute)
+      for (const started of [-1, "-1", -1n]) assert.strictEqual((yield* begin(started))._tag, "Started")
+      for (const reply of [null, undefined, "", "OK", Number.NaN, 0.5, true, {}, [-1]]) {
+        const error = yield* Effect.flip(begin(reply))
+        assert.include(error.message, "the script's reply is no whole number")
+      }
     })
   )
 })

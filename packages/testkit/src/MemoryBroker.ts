@@ -4,7 +4,7 @@
  * It models logs with offsets, groups with generations and transactions with markers. All time comes from Effect's `Clock`, so a `TestClock` drives
  * session timeouts and faults. Each `make` is a separate cluster.
  */
-import { Adapter, Broker } from "@eventbus/core"
+import { Adapter, Broker, Kinds } from "@eventbus/core"
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as AdminClient from "./internal/broker/admin.ts"
@@ -14,6 +14,7 @@ import * as Consumer from "./internal/broker/consumer.ts"
 import { type Inspection, make as makeInspection } from "./internal/broker/inspection.ts"
 import type { Journal, JournalEntry, Settings } from "./internal/broker/kernel.ts"
 import type { Connection } from "./internal/broker/network.ts"
+import * as OptionKinds from "./internal/broker/optionKinds.ts"
 import * as ProducerClient from "./internal/broker/producer.ts"
 import * as Reader from "./internal/broker/reader.ts"
 import * as TransactionalProducerClient from "./internal/broker/transactionalProducer.ts"
@@ -57,8 +58,9 @@ export interface Service extends Inspection {
 /** The in-memory cluster as a service. */
 export class MemoryBroker extends Context.Service<MemoryBroker, Service>()("@eventbus/testkit/MemoryBroker") {}
 
-/** Makes a cluster that lives as long as the scope. */
+/** Makes a cluster that lives as long as the scope. Dies with `ConfigurationValidation` for options of another kind. */
 export const make = Effect.fnUntraced(function* (options: Options = {}): Effect.fn.Return<Service, never, Scope.Scope> {
+  Kinds.refuse(OptionKinds.ofCluster("MemoryBroker", options))
   const cluster = yield* Cluster.make({
     settings: settings(options),
     plan: options.faults ?? FaultPlan.none,

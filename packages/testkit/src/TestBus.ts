@@ -24,10 +24,12 @@ import {
   type DeadLetterRecord,
   EventBusConnector,
   type EventBusError,
+  Kinds,
   type Serde
 } from "@eventbus/core"
 import { Clock, Context, Duration, Effect, Layer, Scope } from "effect"
 import * as FaultPlan from "./FaultPlan.ts"
+import * as OptionKinds from "./internal/broker/optionKinds.ts"
 import * as FaultInjection from "./internal/bus/faultInjection.ts"
 import * as Process from "./internal/bus/process.ts"
 import * as Setup from "./internal/bus/setup.ts"
@@ -154,7 +156,8 @@ type Requirements<B> = B extends Binding.Binding<infer R> ? R : never
 
 /**
  * Runs the bindings on a cluster in memory: it creates the topics, starts the bindings and waits until their partitions are assigned. The layer
- * requires what the handlers require, except for the broker. Closing it drains the bindings and moves a `TestClock` as far as that takes.
+ * requires what the handlers require, except for the broker. Closing it drains the bindings and moves a `TestClock` as far as that takes. Throws
+ * `ConfigurationValidation` for options of another kind.
  */
 export function layer<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
@@ -172,6 +175,7 @@ export function layer<R>(
   Refusal,
   Exclude<R, MemoryBroker.MemoryBroker | Broker.Broker>
 > {
+  Kinds.refuse(OptionKinds.ofBus("TestBus", options))
   const { broker = {} } = options
   let journaled = 0
   const onEvent: MemoryBroker.Journal = (entry, atMillis) => {
@@ -187,7 +191,7 @@ export function layer<R>(
   return Layer.provideMerge(bus, MemoryBroker.layer({ ...broker, onEvent }))
 }
 
-/** Runs the bindings on the cluster behind the given `Broker` and waits until their partitions are assigned. Missing topics are created and not deleted. */
+/** Runs the bindings on the cluster behind the given `Broker` and waits until their partitions are assigned. Missing topics are created and not deleted. Throws `ConfigurationValidation` for options of another kind. */
 export function live<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
   options?: CommonOptions
@@ -200,6 +204,7 @@ export function live<R>(
   bindings: ReadonlyArray<Binding.Binding<R>>,
   options: CommonOptions = {}
 ): Layer.Layer<TestBus | EventBusConnector.EventBusConnector, Refusal | BrokerError.BrokerError, R | Broker.Broker> {
+  Kinds.refuse(OptionKinds.ofBus("TestBus", options))
   return Layer.effectContext(
     Effect.gen(function* () {
       const cluster = yield* BrokerTestCluster.make(yield* Broker.Broker)

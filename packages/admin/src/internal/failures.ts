@@ -1,6 +1,7 @@
 /**
  * Answers for requests that no handler answers: no such route, and defects. Nothing of a defect is shown; the log has it.
  */
+import { LogLine } from "@eventbus/core"
 import { Cause, Effect } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { AdminApi } from "../AdminApi.ts"
@@ -71,7 +72,7 @@ export const asAnswers = <E, R>(
     (cause) => Cause.hasDies(cause),
     (cause) =>
       Effect.as(
-        Effect.logError("A request of the admin API failed", cause),
+        LogLine.error("A request of the admin API failed", cause),
         answer(
           500,
           "InternalError",

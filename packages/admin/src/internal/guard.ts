@@ -1,7 +1,7 @@
 /**
  * Decides about each request before anything of it is read, and logs what operators change.
  */
-import { LogFormat, UserFunction } from "@eventbus/core"
+import { LogFormat, LogLine, UserFunction } from "@eventbus/core"
 import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -110,7 +110,7 @@ const ask = (
       const error = Cause.squash(cause)
       if (error instanceof Unauthorized || error instanceof Forbidden) return Effect.fail(error)
       return Effect.andThen(
-        Effect.logError("The authorizer of the admin API failed", cause),
+        LogLine.error("The authorizer of the admin API failed", cause),
         Effect.fail(new AuthorizerFailed())
       )
     })
@@ -139,7 +139,7 @@ const note = (
   const of = binding === undefined ? "" : ` of binding '${binding}'`
   const what = `${identifier}${of}${payload ? ", with payload," : ""}`
   // A name with a line break must not look like another line.
-  return Effect.logInfo(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
+  return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
 }
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {

@@ -35,6 +35,19 @@ const ofToken = Kinds.struct(
 export const checkRoutes = (options: object): void =>
   Kinds.refuse(Ranges.problemsOfAll(options, ofRoutes, "AdminRoutes."))
 
+const ofServer = Kinds.struct(
+  { host: Kinds.name },
+  {
+    port: Kinds.make(
+      "a whole number, 0 to 65535",
+      (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535
+    )
+  }
+)
+
+/** Throws `ConfigurationValidation` when a server cannot listen there. */
+export const checkServer = (options: unknown): void => Kinds.refuse(ofServer("AdminServer", options))
+
 /** Throws `ConfigurationValidation` with everything that cannot be used. It shows no token. */
 export const checkTokens = (tokens: ReadonlyArray<{ readonly token: Redacted.Redacted<string> }>): void => {
   Kinds.refuse(Kinds.listOf(ofToken, "a list of tokens")("tokens", tokens))

@@ -1,4 +1,5 @@
 /** Requests to a schema registry. Each is repeated during an outage, until the registry has answered. */
+import { LogLine } from "@eventbus/core"
 import { Cause, Data, type Duration, Effect, type Redacted, Schedule, Schema } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
 import { UnusableSchema } from "../UnusableSchema.ts"
@@ -53,7 +54,7 @@ export const make = (client: HttpClient.HttpClient, address: Address): SendReque
       const logOnce = (error: RegistryUnavailable | UnusableSchema) => {
         if (error._tag !== "RegistryUnavailable" || error.message === lastLogged) return Effect.void
         lastLogged = error.message
-        return Effect.logWarning(
+        return LogLine.warning(
           `The schema registry does not return ${request.schema}; the request is repeated: ${lastLogged}`
         )
       }
@@ -61,7 +62,7 @@ export const make = (client: HttpClient.HttpClient, address: Address): SendReque
         Effect.tapError(logOnce),
         Effect.retry({ schedule: retryBackoff, while: ({ _tag }) => _tag === "RegistryUnavailable" }),
         Effect.catchTag("RegistryUnavailable", Effect.die),
-        Effect.tap(() => (lastLogged === undefined ? Effect.void : Effect.logInfo("The schema registry answers again")))
+        Effect.tap(() => (lastLogged === undefined ? Effect.void : LogLine.info("The schema registry answers again")))
       )
     })
 }

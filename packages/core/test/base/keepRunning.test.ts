@@ -32,4 +32,26 @@ describe("keepRunning", () => {
       )
     }
   )
+
+  it.effect("ruling 86: a logger that throws ends no loop, and has its lines again afterwards", () => {
+    const lines: Array<string> = []
+    let isFull = true
+    let starts = 0
+    const loop = Effect.suspend((): Effect.Effect<never> => {
+      starts++
+      throw new Error("a bug")
+    })
+    const logger = Logger.make(({ message }) => {
+      if (isFull) throw new Error("ENOSPC: no space left on device, write")
+      lines.push([message].flat().map(String).join(" "))
+    })
+    return Effect.gen(function* () {
+      yield* Effect.forkChild(keepRunning("lag poller", loop), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([starts, lines.length], [2, 0])
+      isFull = false
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([starts, lines.length], [3, 1])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 })

@@ -115,4 +115,37 @@ describe("Secret", () => {
       assert.strictEqual((yield* Fiber.join(waiting)).detail, "the password: not there within 10000 ms")
     })
   )
+
+  for (const [name, resisting] of Object.entries({
+    "is uninterruptible": Effect.uninterruptible(Effect.never),
+    "hangs in its acquisition": Effect.scoped(Effect.acquireRelease(Effect.never, () => Effect.void))
+  }))
+    it.effect(`ruling 86: a provider that ${name} is a failure a second after its 10 seconds`, () =>
+      Effect.gen(function* () {
+        const { runBounded } = makeSecrets()
+        const waiting = yield* Effect.forkChild(Effect.flip(runBounded("the bearer token", resisting)))
+        yield* TestClock.adjust("11 seconds")
+        assert.strictEqual((yield* Fiber.join(waiting)).detail, "the bearer token: not there within 10000 ms")
+      })
+    )
+
+  it.effect("SEC-01 a provider that gives no secret is a failure, which does not show what it gave", () =>
+    Effect.gen(function* () {
+      const given: ReadonlyArray<readonly [given: unknown, shown: string]> = [
+        ["hunter2", "string"],
+        [undefined, "undefined"],
+        [{ password: "hunter2" }, "a plain object"],
+        [Redacted.make(undefined), "a plain object"]
+      ]
+      for (const [value, shown] of given) {
+        const provider = Effect.succeed(value) as unknown as Secret.Secret
+        const failed = yield* Effect.flip(makeSecrets().read("the password", provider))
+        assert.strictEqual(failed.type, "CREDENTIALS")
+        assert.strictEqual(
+          failed.detail,
+          `the password: ${shown} was given, and a Redacted with a text in it is expected`
+        )
+      }
+    })
+  )
 })

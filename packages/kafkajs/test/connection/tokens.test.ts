@@ -143,4 +143,21 @@ describe("tokens", () => {
       assert.strictEqual((yield* Fiber.join(waiting)).detail, "the bearer token: not there within 10000 ms")
     })
   )
+
+  it.effect("SEC-01 a provider that gives no token, or one without a time, is a failure, which does not show it", () =>
+    Effect.gen(function* () {
+      const value = Redacted.make("hunter2")
+      const given: ReadonlyArray<readonly [given: unknown, said: string]> = [
+        ["hunter2", "string was given, and a Redacted or a Token is expected"],
+        [undefined, "undefined was given, and a Redacted or a Token is expected"],
+        [{ value: "hunter2" }, "a plain object was given, and a Redacted or a Token is expected"],
+        [{ value, expiresAt: "soon" }, "its expiresAt is soon, and epoch milliseconds are expected"],
+        [{ value, expiresAt: Number.NaN }, "its expiresAt is NaN, and epoch milliseconds are expected"]
+      ]
+      for (const [token, said] of given) {
+        const failed = yield* Effect.flip(makeTokens(Effect.succeed(token as Token), makeSecrets()).get)
+        assert.deepStrictEqual([failed.type, failed.detail], ["CREDENTIALS", `the bearer token: ${said}`])
+      }
+    })
+  )
 })

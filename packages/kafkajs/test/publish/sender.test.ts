@@ -6,48 +6,7 @@ import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
 import { securedOptions } from "../../src/internal/connection/security.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
-import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
-import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
-
-const away = failure(Local.connection, "not here")
-
-/** A cluster of one node that accepts no request. `has` sets the number and the leader of the partitions of topic `t`. */
-const cluster = () => {
-  let partitions = 0
-  let leader = 1
-  let looks = 0
-  const topic = (): TopicMetadata => ({
-    ...{ topic: "t", topicErrorCode: 0, isInternal: false },
-    partitionMetadata: Array.from({ length: partitions }, (_, partitionId) => ({
-      ...{ partitionId, partitionErrorCode: 0, leader, replicas: [1], isr: [1], offlineReplicas: [] }
-    }))
-  })
-  const self: Cluster = {
-    id: "test",
-    node: () => Effect.fail(away),
-    anyNode: Effect.fail(away),
-    metadata: () =>
-      Effect.sync(() => {
-        looks++
-        return new Map([["t", topic()]])
-      }),
-    allTopics: Effect.succeed(["t"]),
-    nodes: Effect.succeed([1]),
-    coordinator: () => Effect.fail(away),
-    whileCoordinator: () => Effect.fail(away),
-    askCoordinator: () => Effect.fail(away),
-    isSilent: () => false,
-    watch: (_, request) => request
-  }
-  return {
-    self,
-    looks: () => looks,
-    has: (count: number, leaderId = 1) => {
-      partitions = count
-      leader = leaderId
-    }
-  }
-}
+import { cluster } from "../oneNode.ts"
 
 const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
 
@@ -136,5 +95,22 @@ describe("sender", () => {
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(outcomes, ["second: UnexpectedBrokerError"])
       })
+  )
+
+  it.effect("ruling 86: a defect while records are sent ends no loop: they are sent again", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const { self, has } = cluster(
+        Effect.suspend(() => {
+          asked++
+          return Effect.die(new Error("a bug"))
+        })
+      )
+      has(2)
+      const outcomes = yield* sendTo(self, [0, 1])
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtLeast(asked, 5)
+      assert.deepStrictEqual([...outcomes], [])
+    })
   )
 })

@@ -33,6 +33,40 @@ export const publishingMany: ReadonlyArray<Outcome> = [
     })
   },
   {
+    title: "a record that no broker can take is RecordRejected at once, alone, and the records of the same call are written as they are",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1)
+      const { sendEach } = yield* producer
+      const good = record(name, "good")
+      const bad: ReadonlyArray<object> = [
+        { topic: undefined },
+        { topic: "" },
+        { key: "text" },
+        { value: "text" },
+        { value: undefined },
+        { value: new ArrayBuffer(4) },
+        { timestamp: 1.5 },
+        { timestamp: Number.NaN },
+        { timestamp: -1 },
+        { timestamp: new Date(0) },
+        { partition: 0.5 },
+        { compression: "LZ4" },
+        { headers: { name: "text" } },
+        { headers: [{ key: 5, value: null }] },
+        { headers: [{ key: "name", value: "text" }] }
+      ]
+      const records = [good, ...bad.map((wrong) => ({ ...good, ...wrong })), good]
+      const answers = new Array<string | bigint>(records.length)
+      yield* sendEach(records, (index, answer) => {
+        answers[index] = Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag
+      })
+      assert.deepStrictEqual(answers, [0n, ...bad.map(() => "RecordRejected"), 1n])
+      const probe = yield* join({ groupId: unique("group"), topics: [name] })
+      yield* probe.collects(2)
+      assert.deepStrictEqual(probe.values, ["good", "good"])
+    })
+  },
+  {
     title: "sendEach answers each record once, by its index: too large, unknown topic, stored",
     run: Effect.gen(function* () {
       const name = yield* topic(1, new Map([["max.message.bytes", "2000"]]))

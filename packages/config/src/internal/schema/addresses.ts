@@ -1,8 +1,7 @@
 /**
  * Parses `bootstrap.servers`: host:port, several separated by commas.
  */
-
-const address = /^(\[[0-9a-fA-F:.%]+\]|[^\s,:/[\]]+):(\d{1,5})$/
+import { Kinds } from "@eventbus/core"
 
 /** Undefined when the text is empty or one of its parts is not host:port. */
 export const parse = (text: string): ReadonlyArray<string> | undefined => {
@@ -13,7 +12,4 @@ export const parse = (text: string): ReadonlyArray<string> | undefined => {
   return all.length > 0 && all.every(isAddress) ? all : undefined
 }
 
-const isAddress = (text: string): boolean => {
-  const port = Number(address.exec(text)?.[2])
-  return port >= 1 && port <= 65_535
-}
+const isAddress = (text: string): boolean => Kinds.address("", text).length === 0

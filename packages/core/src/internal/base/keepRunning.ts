@@ -1,5 +1,6 @@
 /** Keeps a background loop running: one that dies is logged and started again with backoff (ruling 86). */
 import { Cause, Effect } from "effect"
+import * as LogLine from "./logLine.ts"
 import { restartBackoff } from "./restartBackoff.ts"
 
 /** Runs the loop until it is interrupted. `name` is the loop's name in the log. */
@@ -7,7 +8,7 @@ export const keepRunning = <E, R>(name: string, loop: Effect.Effect<never, E, R>
   loop.pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.tapError((defect) =>
-      Effect.logError(`The background loop '${name}' died; it is started again with backoff`, Cause.die(defect))
+      LogLine.error(`The background loop '${name}' died; it is started again with backoff`, Cause.die(defect))
     ),
     Effect.retry(restartBackoff),
     Effect.orDie

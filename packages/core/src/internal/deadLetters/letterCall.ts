@@ -7,7 +7,6 @@ import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as UserFunction from "../../UserFunction.ts"
-import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 
 export interface Options<R> {
@@ -21,8 +20,8 @@ export interface Options<R> {
 /** Most handlers end within a minute, so health names one that takes longer. */
 const longMillis = 60_000
 
-/** Longest time that the end of a partition waits for the finalizers of its interrupted handler. */
-const finalizersMillis = 1_000
+/** The function, in messages. */
+const what = "the dead letter handler"
 
 /** The handler was interrupted after its timeout. */
 class LetterTimedOut extends Schema.TaggedError<LetterTimedOut>()("LetterTimedOut", { millis: Schema.Number }) {
@@ -36,10 +35,10 @@ export const call = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, failures }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkDetach(
-    Effect.interruptible(UserFunction.callIsolated("the dead letter handler", () => handler(letter))),
-    { startImmediately: true }
-  )
+  const called = UserFunction.callEffect(what, () => handler(letter))
+  const calling = yield* Effect.forkDetach(Effect.interruptible(UserFunction.runBounded(what, called)), {
+    startImmediately: true
+  })
   const atMost = (millis: number) => Effect.timeoutOption(Fiber.await(calling), millis)
   const waiting = Effect.gen(function* () {
     const long = Math.min(longMillis, timeoutMillis)
@@ -55,7 +54,7 @@ export const call = Effect.fnUntraced(function* <R>(
   return yield* Effect.onInterrupt(waiting, () => {
     // The next owner of the partition calls the handler for the letter again.
     failures.worked(about(letter.record))
-    return awaitAtMost(Fiber.interrupt(calling), finalizersMillis)
+    return Fiber.interrupt(calling)
   })
 })
 

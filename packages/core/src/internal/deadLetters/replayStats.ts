@@ -7,6 +7,7 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type PurgeOptions, type Stats } from "../../Replay.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as TopicScan from "../replay/topicScan.ts"
@@ -192,7 +193,7 @@ const oldPrefix = Effect.fnUntraced(function* (
   yield* Stream.runForEachWhile(scan.pages(range), (page) =>
     Effect.gen(function* () {
       if (page.unreadable !== undefined && !deleteUnreadable) {
-        yield* Effect.logWarning(`A purge ended before ${TopicScan.textOf(page.unreadable)}`)
+        yield* LogLine.warning(`A purge ended before ${TopicScan.textOf(page.unreadable)}`)
         return false
       }
       count += TopicScan.unreadableOffsets(page, range.from)

@@ -25,6 +25,9 @@ const queueCapacity = 1_000
 /** Longest time that the end of the binding waits for queued alerts. */
 const drainMillis = 5_000
 
+/** The function, in messages. */
+const what = "the alert handler"
+
 /** The alert handler was interrupted after its timeout. */
 class AlertTimedOut extends Schema.TaggedError<AlertTimedOut>()("AlertTimedOut", { millis: Schema.Number }) {
   override get message(): string {
@@ -45,15 +48,14 @@ export const make = Effect.fnUntraced(function* <R>(
   }
 })
 
-/** Calls the handler in a fiber of its own, so that even a handler that resists interruption cannot hold up the next alert. */
+/** Calls the handler in a fiber of its own, so that a handler that resists interruption holds up neither the next alert nor the end of the binding. */
 const alert = Effect.fnUntraced(function* <R>(
   { handler, timeoutMillis, onEvent }: Options<R>,
   letter: DeadLetterRecord.DeadLetterRecord
 ) {
-  const calling = yield* Effect.forkChild(UserFunction.callIsolated("the alert handler", () => handler(letter)))
-  const ended = yield* Effect.timeoutOption(Fiber.await(calling), timeoutMillis)
+  const called = UserFunction.callEffect(what, () => handler(letter))
+  const ended = yield* Effect.timeoutOption(Effect.exit(UserFunction.runBounded(what, called)), timeoutMillis)
   if (Option.isNone(ended)) {
-    calling.interruptUnsafe()
     onEvent({
       _tag: "AlertFailed",
       letter,

@@ -3,7 +3,7 @@
  * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34), and notes a failed one before that (ruling 75). Dead letters of other
  * groups are passed over (ruling 71).
  */
-import { type Cause, Clock, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
+import { type Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
 import type {
   AssignedPartition,
   Broker,
@@ -98,6 +98,8 @@ const consume = Effect.fnUntraced(function* <R>(
   })
   const readers = new Map<string, Reader>()
   const fibers = yield* Scope.make()
+  // A partition whose fiber died would stand in silence: the session ends instead, and the next one begins behind its last commit.
+  const broken = Deferred.makeUnsafe<never>()
   yield* Effect.addFinalizer(() =>
     Effect.forEach(readers.values(), drain, { concurrency: "unbounded", discard: true }).pipe(
       Effect.andThen(Scope.close(fibers, Exit.void)),
@@ -117,7 +119,10 @@ const consume = Effect.fnUntraced(function* <R>(
     const reader: Reader = { at, chunks, notes, stopping: false, fiber: undefined }
     readers.set(keyOf(assigned), reader)
     const work = Stream.runForEachWhile(Stream.fromQueue(chunks), (chunk) => handle(options, session, reader, chunk))
-    reader.fiber = yield* Effect.forkIn(work, fibers)
+    reader.fiber = yield* Effect.forkIn(
+      Effect.catchDefect(work, (defect) => Deferred.die(broken, defect)),
+      fibers
+    )
     yield* session.seek(assigned, position)
   })
 
@@ -152,7 +157,10 @@ const consume = Effect.fnUntraced(function* <R>(
       }
     }
   }
-  return yield* Effect.forever(Effect.flatMap(Queue.take(session.events), react))
+  return yield* Effect.raceFirst(
+    Effect.forever(Effect.flatMap(Queue.take(session.events), react)),
+    Deferred.await(broken)
+  )
 })
 
 /** An assigned partition and the fiber that reads it. */

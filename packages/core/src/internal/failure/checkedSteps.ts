@@ -1,8 +1,9 @@
 /**
  * A tracer that looks at each step of a fiber. Effect ends a fiber at once, and without its finalizers, where it meets something that is no Effect, and it ends the
- * process where that has no text. A tracer is the only one who sees a step before that, so a wrapper of the program's tracer puts a defect in its place.
+ * process where that has no text. A tracer is the only one who sees a step before that, so a wrapper of the program's tracer puts a defect in its place. Where a step brings
+ * another tracer, as `Effect.provideService` does, that one is wrapped before the next step.
  */
-import { Context, Effect, Tracer } from "effect"
+import { Context, Effect, type Fiber, Tracer } from "effect"
 
 /** Makes the defect for a value that is no step. */
 type Refusal = (value: unknown) => unknown
@@ -25,10 +26,17 @@ export const programTracer = (context: Context.Context<never>): Tracer.Tracer | 
   return tracer !== undefined && known.given.has(tracer) ? known.given.get(tracer) : tracer
 }
 
-/** The tracer of the context in its wrapper. */
-export const tracerOf = (context: Context.Context<never>, refusal: Refusal): Tracer.Tracer => {
+/** True in a context whose steps are looked at, whatever tracer it gets. */
+const IsChecked = Context.Reference<boolean>("@eventbus/core/CheckedSteps", { defaultValue: () => false })
+
+/** The context with its tracer in the wrapper. The same context where it is there already. */
+export const inContext = <R>(context: Context.Context<R>, refusal: Refusal): Context.Context<R> =>
+  known.given.has(Context.get(context, Tracer.Tracer))
+    ? context
+    : Context.add(Context.add(context, IsChecked, true), Tracer.Tracer, wrapperOf(context, refusal))
+
+const wrapperOf = (context: Context.Context<never>, refusal: Refusal): Tracer.Tracer => {
   const tracer = Context.get(context, Tracer.Tracer)
-  if (known.given.has(tracer)) return tracer
   const before = known.wrapped.get(tracer)
   if (before !== undefined) return before
   const made = wrap(tracer, refusal)
@@ -37,19 +45,28 @@ export const tracerOf = (context: Context.Context<never>, refusal: Refusal): Tra
   return made
 }
 
-/** No look at a good step but that it works: this runs for each step. */
-const wrap = (tracer: Tracer.Tracer, refusal: Refusal): Tracer.Tracer =>
-  Tracer.make({
+/** No look at a good step but that it works, and which tracer it leaves: this runs for each step. */
+const wrap = (tracer: Tracer.Tracer, refusal: Refusal): Tracer.Tracer => {
+  const made: Tracer.Tracer = Tracer.make({
     span: (options) => tracer.span(options),
     context: (primitive, fiber) => {
       try {
-        return tracer.context === undefined ? primitive[evaluate](fiber) : tracer.context(primitive, fiber)
+        const next = tracer.context === undefined ? primitive[evaluate](fiber) : tracer.context(primitive, fiber)
+        if (fiber.cache.tracer !== made) stayChecked(fiber, refusal)
+        return next
       } catch (error) {
         if (isStep(primitive)) throw error
         return dying(refusal, primitive)[evaluate](fiber)
       }
     }
   })
+  return made
+}
+
+/** Wraps the tracer that a step has brought. A step that has left the checked context has the tracer of before. */
+const stayChecked = (fiber: Fiber.Fiber<unknown, unknown>, refusal: Refusal): void => {
+  if (Context.get(fiber.context, IsChecked)) fiber.setContext(inContext(fiber.context, refusal))
+}
 
 const isStep = (value: unknown): boolean => {
   try {

@@ -3,6 +3,7 @@
  * its failures so far.
  */
 import { Clock, Context, Effect, References } from "effect"
+import * as LogLine from "../base/logLine.ts"
 
 interface Failing {
   count: number
@@ -35,5 +36,5 @@ export const log = (context: Context.Context<never>, what: string, line: string)
     times.set(key, { count: 1, loggedMillis: nowMillis })
   }
   const so = known === undefined ? "" : ` (${known.count} times so far)`
-  Effect.runForkWith(context)(Effect.logError(`${line}${so}`))
+  Effect.runForkWith(context)(LogLine.error(`${line}${so}`))
 }

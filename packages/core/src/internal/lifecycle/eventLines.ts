@@ -4,6 +4,7 @@
 
 import { Effect } from "effect"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
+import * as LogLine from "../base/logLine.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
@@ -28,34 +29,34 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
       const isStart = event.to === "RUNNING" && event.from !== "PAUSED"
       const topics = isStart && binding !== undefined ? `. ${topicsText(binding)}` : ""
-      return Effect.logInfo(`Binding is ${event.to}${reasons}, was ${event.from}${topics}`)
+      return LogLine.info(`Binding is ${event.to}${reasons}, was ${event.from}${topics}`)
     }
     case "SessionCrashed":
-      return Effect.logError(`Consumer failed; restarting with backoff: ${event.error.message}`)
+      return LogLine.error(`Consumer failed; restarting with backoff: ${event.error.message}`)
     case "ConsumerFenced":
-      return Effect.logError(
+      return LogLine.error(
         `Consumer stopped for good: ${event.error.message} It does not take the name back. Stop this process, or start the binding again if the other one is gone`
       )
     case "EventLoopBlocked": {
       const { blockedMillis, sessionTimeoutMillis } = event
-      return Effect.logError(
+      return LogLine.error(
         `The event loop was blocked for ${blockedMillis} ms, so no heartbeat was sent. After ${sessionTimeoutMillis} ms without one, the group reassigns the partitions. Move long computations to a worker thread, or yield in between`
       )
     }
     case "AclsMissing": {
       const acls = event.acls.map(Acls.describe).join(", ")
-      return Effect.logWarning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
+      return LogLine.warning(`ACLs are missing: ${acls}. Requests that need them fail until they are granted`)
     }
     case "TopicsShared": {
       const topics = event.shared.map(ForeignGroups.describe).join(", ")
-      return Effect.logWarning(
+      return LogLine.warning(
         `Other groups use the same topics: ${topics}. Each group handles its own copies, and purges refuse. naming: TopicName.perGroup separates them`
       )
     }
     case "ConsumersIdle": {
       const { topic, concurrency, partitions } = event
       const idle = pluralize(concurrency - partitions, "consumer")
-      return Effect.logWarning(
+      return LogLine.warning(
         `Topic '${topic}' has ${pluralize(partitions, "partition")}, but concurrency is ${concurrency}: ${idle} will be idle`
       )
     }
@@ -63,26 +64,26 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const { kind, owner, topic } = event
       const records = pluralize(event.records, "record")
       return kind === "replay"
-        ? Effect.logInfo(`Passed over ${records} of topic '${topic}' that group '${owner}' replayed for itself`)
-        : Effect.logWarning(
+        ? LogLine.info(`Passed over ${records} of topic '${topic}' that group '${owner}' replayed for itself`)
+        : LogLine.warning(
             `Passed over ${records} of group '${owner}' in retry topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
           )
     }
     case "BatchUnreadable":
-      return Effect.logError(`Partition stopped: ${unreadableText(event.batch)}`)
+      return LogLine.error(`Partition stopped: ${unreadableText(event.batch)}`)
     case "BatchSkipped":
-      return Effect.logWarning(`An operator passed the unreadable batch of ${batchText(event.batch)}: ${event.reason}`)
+      return LogLine.warning(`An operator passed the unreadable batch of ${batchText(event.batch)}: ${event.reason}`)
     case "RecordDecided": {
       const { decision } = event
       const { topic, partition, offset } = event.at
       const done = decision.kind === "skip" ? "skipped" : "dead-lettered"
-      return Effect.logWarning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
+      return LogLine.warning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
     }
     case "BreakerChanged": {
       const { from, to, snapshot } = event
-      if (to === "CLOSED") return Effect.logInfo("Circuit breaker is CLOSED: normal processing")
+      if (to === "CLOSED") return LogLine.info("Circuit breaker is CLOSED: normal processing")
       const rates = `${snapshot.failureRate} % failures, ${snapshot.slowCallRate} % slow calls`
-      return Effect.logWarning(`Circuit breaker is ${to}, was ${from}: ${rates}`)
+      return LogLine.warning(`Circuit breaker is ${to}, was ${from}: ${rates}`)
     }
     default:
       return undefined
@@ -92,29 +93,29 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
 const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
   switch (event._tag) {
     case "PartitionAssigned":
-      return Effect.logInfo(`Partition assigned; reading from offset ${event.position}`)
+      return LogLine.info(`Partition assigned; reading from offset ${event.position}`)
     case "PartitionReleased":
-      return Effect.logInfo(`Partition revoked; committed offset ${event.committed}`)
+      return LogLine.info(`Partition revoked; committed offset ${event.committed}`)
     case "PartitionLost":
-      return Effect.logWarning("Partition lost; running handlers were interrupted, nothing was committed")
+      return LogLine.warning("Partition lost; running handlers were interrupted, nothing was committed")
     case "RecordsGone": {
       const { gone, cause, from, to } = event
-      if (cause === "topic-deleted") return Effect.logError(deletedText(event))
+      if (cause === "topic-deleted") return LogLine.error(deletedText(event))
       const lost = cause === "retention" ? "lost to retention" : `never read (${cause})`
-      return Effect.logError(
+      return LogLine.error(
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`
       )
     }
     case "PublishFailed":
-      return Effect.logError(
+      return LogLine.error(
         `Cannot publish to '${event.topic}'; retrying while the record waits: ${event.error.message}`
       )
     case "TransactionFailed":
-      return Effect.logWarning(`Transaction failed; restarting from the committed offset: ${event.error.message}`)
+      return LogLine.warning(`Transaction failed; restarting from the committed offset: ${event.error.message}`)
     case "ProcessingBudgetReached":
-      return Effect.logWarning("Handling took more than 70 % of maxPollInterval; it was cut short")
+      return LogLine.warning("Handling took more than 70 % of maxPollInterval; it was cut short")
     case "DrainTimedOut":
-      return Effect.logWarning(
+      return LogLine.warning(
         `Drain timed out with ${pluralize(event.unfinished, "record")} in work; they will be delivered again`
       )
     default:
@@ -133,13 +134,13 @@ const deletedText = (event: Extract<EventBusEvent, { readonly _tag: "RecordsGone
 const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined => {
   switch (event._tag) {
     case "AlertFailed":
-      return Effect.logWarning(`Alert handler failed: ${failureText(event.failure)}`)
+      return LogLine.warning(`Alert handler failed: ${failureText(event.failure)}`)
     case "AlertDropped":
-      return Effect.logWarning("Alert queue is full; dropped the alert about a stored dead letter")
+      return LogLine.warning("Alert queue is full; dropped the alert about a stored dead letter")
     case "LetterHandlerFailed":
-      return Effect.logWarning(`Dead letter handler failed: ${failureText(event.failure)}`)
+      return LogLine.warning(`Dead letter handler failed: ${failureText(event.failure)}`)
     case "UnreadableLettersSkipped":
-      return Effect.logWarning(
+      return LogLine.warning(
         `An operator passed the unreadable dead letters of ${batchText(event.batch)}: ${event.reason}`
       )
     case "ScheduledReplay": {
@@ -147,13 +148,13 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
       const others = Array.from(foreign, ([group, records]) => `, of group '${group}': ${records}`).join("")
       const reasons =
         refusals.size === 0 ? "" : ` (${Array.from(refusals, ([why, records]) => `${records}: ${why}`).join("; ")})`
-      return Effect.logInfo(
+      return LogLine.info(
         `Dead letters replayed: ${replayed}, passed over: ${passedOver}, refused: ${refused}${reasons}${others}${unreadable === 0 ? "" : `, unreadable: ${unreadable}`}`
       )
     }
     case "ForeignLettersPassedOver": {
       const { owner, records, topic } = event
-      return Effect.logWarning(
+      return LogLine.warning(
         `Passed over ${pluralize(records, "dead letter")} of group '${owner}' in topic '${topic}'. Groups should not share it: naming: TopicName.perGroup separates them`
       )
     }

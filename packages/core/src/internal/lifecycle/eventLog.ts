@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import * as LogAnnotations from "../delivery/logAnnotations.ts"
@@ -35,7 +36,7 @@ export const attach = (
       const { cluster, binding: name } = of
       const annotations =
         definition === undefined ? BindingAnnotations.ofKey({ cluster, name }) : BindingAnnotations.of(definition)
-      run(Effect.annotateLogs(Effect.logWarning(more), annotations))
+      run(Effect.annotateLogs(LogLine.warning(more), annotations))
     }, clock)
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled") {

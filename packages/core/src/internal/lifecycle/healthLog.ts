@@ -4,6 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { describe, type Health, type Reason } from "../../Health.ts"
+import * as LogLine from "../base/logLine.ts"
 
 /** How often health is looked at. */
 const lookMillis = 5_000
@@ -51,7 +52,7 @@ export const run = (health: Effect.Effect<Health>, groupOf: GroupOf): Effect.Eff
       shown.delete(key)
       if (endsWithEvent.has(reason._tag)) continue
       const seconds = Math.round((nowMillis - sinceMillis) / 1_000)
-      yield* annotated(reason, Effect.logInfo(`${over(reason)} after ${seconds} s`))
+      yield* annotated(reason, LogLine.info(`${over(reason)} after ${seconds} s`))
     }
   })
   return Effect.forever(Effect.andThen(Effect.sleep(lookMillis), look))
@@ -59,7 +60,7 @@ export const run = (health: Effect.Effect<Health>, groupOf: GroupOf): Effect.Eff
 
 /** Somebody has paused a tier on purpose; every other reason is a failure. */
 const lineOf = (reason: Reason): Effect.Effect<void> =>
-  reason._tag === "TierPaused" ? Effect.logInfo(describe(reason)) : Effect.logError(describe(reason))
+  reason._tag === "TierPaused" ? LogLine.info(describe(reason)) : LogLine.error(describe(reason))
 
 const keyOf = (reason: Reason): string => {
   const { cluster, binding, topic, partition, consumer, tier } = { ...nowhere, ...reason }

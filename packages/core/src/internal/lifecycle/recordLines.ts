@@ -5,6 +5,7 @@
 import { Cause, Effect, LogLevel } from "effect"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as Failures from "../failure/failure.ts"
 import { failureText } from "../failure/failureText.ts"
 import * as RetryState from "../record/retryState.ts"
@@ -26,7 +27,7 @@ export const of = (event: SettledEvent, definition: Definition | undefined): Eff
     const path = pathOf(event, definition)
     const line = `Record ${ends[settlement]}${details(event, path, definition)}: ${failureText(failure)}`
     const trace = endsItsWay(event) ? Failures.printable(failure) : undefined
-    const log = trace === undefined ? Effect.logWarning(line) : Effect.logWarning(line, Cause.die(trace))
+    const log = trace === undefined ? LogLine.warning(line) : LogLine.warning(line, Cause.die(trace))
     return Effect.annotateLogs(log, annotations(event, path, definition))
   })
 }

@@ -2,7 +2,8 @@
  * Reads the leases of a group's replays from the journal, and tells which of them live.
  *
  * A lease is over 15 seconds after its last entry. Two clocks decide, whichever tells first, and neither is another process's: the cluster's, by the append times in a
- * journal that has them, and this process's monotonic one, from the moment that it saw the entry.
+ * journal that has them, and this process's monotonic one, from the moment that it saw the entry. The clock of a broker may be ahead, and stamps entries until another one
+ * leads the partition: so the newest record tells the cluster's time, not the latest time, and only as far as this process's wall clock agrees.
  */
 import { Clock, Effect, Schedule, type Scope } from "effect"
 import type { Broker, Reader, ReadResult } from "../../Broker.ts"
@@ -27,7 +28,8 @@ export const open = Effect.fnUntraced(function* (
   groupId: string,
   run: string
 ): Effect.fn.Return<LeaseLog, BrokerError, Scope.Scope> {
-  const elapsedMillis = Clocks.stopwatch(yield* Clock.Clock)
+  const clock = yield* Clock.Clock
+  const elapsedMillis = Clocks.stopwatch(clock)
   // Leases are written without a transaction, and a replay's open one must not hide them.
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
   const entries = new Map<string, Entries.LeaseEntry>()
@@ -46,7 +48,7 @@ export const open = Effect.fnUntraced(function* (
     }
     const { records, nextOffset, highWatermark } = found.chunk
     for (const record of records) {
-      newestMillis = Math.max(newestMillis, Entries.appendedMillisOf(record) ?? 0)
+      newestMillis = Entries.appendedMillisOf(record) ?? newestMillis
       Entries.apply(entries, groupId, record, elapsedMillis())
     }
     position = nextOffset
@@ -70,9 +72,10 @@ export const open = Effect.fnUntraced(function* (
     // A process that is suspended after it has read takes nobody for dead.
     const beganMillis = elapsedMillis()
     yield* readToEnd(least)
+    const clusterMillis = Math.min(newestMillis, clock.currentTimeMillisUnsafe())
     const isLive = ({ seenMillis, appendedMillis }: Entries.LeaseEntry): boolean =>
       beganMillis - seenMillis < leaseMillis &&
-      (appendedMillis === undefined || newestMillis - appendedMillis < leaseMillis)
+      (appendedMillis === undefined || clusterMillis - appendedMillis < leaseMillis)
     return Array.from(entries)
       .filter(([other, each]) => other !== run && isLive(each))
       .map(([, each]) => each)

@@ -3,25 +3,21 @@
  *
  * A run asks for the lease by an entry in the journal, renews it every five seconds, and takes it once no live run stands before it. A run that is refused, interrupted or
  * done ends its entry; the entry of a killed process is over 15 seconds after its last renewal. Kafka alone decides what is published: a run that was suspended for longer
- * than its lease is fenced by the next one, and says so.
+ * than its lease is fenced by the next one, and says so. It looks at the others again before it takes the lease, or fences anybody.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { ReplayRunning, ReplayTakenOver } from "../../Replay.ts"
-import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Clocks from "../base/clocks.ts"
-import * as Entries from "./leaseEntries.ts"
+import type * as Entries from "./leaseEntries.ts"
 import * as LeaseLog from "./leaseLog.ts"
+import * as OwnLease from "./ownLease.ts"
 import * as Journal from "./replayJournal.ts"
 
 /** How long a run waits for others before it is refused: longer than the lease of a killed one lasts. */
 const maxWaitMillis = 20_000
-const renewalMillis = 5_000
 const pollMillis = 250
-/** A lease that was renewed so recently is nobody else's. */
-const certainMillis = 10_000
-const releaseMillis = 2_000
 
 export interface Options {
   readonly broker: Broker["Service"]
@@ -43,49 +39,30 @@ export interface Lease {
 export const acquire = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Lease, BrokerError | ReplayRunning, Scope.Scope> {
-  const { broker, groupId, deadLetterTopic, hostname, replayed } = options
-  const clock = yield* Clock.Clock
-  const elapsedMillis = Clocks.stopwatch(clock)
+  const { broker, groupId, deadLetterTopic, replayed } = options
+  const elapsedMillis = Clocks.stopwatch(yield* Clock.Clock)
   const topic = Journal.topicOf(deadLetterTopic)
   const run = globalThis.crypto.randomUUID()
-  const producer = yield* broker.producer({ deliveryTimeout: certainMillis, closeTimeout: releaseMillis })
   const log = yield* LeaseLog.open(broker, topic, groupId, run)
-  const since = clock.currentTimeMillisUnsafe()
-  const pid = globalThis.process?.pid ?? 0
-  let claim: bigint | undefined
-  let holds = false
-  let renewedMillis = 0
+  const own = yield* OwnLease.make({ ...options, topic, run })
+  const before = (least: bigint) =>
+    Effect.map(log.others(least), (others) =>
+      others.find((other) => other.claim < own.claim || other.holder.holds)
+    )
+  const successor = (least: bigint) => Effect.map(log.others(least), (others) => others.find(({ holder }) => holder.holds))
 
-  const write = Effect.suspend(() => {
-    const askedMillis = elapsedMillis()
-    const holder = { v: 1, host: hostname, pid, since, replayed: replayed(), holds }
-    const entry = Entries.entry(topic, run, groupId, claim === undefined ? holder : { ...holder, claim: String(claim) })
-    return Effect.tap(producer.send(entry), () => Effect.sync(() => (renewedMillis = askedMillis)))
-  })
-  const release = awaitAtMost(producer.send(Entries.tombstone(topic, run, groupId)), releaseMillis)
-  yield* Effect.addFinalizer(() => Effect.ignore(release))
-  const first = (yield* write).offset
-  claim = first
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(renewalMillis), Effect.ignore(write))))
-
-  const before = Effect.map(log.others(first), (others) =>
-    others.find((other) => other.claim < first || other.holder.holds)
-  )
-  let blocker = yield* before
+  let blocker = yield* takeTurn(own, before)
   while (blocker !== undefined) {
     const waitedMillis = elapsedMillis()
     if (waitedMillis >= maxWaitMillis) {
-      const { host, pid: process, since: sinceMillis, replayed: count } = blocker.holder
-      const who = { host, pid: process, sinceMillis, replayed: count }
+      const { host, pid, since: sinceMillis, replayed: count } = blocker.holder
+      const who = { host, pid, sinceMillis, replayed: count }
       return yield* new ReplayRunning({ topic: deadLetterTopic, groupId, ...who, waitedMillis })
     }
     yield* Effect.sleep(pollMillis)
-    blocker = yield* before
+    blocker = yield* takeTurn(own, before)
   }
-  holds = true
-  yield* write
 
-  const successor = Effect.map(log.others(first), (others) => others.find(({ holder }) => holder.holds))
   const lost = (by: Entries.LeaseEntry | undefined): ReplayTakenOver =>
     new ReplayTakenOver({
       ...{ topic: deadLetterTopic, groupId, replayed: replayed() },
@@ -93,13 +70,26 @@ export const acquire = Effect.fnUntraced(function* (
     })
   return {
     confirm: Effect.gen(function* () {
-      if (elapsedMillis() - renewedMillis < certainMillis) return
-      yield* write
-      const by = yield* successor
+      if (own.isCertain()) return
+      const by = yield* own.look(successor)
       if (by !== undefined) return yield* lost(by)
     }),
-    takenOver: Effect.map(awaitQuietly(successor), lost)
+    takenOver: Effect.map(awaitQuietly(successor(own.claim)), lost)
   }
+})
+
+/** Takes the lease where no run stands before this one, and answers the one that does otherwise. */
+const takeTurn = Effect.fnUntraced(function* (
+  own: OwnLease.OwnLease,
+  before: (least: bigint) => Effect.Effect<Entries.LeaseEntry | undefined, BrokerError>
+) {
+  const blocker = yield* own.look(before)
+  if (blocker !== undefined) return blocker
+  yield* own.hold(true)
+  // Each run looks behind its own entry: of two that take each other for over, one at least sees the other.
+  const other = yield* own.look(before)
+  if (other !== undefined) yield* own.hold(false)
+  return other
 })
 
 /** Nobody else may be known: an older version has no lease. */

@@ -7,6 +7,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as BigInts from "../base/bigInts.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as Refusals from "./replayRefusals.ts"
@@ -99,7 +100,7 @@ const warnOnce = ({ state: { warned } }: Run, batch: UnreadableBatch) =>
   Effect.suspend(() => {
     if (warned.has(keyOf(batch))) return Effect.void
     warned.add(keyOf(batch))
-    return Effect.logWarning(`A replay left ${TopicScan.textOf(batch)}`)
+    return LogLine.warning(`A replay left ${TopicScan.textOf(batch)}`)
   })
 
 const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [], unreadable: 0 }

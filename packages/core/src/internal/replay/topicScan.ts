@@ -9,6 +9,7 @@ import type { Admin, Broker, Reader, ReadResult, UnreadableBatch } from "../../B
 import { type BrokerError, RequestTimedOut, UnexpectedBrokerError, UnknownTopic } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
+import * as LogLine from "../base/logLine.ts"
 
 export interface Options {
   readonly broker: Broker["Service"]
@@ -111,7 +112,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       Stream.flatMap(pages(range, openTransactions), ({ records, unreadable }) =>
         unreadable === undefined
           ? Stream.fromIterable(records)
-          : Stream.drain(Stream.fromEffect(Effect.logWarning(`Left out ${textOf(unreadable)}`)))
+          : Stream.drain(Stream.fromEffect(LogLine.warning(`Left out ${textOf(unreadable)}`)))
       )
   }
 })

@@ -10,6 +10,7 @@ import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../../IdempotencyStore.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import { escaped } from "../base/derivedNames.ts"
+import * as LogLine from "../base/logLine.ts"
 import { shown } from "../base/shown.ts"
 import { defaultCluster } from "./bindingKey.ts"
 import * as StoreAnswers from "./storeAnswers.ts"
@@ -161,7 +162,7 @@ export const renew = Effect.fnUntraced(function* (store: StoreAnswers.Store, tok
       StoreAnswers.ask(store, "renew", StoreAnswers.isHeld, () => store.renew(token, { lease }), interval)
     )
     if (Exit.isSuccess(held) && !held.value) {
-      return yield* Effect.logWarning(`${claimOf(token)} was lost while its handler ran: it may be handled twice`)
+      return yield* LogLine.warning(`${claimOf(token)} was lost while its handler ran: it may be handled twice`)
     }
   }
 })
@@ -177,10 +178,10 @@ export const complete = (store: StoreAnswers.Store, token: Token, retention: Dur
     Effect.flatMap((held) =>
       held
         ? Effect.void
-        : Effect.logWarning(`${claimOf(token)} ran out before it was completed: it may be handled again`)
+        : LogLine.warning(`${claimOf(token)} ran out before it was completed: it may be handled again`)
     ),
     Effect.catchCause((cause) =>
-      Effect.logWarning(`${claimOf(token)} could not be completed: it may be handled again`, cause)
+      LogLine.warning(`${claimOf(token)} could not be completed: it may be handled again`, cause)
     )
   )
 
@@ -188,7 +189,7 @@ export const complete = (store: StoreAnswers.Store, token: Token, retention: Dur
 export const abandon = (store: StoreAnswers.Store, token: Token): Effect.Effect<void> =>
   StoreAnswers.ask(store, "abandon", StoreAnswers.isHeld, () => store.abandon(token)).pipe(
     Effect.catchCause((cause) =>
-      Effect.logWarning(`${claimOf(token)} could not be given up: it is free when its lease runs out`, cause)
+      LogLine.warning(`${claimOf(token)} could not be given up: it is free when its lease runs out`, cause)
     ),
     Effect.asVoid
   )

@@ -81,7 +81,7 @@ export interface SaslClientCredentials extends ClientCredentials {
   readonly mechanism: "oauthbearer"
 }
 
-/** Authentication by SASL, by mechanism. */
+/** Authentication by SASL, by mechanism. A secret as plain text is refused, and so is a mechanism without its fields. */
 export type Sasl = SaslPassword | SaslToken | SaslClientCredentials
 
 /** How to reach a cluster. */

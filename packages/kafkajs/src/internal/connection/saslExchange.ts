@@ -4,7 +4,7 @@ import type { Mechanism } from "kafkajs"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import { passwordMechanisms } from "../wire/kafkajsInternals.ts"
 import { requestToken } from "./clientCredentials.ts"
-import type { Sasl, SaslPassword, Token } from "./options.ts"
+import type { Sasl, SaslClientCredentials, SaslPassword, SaslToken, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 import { makeTokens, type Tokens } from "./tokens.ts"
 
@@ -58,6 +58,9 @@ const byToken = (tokens: Tokens, secrets: Secrets): Exchange =>
 /** One exchange for all connections to a cluster, so that they share the token. */
 export const makeExchange = (sasl: Sasl, secrets: Secrets): Exchange => {
   if (sasl.mechanism !== "oauthbearer") return byPassword(sasl, secrets)
-  const provider = "token" in sasl ? sasl.token : requestToken(sasl, secrets)
-  return byToken(makeTokens(provider, secrets), secrets)
+  return byToken(makeTokens(isClientCredentials(sasl) ? requestToken(sasl, secrets) : sasl.token, secrets), secrets)
 }
+
+/** As the check of the options tells the two apart. */
+const isClientCredentials = (sasl: SaslToken | SaslClientCredentials): sasl is SaslClientCredentials =>
+  "tokenEndpoint" in sasl && sasl.tokenEndpoint !== undefined

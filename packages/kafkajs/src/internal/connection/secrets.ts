@@ -1,5 +1,5 @@
 /** The secrets of one cluster: read on demand, and remembered so that they can be redacted from texts. Only this file takes a secret out of its `Redacted`. */
-import { UserFunction } from "@eventbus/core"
+import { Kinds, UserFunction } from "@eventbus/core"
 import { Effect, Redacted } from "effect"
 import type { Text } from "../../Secret.ts"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
@@ -13,7 +13,10 @@ const maxRemembered = 64
 export interface Secrets {
   /** Reads a secret or a plain text. `what` names it in failures. */
   readonly read: (what: string, text: Text) => Effect.Effect<string, ClientFailure>
-  /** Runs a provider of credentials. Its failure, its defect, and running for more than 10 seconds become failures named `what`. */
+  /**
+   * Runs a provider of credentials. Its failure, its defect, and running for more than 10 seconds become failures named `what`. One that resists its interruption then is left
+   * behind.
+   */
   readonly runBounded: <A>(what: string, effect: Effect.Effect<A, unknown>) => Effect.Effect<A, ClientFailure>
   /** The value of a secret. From now on `redact` replaces it. */
   readonly reveal: (secret: Redacted.Redacted<string>) => string
@@ -28,10 +31,22 @@ const textOf = (error: unknown): string => {
 
 /** A provider is a user's, and what it says may hold secrets: the log gets nothing of a rejection. */
 const called = <A>(what: string, effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> => {
-  if (UserFunction.isEffect(effect)) return UserFunction.callIsolated(what, () => effect)
+  if (UserFunction.isEffect(effect)) {
+    return UserFunction.runBounded(
+      what,
+      UserFunction.callEffect(what, () => effect)
+    )
+  }
   UserFunction.attend(effect, () => {})
   return Effect.die(new UserFunction.NotAnEffect(`${UserFunction.kindOf(effect)} was given; an Effect is expected`))
 }
+
+/** A failure that says what was given, and does not show it: it may be the secret. */
+export const unusable = (what: string, given: unknown, expected: string): ClientFailure =>
+  failure(Local.credentials, `${what}: ${UserFunction.kindOf(given)} was given, and ${expected} is expected`)
+
+/** Whether a provider gave a secret, and no plain text. */
+export const isSecret = (given: unknown): given is Redacted.Redacted<string> => Kinds.redacted("", given).length === 0
 
 export const makeSecrets = (): Secrets => {
   const seen = new Set<string>()
@@ -63,7 +78,12 @@ export const makeSecrets = (): Secrets => {
     reveal,
     read: (what, text) => {
       if (typeof text === "string") return Effect.succeed(text)
-      return Redacted.isRedacted(text) ? Effect.sync(() => reveal(text)) : Effect.map(guard(what, text), reveal)
+      if (Redacted.isRedacted(text)) return Effect.sync(() => reveal(text))
+      return Effect.flatMap(guard(what, text), (given) =>
+        isSecret(given)
+          ? Effect.succeed(reveal(given))
+          : Effect.fail(unusable(what, given, "a Redacted with a text in it"))
+      )
     },
     redact: (text) => [...seen].reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
   }

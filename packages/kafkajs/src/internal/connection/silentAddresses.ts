@@ -1,4 +1,5 @@
 /** The addresses that accept connections and do not answer. All connections to a cluster share them: each asks such an address last, and the log says it once. */
+import { LogLine } from "@eventbus/core"
 import { Effect } from "effect"
 import { patienceMillis } from "./firstAnswer.ts"
 
@@ -35,7 +36,7 @@ export const makeSilentAddresses = (): SilentAddresses => {
         return Effect.void
       }
       silences.set(address, { since, until })
-      return Effect.logWarning(`Broker ${address} has not answered for ${seconds(since)}; other addresses are tried`)
+      return LogLine.warning(`Broker ${address} has not answered for ${seconds(since)}; other addresses are tried`)
     })
 
   return {
@@ -54,7 +55,7 @@ export const makeSilentAddresses = (): SilentAddresses => {
         silences.delete(address)
         return known === undefined
           ? Effect.void
-          : Effect.logInfo(`Broker ${address} answers again after ${seconds(known.since)}`)
+          : LogLine.info(`Broker ${address} answers again after ${seconds(known.since)}`)
       }),
     has: (address) => performance.now() < (silences.get(address)?.until ?? 0)
   }

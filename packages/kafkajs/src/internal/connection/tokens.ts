@@ -1,8 +1,8 @@
 /** The bearer token that all connections to a cluster share: reused while it is fresh, and requested by one connection on behalf of all. */
-import { Clock, Effect, Redacted, Semaphore } from "effect"
-import type { ClientFailure } from "../wire/clientFailure.ts"
+import { Clock, Effect, Semaphore } from "effect"
+import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { SaslToken, Token } from "./options.ts"
-import type { Secrets } from "./secrets.ts"
+import { isSecret, type Secrets, unusable } from "./secrets.ts"
 
 /** The part of a token's life after which it is replaced: the default of Kafka's `sasl.login.refresh.window.factor`. */
 const refreshWindowFactor = 0.8
@@ -13,6 +13,20 @@ const maxBackoffMillis = 10_000
 
 /** A token that expires on its way to the broker is useless. */
 const travelMillis = 1_000
+
+/** The token, in messages. */
+const what = "the bearer token"
+
+/** The token that a provider gave: it may be anything where types do not hold. */
+const tokenOf = (given: unknown): Effect.Effect<Token, ClientFailure> => {
+  if (isSecret(given)) return Effect.succeed({ value: given })
+  if (typeof given !== "object" || given === null || !("value" in given) || !isSecret(given.value))
+    return Effect.fail(unusable(what, given, "a Redacted or a Token"))
+  const { expiresAt } = given as Token
+  return expiresAt === undefined || (typeof expiresAt === "number" && !Number.isNaN(expiresAt))
+    ? Effect.succeed(given as Token)
+    : Effect.fail(failure(Local.credentials, `${what}: its expiresAt is ${String(expiresAt)}, and epoch milliseconds are expected`))
+}
 
 interface CachedToken {
   readonly token: Token
@@ -47,7 +61,7 @@ export const makeTokens = (provider: SaslToken["token"], secrets: Secrets): Toke
       : undefined
 
   const request = Effect.fnUntraced(function* (now: number) {
-    const result = yield* Effect.result(secrets.runBounded("the bearer token", provider))
+    const result = yield* Effect.result(Effect.flatMap(secrets.runBounded(what, provider), tokenOf))
     attempts++
     if (result._tag === "Failure") {
       const backoffMillis =
@@ -56,7 +70,7 @@ export const makeTokens = (provider: SaslToken["token"], secrets: Secrets): Toke
       failedAttempt = { failed: result.failure, backoffMillis, until }
       return yield* stillValid(now) ?? Effect.fail(result.failure)
     }
-    const token = Redacted.isRedacted(result.success) ? { value: result.success } : result.success
+    const token = result.success
     failedAttempt = undefined
     const replaceAt = token.expiresAt === undefined ? 0 : now + (token.expiresAt - now) * refreshWindowFactor
     cached = { token, replaceAt }

@@ -8,7 +8,7 @@ import type { Cluster } from "../connection/cluster.ts"
 import { patienceMillis } from "../connection/firstAnswer.ts"
 import type { Ownership } from "../group/ownership.ts"
 import type { FetchedPartition, TopicMetadata } from "../wire/apis.ts"
-import { type ClientFailure, check } from "../wire/clientFailure.ts"
+import { type ClientFailure, check, clientFailure } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"
 import { deliverEnd, type FetchListener, handleAnswer, isFatal } from "./fetchAnswer.ts"
 import {
@@ -150,6 +150,13 @@ const replaceSilentLeaders = (loops: Loops): Effect.Effect<never> =>
     )
   )
 
+/** Starts a loop in the scope of the session. A defect ends the session: it would fetch nothing any more, and nobody would learn of it. */
+const startLoop = ({ listener, scope }: Loops, loop: Effect.Effect<never>) =>
+  Effect.forkIn(
+    Effect.catchDefect(loop, (defect) => listener.failSession(clientFailure(defect))),
+    scope
+  )
+
 const wake = ({ latches }: Loops): void => {
   for (const latch of latches.values()) latch.openUnsafe()
 }
@@ -157,9 +164,9 @@ const wake = ({ latches }: Loops): void => {
 const refresh = Effect.fnUntraced(function* (
   loops: Loops
 ): Effect.fn.Return<ReadonlyMap<string, TopicMetadata>, ClientFailure> {
-  const { cluster, options, leaders, latches, scope } = loops
+  const { cluster, options, leaders, latches } = loops
   const metadata = yield* cluster.metadata(options.topics)
-  if (latches.size === 0) yield* Effect.forkIn(replaceSilentLeaders(loops), scope)
+  if (latches.size === 0) yield* startLoop(loops, replaceSilentLeaders(loops))
   for (const { topic, partitionMetadata } of metadata.values()) {
     for (const { partitionId, leader } of partitionMetadata) {
       leaders.set(ConsumerRecord.partitionKey(topic, partitionId), leader)
@@ -169,7 +176,7 @@ const refresh = Effect.fnUntraced(function* (
     if (node < 0 || latches.has(node)) continue
     const latch = Latch.makeUnsafe(false)
     latches.set(node, latch)
-    yield* Effect.forkIn(fetchForever(loops, node, latch), scope)
+    yield* startLoop(loops, fetchForever(loops, node, latch))
   }
   wake(loops)
   return metadata

@@ -1,4 +1,5 @@
 /** The leader of a group decides the assignments of all members in each round. */
+import { LogLine } from "@eventbus/core"
 import { Effect } from "effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
@@ -33,7 +34,7 @@ const reportHiddenTopics = (
     hidden,
     ([topic]) => {
       const readers = group.filter(({ topics }) => topics.includes(topic)).map(({ memberId }) => `'${memberId}'`)
-      return Effect.logWarning(
+      return LogLine.warning(
         `Nobody gets the partitions of topic '${topic}' in group '${groupId}': this member leads the group and may not describe the topic, which ${readers.join(", ")} ${readers.length === 1 ? "reads" : "read"}. Grant its user Describe on the topic.`
       )
     },
@@ -47,7 +48,7 @@ const decodeMembers = Effect.fnUntraced(function* (groupId: string, members: Rea
   for (const { memberId, memberMetadata } of members) {
     const member = decodeMember(memberId, memberMetadata)
     if (member === undefined) {
-      yield* Effect.logWarning(
+      yield* LogLine.warning(
         `Member '${memberId}' of group '${groupId}' is another client, and its subscription cannot be read: it gets no partitions. Stop it, or give it a group of its own.`
       )
     }

@@ -134,6 +134,11 @@ export class PartitionLog {
     })
   }
 
+  /** Nobody knows how far the request of a batch came. It is sent again unchanged, unless its answer has been applied. */
+  abandoned(batch: Batch): void {
+    if (this.#inFlight === batch) this.requeue(batch, "unknown")
+  }
+
   /** The batch in flight is to be sent again. */
   requeue(batch: Batch, outcome: "notWritten" | "unknown"): void {
     this.#inFlight = undefined

@@ -2,8 +2,8 @@
  * Sends records in batches of what waits, with up to two requests in flight per node, for different partitions: a node finds the second one when it has
  * answered the first. `partitionLog.ts` keeps order and sequence numbers.
  */
-import { BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Clock, Effect, Latch, Scope, Semaphore } from "effect"
+import { Adapter, BrokerError, type ConsumerRecord, LogLine } from "@eventbus/core"
+import { Cause, Clock, Effect, Exit, Latch, Scope, Semaphore } from "effect"
 import type { HeaderEncoder } from "../batch/encodedRecord.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
@@ -16,7 +16,7 @@ import { noLeader, TopicTable } from "./topicTable.ts"
 
 export interface Sender {
   /**
-   * Sends a record. `onSettled` is called once with the outcome, or never after a `cancel`. Records that are sent in one call share `onSettled` and an
+   * Sends a record. `onSettled` is called once with the outcome, at once for a record that no broker can take, or never after a `cancel`. Records that are sent in one call share `onSettled` and an
    * encoder of headers.
    */
   readonly send: (
@@ -31,6 +31,7 @@ export interface Sender {
 
 const requestsPerNode = 2
 const retryDelay = "100 millis"
+const defectDelay = "1 second"
 
 /** For this long a node's answer that a topic or a partition does not exist is not believed: the node may not have learned of it yet. */
 const maxMissingMillis = 500
@@ -86,15 +87,33 @@ const takeBatches = (state: SenderState, node: number): ReadonlyArray<TakenBatch
   return taken
 }
 
-const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effect.Effect<never> =>
+/** Repeats a turn for as long as the producer lives. A defect, which would end the loop in silence, is logged, and the next turn follows. */
+const keepTurning = <R>(name: string, turn: Effect.Effect<void, never, R>): Effect.Effect<never, never, R> =>
   Effect.forever(
+    Effect.catchDefect(turn, (defect) =>
+      Effect.andThen(
+        LogLine.error(`The ${name} of a producer failed; it goes on`, Cause.die(defect)),
+        Effect.sleep(defectDelay)
+      )
+    )
+  )
+
+/** Sends batches. After a defect they are sent again: with their records in flight for ever, no other record of their partitions would be sent. */
+const sendTaken = (node: number, batches: ReadonlyArray<TakenBatch>, state: SenderState): Effect.Effect<boolean> =>
+  Effect.onExit(sendBatches(node, batches, state), (exit) =>
+    Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => batches.forEach(({ log, batch }) => log.abandoned(batch)))
+  )
+
+const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effect.Effect<never> =>
+  keepTurning(
+    "send loop",
     Effect.gen(function* () {
       latch.closeUnsafe()
       const { lingerMillis } = state.options
       if (lingerMillis > 0 && state.table.ready(node).length > 0) yield* Effect.sleep(lingerMillis)
       const batches = takeBatches(state, node)
       if (batches.length === 0) return yield* latch.await
-      if (yield* sendBatches(node, batches, state)) {
+      if (yield* sendTaken(node, batches, state)) {
         yield* Effect.sleep(retryDelay)
         yield* lookUpBusy(state)
       }
@@ -103,7 +122,8 @@ const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effe
 
 /** Looks up leaders while records wait for one. */
 const findLeadersForever = (state: SenderState, latch: Latch.Latch): Effect.Effect<never> =>
-  Effect.forever(
+  keepTurning(
+    "look for leaders",
     Effect.gen(function* () {
       latch.closeUnsafe()
       if (!state.table.leaderless()) return yield* latch.await
@@ -128,7 +148,8 @@ const start = (state: SenderState, node: number): Effect.Effect<void> =>
 const expireForever = ({ options, pending, table }: SenderState): Effect.Effect<never> => {
   const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: options.deliveryTimeoutMillis })
   const intervalMillis = Math.max(10, Math.min(1_000, options.deliveryTimeoutMillis / 10))
-  return Effect.forever(
+  return keepTurning(
+    "expiry of records",
     pending.busy.await.pipe(
       Effect.andThen(Effect.sleep(intervalMillis)),
       Effect.andThen(Effect.sync(() => table.expire(Date.now(), timedOut)))
@@ -138,11 +159,15 @@ const expireForever = ({ options, pending, table }: SenderState): Effect.Effect<
 
 /** Looks for new partitions of known topics. */
 const pollPartitionsForever = (state: SenderState): Effect.Effect<never> =>
-  Effect.forever(
+  keepTurning(
+    "look for new partitions",
     Effect.sleep(state.options.metadataMaxAgeMillis).pipe(
       Effect.andThen(Effect.suspend(() => Effect.ignore(lookUp(state, state.table.known()))))
     )
   )
+
+/** A record that was refused before it was sent. */
+const notPending = { cancel: () => {} }
 
 /** Sends until `parent` closes. */
 export const makeSender = Effect.fnUntraced(function* (
@@ -164,7 +189,7 @@ export const makeSender = Effect.fnUntraced(function* (
     scope,
     table,
     pending,
-    warn: (text) => void Effect.runForkWith(context)(Effect.logWarning(text)),
+    warn: (text) => void Effect.runForkWith(context)(LogLine.warning(text)),
     latches,
     oneAtATime: Semaphore.makeUnsafe(1).withPermits(1),
     batches: 0,
@@ -175,6 +200,11 @@ export const makeSender = Effect.fnUntraced(function* (
   yield* Effect.forkIn(expireForever(state), scope)
   const sender: Sender = {
     send: (record, onSettled, index = 0, encode) => {
+      const refused = Adapter.refusedRecord(record)
+      if (refused !== undefined) {
+        onSettled(refused, index)
+        return notPending
+      }
       const tracked = pending.add(record, options.deliveryTimeoutMillis, onSettled, index, encode)
       latches.get(table.add(record, tracked))?.openUnsafe()
       return tracked

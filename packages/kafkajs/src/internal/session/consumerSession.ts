@@ -11,6 +11,7 @@ import { makeMembership } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
+import { defectAsFailure } from "../wire/clientFailure.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
@@ -132,8 +133,11 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     Effect.andThen(session.membership.run)
   )
   yield* Effect.raceAllFirst([
-    pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis),
-    errors.map(belong, subject),
+    errors.map(
+      defectAsFailure(pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)),
+      subject
+    ),
+    errors.map(defectAsFailure(belong), subject),
     Deferred.await(failure)
   ]).pipe(Effect.catch(end), Effect.forkScoped)
   return commands(session, errors)

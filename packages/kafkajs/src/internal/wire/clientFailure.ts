@@ -98,6 +98,10 @@ export const clientFailure = (thrown: unknown): ClientFailure => {
   return failure(Local.client, thrown instanceof Error ? thrown.message : String(thrown))
 }
 
+/** A defect as a failure, for fibers that live long: one that died of it in silence would leave its session, or its records, waiting for ever. */
+export const defectAsFailure = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ClientFailure, R> =>
+  Effect.catchDefect(effect, (defect) => Effect.fail(clientFailure(defect)))
+
 const coordinatorTypes = new Set<string>([
   Local.connection,
   "NOT_COORDINATOR_FOR_GROUP",

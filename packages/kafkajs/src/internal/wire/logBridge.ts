@@ -2,6 +2,7 @@
  * kafkajs's log at Effect's debug level. Failures are reported as typed errors, once; kafkajs logs them at ERROR for every retry. Only the message
  * and the namespace are taken over: the other fields carry stacks and configuration.
  */
+import { LogLine } from "@eventbus/core"
 import { type Context, Effect } from "effect"
 import type { logCreator } from "kafkajs"
 
@@ -10,7 +11,7 @@ export const logBridge =
   () =>
   ({ namespace, log }) => {
     Effect.runForkWith(context)(
-      Effect.logDebug(redact(String(log.message))).pipe(
+      LogLine.debug(redact(String(log.message))).pipe(
         Effect.annotateLogs({ client: "kafkajs", component: namespace })
       )
     )

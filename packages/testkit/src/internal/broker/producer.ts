@@ -2,7 +2,7 @@
  * The client side of publishing. Records wait per topic, one request per topic is in flight, and a request without an answer is retried until its
  * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
-import { type Broker, BrokerError, type ConsumerRecord, Partitioner, ProducerClock } from "@eventbus/core"
+import { Adapter, type Broker, BrokerError, type ConsumerRecord, LogLine, Partitioner, ProducerClock } from "@eventbus/core"
 import { Cause, Clock, type Context, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
@@ -85,6 +85,8 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
+    const refused = Adapter.refusedRecord(record)
+    if (refused !== undefined) return answer(Exit.fail(refused))
     const queue = queueOf(record.topic)
     const target = choosePartition(cluster, queue, record)
     if (typeof target !== "number") {
@@ -215,7 +217,7 @@ const otherTimes = ({ record, recordTime, correction, nowMillis, log }: Refusabl
 }
 
 const logging = (context: Context.Context<never>) => (text: string) => {
-  Effect.runForkWith(context)(Effect.logWarning(text))
+  Effect.runForkWith(context)(LogLine.warning(text))
 }
 
 const asResult = (answer: Answer): Result.Result<ConsumerRecord.RecordMetadata, BrokerError.BrokerError> =>
