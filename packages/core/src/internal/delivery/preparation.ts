@@ -51,7 +51,12 @@ const missing = (serde: Serde.Any, record: ConsumerRecord, half: Decoding.Half):
   try {
     const prepared = serde.prepare?.(record[half], record)
     if (prepared === undefined) return []
-    const running = Effect.exit(UserFunction.runBounded("prepare", UserFunction.callEffect("prepare", () => prepared)))
+    const running = Effect.exit(
+      UserFunction.runBounded(
+        "prepare",
+        UserFunction.callEffect("prepare", () => prepared)
+      )
+    )
     return [Effect.map(running, (exit) => (Exit.isFailure(exit) ? refuse(Cause.squash(exit.cause)) : undefined))]
   } catch (thrown) {
     refuse(thrown)
