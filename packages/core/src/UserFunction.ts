@@ -16,7 +16,7 @@
  *   )
  * ```
  */
-import { Context, Duration, Effect, type Exit, Fiber, Schema, Tracer } from "effect"
+import { Context, Duration, Effect, type Exit, Fiber, Schema } from "effect"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
