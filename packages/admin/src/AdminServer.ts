@@ -12,9 +12,10 @@
  * NodeRuntime.runMain(Layer.launch(AdminServer.layer(Main, { port: 8080 })))
  * ```
  */
-import { LogLine } from "@eventbus/core"
+
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { LogLine } from "@eventbus/core"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { HttpRouter, HttpServer, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as AdminRoutes from "./AdminRoutes.ts"

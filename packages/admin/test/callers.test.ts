@@ -166,6 +166,24 @@ describe("ruling 86: functions that the program gives the API", () => {
       })
     )
 
+  const traps = () => {
+    throw new Error("a trap")
+  }
+  const hostile = new Proxy({}, { get: traps, has: traps, getPrototypeOf: traps })
+  const readOnce = Object.create(Authorizer.Forbidden.prototype, { permission: { get: traps } })
+  for (const [what, refusal] of Object.entries({
+    "fails with a Proxy whose traps throw": Effect.fail(hostile as Authorizer.Forbidden),
+    "dies with a Proxy whose traps throw": Effect.die(hostile),
+    "fails with a Forbidden whose getter throws": Effect.fail(readOnce as Authorizer.Forbidden)
+  }))
+    it.live(`OPS-16 an authorizer that ${what} lets nobody in: 503`, () =>
+      Effect.gen(function* () {
+        const { call } = yield* start({ authorizer: () => refusal })
+        const { status, body } = yield* call("POST", "/eventbus/bindings/orders/pause")
+        assert.deepStrictEqual([status, body._tag], [503, "AuthorizerFailed"])
+      })
+    )
+
   it.live("OPS-19 `metrics` that gives no text is a 500, and the log says why", () =>
     Effect.gen(function* () {
       const kinds: ReadonlyArray<Effect.Effect<unknown>> = [

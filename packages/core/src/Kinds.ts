@@ -59,7 +59,8 @@ const isAddress = (value: unknown): boolean => {
 export const httpUrl: Kind = (path, found) =>
   isHttpUrl(found) ? [] : [{ path, found: withoutUser(found), allowed: "a URL of http or https" }]
 
-const isHttpUrl = (value: unknown): boolean => typeof value === "string" && /^https?:$/.test(URL.parse(value)?.protocol ?? "")
+const isHttpUrl = (value: unknown): boolean =>
+  typeof value === "string" && /^https?:$/.test(URL.parse(value)?.protocol ?? "")
 
 const withoutUser = (found: unknown): string =>
   typeof found === "string" ? shown(found.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@")) : typeOf(found)

@@ -16,7 +16,7 @@
  *   )
  * ```
  */
-import { Context, Duration, Effect, type Exit, Fiber, Schema, Tracer } from "effect"
+import { Context, Duration, Effect, type Exit, Fiber, Schema } from "effect"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
@@ -176,7 +176,8 @@ export const runBounded = <A, E, R>(
       const waiting = restore(timeout === undefined ? Fiber.await(fiber) : exitWithin(fiber, timeout))
       return Effect.flatMap(
         Effect.onInterrupt(waiting, () => leave(what, fiber, endTimeout)),
-        (exit) => exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
+        (exit): Effect.Effect<A, E | FunctionTimedOut> =>
+          exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
       )
     })
   )

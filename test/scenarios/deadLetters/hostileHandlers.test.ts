@@ -1,6 +1,6 @@
 /** A custom handler of dead letters that returns no Effect, goes on with something else, or never ends: its letter has failed, and the next one follows (ruling 86). */
 import { assert, describe } from "@effect/vitest"
-import { Binding, DeadLetter, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { type App, advance, append, bytes, inTime, now, orders, scenario, start, text } from "../bus.ts"
@@ -98,34 +98,39 @@ describe("DLT-20 LIF-21 ruling 86 a custom handler of dead letters that never en
 describe("DLT-18 LIF-21 ruling 86 an alert handler that resists interruption", () => {
   const stop = (app: App) => app.connector.stop("orders")
   for (const [how, end] of Object.entries({ stop, close: (app: App) => app.close }))
-    scenario(`${how} is over within its bound, each alert has failed after its timeout, and the log names what is left behind`, () =>
-      withoutUnhandled((lines) =>
-        Effect.gen(function* () {
-          const memory = yield* MemoryBroker.MemoryBroker
-          for (const topic of ["orders", dlt]) yield* memory.createTopic(topic)
-          let calls = 0
-          const deadLetter = DeadLetter.alertAndStore(
-            () => {
-              calls++
-              return Effect.uninterruptible(Effect.never)
-            },
-            { alertTimeout: "3 seconds" }
-          )
-          const settings = { ...orders, shutdownTimeout: "5 seconds" as const, retry: RetryPolicy.none, deadLetter }
-          const app = yield* start(Binding.make("orders", { ...settings, handler: () => Effect.fail("declined") }))
-          yield* append("orders", 0, ["a", "b", "c"])
-          for (let second = 0; second < 5; second++) yield* advance("1 second")
-          assert.lengthOf(app.of("AlertFailed"), 1)
-          assert.strictEqual(calls, 2)
-          const began = yield* now
-          yield* inTime(end(app), "1 second")
-          assert.isAtMost((yield* now) - began, 7_000)
-          assert.lengthOf(
-            lines.filter((line) => line.startsWith("the alert handler resists its interruption")),
-            1
-          )
-        })
-      )
+    scenario(
+      `${how} is over within its bound, each alert has failed after its timeout, and the log names what is left behind`,
+      () =>
+        withoutUnhandled((lines) =>
+          Effect.gen(function* () {
+            const memory = yield* MemoryBroker.MemoryBroker
+            for (const topic of ["orders", dlt]) yield* memory.createTopic(topic)
+            let calls = 0
+            const deadLetter = DeadLetter.alertAndStore(
+              () => {
+                calls++
+                return Effect.uninterruptible(Effect.never)
+              },
+              { alertTimeout: "3 seconds" }
+            )
+            const settings = { ...orders, shutdownTimeout: "5 seconds" as const, retry: RetryPolicy.none, deadLetter }
+            const handler = () => Effect.fail("declined")
+            const app = yield* start(
+              Binding.make("orders", { ...settings, onError: () => Route.deadLetter(), handler })
+            )
+            yield* append("orders", 0, ["a", "b", "c"])
+            for (let second = 0; second < 5; second++) yield* advance("1 second")
+            assert.lengthOf(app.of("AlertFailed"), 1)
+            assert.strictEqual(calls, 2)
+            const began = yield* now
+            yield* inTime(end(app), "1 second")
+            assert.isAtMost((yield* now) - began, 7_000)
+            assert.lengthOf(
+              lines.filter((line) => line.startsWith("the alert handler resists its interruption")),
+              1
+            )
+          })
+        )
     )
 })
 

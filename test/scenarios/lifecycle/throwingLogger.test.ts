@@ -6,44 +6,50 @@ import { Effect, Logger } from "effect"
 import { advance, append, orders, scenario, start } from "../bus.ts"
 
 describe("ruling 86: a logger that throws", () => {
-  scenario("loses its lines, and nothing else: records take their way, and the log of health goes on afterwards", () => {
-    const lines: Array<string> = []
-    let isFull = false
-    const logger = Logger.make(({ message }) => {
-      if (isFull) throw new Error("ENOSPC: no space left on device, write")
-      lines.push(String(message))
-    })
-    return Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const settings = { ...orders, retry: RetryPolicy.none, missingTopics: "wait" as const }
-      const binding = Binding.make("orders", {
-        ...settings,
-        onError: () => Route.deadLetter(),
-        handler: ({ value }) => (value === "bad" ? Effect.fail("declined") : Effect.void)
+  scenario(
+    "loses its lines, and nothing else: records take their way, and the log of health goes on afterwards",
+    () => {
+      const lines: Array<string> = []
+      let isFull = false
+      const logger = Logger.make(({ message }) => {
+        if (isFull) throw new Error("ENOSPC: no space left on device, write")
+        lines.push(String(message))
       })
-      const app = yield* start(binding)
-      const admin = yield* memory.broker.admin
-      isFull = true
-      // Health gets a reason and loses it, while no line can be written.
-      yield* append("orders", 0, ["bad", "good"])
-      for (let second = 0; second < 70; second++) yield* advance("1 second")
-      yield* memory.createTopic("orders.DLT")
-      for (let second = 0; second < 70; second++) yield* advance("1 second")
-      assert.deepStrictEqual(
-        app.of("Settled").map(({ settlement }) => settlement),
-        ["DeadLettered", "Handled"]
-      )
-      isFull = false
-      const before = lines.length
-      yield* admin.deleteTopics(["orders.DLT"])
-      yield* append("orders", 0, ["bad"])
-      for (let second = 0; second < 150; second++) yield* advance("1 second")
-      yield* memory.createTopic("orders.DLT")
-      for (let second = 0; second < 70; second++) yield* advance("1 second")
-      assert.isTrue(lines.slice(before).some((line) => line.includes("after")), lines.slice(before).join("\n"))
-      assert.deepStrictEqual(app.of("SessionCrashed"), [])
-      assert.strictEqual((yield* app.connector.health).status, "UP")
-    }).pipe(Effect.provide(Logger.layer([logger])))
-  })
+      return Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        const settings = { ...orders, retry: RetryPolicy.none, missingTopics: "wait" as const }
+        const binding = Binding.make("orders", {
+          ...settings,
+          onError: () => Route.deadLetter(),
+          handler: ({ value }) => (value === "bad" ? Effect.fail("declined") : Effect.void)
+        })
+        const app = yield* start(binding)
+        const admin = yield* memory.broker.admin
+        isFull = true
+        // Health gets a reason and loses it, while no line can be written.
+        yield* append("orders", 0, ["bad", "good"])
+        for (let second = 0; second < 70; second++) yield* advance("1 second")
+        yield* memory.createTopic("orders.DLT")
+        for (let second = 0; second < 70; second++) yield* advance("1 second")
+        assert.deepStrictEqual(
+          app.of("Settled").map(({ settlement }) => settlement),
+          ["DeadLettered", "Handled"]
+        )
+        isFull = false
+        const before = lines.length
+        yield* admin.deleteTopics(["orders.DLT"])
+        yield* append("orders", 0, ["bad"])
+        for (let second = 0; second < 150; second++) yield* advance("1 second")
+        yield* memory.createTopic("orders.DLT")
+        for (let second = 0; second < 70; second++) yield* advance("1 second")
+        assert.isTrue(
+          lines.slice(before).some((line) => line.includes("after")),
+          lines.slice(before).join("\n")
+        )
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+        assert.strictEqual((yield* app.connector.health).status, "UP")
+      }).pipe(Effect.provide(Logger.layer([logger])))
+    }
+  )
 })

@@ -107,14 +107,27 @@ const ask = (
       orElse: () => Effect.die(new Error(`The authorizer gave no answer in ${authorizerTimeout}`))
     }),
     Effect.catchCause((cause): Effect.Effect<never, Unauthorized | Forbidden | AuthorizerFailed> => {
-      const error = Cause.squash(cause)
-      if (error instanceof Unauthorized || error instanceof Forbidden) return Effect.fail(error)
+      const refusal = refusalOf(cause)
+      if (refusal !== undefined) return Effect.fail(refusal)
       return Effect.andThen(
         LogLine.error("The authorizer of the admin API failed", cause),
         Effect.fail(new AuthorizerFailed())
       )
     })
   )
+
+/** What the authorizer refused with, made anew: the error may be a Proxy, or have getters that throw. Undefined for anything else. */
+const refusalOf = (cause: Cause.Cause<unknown>): Unauthorized | Forbidden | undefined => {
+  try {
+    const error = Cause.squash(cause)
+    if (error instanceof Unauthorized) return new Unauthorized()
+    if (!(error instanceof Forbidden)) return undefined
+    const { permission, binding } = error
+    return new Forbidden({ permission, ...(binding === undefined ? {} : { binding }) })
+  } catch {
+    return undefined
+  }
+}
 
 /** Reads the name once: a getter could throw, or say something else, when the command is done. */
 const principalOf = (answer: unknown): Effect.Effect<Principal> => {

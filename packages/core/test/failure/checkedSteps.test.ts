@@ -19,7 +19,7 @@ describe("ruling 86: an effect that goes on with no Effect", () => {
     it.effect(`${name}: fails with a defect in its place, after its finalizers, and its caller goes on`, () =>
       Effect.gen(function* () {
         const ended: Array<string> = []
-        const bad = Effect.flatMap(Effect.yieldNow, () => Object.create(null) as never)
+        const bad = Effect.flatMap(Effect.yieldNow, (): Effect.Effect<never> => Object.create(null))
         const call = UserFunction.callEffect("charge", () =>
           within(
             Effect.ensuring(
@@ -38,7 +38,7 @@ describe("ruling 86: an effect that goes on with no Effect", () => {
 
     it.effect(`${name}: in a fiber that it forks, too`, () =>
       Effect.gen(function* () {
-        const bad = Effect.flatMap(Effect.yieldNow, () => undefined as never)
+        const bad = Effect.flatMap(Effect.yieldNow, () => undefined as unknown as Effect.Effect<never>)
         const forked = Effect.flatMap(Effect.forkChild(bad), Fiber.await)
         const exit = yield* UserFunction.callEffect("charge", () => within(forked))
         assert(Exit.isFailure(exit))

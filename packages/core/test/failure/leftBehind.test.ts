@@ -58,6 +58,8 @@ describe("ruling 86: a function that resists its interruption is left behind, an
   it.effect("one that cleans up within the second is waited for, and needs no line", () =>
     logged((lines) =>
       Effect.gen(function* () {
+        // Before its first adjustment, a TestClock ends sleeps of fibers that are interrupted.
+        yield* TestClock.adjust("1 second")
         const ended: Array<string> = []
         const cleaned = Effect.andThen(
           Effect.sleep("900 millis"),

@@ -41,7 +41,12 @@ const suspendable = Effect.gen(function* () {
       })),
     reader: (options) =>
       Effect.map(broker.reader(options), (reader) =>
-        readerOf(reader, (found) => Effect.as(Effect.suspend(() => state.behindRead), found))
+        readerOf(reader, (found) =>
+          Effect.as(
+            Effect.suspend(() => state.behindRead),
+            found
+          )
+        )
       )
   }
   const suspend = (seconds: number): Effect.Effect<void> =>
@@ -129,7 +134,10 @@ const aheadAt = (broker: Service, offsets: ReadonlySet<bigint>): Service => ({
 })
 
 describe("OPS-10 the lease of a replay on a broker whose clock was ahead for a moment", () => {
-  const before = { "before the lease": [0n], "behind its last renewal, up to the look of another run": [3n, 4n] } as const
+  const before = {
+    "before the lease": [0n],
+    "behind its last renewal, up to the look of another run": [3n, 4n]
+  } as const
   for (const [when, offsets] of Object.entries(before)) {
     scenario(`${when}: a run that lives keeps its lease, and another one waits`, () =>
       Effect.gen(function* () {

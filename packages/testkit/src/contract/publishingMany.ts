@@ -33,7 +33,8 @@ export const publishingMany: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "a record that no broker can take is RecordRejected at once, alone, and the records of the same call are written as they are",
+    title:
+      "a record that no broker can take is RecordRejected at once, alone, and the records of the same call are written as they are",
     run: Effect.gen(function* () {
       const name = yield* topic(1)
       const { sendEach } = yield* producer

@@ -4,6 +4,7 @@
  * another tracer, as `Effect.provideService` does, that one is wrapped before the next step.
  */
 import { Context, Effect, type Fiber, Tracer } from "effect"
+import * as QuietSpans from "./quietSpans.ts"
 
 /** Makes the defect for a value that is no step. */
 type Refusal = (value: unknown) => unknown
@@ -48,7 +49,7 @@ const wrapperOf = (context: Context.Context<never>, refusal: Refusal): Tracer.Tr
 /** No look at a good step but that it works, and which tracer it leaves: this runs for each step. */
 const wrap = (tracer: Tracer.Tracer, refusal: Refusal): Tracer.Tracer => {
   const made: Tracer.Tracer = Tracer.make({
-    span: (options) => tracer.span(options),
+    span: (options) => QuietSpans.make(tracer, options),
     context: (primitive, fiber) => {
       try {
         const next = tracer.context === undefined ? primitive[evaluate](fiber) : tracer.context(primitive, fiber)

@@ -35,7 +35,9 @@ export interface OwnLease {
   /** False when others can have taken the entry for over since the last look at them. */
   readonly isCertain: () => boolean
   /** Looks at the others, behind the newest entry of this run, until the answer is certain. Answers at once when it finds one. */
-  readonly look: <A>(find: (least: bigint) => Effect.Effect<A | undefined, BrokerError>) => Effect.Effect<A | undefined, BrokerError>
+  readonly look: <A>(
+    find: (least: bigint) => Effect.Effect<A | undefined, BrokerError>
+  ) => Effect.Effect<A | undefined, BrokerError>
 }
 
 export const make = Effect.fnUntraced(function* (

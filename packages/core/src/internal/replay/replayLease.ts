@@ -46,10 +46,9 @@ export const acquire = Effect.fnUntraced(function* (
   const log = yield* LeaseLog.open(broker, topic, groupId, run)
   const own = yield* OwnLease.make({ ...options, topic, run })
   const before = (least: bigint) =>
-    Effect.map(log.others(least), (others) =>
-      others.find((other) => other.claim < own.claim || other.holder.holds)
-    )
-  const successor = (least: bigint) => Effect.map(log.others(least), (others) => others.find(({ holder }) => holder.holds))
+    Effect.map(log.others(least), (others) => others.find((other) => other.claim < own.claim || other.holder.holds))
+  const successor = (least: bigint) =>
+    Effect.map(log.others(least), (others) => others.find(({ holder }) => holder.holds))
 
   let blocker = yield* takeTurn(own, before)
   while (blocker !== undefined) {

@@ -176,9 +176,7 @@ export const complete = (store: StoreAnswers.Store, token: Token, retention: Dur
     })
   ).pipe(
     Effect.flatMap((held) =>
-      held
-        ? Effect.void
-        : LogLine.warning(`${claimOf(token)} ran out before it was completed: it may be handled again`)
+      held ? Effect.void : LogLine.warning(`${claimOf(token)} ran out before it was completed: it may be handled again`)
     ),
     Effect.catchCause((cause) =>
       LogLine.warning(`${claimOf(token)} could not be completed: it may be handled again`, cause)

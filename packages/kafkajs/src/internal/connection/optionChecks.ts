@@ -21,7 +21,15 @@ const texts = Kinds.recordOf(text, "an object of texts")
 
 const byPassword = Kinds.struct({}, { username: Kinds.textOrSecret, password: Kinds.secret })
 
-const byToken = Kinds.struct({}, { token: Kinds.hidden("an Effect of a Redacted or of a Token, or else tokenEndpoint, clientId and clientSecret", Effect.isEffect) })
+const byToken = Kinds.struct(
+  {},
+  {
+    token: Kinds.hidden(
+      "an Effect of a Redacted or of a Token, or else tokenEndpoint, clientId and clientSecret",
+      Effect.isEffect
+    )
+  }
+)
 
 const byClientCredentials = Kinds.struct(
   {

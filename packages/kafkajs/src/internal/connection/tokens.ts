@@ -25,7 +25,12 @@ const tokenOf = (given: unknown): Effect.Effect<Token, ClientFailure> => {
   const { expiresAt } = given as Token
   return expiresAt === undefined || (typeof expiresAt === "number" && !Number.isNaN(expiresAt))
     ? Effect.succeed(given as Token)
-    : Effect.fail(failure(Local.credentials, `${what}: its expiresAt is ${String(expiresAt)}, and epoch milliseconds are expected`))
+    : Effect.fail(
+        failure(
+          Local.credentials,
+          `${what}: its expiresAt is ${String(expiresAt)}, and epoch milliseconds are expected`
+        )
+      )
 }
 
 interface CachedToken {

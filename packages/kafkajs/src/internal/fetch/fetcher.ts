@@ -151,9 +151,9 @@ const replaceSilentLeaders = (loops: Loops): Effect.Effect<never> =>
   )
 
 /** Starts a loop in the scope of the session. A defect ends the session: it would fetch nothing any more, and nobody would learn of it. */
-const startLoop = ({ listener, scope }: Loops, loop: Effect.Effect<never>) =>
+const startLoop = ({ listener, options, scope }: Loops, loop: Effect.Effect<never>) =>
   Effect.forkIn(
-    Effect.catchDefect(loop, (defect) => listener.failSession(clientFailure(defect))),
+    Effect.catchDefect(loop, (defect) => listener.failSession(clientFailure(defect), options.topics.join(", "))),
     scope
   )
 

@@ -101,7 +101,9 @@ const keepTurning = <R>(name: string, turn: Effect.Effect<void, never, R>): Effe
 /** Sends batches. After a defect they are sent again: with their records in flight for ever, no other record of their partitions would be sent. */
 const sendTaken = (node: number, batches: ReadonlyArray<TakenBatch>, state: SenderState): Effect.Effect<boolean> =>
   Effect.onExit(sendBatches(node, batches, state), (exit) =>
-    Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => batches.forEach(({ log, batch }) => log.abandoned(batch)))
+    Effect.sync(() => {
+      if (Exit.isFailure(exit)) for (const { log, batch } of batches) log.abandoned(batch)
+    })
   )
 
 const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effect.Effect<never> =>

@@ -9,9 +9,9 @@ import { makeFetcher } from "../fetch/fetcher.ts"
 import { makeCommit } from "../group/commits.ts"
 import { makeMembership } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
+import { defectAsFailure } from "../wire/clientFailure.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
-import { defectAsFailure } from "../wire/clientFailure.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
@@ -133,10 +133,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     Effect.andThen(session.membership.run)
   )
   yield* Effect.raceAllFirst([
-    errors.map(
-      defectAsFailure(pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)),
-      subject
-    ),
+    errors.map(defectAsFailure(pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)), subject),
     errors.map(defectAsFailure(belong), subject),
     Deferred.await(failure)
   ]).pipe(Effect.catch(end), Effect.forkScoped)

@@ -11,8 +11,6 @@ export const logBridge =
   () =>
   ({ namespace, log }) => {
     Effect.runForkWith(context)(
-      LogLine.debug(redact(String(log.message))).pipe(
-        Effect.annotateLogs({ client: "kafkajs", component: namespace })
-      )
+      LogLine.debug(redact(String(log.message))).pipe(Effect.annotateLogs({ client: "kafkajs", component: namespace }))
     )
   }

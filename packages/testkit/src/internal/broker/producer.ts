@@ -2,7 +2,15 @@
  * The client side of publishing. Records wait per topic, one request per topic is in flight, and a request without an answer is retried until its
  * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
-import { Adapter, type Broker, BrokerError, type ConsumerRecord, LogLine, Partitioner, ProducerClock } from "@eventbus/core"
+import {
+  Adapter,
+  type Broker,
+  BrokerError,
+  type ConsumerRecord,
+  LogLine,
+  Partitioner,
+  ProducerClock
+} from "@eventbus/core"
 import { Cause, Clock, type Context, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
@@ -86,7 +94,10 @@ export const make = Effect.fnUntraced(function* (
 
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
     const refused = Adapter.refusedRecord(record)
-    if (refused !== undefined) return answer(Exit.fail(refused))
+    if (refused !== undefined) {
+      answer(Exit.fail(refused))
+      return
+    }
     const queue = queueOf(record.topic)
     const target = choosePartition(cluster, queue, record)
     if (typeof target !== "number") {
