@@ -3,8 +3,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
+  EventEnvelope,
   ListenerRegistry,
+  OrderedRelay,
   Outbox,
+  OutboxDispatcher,
   OutboxHealth,
   OutboxPoller,
   OutboxSchema,
@@ -71,6 +74,8 @@ const opened = Effect.fnUntraced(function* <P, E>(
   const run = <A, E2, R>(effect: Effect.Effect<A, E2, R>) => Effect.provideContext(effect, context)
   return { seen, lines, run, scope }
 })
+
+type Environment = OutboxStore.OutboxStore | ListenerRegistry.ListenerRegistry | SqlClient.SqlClient
 
 const stubborn = Effect.uninterruptible(Effect.never)
 const never = Effect.never
@@ -141,75 +146,81 @@ describe("under a listenerTimeout", () => {
 
 describe("without a listenerTimeout", () => {
   for (const [shape, outbox] of Object.entries(shapes)) {
-    it.effect(`ruling 86, ${shape}: closing leaves a worker behind whose listener resists, and its event stays pending`, () =>
-      Effect.gen(function* () {
-        let isLate = false
-        const late = Effect.uninterruptible(Effect.sleep("1 minute"))
-        const { lines, run, scope } = yield* opened(outbox({}), () =>
-          Effect.andThen(
-            late,
-            Effect.sync(() => void (isLate = true))
+    it.effect(
+      `ruling 86, ${shape}: closing leaves a worker behind whose listener resists, and its event stays pending`,
+      () =>
+        Effect.gen(function* () {
+          let isLate = false
+          const late = Effect.uninterruptible(Effect.sleep("1 minute"))
+          const { lines, run, scope } = yield* opened(outbox({}), () =>
+            Effect.andThen(
+              late,
+              Effect.sync(() => {
+                isLate = true
+              })
+            )
           )
-        )
-        yield* run(write(["bad"]))
-        yield* pass(2)
-        const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-        yield* pass(5)
-        assert.isUndefined(closing.pollUnsafe(), "the drain")
-        yield* pass(3)
-        assert.isDefined(closing.pollUnsafe())
-        assert.isTrue(
-          lines.some((line) => /^outbox: fiber 'worker \d' resists its interruption/.test(line)),
-          lines.join("\n")
-        )
-        // The listener ends when nobody waits any more: it changes nothing.
-        yield* pass(60)
-        assert.isFalse(isLate)
-        assert.deepStrictEqual(
-          (yield* rows).map(({ status, locked_by }) => [status, locked_by]),
-          [[0, null]]
-        )
-      }).pipe(Effect.provide(database))
+          yield* run(write(["bad"]))
+          yield* pass(2)
+          const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+          yield* pass(5)
+          assert.isUndefined(closing.pollUnsafe(), "the drain")
+          yield* pass(3)
+          assert.isDefined(closing.pollUnsafe())
+          assert.isTrue(
+            lines.some((line) => /^outbox: fiber 'worker \d' resists its interruption/.test(line)),
+            lines.join("\n")
+          )
+          // The listener ends when nobody waits any more: it changes nothing.
+          yield* pass(60)
+          assert.isFalse(isLate)
+          assert.deepStrictEqual(
+            (yield* rows).map(({ status, locked_by }) => [status, locked_by]),
+            [[0, null]]
+          )
+        }).pipe(Effect.provide(database))
     )
   }
 })
 
 describe("beside the deliveries", () => {
-  it.effect("ruling 86: an archive that never ends, or resists, fails its purge after 10 minutes; health shows it, and the next run works", () =>
-    Effect.gen(function* () {
-      const answers = [never, stubborn, Effect.void]
-      let calls = 0
-      const { lines, run } = yield* opened(Outbox.writerOnly(), () => Effect.void)
-      const ids = yield* run(write(good))
-      yield* run(
-        Effect.gen(function* () {
-          const store = yield* OutboxStore.OutboxStore
-          yield* store.markDone(ids)
-          yield* TestClock.adjust("8 days")
-          const purger = PurgeScheduler.archiving(store, () => answers[Math.min(calls++, 2)]!)
-          const scheduler = yield* PurgeScheduler.make({ purger })
-          yield* scheduler.start
-          yield* TestClock.adjust("9 minutes")
-          assert.strictEqual(calls, 1)
-          assert.deepStrictEqual((yield* OutboxHealth.OutboxHealth.use((health) => health.check)).problems, [])
-          yield* pass(70)
-          const { problems } = yield* OutboxHealth.OutboxHealth.use((health) => health.check)
-          assert.deepInclude(problems[0], {
-            source: "function",
-            name: "purger",
-            lastError: "FunctionTimedOut: purger did not end within 10m and was interrupted"
+  it.effect(
+    "ruling 86: an archive that never ends, or resists, fails its purge after 10 minutes; health shows it, and the next run works",
+    () =>
+      Effect.gen(function* () {
+        const answers = [never, stubborn, Effect.void]
+        let calls = 0
+        const { lines, run } = yield* opened(Outbox.writerOnly(), () => Effect.void)
+        const ids = yield* run(write(good))
+        yield* run(
+          Effect.gen(function* () {
+            const store = yield* OutboxStore.OutboxStore
+            yield* store.markDone(ids)
+            yield* TestClock.adjust("8 days")
+            const purger = PurgeScheduler.archiving(store, () => answers[Math.min(calls++, 2)]!)
+            const scheduler = yield* PurgeScheduler.make({ purger })
+            yield* scheduler.start
+            yield* TestClock.adjust("9 minutes")
+            assert.strictEqual(calls, 1)
+            assert.deepStrictEqual((yield* OutboxHealth.OutboxHealth.use((health) => health.check)).problems, [])
+            yield* pass(70)
+            const { problems } = yield* OutboxHealth.OutboxHealth.use((health) => health.check)
+            assert.deepInclude(problems[0], {
+              source: "function",
+              name: "purger",
+              lastError: "FunctionTimedOut: purger did not end within 10m and was interrupted"
+            })
+            assert.isTrue(lines.some((line) => line.includes("purge failed")))
+            yield* TestClock.adjust("1 hour")
+            yield* TestClock.adjust("11 minutes")
+            assert.strictEqual(calls, 2)
+            assert.isTrue(lines.some((line) => line.startsWith("purger resists its interruption")))
+            assert.lengthOf(yield* rows, good.length)
+            yield* TestClock.adjust("1 hour")
+            assert.lengthOf(yield* rows, 0)
           })
-          assert.isTrue(lines.some((line) => line.includes("purge failed")))
-          yield* TestClock.adjust("1 hour")
-          yield* TestClock.adjust("11 minutes")
-          assert.strictEqual(calls, 2)
-          assert.isTrue(lines.some((line) => line.startsWith("purger resists its interruption")))
-          assert.lengthOf(yield* rows, good.length)
-          yield* TestClock.adjust("1 hour")
-          assert.lengthOf(yield* rows, 0)
-        })
-      )
-    }).pipe(Effect.scoped, Effect.provide(database))
+        )
+      }).pipe(Effect.scoped, Effect.provide(database))
   )
 
   it.effect("ruling 86: closing a purge whose purger resists takes a moment", () =>
@@ -227,20 +238,22 @@ describe("beside the deliveries", () => {
     ["never ends", never],
     ["resists", stubborn]
   ] as const) {
-    it.effect(`ruling 86: an afterCommit that ${title} holds its writer for 30 seconds, and the hot path delivers all the same`, () =>
-      Effect.gen(function* () {
-        const { seen, lines, run } = yield* opened(
-          Outbox.singleNode({ interval: "1 hour", hook: { afterCommit: () => hook } }),
-          () => Effect.void
-        )
-        const writing = yield* Effect.forkChild(run(write(good)))
-        yield* pass(29)
-        assert.isUndefined(writing.pollUnsafe())
-        yield* pass(3)
-        assert.lengthOf(yield* Fiber.join(writing), good.length)
-        assert.deepStrictEqual(seen, good)
-        assert.isTrue(lines.some((line) => line.includes("afterCommit hook did not end within 30s")))
-      }).pipe(Effect.provide(database))
+    it.effect(
+      `ruling 86: an afterCommit that ${title} holds its writer for 30 seconds, and the hot path delivers all the same`,
+      () =>
+        Effect.gen(function* () {
+          const { seen, lines, run } = yield* opened(
+            Outbox.singleNode({ interval: "1 hour", hook: { afterCommit: () => hook } }),
+            () => Effect.void
+          )
+          const writing = yield* Effect.forkChild(run(write(good)))
+          yield* pass(29)
+          assert.isUndefined(writing.pollUnsafe())
+          yield* pass(3)
+          assert.lengthOf(yield* Fiber.join(writing), good.length)
+          assert.deepStrictEqual(seen, good)
+          assert.isTrue(lines.some((line) => line.includes("afterCommit hook did not end within 30s")))
+        }).pipe(Effect.provide(database))
     )
   }
 
@@ -264,5 +277,40 @@ describe("beside the deliveries", () => {
       yield* pass(6)
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Layer.orDie(OutboxStore.layer()), database)))
+  )
+
+  it.effect("ruling 86: a database that does not answer keeps neither a dispatcher nor a relay open", () =>
+    Effect.gen(function* () {
+      const store = yield* OutboxStore.OutboxStore
+      const silent = { ...store, markDone: () => stubborn, releaseClaims: () => stubborn, renewClaims: () => stubborn }
+      const events = yield* Effect.forEach(["a", "b"], (eventId) =>
+        EventEnvelope.make({ eventType: "good", eventId, payload: 1 })
+      )
+      yield* store.insertNew(events)
+      const claimLocking = { owner: "node", lockTimeout: "1 minute" } as const
+      const parts: ReadonlyArray<Effect.Effect<() => number, unknown, Scope.Scope | Environment>> = [
+        Effect.map(OutboxDispatcher.make({ claimLocking }), (dispatcher) => {
+          for (const event of events) dispatcher.enqueueHot(event)
+          return dispatcher.inFlight
+        }),
+        Effect.map(OrderedRelay.make({ interval: "100 millis" }), (relay) => relay.inFlight)
+      ]
+      for (const part of parts) {
+        const scope = yield* Scope.make()
+        const inFlight = yield* Scope.provide(Effect.provideService(part, OutboxStore.OutboxStore, silent), scope)
+        yield* pass(25)
+        assert.strictEqual(inFlight(), 2)
+        const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+        yield* pass(20)
+        assert.isDefined(closing.pollUnsafe())
+      }
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          Layer.orDie(OutboxStore.layer()),
+          ListenerRegistry.layerAll(() => Effect.void)
+        ).pipe(Layer.provideMerge(database))
+      )
+    )
   )
 })

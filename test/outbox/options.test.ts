@@ -1,5 +1,6 @@
 /** Ruling 38: every option in code has its kind. One of another kind is refused with its path, what was found and what is allowed, by whichever part takes it. */
 import { assert, describe, it } from "@effect/vitest"
+import { BrokerError } from "@eventbus/core"
 import {
   DeadEventManager,
   DispatcherWriterHook,
@@ -115,7 +116,7 @@ const parts = {
         ...{ handle: () => true, availableCapacity: () => 1, awaitCapacity: Effect.never },
         whilePolling: (poll: Effect.Effect<unknown>) => poll
       },
-      ...{ skipRecent: 0, batchSize: 1, maxBatchSize: 10, interval: 1, claimLocking }
+      ...{ skipRecent: 0, batchSize: 1, maxBatchSize: 100, interval: 1, claimLocking }
     },
     required: ["handler", "handler.handle", "claimLocking.owner", "claimLocking.lockTimeout"],
     make: OutboxPoller.make
@@ -224,6 +225,8 @@ const issuesOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return undefined
   const error = Cause.squash(exit.cause)
   if (error instanceof OutboxError.InvalidIdentifier) return [{ path: "table", found: error.name, allowed: "a name" }]
+  if (error instanceof BrokerError.UnexpectedBrokerError)
+    return [{ path: "producer", found: error.code, allowed: error.message }]
   if (error instanceof OutboxError.InvalidState) return [{ path: "claimLocking", found: "undefined", allowed: "one" }]
   const { issues } = error as OutboxError.InvalidOutboxConfig
   assert.isArray(issues, String(error))
@@ -241,7 +244,11 @@ describe("what a part of the outbox is given", () => {
             const issues = issuesOf(yield* build(part, replaced(options, path, value)))
             const about = `${at}: ${name} gives ${JSON.stringify(issues)}`
             if (isLegal(title, at, name, required)) assert.isUndefined(issues, about)
-            else assert.isTrue(issues?.some((issue) => issue.path.startsWith(at) || at.startsWith(issue.path)), about)
+            else
+              assert.isTrue(
+                issues?.some((issue) => issue.path.startsWith(at) || at.startsWith(issue.path)),
+                about
+              )
           }
         }
       }).pipe(Effect.provide(services))
@@ -251,7 +258,8 @@ describe("what a part of the outbox is given", () => {
       Effect.gen(function* () {
         for (const [name, value] of wrong.slice(1)) {
           const issues = issuesOf(yield* build(part, value))
-          const isWhole = /^(\{\}|an object without a prototype)$/.test(name) && required.every((path) => path.includes("."))
+          const isWhole =
+            /^(\{\}|an object without a prototype)$/.test(name) && required.every((path) => path.includes("."))
           if (isWhole) assert.isUndefined(issues, name)
           else assert.isAbove(issues?.length ?? 0, 0, name)
         }
@@ -260,15 +268,17 @@ describe("what a part of the outbox is given", () => {
   }
 
   for (const title of Object.keys(parts).filter((name) => name.startsWith("Outbox."))) {
-    it.effect(`ruling 38 ${title}: an option that it does not have is refused, so that no misspelt one is ignored`, () =>
-      Effect.gen(function* () {
-        const { options } = parts[title]!
-        const issues = issuesOf(yield* build(parts[title]!, { ...options, listenerTimout: "1 second" }))
-        assert.deepStrictEqual(
-          issues?.map(({ path }) => path),
-          ["listenerTimout"]
-        )
-      }).pipe(Effect.provide(services))
+    it.effect(
+      `ruling 38 ${title}: an option that it does not have is refused, so that no misspelt one is ignored`,
+      () =>
+        Effect.gen(function* () {
+          const { options } = parts[title]!
+          const issues = issuesOf(yield* build(parts[title]!, { ...options, listenerTimout: "1 second" }))
+          assert.deepStrictEqual(
+            issues?.map(({ path }) => path),
+            ["listenerTimout"]
+          )
+        }).pipe(Effect.provide(services))
     )
   }
 
@@ -380,7 +390,10 @@ describe("what a part of the outbox is given", () => {
         [new Map([["a", 5]]), "topic.a"],
         [new Map([[5, "a"]]), "topic (event type)"]
       ] as const)
-        assert.deepStrictEqual((yield* relay(topic))?.map((issue) => issue.path), [path])
+        assert.deepStrictEqual(
+          (yield* relay(topic))?.map((issue) => issue.path),
+          [path]
+        )
     }).pipe(Effect.provide(services))
   )
 })

@@ -41,7 +41,10 @@ describe("functions of a relay", () => {
     ["key", (answer: unknown) => ({ key: answer }), "a text or null is expected"],
     ["topic", (answer: unknown) => ({ topic: answer }), "a topic name is expected"]
   ] as const) {
-    for (const [kind, answer] of [...odd, ...(title === "topic" ? [["null", null] as const, ["no text", ""] as const] : [])]) {
+    for (const [kind, answer] of [
+      ...odd,
+      ...(title === "topic" ? [["null", null] as const, ["no text", ""] as const] : [])
+    ]) {
       it.effect(`ruling 86: a ${title} that answers ${kind} fails its delivery, and publishes nothing`, () =>
         Effect.gen(function* () {
           const memory = yield* MemoryBroker.MemoryBroker

@@ -139,7 +139,13 @@ describe("a logger that throws", () => {
 
 /** Each dies between a failed delivery and its mark. */
 const dying: Readonly<
-  Record<string, <A, E, R>(effect: Effect.Effect<A, E, R>, isBroken: () => boolean) => Effect.Effect<A, E, R | OutboxStore.OutboxStore>>
+  Record<
+    string,
+    <A, E, R>(
+      effect: Effect.Effect<A, E, R>,
+      isBroken: () => boolean
+    ) => Effect.Effect<A, E, R | OutboxStore.OutboxStore>
+  >
 > = {
   "a store that throws": (effect, isBroken) =>
     Effect.flatMap(OutboxStore.OutboxStore, (store) =>

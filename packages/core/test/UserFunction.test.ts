@@ -20,17 +20,19 @@ const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { 
 const timeout = "3 seconds"
 
 describe("a call within bounds", () => {
-  it.effect("ruling 86: has the result of its effect, at once or later, a failure and an interruption of its own too", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* UserFunction.runBounded("f", Effect.succeed(1), { timeout }), 1)
-      assert.strictEqual(yield* UserFunction.runBounded("f", Effect.as(Effect.yieldNow, 2), { timeout }), 2)
-      assert.strictEqual(yield* Effect.flip(UserFunction.runBounded("f", Effect.fail("no"), { timeout })), "no")
-      const own = yield* Effect.exit(UserFunction.runBounded("f", Effect.andThen(Effect.yieldNow, Effect.interrupt)))
-      assert.isTrue(Exit.isFailure(own) && Cause.hasInterruptsOnly(own.cause))
-      const slow = yield* start(UserFunction.runBounded("f", Effect.as(Effect.sleep("2999 millis"), 3), { timeout }))
-      yield* TestClock.adjust("2999 millis")
-      assert.strictEqual(yield* Fiber.join(slow), 3)
-    })
+  it.effect(
+    "ruling 86: has the result of its effect, at once or later, a failure and an interruption of its own too",
+    () =>
+      Effect.gen(function* () {
+        assert.strictEqual(yield* UserFunction.runBounded("f", Effect.succeed(1), { timeout }), 1)
+        assert.strictEqual(yield* UserFunction.runBounded("f", Effect.as(Effect.yieldNow, 2), { timeout }), 2)
+        assert.strictEqual(yield* Effect.flip(UserFunction.runBounded("f", Effect.fail("no"), { timeout })), "no")
+        const own = yield* Effect.exit(UserFunction.runBounded("f", Effect.andThen(Effect.yieldNow, Effect.interrupt)))
+        assert.isTrue(Exit.isFailure(own) && Cause.hasInterruptsOnly(own.cause))
+        const slow = yield* start(UserFunction.runBounded("f", Effect.as(Effect.sleep("2999 millis"), 3), { timeout }))
+        yield* TestClock.adjust("2999 millis")
+        assert.strictEqual(yield* Fiber.join(slow), 3)
+      })
   )
 
   it.effect("ruling 86: fails after its timeout, when the finalizers of its effect have run", () =>
@@ -39,7 +41,9 @@ describe("a call within bounds", () => {
         let isReleased = false
         const release = Effect.andThen(
           Effect.sleep("500 millis"),
-          Effect.sync(() => void (isReleased = true))
+          Effect.sync(() => {
+            isReleased = true
+          })
         )
         const call = yield* start(
           UserFunction.runBounded(

@@ -9,7 +9,7 @@
  * - While the cluster is down, events wait and no attempt is counted. While a topic is missing, or this user may not write to it, only the
  *   events of that topic wait (`missingTopics`).
  */
-import { Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
+import { Adapter, Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
 import { Clock, Effect, Layer, type Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
@@ -194,6 +194,7 @@ export const listener: (
   Broker.Broker | Scope.Scope
 > = Effect.fnUntraced(function* (options = {}) {
   yield* checkOptions("KafkaRelay", [problemsOf(options, relayKinds)])
+  if (options.producer !== undefined) yield* Adapter.checkOptions("producer", options.producer)
   const broker = yield* Broker.Broker
   const { missingTopics = "wait" } = options
   const topics = new RelayTopics(broker, missingTopics, yield* Clock.Clock)

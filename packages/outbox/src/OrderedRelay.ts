@@ -180,10 +180,7 @@ const keepLeases = (
   })
   return Effect.forever(
     Effect.catchCause(round, (cause) =>
-      Effect.andThen(
-        logError(`outbox: renewing bucket leases failed: ${logText(cause)}`),
-        Effect.sleep("500 millis")
-      )
+      Effect.andThen(logError(`outbox: renewing bucket leases failed: ${logText(cause)}`), Effect.sleep("500 millis"))
     )
   )
 }

@@ -46,31 +46,28 @@ export class OutboxStore extends Context.Service<OutboxStore, StoreShape>()("@ev
 /** The store of the `SqlClient`'s database; the dialect is detected from the client. Fails on an illegal table name, and on other wrong settings. */
 export const make: (
   options?: StoreOptions
-) => Effect.Effect<
-  OutboxStore["Service"],
-  InvalidIdentifier | InvalidOutboxConfig,
-  SqlClient.SqlClient
-> = Effect.fnUntraced(function* (options: StoreOptions = {}) {
-  yield* checkOptions("OutboxStore", [problemsOf(options, kinds)])
-  const sql = yield* SqlClient.SqlClient
-  const context = makeContext(sql, {
-    names: tableNames(yield* checkTableName(options.table ?? defaultTable)),
-    dialect: dialectOf(sql),
-    codec: options.codec ?? defaultCodec,
-    onDone: options.onDone ?? "keep"
+) => Effect.Effect<OutboxStore["Service"], InvalidIdentifier | InvalidOutboxConfig, SqlClient.SqlClient> =
+  Effect.fnUntraced(function* (options: StoreOptions = {}) {
+    yield* checkOptions("OutboxStore", [problemsOf(options, kinds)])
+    const sql = yield* SqlClient.SqlClient
+    const context = makeContext(sql, {
+      names: tableNames(yield* checkTableName(options.table ?? defaultTable)),
+      dialect: dialectOf(sql),
+      codec: options.codec ?? defaultCodec,
+      onDone: options.onDone ?? "keep"
+    })
+    return {
+      dialect: context.dialect,
+      names: context.names,
+      onDone: context.onDone,
+      ...makeMarks(context),
+      ...makePending(context),
+      ...makeClaims(context),
+      ...makeDead(context),
+      ...makePurging(context),
+      ...makeLag(context)
+    }
   })
-  return {
-    dialect: context.dialect,
-    names: context.names,
-    onDone: context.onDone,
-    ...makeMarks(context),
-    ...makePending(context),
-    ...makeClaims(context),
-    ...makeDead(context),
-    ...makePurging(context),
-    ...makeLag(context)
-  }
-})
 
 /** The store of the `SqlClient`'s database, as a layer. */
 export const layer = (

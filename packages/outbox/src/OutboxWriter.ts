@@ -65,8 +65,8 @@ const isEnvelope = (event: Written): event is EventEnvelope.EventEnvelope => {
 /** A writer to the store's table. Fails on wrong settings. */
 export const make: (
   options?: WriterOptions
-) => Effect.Effect<OutboxWriter["Service"], InvalidOutboxConfig, OutboxStore | TxContext> =
-  Effect.fnUntraced(function* (options = {}) {
+) => Effect.Effect<OutboxWriter["Service"], InvalidOutboxConfig, OutboxStore | TxContext> = Effect.fnUntraced(
+  function* (options = {}) {
     yield* checkOptions("OutboxWriter", [problemsOf(options, kinds)])
     const store = yield* OutboxStore
     const tx = yield* TxContext
@@ -113,13 +113,13 @@ export const make: (
           (ids) => ids[0]
         )
     })
-  })
+  }
+)
 
 /** A writer to the store's table, as a layer. Fails on wrong settings. */
 export const layer = (
   options?: WriterOptions
-): Layer.Layer<OutboxWriter, InvalidOutboxConfig, OutboxStore | TxContext> =>
-  Layer.effect(OutboxWriter, make(options))
+): Layer.Layer<OutboxWriter, InvalidOutboxConfig, OutboxStore | TxContext> => Layer.effect(OutboxWriter, make(options))
 
 type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
 

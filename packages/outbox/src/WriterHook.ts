@@ -53,8 +53,7 @@ export const combine = (first: WriterHook, second: WriterHook): WriterHook => {
     return hooks.length === 0
       ? {}
       : {
-          [name]: (events: Events) =>
-            Effect.forEach(hooks, (hook) => runHook(hook, name, events), { discard: true })
+          [name]: (events: Events) => Effect.forEach(hooks, (hook) => runHook(hook, name, events), { discard: true })
         }
   }
   const before = [first.beforeWrite, second.beforeWrite].filter((f) => f !== undefined)

@@ -108,7 +108,10 @@ const makeConnection = (connection: PoolConnection): SqlConnection.Connection =>
 
 /** A message never shows a password, one that is no Redacted included. */
 const password: Kinds.Kind = (path, found) =>
-  Redacted.isRedacted(found) ? [] : [{ path, found: `a value of type ${typeof found}`, allowed: "a Redacted" }]
+  Kinds.make("a Redacted", Redacted.isRedacted)(path, found).map((issue) => ({
+    ...issue,
+    found: `a value of type ${typeof found}`
+  }))
 
 const makePool = (config: MySql2Config) =>
   mysql.createPool({

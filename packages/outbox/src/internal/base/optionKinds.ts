@@ -48,8 +48,8 @@ const { retention, batchSize, interval, batchTimeout } = OutboxRanges.purge
 /** Options of `PurgeScheduler`. */
 export const purge: Table = { retention, batchSize, interval, batchTimeout }
 
-/** Options of `OutboxStore`. Its table name is checked as a name of the database. */
-export const store: Table = { codec, onDone: Kinds.oneOf(["keep", "delete"]) }
+/** Options of `OutboxStore`. Its table name is checked as a name of the database, too. */
+export const store: Table = { table: Kinds.string, codec, onDone: Kinds.oneOf(["keep", "delete"]) }
 
 /** Options of `OutboxWriter`. */
 export const writer: Table = { hook, claimedBy: text(128) }
@@ -100,7 +100,7 @@ const ofParts = (names: string): Table => Object.fromEntries(names.split(" ").ma
 
 const common: Table = {
   ...store,
-  ...ofParts("table interval batchSize drainTimeout listenerTimeout"),
+  ...ofParts("interval batchSize drainTimeout listenerTimeout"),
   interceptors,
   purge: Kinds.struct(purge)
 }
@@ -129,7 +129,6 @@ export const shapes = {
   },
   writerOnly: {
     ...store,
-    ...ofParts("table"),
     purge: Kinds.struct({ ...purge, by: Kinds.oneOf(["terminal", "age"]) })
   }
 } as const satisfies Readonly<Record<string, Table>>

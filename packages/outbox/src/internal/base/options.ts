@@ -13,8 +13,8 @@ export const within = (path: string, found: unknown, range: Ranges.Range): Issue
 
 /** The problems of options by their names; those of `required` may not be absent. An option that is undefined is absent. Never throws. */
 export const problemsOf = (options: unknown, optional: Table, required: Table = {}): Issues => {
-  const whole = Kinds.object("options", options)
-  if (whole.length > 0) return whole.map((issue) => ({ ...issue, allowed: "an object of settings" }))
+  const whole = Ranges.problemsOfAll(options, {})
+  if (whole.length > 0) return whole
   return [...Kinds.problemsOfRequired(options as object, required), ...Ranges.problemsOfAll(options, optional)]
 }
 
@@ -34,10 +34,7 @@ export const checkOptions = (
 ): Effect.Effect<void, InvalidOutboxConfig> => Effect.suspend(() => refusal(component, issues.flat()) ?? Effect.void)
 
 /** Checks the options of a shape, all but those that its parts check. A name that the shape does not know is refused, too. */
-export const checkShape = (
-  shape: keyof typeof shapes,
-  options: unknown
-): Effect.Effect<void, InvalidOutboxConfig> =>
+export const checkShape = (shape: keyof typeof shapes, options: unknown): Effect.Effect<void, InvalidOutboxConfig> =>
   Effect.suspend(() => {
     const kinds: Table = shapes[shape]
     const known = problemsOf(options, kinds)

@@ -80,9 +80,7 @@ export const reportFailure = (
     case "Dead":
       return logError(`${subject} is DEAD after ${attempts + 1} deliveries: ${logText(cause)}`)
     case "Postpone":
-      return isDue
-        ? logWarning(`${subject} waits, its destination ${name} is down: ${outcome.error}`)
-        : Effect.void
+      return isDue ? logWarning(`${subject} waits, its destination ${name} is down: ${outcome.error}`) : Effect.void
     case "Retry": {
       const delivery = `delivery ${attempts + 1} of ${maxAttempts} failed`
       const next = `the next one is in ${Math.round(outcome.delayMillis)} ms`

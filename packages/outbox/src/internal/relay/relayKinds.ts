@@ -36,11 +36,11 @@ const cloudEvents = Kinds.struct(
   '"plain", or { _tag: "cloudevents", source }'
 )
 
+/** All options but those of the producer, which `Adapter` checks. */
 export const relayKinds = {
   topic,
   key: Kinds.func,
   format: (path: string, found: unknown) => (found === "plain" ? [] : cloudEvents(path, found)),
   missingTopics: Kinds.oneOf(["wait", "create", "require"]),
-  timestamp: Kinds.oneOf(["published", "occurred"]),
-  producer: Kinds.object
+  timestamp: Kinds.oneOf(["published", "occurred"])
 } as const
