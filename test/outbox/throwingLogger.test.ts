@@ -63,7 +63,7 @@ const good = Array.from({ length: 10 }, () => "good")
 
 const listenersOf = (seen: Array<string>) =>
   ListenerRegistry.layerAll(({ eventType }) =>
-    eventType === "good" ? Effect.sync(() => seen.push(eventType)) : Effect.fail(new Error("down"))
+    eventType === "good" ? Effect.sync(() => seen.push(eventType)) : Effect.fail("down")
   )
 
 const common = { interval: "100 millis" } as const
