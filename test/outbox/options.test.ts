@@ -46,7 +46,8 @@ const wrong: ReadonlyArray<readonly [string, unknown]> = [
   ["-1", -1],
   ["0.5", 0.5],
   ['""', ""],
-  ['"x y"', "x y"],
+  // As the name of a file it is a database in memory.
+  ['"x y"', "file:x y?mode=memory"],
   ["true", true],
   ["{}", {}],
   ["[]", []],
