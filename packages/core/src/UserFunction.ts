@@ -179,7 +179,8 @@ export const runBounded = <A, E, R>(
       const waiting = restore(timeout === undefined ? Fiber.await(fiber) : exitWithin(fiber, timeout))
       return Effect.flatMap(
         Effect.onInterrupt(waiting, () => leave(what, fiber, endTimeout)),
-        (exit) => exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
+        (exit): Effect.Effect<A, E | FunctionTimedOut> =>
+          exit ?? Effect.andThen(leave(what, fiber, endTimeout), timedOut(what, timeout ?? 0))
       )
     })
   )
